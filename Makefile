@@ -1,0 +1,44 @@
+# Every target sets up what it needs on a fresh machine: Python >= 3.11 and make are enough.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+TYPED := build/typing
+JOBS ?= auto
+
+.PHONY: demo test test-all lint format typecheck benchmark clean
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py
+
+test: lint typecheck
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow'
+
+test-all: lint typecheck
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The folders map to sub-packages of `hloforge` only at install time, so the type checker gets the same tree as links.
+typecheck: $(STAMP)
+	rm -rf $(TYPED) && mkdir -p $(TYPED)/hloforge
+	ln -s $(CURDIR)/hloforge/* $(TYPED)/hloforge/
+	for folder in dialect importers pipelines runtime tools; do ln -s $(CURDIR)/$$folder $(TYPED)/hloforge/$$folder; done
+	MYPYPATH=$(TYPED) $(BIN)/mypy --config-file pyproject.toml -p hloforge
+
+benchmark: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,40 @@
+"""The physical form of an array at the border to IREE, shared by the pipeline that emits it and the session that fills it.
+
+A parameter ``f32[4,8]{0,1}`` crosses as ``tensor<8x4xf32>``: row-major, dimensions in major-to-minor order, so its bytes
+are those that a caller of XLA passes. Sub-byte elements cross one to a byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hloforge.dialect.element_types import ElementType, Kind, element_type
+from hloforge.dialect.shapes import Shape
+
+
+def major_to_minor(shape: Shape) -> tuple[int, ...]:
+    """The permutation from logical to physical dimensions: identity for XLA's default layout."""
+    if shape.layout is None:
+        return tuple(range(shape.rank))
+    return tuple(reversed(shape.layout.minor_to_major))
+
+
+def physical_element(element: ElementType) -> ElementType:
+    """Sub-byte integers widen to a byte with their value; sub-byte floats become their code in a u8."""
+    if not element.is_sub_byte:
+        return element
+    return element_type("s8" if element.kind is Kind.SIGNED else "u8")
+
+
+def physical_shape(shape: Shape) -> Shape:
+    """The row-major shape of ``shape`` at IREE's border. ``shape`` is an array."""
+    if shape.element is None:
+        raise ValueError(f"{shape} is not an array")
+    order = major_to_minor(shape)
+    return replace(
+        shape,
+        element=physical_element(shape.element),
+        dimensions=tuple(shape.dimensions[d] for d in order),
+        dynamic=tuple(shape.dynamic[d] for d in order),
+        layout=None,
+    )

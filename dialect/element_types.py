@@ -1,0 +1,127 @@
+"""Element types: XLA's names, numpy's dtypes and MLIR's types, as one table.
+
+Source: XLA "Shapes and Layout", ``xla_data.proto`` (PrimitiveType), StableHLO spec "Types".
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from hloforge.dialect.mlir import ir
+
+
+class Kind(enum.Enum):
+    """What arithmetic an element type has."""
+
+    PRED = "pred"
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+    FLOAT = "float"
+    COMPLEX = "complex"
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """One of XLA's array element types.
+
+    Attributes:
+        name: XLA's spelling (``s32``, ``f8e4m3fn``).
+        mlir: the spelling in StableHLO (``i32``, ``f8E4M3FN``).
+        dtype: the numpy dtype (ml_dtypes for narrow ones; one element a byte for sub-byte types).
+        kind: its arithmetic.
+        bits: width of one element in bits.
+    """
+
+    name: str
+    mlir: str
+    dtype: np.dtype[Any]
+    kind: Kind
+    bits: int
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in (Kind.SIGNED, Kind.UNSIGNED)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind is Kind.FLOAT
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind is Kind.COMPLEX
+
+    @property
+    def is_sub_byte(self) -> bool:
+        return self.bits < 8 and self.kind is not Kind.PRED
+
+
+def _row(name: str, mlir: str, dtype: Any, kind: Kind, bits: int) -> ElementType:
+    return ElementType(name, mlir, np.dtype(dtype), kind, bits)
+
+
+TABLE: tuple[ElementType, ...] = (
+    _row("pred", "i1", np.bool_, Kind.PRED, 1),
+    _row("s2", "i2", ml_dtypes.int2, Kind.SIGNED, 2),
+    _row("s4", "i4", ml_dtypes.int4, Kind.SIGNED, 4),
+    _row("s8", "i8", np.int8, Kind.SIGNED, 8),
+    _row("s16", "i16", np.int16, Kind.SIGNED, 16),
+    _row("s32", "i32", np.int32, Kind.SIGNED, 32),
+    _row("s64", "i64", np.int64, Kind.SIGNED, 64),
+    _row("u2", "ui2", ml_dtypes.uint2, Kind.UNSIGNED, 2),
+    _row("u4", "ui4", ml_dtypes.uint4, Kind.UNSIGNED, 4),
+    _row("u8", "ui8", np.uint8, Kind.UNSIGNED, 8),
+    _row("u16", "ui16", np.uint16, Kind.UNSIGNED, 16),
+    _row("u32", "ui32", np.uint32, Kind.UNSIGNED, 32),
+    _row("u64", "ui64", np.uint64, Kind.UNSIGNED, 64),
+    _row("f4e2m1fn", "f4E2M1FN", ml_dtypes.float4_e2m1fn, Kind.FLOAT, 4),
+    _row("f8e3m4", "f8E3M4", ml_dtypes.float8_e3m4, Kind.FLOAT, 8),
+    _row("f8e4m3", "f8E4M3", ml_dtypes.float8_e4m3, Kind.FLOAT, 8),
+    _row("f8e4m3fn", "f8E4M3FN", ml_dtypes.float8_e4m3fn, Kind.FLOAT, 8),
+    _row("f8e4m3b11fnuz", "f8E4M3B11FNUZ", ml_dtypes.float8_e4m3b11fnuz, Kind.FLOAT, 8),
+    _row("f8e4m3fnuz", "f8E4M3FNUZ", ml_dtypes.float8_e4m3fnuz, Kind.FLOAT, 8),
+    _row("f8e5m2", "f8E5M2", ml_dtypes.float8_e5m2, Kind.FLOAT, 8),
+    _row("f8e5m2fnuz", "f8E5M2FNUZ", ml_dtypes.float8_e5m2fnuz, Kind.FLOAT, 8),
+    _row("f8e8m0fnu", "f8E8M0FNU", ml_dtypes.float8_e8m0fnu, Kind.FLOAT, 8),
+    _row("bf16", "bf16", ml_dtypes.bfloat16, Kind.FLOAT, 16),
+    _row("f16", "f16", np.float16, Kind.FLOAT, 16),
+    _row("f32", "f32", np.float32, Kind.FLOAT, 32),
+    _row("f64", "f64", np.float64, Kind.FLOAT, 64),
+    _row("c64", "complex<f32>", np.complex64, Kind.COMPLEX, 64),
+    _row("c128", "complex<f64>", np.complex128, Kind.COMPLEX, 128),
+)
+
+_BY_NAME = {row.name: row for row in TABLE}
+_BY_MLIR = {row.mlir: row for row in TABLE}
+_BY_DTYPE = {row.dtype: row for row in TABLE}
+
+
+def element_type(source: str | ElementType | np.dtype[Any] | type | Any) -> ElementType:
+    """The element type named by XLA's or MLIR's spelling, a numpy dtype or scalar type, or an MLIR type.
+
+    Raises:
+        ValueError: the name or dtype is none of XLA's array element types.
+    """
+    if isinstance(source, ElementType):
+        return source
+    if isinstance(source, str):
+        row = _BY_NAME.get(source) or _BY_MLIR.get(source)
+    elif isinstance(source, np.dtype | type):
+        row = _BY_DTYPE.get(np.dtype(source))
+    else:
+        row = _BY_MLIR.get(str(source))
+    if row is None:
+        raise ValueError(f"{source} is not an XLA element type; known: {', '.join(_BY_NAME)}")
+    return row
+
+
+def mlir_type(source: str | ElementType | np.dtype[Any] | type) -> Any:
+    """The MLIR element type, in the current context."""
+    return ir.Type.parse(element_type(source).mlir)

@@ -1,0 +1,105 @@
+"""The one tree of errors that hloforge raises for bad input and for limits of the tools below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where in a user's file something stands. ``line`` and ``column`` count from 1; 0 means unknown."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        parts = [self.file]
+        if self.line:
+            parts.append(str(self.line))
+            if self.column:
+                parts.append(str(self.column))
+        return ":".join(parts)
+
+
+class Error(Exception):
+    """Base of every error raised on purpose.
+
+    Args:
+        message: one line, what is wrong, naming the thing.
+        location: where it stands in the user's input.
+        op: the text of the operation concerned, if there is one.
+        hint: the way out.
+        notes: further lines, each shown as a ``note:``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: Location | None = None,
+        op: str = "",
+        hint: str = "",
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.op = op
+        self.hint = hint
+        self.notes = notes
+
+    def __str__(self) -> str:
+        """The report as the command line prints it: ``file:line:col: error: …`` and its notes."""
+        where = f"{self.location}: " if self.location else ""
+        lines = [f"{where}error: {self.message}"]
+        if self.op:
+            lines.append(f"note: in {self.op}")
+        lines += [f"note: {note}" for note in self.notes]
+        if self.hint:
+            lines.append(f"note: {self.hint}")
+        return "\n".join(lines)
+
+
+class ImportFailure(Error):
+    """The input is not a program that hloforge can read."""
+
+
+class ElidedConstantError(ImportFailure):
+    """The text holds ``constant({...})``: its values were dropped when the text was printed."""
+
+
+class PassError(Error):
+    """A pass failed or left behind what it promised to remove."""
+
+
+class PipelineError(Error):
+    """A textual pipeline is malformed, or names an unknown pass or option."""
+
+
+class UnsupportedError(Error):
+    """An operation (with these types) cannot be compiled for the target; the message says why."""
+
+
+class CompileError(Error):
+    """IREE's compiler refused the module, crashed, ran out of memory or of time."""
+
+
+class OptionError(Error):
+    """A target, flag or option is malformed or unknown."""
+
+
+class LoadError(Error):
+    """A vmfb cannot be loaded: damaged, of another version, or for another machine."""
+
+
+class ArgumentError(Error):
+    """The arguments of a call do not match the program's signature."""
+
+
+class ReferenceEngineError(Error):
+    """A reference engine cannot evaluate the program."""
+
+
+class MismatchError(Error):
+    """Results differ from the expected ones by more than the tolerance."""

@@ -1,0 +1,106 @@
+"""The only door to jaxlib: its MLIR bindings, its HLO reader and its XLA client.
+
+Everything that hloforge needs of jaxlib's private modules is named here, so that a newer jaxlib is met in one file.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# XLA logs device counts and frame-id warnings at start; both flags are read once, when the library loads.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from jaxlib import _hlo, _jax
+from jaxlib.mlir import ir, passmanager
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir._mlir_libs._mlir import rewrite
+from jaxlib.mlir.dialects import chlo, func, mhlo, stablehlo
+
+from hloforge.dialect.errors import ImportFailure
+
+__all__ = [
+    "_hlo",
+    "_jax",
+    "chlo",
+    "context",
+    "func",
+    "hlo_proto_to_stablehlo",
+    "in_context",
+    "ir",
+    "mhlo",
+    "parse_module",
+    "passmanager",
+    "rewrite",
+    "stablehlo",
+]
+
+_register_lock = threading.Lock()
+
+
+@functools.cache
+def _registry() -> Any:
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    stablehlo.register_stablehlo_passes()
+    mhlo.register_mhlo_passes()
+    return registry
+
+
+# `quant` registers no Python hook: a pass that depends on it loads it into a context.
+_LOAD_QUANT = "builtin.module(vhlo-legalize-to-stablehlo)"
+
+
+def context() -> Any:
+    """A fresh MLIR context with every dialect of StableHLO programs loaded.
+
+    Unregistered dialects are allowed: attributes such as ``jax.result_info`` travel through, and an unknown operation
+    is reported by the audit with its location instead of by the parser.
+    """
+    with _register_lock:
+        registry = _registry()
+    ctx = ir.Context()
+    ctx.append_dialect_registry(registry)
+    ctx.load_all_available_dialects()
+    ctx.allow_unregistered_dialects = True
+    stablehlo.register_dialect(ctx)
+    chlo.register_dialect(ctx)
+    mhlo.register_mhlo_dialect(ctx)
+    with ctx, ir.Location.unknown():
+        passmanager.PassManager.parse(_LOAD_QUANT).run(ir.Module.create().operation)
+    return ctx
+
+
+@contextmanager
+def in_context(op: Any) -> Iterator[Any]:
+    """Enter the context of a module or operation, with an unknown default location."""
+    with op.context as ctx, ir.Location.unknown():
+        yield ctx
+
+
+def parse_module(asm: str | bytes, ctx: Any | None = None) -> Any:
+    """Parse MLIR text or bytecode into a verified ``ir.Module``.
+
+    Raises:
+        ImportFailure: with the parser's own message.
+    """
+    with ctx or context():
+        try:
+            return ir.Module.parse(asm)
+        except ir.MLIRError as error:
+            raise ImportFailure(_first_diagnostic(error)) from None
+
+
+def _first_diagnostic(error: Any) -> str:
+    diagnostics = getattr(error, "error_diagnostics", None)
+    return diagnostics[0].message if diagnostics else str(error).splitlines()[0]
+
+
+def hlo_proto_to_stablehlo(proto: bytes) -> bytes:
+    """XLA's own converter: serialized ``HloModuleProto`` to StableHLO (and leftover ``mhlo``) bytecode, not verified."""
+    result: bytes = _jax.mlir.hlo_to_stablehlo(proto)
+    return result

@@ -1,0 +1,191 @@
+"""A program: a module with ``main``, and XLA's calling convention for it.
+
+The convention (names, tuples, layouts, donation) is kept as attributes of the module, in XLA's own text, so that it
+survives printing and parsing::
+
+    module attributes {hloforge.parameter_names = ["x"], hloforge.parameter_shapes = ["f32[4,8]{0,1}"],
+                       hloforge.result_shape = "(f32[8]{0})", hloforge.input_output_alias = ["{0}: (0, {}, may-alias)"]}
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from hloforge.dialect.errors import ImportFailure
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.shapes import Shape
+
+ENTRY = "main"
+_NAMES = "hloforge.parameter_names"
+_SHAPES = "hloforge.parameter_shapes"
+_RESULT = "hloforge.result_shape"
+_ALIAS = "hloforge.input_output_alias"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the entry computation; its shape may be a tuple."""
+
+    name: str
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Alias:
+    """Donation: the result at ``output_index`` may (or must) reuse a parameter's buffer (XLA's input_output_alias)."""
+
+    output_index: tuple[int, ...]
+    parameter_number: int
+    parameter_index: tuple[int, ...] = ()
+    kind: str = "may-alias"
+
+    _TEXT = re.compile(r"\{([\d, ]*)\}: \((\d+), \{([\d, ]*)\}, (may-alias|must-alias)\)")
+
+    def __str__(self) -> str:
+        return f"{_index(self.output_index)}: ({self.parameter_number}, {_index(self.parameter_index)}, {self.kind})"
+
+    @classmethod
+    def parse(cls, text: str) -> Alias:
+        match = cls._TEXT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"not an alias: {text!r}")
+        return cls(_numbers(match[1]), int(match[2]), _numbers(match[3]), match[4])
+
+
+def _index(numbers: tuple[int, ...]) -> str:
+    return "{" + ", ".join(map(str, numbers)) + "}"
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+@dataclass(frozen=True)
+class Signature:
+    """XLA's program shape, with names and donation.
+
+    ``main`` of the module takes the leaves of the parameters, tuples flattened in order, and returns the leaves of the
+    result. A tuple result is given back to Python as a tuple, an array result as an array.
+    """
+
+    parameters: tuple[Parameter, ...]
+    result: Shape
+    aliases: tuple[Alias, ...] = ()
+
+    def __str__(self) -> str:
+        inputs = ", ".join(f"{parameter.name}: {parameter.shape}" for parameter in self.parameters)
+        return f"({inputs}) -> {self.result}"
+
+    @property
+    def flat_parameters(self) -> tuple[Parameter, ...]:
+        """The leaves, named ``x`` for an array and ``x{1,0}`` for a leaf of a tuple (XLA's index notation)."""
+        return tuple(leaf for parameter in self.parameters for leaf in _flatten(parameter.name, parameter.shape, ()))
+
+    @property
+    def flat_results(self) -> tuple[Shape, ...]:
+        return tuple(self.result.leaves())
+
+    def attach(self, module: Any) -> None:
+        """Write the signature onto the module as attributes."""
+        with in_context(module):
+            attributes = module.operation.attributes
+            attributes[_NAMES] = _strings(parameter.name for parameter in self.parameters)
+            attributes[_SHAPES] = _strings(str(parameter.shape) for parameter in self.parameters)
+            attributes[_RESULT] = ir.StringAttr.get(str(self.result))
+            attributes[_ALIAS] = _strings(map(str, self.aliases))
+
+    @classmethod
+    def of(cls, module: Any) -> Signature:
+        """Read the signature from the module's attributes, else from the type of ``main``.
+
+        Raises:
+            ImportFailure: the module has no public function ``main``, or its attributes do not parse.
+        """
+        entry = entry_function(module)
+        attributes = module.operation.attributes
+        if _SHAPES not in attributes:
+            return _from_function(entry)
+        try:
+            names, shapes = _texts(attributes[_NAMES]), _texts(attributes[_SHAPES])
+            parameters = tuple(Parameter(n, Shape.parse(s)) for n, s in zip(names, shapes, strict=True))
+            aliases = tuple(map(Alias.parse, _texts(attributes[_ALIAS])))
+            return cls(parameters, Shape.parse(ir.StringAttr(attributes[_RESULT]).value), aliases)
+        except (KeyError, ValueError) as error:
+            raise ImportFailure(f"malformed hloforge.* signature attributes: {error}") from None
+
+
+def _flatten(name: str, shape: Shape, index: tuple[int, ...]) -> list[Parameter]:
+    if shape.elements is None:
+        suffix = "{" + ",".join(map(str, index)) + "}" if index else ""
+        return [Parameter(name + suffix, shape)]
+    return [leaf for i, member in enumerate(shape.elements) for leaf in _flatten(name, member, (*index, i))]
+
+
+def _strings(texts: Any) -> Any:
+    return ir.ArrayAttr.get([ir.StringAttr.get(text) for text in texts])
+
+
+def _texts(attribute: Any) -> list[str]:
+    return [ir.StringAttr(entry).value for entry in ir.ArrayAttr(attribute)]
+
+
+def entry_function(module: Any) -> Any:
+    """The ``func.func @main`` of a module. Raises ImportFailure if there is none."""
+    names = []
+    for op in module.body.operations:
+        if op.operation.name != "func.func":
+            continue
+        name = ir.StringAttr(op.operation.attributes["sym_name"]).value
+        if name == ENTRY:
+            return op
+        names.append(f"@{name}")
+    raise ImportFailure(
+        "the module has no function @main",
+        hint=f"it has {', '.join(names)}: rename the entry function" if names else "a program needs func.func @main",
+    )
+
+
+def _from_function(entry: Any) -> Signature:
+    type_ = ir.FunctionType(ir.TypeAttr(entry.operation.attributes["function_type"]).value)
+    arguments = entry.operation.attributes.get("arg_attrs", None)
+    parameters = []
+    aliases = []
+    for i, input_type in enumerate(type_.inputs):
+        attributes = ir.DictAttr(arguments[i]) if arguments is not None else {}
+        parameters.append(Parameter(f"arg{i}", Shape.of_type(input_type)))
+        if "tf.aliasing_output" in attributes:
+            output = ir.IntegerAttr(attributes["tf.aliasing_output"]).value
+            aliases.append(Alias((output,) if len(type_.results) != 1 else (), i))
+    results = tuple(map(Shape.of_type, type_.results))
+    result = results[0] if len(results) == 1 else Shape.tuple_of(*results)
+    return Signature(tuple(parameters), result, tuple(aliases))
+
+
+@dataclass
+class Program:
+    """A module and what is known of where it came from.
+
+    Attributes:
+        module: ``ir.Module`` with ``main``; passes rewrite it in place.
+        signature: XLA's calling convention of ``main``.
+        name: the module's name.
+        source: what to call the input in messages: a file name, ``<stdin>``, ``<string>``.
+    """
+
+    module: Any
+    signature: Signature
+    name: str
+    source: str
+
+    def text(self, *, locations: bool = False, elide: int | None = None) -> str:
+        """The module as MLIR text; ``elide`` leaves out the values of constants larger than that many elements."""
+        asm: str = self.module.operation.get_asm(enable_debug_info=locations, large_elements_limit=elide)
+        return asm
+
+    def clone(self) -> Program:
+        """A copy whose module can be rewritten without touching this one."""
+        with in_context(self.module):
+            module = ir.Module.parse(self.text(locations=True))
+        return Program(module, self.signature, self.name, self.source)

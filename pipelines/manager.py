@@ -1,0 +1,96 @@
+"""The pass manager: runs Python and native passes in order, verifies, audits, times and dumps."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hloforge.dialect.errors import PassError
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import location_of, operations
+from hloforge.pipelines.passes import Pass, diagnostic_text
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of wall time that one pass took, verification left out."""
+
+    name: str
+    seconds: float
+
+
+@dataclass
+class PassManager:
+    """Runs passes over a module in place.
+
+    Attributes:
+        passes: in order.
+        verify: check the IR after every pass.
+        dump_after: names of passes after which the module is written (``all`` for every one).
+        dump_to: a folder for the dumps (``003-canonicalize.mlir``); None writes to standard error.
+        timings: filled by ``run``.
+    """
+
+    passes: Sequence[Pass]
+    verify: bool = True
+    dump_after: frozenset[str] = frozenset()
+    dump_to: Path | None = None
+    timings: list[Timing] = field(default_factory=list)
+    on_pass: Callable[[Pass], None] | None = None
+
+    def run(self, module: Any) -> None:
+        """Run every pass.
+
+        Raises:
+            Error: what a pass raises; or PassError if a pass leaves invalid IR or what it promised to remove.
+        """
+        for number, entry in enumerate(self.passes):
+            if self.on_pass:
+                self.on_pass(entry)
+            start = time.perf_counter()
+            entry.run(module)
+            self.timings.append(Timing(str(entry), time.perf_counter() - start))
+            if self.verify:
+                _verify(module, entry)
+            _audit(module, entry)
+            if self.dump_after & {"all", entry.name, str(entry)}:
+                self._dump(module, number, entry)
+
+    def _dump(self, module: Any, number: int, entry: Pass) -> None:
+        text = module.operation.get_asm(large_elements_limit=16)
+        if self.dump_to is None:
+            sys.stderr.write(f"// -----// IR after {entry} //----- //\n{text}\n")
+            return
+        self.dump_to.mkdir(parents=True, exist_ok=True)
+        label = "".join(char if char.isalnum() or char in "-_" else "_" for char in str(entry))[:60]
+        (self.dump_to / f"{number:03d}-{label}.mlir").write_text(text)
+
+
+def _verify(module: Any, entry: Pass) -> None:
+    with in_context(module):
+        try:
+            module.operation.verify()
+        except ir.MLIRError as error:
+            raise PassError(f"pass {entry} left invalid IR: {diagnostic_text(error)}") from None
+
+
+def _audit(module: Any, entry: Pass) -> None:
+    if not entry.removes:
+        return
+    left = operations(module, entry.removes)
+    if left:
+        raise PassError(
+            f"pass {entry} promised to remove {left[0].name} and left {len(left)}",
+            location=location_of(left[0]),
+            op=op_text(left[0]),
+        )
+
+
+def op_text(op: Any) -> str:
+    """An operation on one line, constants and regions shortened."""
+    text = str(op.get_asm(large_elements_limit=4, skip_regions=True)).strip()
+    return " ".join(text.split())[:240]

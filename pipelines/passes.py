@@ -1,0 +1,97 @@
+"""What a pass is: a frozen dataclass whose fields are its options."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from hloforge.dialect.errors import PassError, PipelineError
+from hloforge.dialect.mlir import in_context, ir, passmanager
+
+
+@dataclass(frozen=True)
+class Pass(ABC):
+    """A rewriting of a module in place: valid IR in, valid IR out.
+
+    Attributes:
+        name: kebab-case; the file, class and test are spelled alike.
+        removes: names of operations that are gone afterwards; a leftover is an error (checked by the manager).
+    """
+
+    name: ClassVar[str]
+    removes: ClassVar[frozenset[str]] = frozenset()
+
+    @abstractmethod
+    def run(self, module: Any) -> None:
+        """Rewrite the module. Raises a located ``hloforge.Error`` for what it cannot do."""
+
+    def __str__(self) -> str:
+        """The pass in the grammar of textual pipelines: ``name{option=value}``."""
+        options = [
+            f"{field.name.replace('_', '-')}={_option_text(getattr(self, field.name))}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return self.name + ("{" + " ".join(options) + "}" if options else "")
+
+
+def _option_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+@dataclass(frozen=True)
+class NativePass(Pass):
+    """Passes of MLIR and StableHLO, by MLIR's own pipeline text (``canonicalize``, ``func.func(cse)``)."""
+
+    name: ClassVar[str] = "native"
+    pipeline: str = ""
+
+    def run(self, module: Any) -> None:
+        with in_context(module):
+            manager = parse_native(self.pipeline)
+            # The manager verifies after every pass and says which one broke the module.
+            manager.enable_verifier(False)
+            try:
+                manager.run(module.operation)
+            except ir.MLIRError as error:
+                raise PassError(f"pass {self.pipeline}: {diagnostic_text(error)}") from None
+
+    def __str__(self) -> str:
+        return self.pipeline
+
+
+def parse_native(pipeline: str) -> Any:
+    """MLIR's own parser of ``builtin.module(pipeline)``, in the current context. Raises PipelineError."""
+    try:
+        return passmanager.PassManager.parse(f"builtin.module({pipeline})")
+    except ValueError as error:
+        raise PipelineError(str(error).strip().splitlines()[-1]) from None
+
+
+def diagnostic_text(error: Any) -> str:
+    """The first diagnostic of an MLIRError, on one line."""
+    diagnostics = getattr(error, "error_diagnostics", None)
+    return str(diagnostics[0].message if diagnostics else error).strip().splitlines()[0]
+
+
+PassType = TypeVar("PassType", bound=type[Pass])
+_REGISTRY: dict[str, type[Pass]] = {}
+
+
+def register(cls: PassType) -> PassType:
+    """Class decorator: make the pass known by its name to textual pipelines. A second use of a name raises."""
+    if cls.name in _REGISTRY:
+        raise ValueError(f"pass {cls.name} is registered twice")
+    _REGISTRY[cls.name] = cls
+    return cls
+
+
+def registered() -> dict[str, type[Pass]]:
+    """Every registered pass by name."""
+    return dict(_REGISTRY)
