@@ -61,11 +61,11 @@ class Error(Exception):
         return "\n".join(lines)
 
 
-class ImportFailure(Error):
+class ImporterError(Error):
     """The input is not a program that hloforge can read."""
 
 
-class ElidedConstantError(ImportFailure):
+class ElidedConstantError(ImporterError):
     """The text holds ``constant({...})``: its values were dropped when the text was printed."""
 
 

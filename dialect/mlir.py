@@ -21,7 +21,7 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir._mlir_libs._mlir import rewrite
 from jaxlib.mlir.dialects import chlo, func, mhlo, stablehlo
 
-from hloforge.dialect.errors import ImportFailure
+from hloforge.dialect.errors import ImporterError
 
 __all__ = [
     "_hlo",
@@ -86,13 +86,13 @@ def parse_module(asm: str | bytes, ctx: Any | None = None) -> Any:
     """Parse MLIR text or bytecode into a verified ``ir.Module``.
 
     Raises:
-        ImportFailure: with the parser's own message.
+        ImporterError: with the parser's own message.
     """
     with ctx or context():
         try:
             return ir.Module.parse(asm)
         except ir.MLIRError as error:
-            raise ImportFailure(_first_diagnostic(error)) from None
+            raise ImporterError(_first_diagnostic(error)) from None
 
 
 def _first_diagnostic(error: Any) -> str:
@@ -101,6 +101,6 @@ def _first_diagnostic(error: Any) -> str:
 
 
 def hlo_proto_to_stablehlo(proto: bytes) -> bytes:
-    """XLA's own converter: serialized ``HloModuleProto`` to StableHLO (and leftover ``mhlo``) bytecode, not verified."""
+    """XLA's own converter: serialized ``HloModuleProto`` to StableHLO (and leftover ``mhlo``) bytecode, unverified."""
     result: bytes = _jax.mlir.hlo_to_stablehlo(proto)
     return result

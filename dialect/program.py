@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from hloforge.dialect.errors import ImportFailure
+from hloforge.dialect.errors import ImporterError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.shapes import Shape
 
@@ -101,7 +101,7 @@ class Signature:
         """Read the signature from the module's attributes, else from the type of ``main``.
 
         Raises:
-            ImportFailure: the module has no public function ``main``, or its attributes do not parse.
+            ImporterError: the module has no public function ``main``, or its attributes do not parse.
         """
         entry = entry_function(module)
         attributes = module.operation.attributes
@@ -113,7 +113,7 @@ class Signature:
             aliases = tuple(map(Alias.parse, _texts(attributes[_ALIAS])))
             return cls(parameters, Shape.parse(ir.StringAttr(attributes[_RESULT]).value), aliases)
         except (KeyError, ValueError) as error:
-            raise ImportFailure(f"malformed hloforge.* signature attributes: {error}") from None
+            raise ImporterError(f"malformed hloforge.* signature attributes: {error}") from None
 
 
 def _flatten(name: str, shape: Shape, index: tuple[int, ...]) -> list[Parameter]:
@@ -132,7 +132,7 @@ def _texts(attribute: Any) -> list[str]:
 
 
 def entry_function(module: Any) -> Any:
-    """The ``func.func @main`` of a module. Raises ImportFailure if there is none."""
+    """The ``func.func @main`` of a module. Raises ImporterError if there is none."""
     names = []
     for op in module.body.operations:
         if op.operation.name != "func.func":
@@ -141,7 +141,7 @@ def entry_function(module: Any) -> Any:
         if name == ENTRY:
             return op
         names.append(f"@{name}")
-    raise ImportFailure(
+    raise ImporterError(
         "the module has no function @main",
         hint=f"it has {', '.join(names)}: rename the entry function" if names else "a program needs func.func @main",
     )
