@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, ClassVar, TypeVar
 
 from hloforge.dialect.errors import PassError, PipelineError
@@ -95,3 +98,9 @@ def register(cls: PassType) -> PassType:
 def registered() -> dict[str, type[Pass]]:
     """Every registered pass by name."""
     return dict(_REGISTRY)
+
+
+def load_modules(package: ModuleType) -> None:
+    """Import every module of a folder of passes, so that each registers what it defines."""
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)

@@ -1,0 +1,77 @@
+"""The last look before IREE: every operation left is one that the target compiles, or the user is told why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.operations import location_of, operations
+from hloforge.pipelines.capabilities import Capability, Verdict, capability
+from hloforge.pipelines.manager import op_text
+from hloforge.pipelines.passes import Pass, register
+
+# Further findings are shown as notes, one a kind of operation, so that a user sees the whole task at once.
+_NOTES = 8
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An operation that the target does not compile as it stands, and what the table says of it."""
+
+    op: Any
+    row: Capability
+
+    @property
+    def text(self) -> str:
+        name = describe(self.op)
+        if self.row.verdict is Verdict.REJECT:
+            return f"{name} is not supported: {self.row.reason}"
+        return f"{name} is not supported in this form: {self.row.by} left it ({self.row.reason})"
+
+
+def describe(op: Any) -> str:
+    """``stablehlo.sort``, or ``custom_call @target`` with the target's name."""
+    if op.name == "stablehlo.custom_call":
+        return f"custom_call @{op.attributes['call_target_name'].value}"
+    return str(op.name)
+
+
+def findings(module: Any, target: str) -> Iterable[Finding]:
+    """Every operation of the module that is not native on the target, with the row that says so."""
+    for op in operations(module):
+        row = capability(op, target)
+        if row.verdict is not Verdict.NATIVE:
+            yield Finding(op, row)
+
+
+@register
+@dataclass(frozen=True)
+class Audit(Pass):
+    """Refuse what the target cannot compile, located at the user's instruction.
+
+    Raises (on run):
+        UnsupportedError: names the first such operation, its types, the target and the way out; others are notes.
+    """
+
+    name: ClassVar[str] = "audit"
+    target: str = "cpu"
+
+    def run(self, module: Any) -> None:
+        found = list(findings(module, self.target))
+        if not found:
+            return
+        first, kinds = found[0], {finding.text: finding for finding in found[1:]}
+        kinds.pop(first.text, None)
+        notes = [f"{location_of(other.op) or ''}: {text}" for text, other in list(kinds.items())[:_NOTES]]
+        more = len(found) - 1 - len(notes)
+        if more > 0:
+            notes.append(f"and {more} more of these")
+        raise UnsupportedError(
+            f"{first.text} [target {self.target}]",
+            location=location_of(first.op),
+            op=op_text(first.op),
+            hint=first.row.hint,
+            notes=tuple(notes),
+        )

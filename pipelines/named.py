@@ -1,0 +1,79 @@
+"""The named pipelines: literal tuples, with a reason on every line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hloforge.dialect.errors import PipelineError
+from hloforge.pipelines.audit import Audit
+from hloforge.pipelines.capabilities import TABLES, decomposing_passes
+from hloforge.pipelines.manager import PassManager, Timing
+from hloforge.pipelines.passes import NativePass, Pass
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pass of a named pipeline and why it stands there."""
+
+    entry: Pass
+    reason: str
+
+
+NORMALIZE: tuple[Stage, ...] = (
+    Stage(NativePass("inline"), "calls in HLO are a naming device: one function lets every later pass see the whole"),
+    Stage(NativePass("symbol-dce"), "what was inlined is not compiled a second time"),
+)
+
+DECOMPOSE: tuple[Stage, ...] = (
+    Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
+)
+
+FINISH: tuple[Stage, ...] = (
+    Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
+)
+
+PIPELINES: tuple[str, ...] = ("normalize", *TABLES)
+
+
+def stages(name: str) -> tuple[Stage, ...]:
+    """The stages of a named pipeline. A target's pipeline keeps the decompositions that its table asks for.
+
+    Raises:
+        PipelineError: the name is neither ``normalize`` nor a target kind.
+    """
+    if name == "normalize":
+        return NORMALIZE
+    if name not in TABLES:
+        raise PipelineError(f"no pipeline is called {name!r}", hint=f"pipelines: {', '.join(PIPELINES)}")
+    asked = decomposing_passes(name)
+    chosen = tuple(stage for stage in DECOMPOSE if isinstance(stage.entry, NativePass) or stage.entry.name in asked)
+    audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
+    return (*NORMALIZE, *chosen, *FINISH, audit)
+
+
+def pipeline(name: str) -> list[Pass]:
+    """The passes of a named pipeline, in order. Raises PipelineError for an unknown name."""
+    return [stage.entry for stage in stages(name)]
+
+
+def normalize(module: Any, **options: Any) -> list[Timing]:
+    """Rewrite an imported module in place to pure StableHLO: no fusions, copies, ``mhlo`` or ``sdy`` are left.
+
+    Args:
+        options: fields of PassManager (``verify``, ``dump_after``, ``dump_to``).
+    """
+    manager = PassManager(pipeline("normalize"), **options)
+    manager.run(module)
+    return manager.timings
+
+
+def lower(module: Any, *, target: str = "cpu", **options: Any) -> list[Timing]:
+    """Rewrite an imported module in place to what IREE compiles for the target kind.
+
+    Raises:
+        UnsupportedError: an operation that the target cannot compile, located in the user's file.
+    """
+    manager = PassManager(pipeline(target), **options)
+    manager.run(module)
+    return manager.timings

@@ -1,0 +1,55 @@
+"""The vocabulary of the capability tables."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Verdict(enum.Enum):
+    """How a target stands to an operation."""
+
+    NATIVE = "native"
+    DECOMPOSE = "decompose"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One row of a target's table.
+
+    Attributes:
+        op: the operation's name; ``custom_call``s may be named with their target
+            (``stablehlo.custom_call@Sharding``); ``*`` is any operation.
+        verdict: what happens to it.
+        elements: the row holds only if an operand or result has one of these element types (XLA's names); None: any.
+        by: for ``DECOMPOSE``, the pass that replaces the operation.
+        reason: why it is not native: what the target lacks or gets wrong.
+        hint: for the user, the way out.
+    """
+
+    op: str
+    verdict: Verdict
+    elements: frozenset[str] | None = None
+    by: str = ""
+    reason: str = ""
+    hint: str = ""
+
+    def fits(self, elements: frozenset[str]) -> bool:
+        """Whether the row speaks of an operation whose operands and results have these element types."""
+        return self.elements is None or not self.elements.isdisjoint(elements)
+
+
+def native(*ops: str) -> tuple[Capability, ...]:
+    """Rows for operations that the target compiles and gets right."""
+    return tuple(Capability(op, Verdict.NATIVE) for op in ops)
+
+
+def decompose(by: str, reason: str, *ops: str, elements: tuple[str, ...] = ()) -> tuple[Capability, ...]:
+    """Rows for operations that a pass of ours replaces before the target sees them."""
+    return tuple(Capability(op, Verdict.DECOMPOSE, frozenset(elements) or None, by, reason) for op in ops)
+
+
+def reject(reason: str, *ops: str, elements: tuple[str, ...] = (), hint: str = "") -> tuple[Capability, ...]:
+    """Rows for operations that nothing supports on the target today."""
+    return tuple(Capability(op, Verdict.REJECT, frozenset(elements) or None, "", reason, hint) for op in ops)
