@@ -1,7 +1,7 @@
-"""The physical form of an array at the border to IREE, shared by the pipeline that emits it and the session that fills it.
+"""The physical form of an array at the border to IREE: the pipeline emits it, the session fills it.
 
-A parameter ``f32[4,8]{0,1}`` crosses as ``tensor<8x4xf32>``: row-major, dimensions in major-to-minor order, so its bytes
-are those that a caller of XLA passes. Sub-byte elements cross one to a byte.
+A parameter ``f32[4,8]{0,1}`` crosses as ``tensor<8x4xf32>``: row-major, dimensions in major-to-minor order, so its
+bytes are those that a caller of XLA passes. Sub-byte elements cross one to a byte.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ __all__ = [
     "func",
     "hlo_proto_to_stablehlo",
     "in_context",
+    "inlined_func_call",
     "ir",
     "mhlo",
     "parse_module",
@@ -38,6 +39,8 @@ __all__ = [
     "rewrite",
     "stablehlo",
 ]
+
+inlined_func_call = _jax_mlir_ext.inlined_func_call
 
 _register_lock = threading.Lock()
 

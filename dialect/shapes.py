@@ -137,7 +137,7 @@ class Shape:
             raise ValueError(f"{self} is not an array")
         dynamic = ir.ShapedType.get_dynamic_size()
         sizes = [dynamic if size < 0 else size for size in self.dimensions]
-        return ir.RankedTensorType.get(sizes, mlir_type(self.element))
+        return ir.RankedTensorType.get(sizes, mlir_type(self.element), loc=ir.Location.unknown())
 
     def __str__(self) -> str:
         if self.elements is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hloforge.pipelines.verdicts import Capability, native, reject
+from hloforge.pipelines.verdicts import Capability, decompose, native, reject
 
 _COLLECTIVES = (
     "stablehlo.all_gather",
@@ -14,12 +14,31 @@ _COLLECTIVES = (
 )
 
 ROWS: tuple[Capability, ...] = (
-    *reject("no pass lowers quantized arithmetic yet", "*", elements=("quantized",), hint="dequantize the model"),
-    *reject(
-        "it needs more than one replica or partition, and this target runs one",
+    *decompose("lower-composites", "IREE reads no composites", "stablehlo.composite"),
+    *decompose(
+        "decompose-single-replica",
+        "this target runs one replica and one partition",
+        "stablehlo.replica_id",
+        "stablehlo.partition_id",
         *_COLLECTIVES,
-        hint="compile the program for one replica and one partition",
     ),
+    *decompose(
+        "decompose-batch-norm",
+        "IREE has no batch normalization",
+        "stablehlo.batch_norm_grad",
+        "stablehlo.batch_norm_inference",
+        "stablehlo.batch_norm_training",
+    ),
+    *decompose(
+        "decompose-pred-arithmetic",
+        "IREE computes in one bit, where true + true is false",
+        "stablehlo.add",
+        "stablehlo.maximum",
+        "stablehlo.minimum",
+        "stablehlo.multiply",
+        elements=("pred",),
+    ),
+    *reject("no pass lowers quantized arithmetic yet", "*", elements=("quantized",), hint="dequantize the model"),
     *reject("the CPU target has no host transfers", "stablehlo.infeed", "stablehlo.outfeed"),
     *reject("the CPU target has no channels", "stablehlo.send", "stablehlo.recv"),
     *reject(

@@ -8,7 +8,12 @@ from typing import Any
 from hloforge.dialect.errors import PipelineError
 from hloforge.pipelines.audit import Audit
 from hloforge.pipelines.capabilities import TABLES, decomposing_passes
+from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
+from hloforge.pipelines.decompose.composites import LowerComposites
+from hloforge.pipelines.decompose.pred_arithmetic import DecomposePredArithmetic
+from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.manager import PassManager, Timing
+from hloforge.pipelines.normalize.inline_calls import InlineCalls
 from hloforge.pipelines.passes import NativePass, Pass
 
 
@@ -21,12 +26,16 @@ class Stage:
 
 
 NORMALIZE: tuple[Stage, ...] = (
-    Stage(NativePass("inline"), "calls in HLO are a naming device: one function lets every later pass see the whole"),
-    Stage(NativePass("symbol-dce"), "what was inlined is not compiled a second time"),
+    Stage(InlineCalls(), "calls in HLO are a naming device: one function lets every later pass see the whole"),
 )
 
 DECOMPOSE: tuple[Stage, ...] = (
+    Stage(LowerComposites(), "handlers see a composite whole, before its portable body replaces it"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
+    Stage(NativePass("func.func(stablehlo-legalize-deprecated-ops)"), "broadcast, dot, einsum … have one modern form"),
+    Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),
+    Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),
+    Stage(DecomposePredArithmetic(), "IREE adds booleans modulo 2"),
 )
 
 FINISH: tuple[Stage, ...] = (

@@ -74,7 +74,8 @@ def parse_native(pipeline: str) -> Any:
     try:
         return passmanager.PassManager.parse(f"builtin.module({pipeline})")
     except ValueError as error:
-        raise PipelineError(str(error).strip().splitlines()[-1]) from None
+        message = str(error).strip().splitlines()[0]
+        raise PipelineError(message.rpartition("error: ")[2].removeprefix("<Pass-Options-Parser>: ")) from None
 
 
 def diagnostic_text(error: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from hloforge.dialect.errors import PipelineError
 from hloforge.dialect.mlir import context
-from hloforge.pipelines.catalogue import passes_by_name
+from hloforge.pipelines.catalogue import NATIVE_PASSES, passes_by_name
 from hloforge.pipelines.passes import NativePass, Pass, parse_native
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
@@ -118,7 +118,9 @@ class _Reader:
                 parse_native(pipeline)
             except PipelineError as error:
                 name = pipeline.split("{")[0]
-                close = difflib.get_close_matches(name, passes_by_name(), 3)
+                if "restricted to 'func.func'" in error.message:
+                    raise self.error(f"{name} works on a function", start, f"write func.func({pipeline})") from None
+                close = difflib.get_close_matches(name, (*passes_by_name(), *NATIVE_PASSES), 3)
                 hint = f"did you mean {' or '.join(close)}?" if close else "hloforge opt --list-passes shows all"
                 raise self.error(error.message, start, hint) from None
         return NativePass(pipeline)

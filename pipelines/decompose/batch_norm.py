@@ -1,0 +1,116 @@
+"""``decompose-batch-norm``: batch normalization in its three forms as reductions and arithmetic.
+
+Before::
+
+    %y = "stablehlo.batch_norm_inference"(%x, %scale, %offset, %mean, %variance) {epsilon, feature_index = 1}
+
+After::
+
+    %y = %scale * ((%x - %mean) * rsqrt(%variance + epsilon)) + %offset      (vectors broadcast along dimension 1)
+
+Source: XLA "BatchNormTraining", "BatchNormInference", "BatchNormGrad"; Ioffe & Szegedy 2015 for the gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.ops.reduction import reduce
+from hloforge.dialect.values import Value, emit, full
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+_TRAINING, _INFERENCE, _GRAD = (f"stablehlo.batch_norm_{form}" for form in ("training", "inference", "grad"))
+
+
+@dataclass(frozen=True)
+class _Feature:
+    """The array being normalized and its feature dimension."""
+
+    x: Value
+    dimension: int
+    epsilon: float
+
+    @classmethod
+    def of(cls, op: Any) -> _Feature:
+        attributes = op.attributes
+        return cls(Value(op.operands[0]), attributes["feature_index"].value, attributes["epsilon"].value)
+
+    @property
+    def count(self) -> int:
+        """Elements of one feature."""
+        return prod(size for d, size in enumerate(self.x.dims) if d != self.dimension)
+
+    def spread(self, vector: Value) -> Value:
+        """A per-feature vector, broadcast to the array."""
+        dims = ir.DenseI64ArrayAttr.get([self.dimension])
+        return emit("stablehlo.broadcast_in_dim", [vector], self.x.type, broadcast_dimensions=dims)
+
+    def mean(self, values: Value) -> Value:
+        """The mean of each feature: ``[features]``."""
+        others = [d for d in range(self.x.rank) if d != self.dimension]
+        total = reduce(values, 0.0, lambda a, b: a + b, others)
+        return total / self.count
+
+    def reciprocal_deviation(self, variance: Value) -> Value:
+        shifted = variance + full(variance, self.epsilon)
+        return emit("stablehlo.rsqrt", [shifted], shifted.type)
+
+
+@pattern(_INFERENCE)
+def inference(op: Any) -> Replacement:
+    """y = scale * (x - mean) / sqrt(variance + epsilon) + offset."""
+    feature = _Feature.of(op)
+    if not feature.x.shape.is_static:
+        return NoMatch("dynamic size")
+    scale, offset, mean, variance = map(Value, list(op.operands)[1:])
+    return _normalize(feature, scale, offset, mean, variance)
+
+
+@pattern(_TRAINING)
+def training(op: Any) -> Replacement:
+    """(y, mean, variance) with the batch's own statistics; the variance is the biased one, as in XLA."""
+    feature = _Feature.of(op)
+    if not feature.x.shape.is_static:
+        return NoMatch("dynamic size")
+    scale, offset = map(Value, list(op.operands)[1:])
+    mean = feature.mean(feature.x)
+    centred = feature.x - feature.spread(mean)
+    variance = feature.mean(centred * centred)
+    return [_normalize(feature, scale, offset, mean, variance), mean, variance]
+
+
+def _normalize(feature: _Feature, scale: Value, offset: Value, mean: Value, variance: Value) -> Value:
+    centred = feature.x - feature.spread(mean)
+    factor = feature.reciprocal_deviation(variance) * scale
+    return centred * feature.spread(factor) + feature.spread(offset)
+
+
+@pattern(_GRAD)
+def gradient(op: Any) -> Replacement:
+    """(grad_operand, grad_scale, grad_offset) from the output's gradient and the batch's mean and variance."""
+    feature = _Feature.of(op)
+    if not feature.x.shape.is_static:
+        return NoMatch("dynamic size")
+    scale, mean, variance, grad = map(Value, list(op.operands)[1:])
+    reciprocal = feature.reciprocal_deviation(variance)
+    normalized = (feature.x - feature.spread(mean)) * feature.spread(reciprocal)
+    mean_grad = feature.mean(grad)
+    mean_product = feature.mean(grad * normalized)
+    inner = grad - feature.spread(mean_grad) - normalized * feature.spread(mean_product)
+    grad_operand = feature.spread(scale * reciprocal) * inner
+    return [grad_operand, mean_product * feature.count, mean_grad * feature.count]
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeBatchNorm(Pass):
+    """Replace the three batch normalization operations; static shapes only."""
+
+    name: ClassVar[str] = "decompose-batch-norm"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, (*inference, *training, *gradient))

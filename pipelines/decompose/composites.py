@@ -1,0 +1,90 @@
+"""``lower-composites``: composites, by a table of handlers, else by their own decomposition.
+
+Before::
+
+    %y = stablehlo.composite "my.gelu" %x {decomposition = @gelu_impl}
+
+After: what the handler of ``my.gelu`` builds; without a handler, the body of ``@gelu_impl``.
+
+A handler may serve a composite better than its portable decomposition does (an operation that a target has natively,
+a stabler formula). The table is keyed by the composite's name.
+Source: StableHLO spec "composite", XLA "CompositeCall".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.errors import PassError
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import operations, string_attribute
+from hloforge.dialect.values import Value
+from hloforge.pipelines.normalize.inline_calls import InlineCalls
+from hloforge.pipelines.passes import NativePass, Pass, register
+from hloforge.pipelines.patterns import NoMatch, Pattern, Replacement, Rewrite, apply_patterns
+
+_COMPOSITE = "stablehlo.composite"
+_HANDLERS: dict[str, Rewrite] = {}
+_DEPTH = 64
+
+
+def handles(name: str) -> Callable[[Rewrite], Rewrite]:
+    """Decorator: the function lowers composites called ``name``; one handler a name."""
+
+    def decorate(handler: Rewrite) -> Rewrite:
+        if name in _HANDLERS:
+            raise ValueError(f"{name} has two handlers")
+        _HANDLERS[name] = handler
+        return handler
+
+    return decorate
+
+
+def _chlo_operation(op: Any) -> Replacement:
+    """XLA and JAX wrap CHLO operations into composites of their name; the operation itself expands more accurately."""
+    created = ir.Operation.create(
+        string_attribute(op, "name"),
+        results=[result.type for result in op.results],
+        operands=list(op.operands),
+        attributes=dict(op.attributes["composite_attributes"].items())
+        if "composite_attributes" in op.attributes
+        else {},
+    )
+    return [Value(result) for result in created.results]
+
+
+_CHLO = "acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma polygamma sinh tan top_k zeta"
+for _name in _CHLO.split():
+    handles(f"chlo.{_name}")(_chlo_operation)
+
+
+def _by_handler(op: Any) -> Replacement:
+    name = string_attribute(op, "name")
+    handler = _HANDLERS.get(name)
+    return handler(op) if handler else NoMatch(f"composite {name!r} has no handler")
+
+
+@register
+@dataclass(frozen=True)
+class LowerComposites(Pass):
+    """Give each handler its turn, then expand what is left. Composites nest, so this repeats until none is left.
+
+    Attributes:
+        keep: names of composites that stay, for a pipeline that lowers them itself.
+    """
+
+    name: ClassVar[str] = "lower-composites"
+    keep: tuple[str, ...] = ()
+
+    def run(self, module: Any) -> None:
+        for _ in range(_DEPTH):
+            apply_patterns(module, (Pattern(_COMPOSITE, _by_handler, "by-handler"),))
+            left = [op for op in operations(module, {_COMPOSITE}) if string_attribute(op, "name") not in self.keep]
+            if not left:
+                return
+            kept = f"{{except={','.join(self.keep)}}}" if self.keep else ""
+            NativePass(f"func.func(stablehlo-legalize-composite-to-call{kept})").run(module)
+            InlineCalls().run(module)
+        raise PassError(f"composites nest deeper than {_DEPTH}: {string_attribute(left[0], 'name')} calls itself")

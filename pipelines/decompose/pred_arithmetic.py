@@ -1,0 +1,49 @@
+"""``decompose-pred-arithmetic``: sums and products of booleans as logic.
+
+Before::
+
+    %s = stablehlo.add %a, %b : tensor<4xi1>
+
+After::
+
+    %s = stablehlo.or %a, %b : tensor<4xi1>
+
+IREE computes the sum in one bit, where true + true is false; XLA's is the logical or. Reducers are covered alike,
+for the operation stands in their region. Source: StableHLO spec "add", "multiply", "maximum", "minimum".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.values import Value, emit
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+_LOGIC = {
+    "stablehlo.add": "stablehlo.or",
+    "stablehlo.maximum": "stablehlo.or",
+    "stablehlo.multiply": "stablehlo.and",
+    "stablehlo.minimum": "stablehlo.and",
+}
+
+
+@pattern(*_LOGIC)
+def as_logic(op: Any) -> Replacement:
+    """add, maximum -> or; multiply, minimum -> and."""
+    lhs, rhs = map(Value, op.operands)
+    if lhs.element_type.name != "pred":
+        return NoMatch("not a boolean")
+    return emit(_LOGIC[op.name], [lhs, rhs], lhs.type)
+
+
+@register
+@dataclass(frozen=True)
+class DecomposePredArithmetic(Pass):
+    """Replace arithmetic on booleans by logic."""
+
+    name: ClassVar[str] = "decompose-pred-arithmetic"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, as_logic)

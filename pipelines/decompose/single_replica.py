@@ -1,0 +1,64 @@
+"""``decompose-single-replica``: collectives of a program that runs as one replica and one partition.
+
+Before::
+
+    %id = stablehlo.replica_id : tensor<ui32>
+    %y = "stablehlo.all_reduce"(%x) ({...}) {replica_groups = dense<0> : tensor<1x1xi64>}
+
+After: ``%id`` is 0 and ``%y`` is ``%x``. Groups with more than one member are left for the audit to refuse.
+
+Source: XLA "AllReduce", "AllGather", "ReduceScatter", "AllToAll", "CollectivePermute", "ReplicaId".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.values import Value, constant, full
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+_GROUPED = tuple(
+    f"stablehlo.{name}" for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter")
+)
+
+
+@pattern("stablehlo.replica_id", "stablehlo.partition_id")
+def only_id(op: Any) -> Replacement:
+    """The only replica is number 0."""
+    return constant(0, "u32")
+
+
+@pattern(*_GROUPED)
+def only_member(op: Any) -> Replacement:
+    """A collective over groups of one is the identity: it combines, gathers or scatters one replica's data."""
+    groups = ir.DenseIntElementsAttr(op.attributes["replica_groups"])
+    members = ir.RankedTensorType(groups.type).shape[1] if groups.type.rank == 2 else 0
+    if members > 1:
+        return NoMatch(f"groups of {members} replicas")
+    if [value.type for value in op.operands] != [value.type for value in op.results]:
+        return NoMatch("its result has more parts than the one replica gives")
+    return [Value(operand) for operand in op.operands]
+
+
+@pattern("stablehlo.collective_permute")
+def only_source(op: Any) -> Replacement:
+    """Replica 0 receives from itself, or zeros if nobody sends to it."""
+    pairs = [int(number) for number in ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])]
+    if any(pairs):
+        return NoMatch("it names a replica other than 0")
+    operand = Value(op.operands[0])
+    return operand if pairs else full(operand, 0)
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeSingleReplica(Pass):
+    """Replace replica ids and the collectives whose groups have one member."""
+
+    name: ClassVar[str] = "decompose-single-replica"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, (*only_id, *only_member, *only_source))

@@ -1,0 +1,58 @@
+"""XLA's calling convention survives as text on the module."""
+
+from __future__ import annotations
+
+import pytest
+
+from hloforge.dialect.errors import ImporterError
+from hloforge.dialect.mlir import parse_module
+from hloforge.dialect.program import Alias, Parameter, Signature
+from hloforge.dialect.shapes import Shape
+
+IDENTITY = """func.func @main(%x: tensor<4x8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<4x8xf32> {
+  return %x : tensor<4x8xf32> }"""
+
+
+def test_without_attributes_the_function_type_speaks() -> None:
+    signature = Signature.of(parse_module(IDENTITY))
+    assert str(signature) == "(arg0: f32[4,8]) -> f32[4,8]"
+    assert signature.aliases == (Alias((), 0),)
+
+
+def test_names_tuples_layouts_and_donation_survive_printing() -> None:
+    signature = Signature(
+        (Parameter("params['w'] (a, b)", Shape.parse("(f32[4,8]{0,1}, (s32[], f32[2]{0}))")),),
+        Shape.parse("(f32[4,8]{0,1})"),
+        (Alias((0,), 0, (1, 1), "must-alias"),),
+    )
+    module = parse_module(IDENTITY)
+    signature.attach(module)
+    assert Signature.of(parse_module(str(module))) == signature
+
+
+def test_flat_parameters_carry_xla_index_names() -> None:
+    signature = Signature(
+        (Parameter("p", Shape.parse("(f32[2], (s32[], f32[]))")), Parameter("q", Shape.parse("f32[]"))),
+        Shape.tuple_of(),
+    )
+    assert [leaf.name for leaf in signature.flat_parameters] == ["p{0}", "p{1,0}", "p{1,1}", "q"]
+
+
+def test_a_module_without_main_says_what_it_has() -> None:
+    with pytest.raises(ImporterError) as caught:
+        Signature.of(parse_module("func.func @forward() { return }"))
+    assert "no function @main" in caught.value.message
+    assert "@forward" in caught.value.hint
+
+
+def test_damaged_attributes_are_reported() -> None:
+    module = parse_module(
+        'module attributes {hloforge.parameter_names = [], hloforge.parameter_shapes = ["f99[2]"]} {' + IDENTITY + "}"
+    )
+    with pytest.raises(ImporterError, match=r"malformed hloforge\.\*"):
+        Signature.of(module)
+
+
+def test_an_unreadable_module_gives_the_parsers_message() -> None:
+    with pytest.raises(ImporterError, match="expected"):
+        parse_module("func.func @main( {")
