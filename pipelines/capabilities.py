@@ -59,9 +59,11 @@ def _unknown(name: str) -> Capability:
 
 def _names(op: Any) -> tuple[str, ...]:
     """The names that a row may use for the operation."""
+    dialect = op.name.partition(".")[0]
+    names = (op.name, f"{dialect}.*", "*")
     if op.name == "stablehlo.custom_call":
-        return (f"{op.name}@{op.attributes['call_target_name'].value}", op.name, "*")
-    return (op.name, "*")
+        return (f"{op.name}@{op.attributes['call_target_name'].value}", *names)
+    return names
 
 
 def _elements(op: Any) -> frozenset[str]:

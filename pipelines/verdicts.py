@@ -20,10 +20,10 @@ class Capability:
 
     Attributes:
         op: the operation's name; ``custom_call``s may be named with their target
-            (``stablehlo.custom_call@Sharding``); ``*`` is any operation.
+            (``stablehlo.custom_call@Sharding``); ``chlo.*`` is a whole dialect, ``*`` any operation.
         verdict: what happens to it.
         elements: the row holds only if an operand or result has one of these element types (XLA's names); None: any.
-        by: for ``DECOMPOSE``, the pass that replaces the operation.
+        by: for ``DECOMPOSE``, the pass that replaces the operation, as pipelines spell it.
         reason: why it is not native: what the target lacks or gets wrong.
         hint: for the user, the way out.
     """
