@@ -1,7 +1,8 @@
 """The physical form of an array at the border to IREE: the pipeline emits it, the session fills it.
 
 A parameter ``f32[4,8]{0,1}`` crosses as ``tensor<8x4xf32>``: row-major, dimensions in major-to-minor order, so its
-bytes are those that a caller of XLA passes. Sub-byte elements cross one to a byte.
+bytes are those that a caller of XLA passes. Sub-byte elements cross one to a byte, and floats of 4 and 8 bits as their
+codes: IREE 3.13 takes only five of the eight 8-bit types at its border. Tokens do not cross at all.
 """
 
 from __future__ import annotations
@@ -19,8 +20,15 @@ def major_to_minor(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(shape.layout.minor_to_major))
 
 
+def crosses(shape: Shape) -> bool:
+    """Whether a leaf of the signature is an argument or result of the compiled function: tokens carry no data."""
+    return shape.is_array
+
+
 def physical_element(element: ElementType) -> ElementType:
-    """Sub-byte integers widen to a byte with their value; sub-byte floats become their code in a u8."""
+    """Sub-byte integers widen to a byte with their value; floats of at most 8 bits become their code in a u8."""
+    if element.is_float and element.bits <= 8:
+        return element_type("u8")
     if not element.is_sub_byte:
         return element
     return element_type("s8" if element.kind is Kind.SIGNED else "u8")

@@ -1,0 +1,94 @@
+"""``legalize-accumulation``: sums of 16-bit floats are carried in f32 and rounded once.
+
+Before::
+
+    %0 = stablehlo.dot_general %a, %b, ... : (tensor<64x512xbf16>, tensor<512x64xbf16>) -> tensor<64x64xbf16>
+
+After::
+
+    %1 = stablehlo.dot_general %a, %b, ... : (tensor<64x512xbf16>, tensor<512x64xbf16>) -> tensor<64x64xf32>
+    %0 = stablehlo.convert %1 : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+
+IREE rounds the partial sums to the result's type (a bf16 matmul was off by 0.66 where XLA was off by 0.25); XLA's CPU
+client accumulates in f32. The same holds for convolutions and for reductions whose computation is one sum or product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import blocks
+from hloforge.dialect.ops.conversion import convert
+from hloforge.dialect.ops.reduction import fill_region
+from hloforge.dialect.values import Value, emit
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+_NARROW = ("bf16", "f16")
+_ACCUMULATING = ("stablehlo.add", "stablehlo.multiply")
+
+
+@pattern("stablehlo.dot_general", "stablehlo.convolution")
+def contraction_in_f32(op: Any) -> Replacement:
+    """The contraction with an f32 result, rounded to the result's type."""
+    result = Value(op.results[0])
+    if result.element_type.name not in _NARROW:
+        return NoMatch("not a 16-bit float")
+    wide = ir.Operation.create(
+        op.name,
+        results=[_as_f32(result.type)],
+        operands=list(op.operands),
+        attributes=_attributes(op),
+    )
+    return convert(Value(wide.result), result.element_type)
+
+
+@pattern("stablehlo.reduce", "stablehlo.reduce_window")
+def reduction_in_f32(op: Any) -> Replacement:
+    """The reduction of the converted operands, rounded to the result's type."""
+    if len(op.results) != 1 or Value(op.results[0]).element_type.name not in _NARROW:
+        return NoMatch("not one 16-bit float")
+    combiner = _single_operation(op)
+    if combiner not in _ACCUMULATING:
+        return NoMatch("its computation is not one sum or product")
+    result = Value(op.results[0])
+    wide = ir.Operation.create(
+        op.name,
+        results=[_as_f32(result.type)],
+        operands=[convert(Value(operand), "f32").ir for operand in op.operands],
+        attributes=_attributes(op),
+        regions=1,
+    )
+    scalar = ir.RankedTensorType.get([], ir.F32Type.get())
+    fill_region(wide.regions[0], [scalar, scalar], lambda a, b: emit(combiner, [a, b], scalar))
+    return convert(Value(wide.results[0]), result.element_type)
+
+
+def _as_f32(type_: Any) -> Any:
+    return ir.RankedTensorType.get(type_.shape, ir.F32Type.get())
+
+
+def _attributes(op: Any) -> dict[str, Any]:
+    return {name: op.attributes[name] for name in op.attributes}
+
+
+def _single_operation(op: Any) -> str:
+    """The name of the one operation that combines the region's two arguments; empty for anything longer."""
+    (block,) = blocks(op)
+    body = [inner.operation for inner in block.operations]
+    if len(body) != 2 or set(body[0].operands) != set(block.arguments) or body[1].operands[0] != body[0].results[0]:
+        return ""
+    return str(body[0].name)
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeAccumulation(Pass):
+    """Widen the accumulators of 16-bit dots, convolutions and sums to f32."""
+
+    name: ClassVar[str] = "legalize-accumulation"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, (*contraction_in_f32, *reduction_in_f32))

@@ -1,0 +1,141 @@
+"""``legalize-entry-abi``: the arguments and results of ``main`` in their physical form.
+
+Before, with ``hloforge.parameter_shapes = ["f32[4,8]{0,1}", "s4[3]", "token[]"]``::
+
+    func.func @main(%x: tensor<4x8xf32>, %k: tensor<3xi4>, %t: !stablehlo.token) -> tensor<3xi4> { ... }
+
+After::
+
+    func.func @main(%x: tensor<8x4xf32>, %k: tensor<3xi8>) -> tensor<3xi8> {
+      %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+      %1 = stablehlo.convert %k : (tensor<3xi8>) -> tensor<3xi4>
+      ... }
+
+A caller passes the bytes that XLA's layout describes; the module transposes. IREE knows neither layouts nor a packed
+format for sub-byte elements, and takes only some of the 8-bit floats: see ``hloforge.dialect.abi``.
+Tokens carry no data and are dropped. Source: XLA "Shapes and Layout".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.abi import crosses, major_to_minor, physical_element
+from hloforge.dialect.errors import PassError
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import location_of
+from hloforge.dialect.ops.elementwise import bitcast_convert, convert
+from hloforge.dialect.ops.shape import transpose
+from hloforge.dialect.program import Signature, entry_function
+from hloforge.dialect.shapes import Shape
+from hloforge.dialect.values import Value
+from hloforge.pipelines.passes import Pass, register
+
+# Marks a main that has its physical form, so that a second run changes nothing.
+_DONE = "hloforge.physical_abi"
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeEntryAbi(Pass):
+    """Give ``main`` the types of ``dialect.abi.physical_shape`` for its signature; run it once, before decompositions.
+
+    Raises (on run):
+        PassError: the signature does not name as many arrays as ``main`` takes or returns.
+    """
+
+    name: ClassVar[str] = "legalize-entry-abi"
+
+    def run(self, module: Any) -> None:
+        signature = Signature.of(module)
+        entry = entry_function(module).operation
+        attributes = module.operation.attributes
+        if _DONE in attributes:
+            return
+        with in_context(module):
+            block = entry.regions[0].blocks[0]
+            end = list(block.operations)[-1].operation
+            parameters = [parameter.shape for parameter in signature.flat_parameters]
+            results = list(signature.flat_results)
+            _check(entry, "parameters", parameters, len(block.arguments))
+            _check(entry, "results", results, len(end.operands))
+            with ir.InsertionPoint.at_block_begin(block), entry.location:
+                _import_arguments(block, parameters)
+            with ir.InsertionPoint(end), end.location:
+                returned = [
+                    _to_physical(Value(value), shape).ir
+                    for value, shape in zip(end.operands, results, strict=True)
+                    if crosses(shape)
+                ]
+                ir.Operation.create("func.return", operands=returned)
+            end.erase()
+            _retype(entry, [argument.type for argument in block.arguments], [value.type for value in returned])
+            # From here on the types of main no longer tell the logical shapes.
+            signature.attach(module)
+            attributes[_DONE] = ir.UnitAttr.get()
+
+
+def _check(entry: Any, what: str, shapes: list[Shape], count: int) -> None:
+    if len(shapes) == count:
+        return
+    message = f"the signature names {len(shapes)} {what}, @main has {count}"
+    raise PassError(message, location=location_of(entry), hint="remove the hloforge.* attributes of the module")
+
+
+def _import_arguments(block: Any, shapes: list[Shape]) -> None:
+    """Retype the block's arguments and give their former uses the logical value; erase the tokens."""
+    for number in reversed(range(len(shapes))):
+        argument, shape = block.arguments[number], shapes[number]
+        if not crosses(shape):
+            token = ir.Operation.create("stablehlo.after_all", results=[argument.type])
+            argument.replace_all_uses_with(token.results[0])
+            block.erase_argument(number)
+            continue
+        logical = argument.type
+        physical = _physical_type(logical, shape)
+        if physical == logical:
+            continue
+        # A stand-in takes over the uses while the argument gets its new type.
+        stand_in = ir.Operation.create("builtin.unrealized_conversion_cast", results=[logical], operands=[])
+        argument.replace_all_uses_with(stand_in.results[0])
+        argument.set_type(physical)
+        value = _to_logical(Value(argument), shape)
+        stand_in.results[0].replace_all_uses_with(value.ir)
+        stand_in.erase()
+
+
+def _physical_type(logical: Any, shape: Shape) -> Any:
+    """The argument's own sizes (which may be dynamic) in the order of the signature's layout."""
+    value = Shape.of_type(logical)
+    order = major_to_minor(shape)
+    assert value.element is not None  # crosses() held, and arrays have an element type
+    return Shape.array(physical_element(value.element), *(value.dimensions[d] for d in order)).mlir_type()
+
+
+def _to_logical(value: Value, shape: Shape) -> Value:
+    order = major_to_minor(shape)
+    ordered = transpose(value, [order.index(d) for d in range(len(order))])
+    element = shape.element
+    assert element is not None
+    if not element.is_float or element == physical_element(element):
+        return convert(ordered, element)
+    # Codes of 4 bits use the low half of their byte.
+    return bitcast_convert(convert(ordered, f"u{element.bits}"), element)
+
+
+def _to_physical(value: Value, shape: Shape) -> Value:
+    element = shape.element
+    assert element is not None
+    target = physical_element(element)
+    if element.is_float and element != target:
+        value = bitcast_convert(value, f"u{element.bits}")
+    return transpose(convert(value, target), major_to_minor(shape))
+
+
+def _retype(entry: Any, inputs: list[Any], results: list[Any]) -> None:
+    """The new function type; XLA's argument attributes (donation, sharding, names) live on in the signature."""
+    for name in ("arg_attrs", "res_attrs"):
+        if name in entry.attributes:
+            del entry.attributes[name]
+    entry.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
