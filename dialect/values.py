@@ -162,13 +162,37 @@ def dense(array: np.ndarray[Any, Any], row: ElementType) -> Any:
     return ir.DenseElementsAttr.get(storage[0] if splat else storage, type=type_, shape=shape)
 
 
-def full(like: Value, scalar: Any) -> Value:
-    """A splat constant with the type of ``like`` (static shape) or a broadcast scalar (dynamic shape)."""
-    row = like.element_type
-    if not like.shape.is_static:
-        raise ValueError(f"{like.shape} has no static shape to fill")
-    array = np.broadcast_to(np.asarray(scalar).astype(row.dtype), like.dims)
-    return emit("stablehlo.constant", [], like.type, value=dense(array, row))
+def full(like: Value, scalar: Any, dtype: Any = None) -> Value:
+    """``scalar`` in the shape of ``like``: a splat constant, or a broadcast scalar where the shape is dynamic.
+
+    Args:
+        dtype: names the element type (default: that of ``like``).
+    """
+    row = like.element_type if dtype is None else element_type(dtype)
+    number = np.asarray(scalar).astype(row.dtype)
+    result = ir.RankedTensorType.get(like.type.shape, mlir_type(row))
+    if like.shape.is_static:
+        return emit("stablehlo.constant", [], result, value=dense(np.broadcast_to(number, like.dims), row))
+    sizes, no_dimensions = _sizes(like), ir.DenseI64ArrayAttr.get([])
+    return emit(
+        "stablehlo.dynamic_broadcast_in_dim", [constant(number, row), sizes], result, broadcast_dimensions=no_dimensions
+    )
+
+
+def _sizes(value: Value) -> Value:
+    """The dimension sizes of a value as an s32 vector, read at run time where dynamic."""
+    scalar, one = (ir.RankedTensorType.get(sizes, mlir_type("s32")) for sizes in ([], [1]))
+    index = ir.IntegerType.get_signless(64)
+    parts = []
+    for number, size in enumerate(value.dims):
+        if size >= 0:
+            parts.append(constant([size], "s32"))
+            continue
+        dimension = ir.IntegerAttr.get(index, number)
+        size_value = emit("stablehlo.get_dimension_size", [value], scalar, dimension=dimension)
+        parts.append(emit("stablehlo.reshape", [size_value], one))
+    vector = ir.RankedTensorType.get([len(parts)], mlir_type("s32"))
+    return emit("stablehlo.concatenate", parts, vector, dimension=ir.IntegerAttr.get(index, 0))
 
 
 def _pair(lhs: Operand, rhs: Operand) -> tuple[Value, Value]:

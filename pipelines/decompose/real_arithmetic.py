@@ -1,0 +1,130 @@
+"""What the decompositions of real functions share: the bits of a float64, and sums and products with their error.
+
+A product that is later cancelled is always one of halves of 26 and 27 bits, hence exact: the backend may contract a
+product and a sum into one fused operation, and an exact product is the same either way. Source: Dekker, "A floating-point
+technique for extending the available precision", Numer. Math. 18 (1971).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from hloforge.dialect.ops import elementwise as ew
+from hloforge.dialect.values import Value, full
+
+# The sum of a float64 and a correction below half its last place.
+Pair: TypeAlias = tuple[Value, Value]
+
+MANTISSA = (1 << 52) - 1
+SIGN = 1 << 63
+EXPONENT_OF_ONE = 1023 << 52
+LOW_WORD = (1 << 32) - 1
+_HIGH_HALF = ~((1 << 27) - 1) & (2**64 - 1)
+_NARROW = frozenset({"f16", "bf16", "f32"})
+
+
+def bits(x: Value) -> Value:
+    """The bits of a float64 as u64."""
+    return ew.bitcast_convert(x, "u64")
+
+
+def from_bits(word: Value) -> Value:
+    """The float64 with the bits of a u64."""
+    return ew.bitcast_convert(word, "f64")
+
+
+def masked(x: Value, mask: int) -> Value:
+    """A float64 with only the bits of ``mask`` kept."""
+    return from_bits(bits(x) & mask)
+
+
+def halves(x: Value) -> Pair:
+    """A float64 as the sum of its upper 26 bits and its lower 27."""
+    high = masked(x, _HIGH_HALF)
+    return high, x - high
+
+
+def with_sign_of(magnitude: Value, source: Value) -> Value:
+    """``magnitude`` (not negative) with the sign bit of ``source``."""
+    return from_bits(bits(magnitude) | (bits(source) & SIGN))
+
+
+def is_negative(x: Value) -> Value:
+    """Whether the sign bit is set: true for -0 also."""
+    return (bits(x) & SIGN).ne(0)
+
+
+def is_nan(x: Value) -> Value:
+    return x.ne(x)
+
+
+def fast_two_sum(a: Value, b: Value) -> Pair:
+    """a + b and its rounding error; needs ``|a| >= |b|`` or ``a == 0``."""
+    total = a + b
+    return total, b - (total - a)
+
+
+def two_sum(a: Value, b: Value) -> Pair:
+    """a + b and its rounding error (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def remainder_of_product(a: Value, b: Value, c: Value) -> Value:
+    """``a - b*c`` where ``b*c`` is within an ulp or so of ``a``, accurate far below an ulp of ``a``."""
+    b_high, b_low = halves(b)
+    c_high, c_low = halves(c)
+    return ((a - b_high * c_high) - (b_high * c_low + b_low * c_high)) - b_low * c_low
+
+
+def quotient(numerator: Pair, denominator: Pair) -> Value:
+    """The ratio of two pairs, rounded to about half an ulp."""
+    rough = numerator[0] / denominator[0]
+    rest = remainder_of_product(numerator[0], rough, denominator[0]) + (numerator[1] - rough * denominator[1])
+    return rough + rest / denominator[0]
+
+
+def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+    """Horner's rule; ``coefficients`` from the constant term up."""
+    total = full(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = total * x + coefficient
+    return total
+
+
+def power_of_two(exponent: Value) -> Value:
+    """2**exponent for s64 in [-1022, 1023]."""
+    return ew.bitcast_convert((exponent + 1023) << 52, "f64")
+
+
+def scaled(x: Value, exponent: Value) -> Value:
+    """``x * 2**exponent`` for s64 in [-2044, 2046], by two factors, so that it over- and underflows only as x does."""
+    first = exponent >> 1
+    return (x * power_of_two(first)) * power_of_two(exponent - first)
+
+
+def to_integer(x: Value) -> Value:
+    """An integral float64 below 2**31 in magnitude as s64; by s32, which every vector unit converts."""
+    return ew.convert(ew.convert(x, "s32"), "s64")
+
+
+def in_float64(function: Callable[..., Value], *operands: Value) -> Value:
+    """Apply ``function`` to the operands widened to float64 and round the result to the operands' type."""
+    row = operands[0].element_type
+    result = function(*(widened(operand) for operand in operands))
+    return narrowed(result, row.name)
+
+
+def widened(x: Value) -> Value:
+    """A float as float64; half precision goes through float32, for which alone CPUs have instructions."""
+    return ew.convert(ew.convert(x, "f32") if x.element_type.name in _NARROW else x, "f64")
+
+
+def narrowed(x: Value, name: str) -> Value:
+    """A float64 as the element type ``name``, by float32 for half precision."""
+    return ew.convert(ew.convert(x, "f32") if name in _NARROW else x, name)
+
+
+REAL_TYPES = frozenset({"f64"}) | _NARROW

@@ -1,0 +1,183 @@
+"""``decompose-trigonometric``: sine, cosine and tan of real floats as arithmetic.
+
+Before::
+
+    %s = stablehlo.sine %x : tensor<4xf64>
+
+After: the angle modulo pi/2 in integers, two polynomials, and a choice by quadrant.
+
+IREE has no f64 form of these (they need a libm, which its linker lacks), and its f32 form loses all digits above about
+1e5 and the sign of -0. Half precision and f32 are computed in f64 with shorter polynomials.
+Polynomials: FreeBSD msun k_sin.c, k_cos.c, k_sindf.c, k_cosdf.c (Sun Microsystems, 1993).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Any, ClassVar
+
+from hloforge.dialect.ops import elementwise as ew
+from hloforge.dialect.values import Value
+from hloforge.pipelines.decompose.angle_reduction import Reduced, reduce_float32, reduce_float64
+from hloforge.pipelines.decompose.real_arithmetic import (
+    REAL_TYPES,
+    SIGN,
+    Pair,
+    bits,
+    fast_two_sum,
+    from_bits,
+    narrowed,
+    polynomial,
+    quotient,
+    widened,
+)
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+# sin r = r + r^3 S(r^2), cos r = 1 - r^2/2 + r^4 C(r^2) for |r| <= pi/4.
+_SINE = (
+    -1.66666666666666324348e-01,
+    8.33333333332248946124e-03,
+    -1.98412698298579493134e-04,
+    2.75573137070700676789e-06,
+    -2.50507602534068634195e-08,
+    1.58969099521155010221e-10,
+)
+_COSINE = (
+    4.16666666666666019037e-02,
+    -1.38888888888741095749e-03,
+    2.48015872894767294178e-05,
+    -2.75573143513906633035e-07,
+    2.08757232129817482790e-09,
+    -1.13596475577881948265e-11,
+)
+_SHORT_SINE = (
+    -0.166666666416265235595,
+    0.0083333293858894631756,
+    -0.000198393348360966317347,
+    0.0000027183114939898219064,
+)
+_SHORT_COSINE = (
+    -0.499999997251031003120,
+    0.0416666233237390631894,
+    -0.00138867637746099294692,
+    0.0000243904487962774090654,
+)
+# Below it, x^3/3 is under half an ulp of x in every float type.
+_TINY = 2.0**-28
+
+
+def _sine_and_cosine(angle: Reduced) -> tuple[Pair, Pair]:
+    """Sine and cosine of the rest, each as a float64 and a correction."""
+    r, low = angle.high, angle.low
+    assert low is not None
+    square = r * r
+    cube = square * r
+    tail = polynomial(square, _SINE[1:])
+    sine = -((square * (low * 0.5 - cube * tail) - low) - cube * _SINE[0])
+    half = square * 0.5
+    whole = 1.0 - half
+    cosine = ((1.0 - whole) - half) + (square * square * polynomial(square, _COSINE) - r * low)
+    return (r, sine), (whole, cosine)
+
+
+def _short_sine_and_cosine(angle: Reduced) -> tuple[Value, Value]:
+    """The same to 32 bits, for results that are rounded to float32."""
+    r = angle.high
+    square = r * r
+    return r + (square * r) * polynomial(square, _SHORT_SINE), square * polynomial(square, _SHORT_COSINE) + 1.0
+
+
+def _odd(angle: Reduced) -> Value:
+    return (angle.quadrant & 1).ne(0)
+
+
+def _negated_if(value: Value, flag_bit: Value) -> Value:
+    """``value`` with its sign changed where bit 0 of ``flag_bit`` is set."""
+    return from_bits(bits(value) ^ (flag_bit << 63))
+
+
+def _valid(x: Value, result: Value) -> Value:
+    """NaN for infinite angles and NaN."""
+    return ew.select(ew.absolute(x) < inf, result, nan)
+
+
+def _sine(x: Value, sine: Value, cosine: Value, angle: Reduced) -> Value:
+    chosen = ew.select(_odd(angle), cosine, sine)
+    return from_bits(bits(_negated_if(chosen, angle.quadrant >> 1)) ^ (bits(x) & SIGN))
+
+
+def _cosine(_: Value, sine: Value, cosine: Value, angle: Reduced) -> Value:
+    chosen = ew.select(_odd(angle), sine, cosine)
+    return _negated_if(chosen, (angle.quadrant + 1) >> 1)
+
+
+def _signed_tangent(x: Value, ratio: Value, angle: Reduced) -> Value:
+    """tan of the angle from sin/cos of the rest, or cos/sin in odd quadrants, where tan is minus the cotangent."""
+    return from_bits(bits(_negated_if(ratio, angle.quadrant)) ^ (bits(x) & SIGN))
+
+
+def _long_tangent(x: Value) -> Value:
+    angle = reduce_float64(x)
+    sine, cosine = (fast_two_sum(*pair) for pair in _sine_and_cosine(angle))
+    odd = _odd(angle)
+    numerator = ew.select(odd, cosine[0], sine[0]), ew.select(odd, cosine[1], sine[1])
+    denominator = ew.select(odd, sine[0], cosine[0]), ew.select(odd, sine[1], cosine[1])
+    return _signed_tangent(x, quotient(numerator, denominator), angle)
+
+
+def _short_tangent(x: Value) -> Value:
+    angle = reduce_float32(x)
+    sine, cosine = _short_sine_and_cosine(angle)
+    odd = _odd(angle)
+    return _signed_tangent(x, ew.select(odd, cosine, sine) / ew.select(odd, sine, cosine), angle)
+
+
+def _long(finish: Callable[..., Value]) -> Callable[[Value], Value]:
+    def build(x: Value) -> Value:
+        angle = reduce_float64(x)
+        sine, cosine = _sine_and_cosine(angle)
+        return finish(x, sine[0] + sine[1], cosine[0] + cosine[1], angle)
+
+    return build
+
+
+def _short(finish: Callable[..., Value]) -> Callable[[Value], Value]:
+    def build(x: Value) -> Value:
+        angle = reduce_float32(x)
+        return finish(x, *_short_sine_and_cosine(angle), angle)
+
+    return build
+
+
+_LONG = {"stablehlo.sine": _long(_sine), "stablehlo.cosine": _long(_cosine), "stablehlo.tan": _long_tangent}
+_SHORT = {"stablehlo.sine": _short(_sine), "stablehlo.cosine": _short(_cosine), "stablehlo.tan": _short_tangent}
+
+
+@pattern(*_LONG)
+def by_quadrant(op: Any) -> Replacement:
+    """sine, cosine, tan of f16, bf16, f32, f64 -> reduction modulo pi/2 and polynomials; any shape."""
+    operand = Value(op.operands[0])
+    row = operand.element_type
+    if row.name not in REAL_TYPES:
+        return NoMatch(f"no form for {row}")
+    x = widened(operand)
+    function = (_LONG if row.name == "f64" else _SHORT)[op.name]
+    result = narrowed(_valid(x, function(x)), row.name)
+    if op.name == "stablehlo.cosine":
+        return result
+    # Both are the identity here to the last bit, and runtimes that flush subnormals in arithmetic do not in selection.
+    return ew.select(ew.absolute(operand) < _TINY, operand, result)
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeTrigonometric(Pass):
+    """Replace sine, cosine and tan of real floats by arithmetic."""
+
+    name: ClassVar[str] = "decompose-trigonometric"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, by_quadrant)
