@@ -48,7 +48,7 @@ def capability(op: Any, target: str) -> Capability:
     names = _names(op)
     candidates = sorted((entry for name in names for entry in rows.get(name, ())), key=lambda entry: entry[0])
     elements = _elements(op)
-    return next((row for _, row in candidates if row.fits(elements)), None) or _unknown(op.name)
+    return next((row for _, row in candidates if row.fits(op, elements)), None) or _unknown(op.name)
 
 
 def _unknown(name: str) -> Capability:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hloforge.pipelines import forms
 from hloforge.pipelines.verdicts import Capability, decompose, native, reject
 
 _COLLECTIVES = (
@@ -39,6 +40,26 @@ ROWS: tuple[Capability, ...] = (
         elements=("pred",),
     ),
     *reject("no pass lowers quantized arithmetic yet", "*", elements=("quantized",), hint="dequantize the model"),
+    *decompose(
+        "decompose-dot-algorithm",
+        "IREE reads no dot algorithm",
+        "stablehlo.dot_general",
+        form=forms.names_an_algorithm,
+    ),
+    *decompose(
+        "legalize-accumulation",
+        "IREE rounds partial sums to the result's type; XLA carries them in f32",
+        "stablehlo.convolution",
+        "stablehlo.dot_general",
+        form=forms.has_16_bit_float_result,
+    ),
+    *decompose(
+        "legalize-accumulation",
+        "IREE rounds partial sums to the result's type; XLA carries them in f32",
+        "stablehlo.reduce",
+        "stablehlo.reduce_window",
+        form=forms.sums_16_bit_floats,
+    ),
     *decompose("func.func(chlo-legalize-to-stablehlo)", "IREE is given StableHLO alone", "chlo.*"),
     *decompose(
         "func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})",
@@ -47,8 +68,6 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.create_token",
         "stablehlo.cross-replica-sum",
         "stablehlo.dot",
-        "stablehlo.einsum",
-        "stablehlo.torch_index_select",
         "stablehlo.unary_einsum",
     ),
     *reject(
@@ -117,6 +136,7 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.dynamic_reshape",
         "stablehlo.dynamic_slice",
         "stablehlo.dynamic_update_slice",
+        "stablehlo.einsum",
         "stablehlo.exponential",
         "stablehlo.exponential_minus_one",
         "stablehlo.fft",
@@ -168,6 +188,7 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.subtract",
         "stablehlo.tan",
         "stablehlo.tanh",
+        "stablehlo.torch_index_select",
         "stablehlo.transpose",
         "stablehlo.while",
         "stablehlo.xor",

@@ -10,8 +10,10 @@ from hloforge.pipelines.audit import Audit
 from hloforge.pipelines.capabilities import TABLES, decomposing_passes
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.composites import LowerComposites
+from hloforge.pipelines.decompose.dot_algorithm import DecomposeDotAlgorithm
 from hloforge.pipelines.decompose.pred_arithmetic import DecomposePredArithmetic
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
+from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.manager import PassManager, Timing
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
 from hloforge.pipelines.passes import NativePass, Pass
@@ -36,9 +38,13 @@ DECOMPOSE: tuple[Stage, ...] = (
         NativePass("func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})"),
         "broadcast, dot, einsum … have one modern form",
     ),
+    Stage(DecomposeDotAlgorithm(), "an algorithm is a least precision: conversions and an accumulator type say it"),
     Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),
     Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),
     Stage(DecomposePredArithmetic(), "IREE adds booleans modulo 2"),
+    Stage(
+        LegalizeAccumulation(), "16-bit sums are carried in f32, as XLA does; after every pass that makes reductions"
+    ),
 )
 
 FINISH: tuple[Stage, ...] = (

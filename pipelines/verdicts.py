@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Form: TypeAlias = Callable[[Any], bool]
 
 
 class Verdict(enum.Enum):
@@ -23,6 +27,7 @@ class Capability:
             (``stablehlo.custom_call@Sharding``); ``chlo.*`` is a whole dialect, ``*`` any operation.
         verdict: what happens to it.
         elements: the row holds only if an operand or result has one of these element types (XLA's names); None: any.
+        form: the row holds only for operations in this form (a predicate of pipelines/forms.py); None: any.
         by: for ``DECOMPOSE``, the pass that replaces the operation, as pipelines spell it.
         reason: why it is not native: what the target lacks or gets wrong.
         hint: for the user, the way out.
@@ -31,13 +36,16 @@ class Capability:
     op: str
     verdict: Verdict
     elements: frozenset[str] | None = None
+    form: Form | None = None
     by: str = ""
     reason: str = ""
     hint: str = ""
 
-    def fits(self, elements: frozenset[str]) -> bool:
-        """Whether the row speaks of an operation whose operands and results have these element types."""
-        return self.elements is None or not self.elements.isdisjoint(elements)
+    def fits(self, op: Any, elements: frozenset[str]) -> bool:
+        """Whether the row speaks of this operation, whose operands and results have these element types."""
+        return (self.elements is None or not self.elements.isdisjoint(elements)) and (
+            self.form is None or self.form(op)
+        )
 
 
 def native(*ops: str) -> tuple[Capability, ...]:
@@ -45,11 +53,14 @@ def native(*ops: str) -> tuple[Capability, ...]:
     return tuple(Capability(op, Verdict.NATIVE) for op in ops)
 
 
-def decompose(by: str, reason: str, *ops: str, elements: tuple[str, ...] = ()) -> tuple[Capability, ...]:
+def decompose(
+    by: str, reason: str, *ops: str, elements: tuple[str, ...] = (), form: Form | None = None
+) -> tuple[Capability, ...]:
     """Rows for operations that a pass of ours replaces before the target sees them."""
-    return tuple(Capability(op, Verdict.DECOMPOSE, frozenset(elements) or None, by, reason) for op in ops)
+    kinds = frozenset(elements) or None
+    return tuple(Capability(op, Verdict.DECOMPOSE, kinds, form, by, reason) for op in ops)
 
 
 def reject(reason: str, *ops: str, elements: tuple[str, ...] = (), hint: str = "") -> tuple[Capability, ...]:
     """Rows for operations that nothing supports on the target today."""
-    return tuple(Capability(op, Verdict.REJECT, frozenset(elements) or None, "", reason, hint) for op in ops)
+    return tuple(Capability(op, Verdict.REJECT, frozenset(elements) or None, None, "", reason, hint) for op in ops)

@@ -8,18 +8,36 @@ import numpy as np
 
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import in_context, ir, parse_module, stablehlo
-from hloforge.dialect.values import dense
+from hloforge.dialect.ops.elementwise import convert
+from hloforge.dialect.program import entry_function
+from hloforge.dialect.values import Value, dense
 
 
 def interpret(program: Any, *inputs: Any) -> list[np.ndarray[Any, Any]]:
     """The results of ``main`` of MLIR text or a module; complex results are not readable this way."""
-    module = parse_module(program) if isinstance(program, str | bytes) else program
+    module = parse_module(str(program) if isinstance(program, ir.Module) else program)
     with in_context(module):
+        types = _widen_results(module)
         # The interpreter writes into its operands: each evaluation gets attributes of its own.
         arrays = [np.array(value) for value in inputs]
         attributes = [dense(array, element_type(array.dtype)) for array in arrays]
         results = stablehlo.eval_module(module, attributes)
-        return [_array(result) for result in results]
+        return [_array(result).astype(dtype) for result, dtype in zip(results, types, strict=True)]
+
+
+def _widen_results(module: Any) -> list[np.dtype[Any]]:
+    """Convert narrow float results to f64, exactly, for MLIR's attributes cannot be read in their own type."""
+    entry = entry_function(module)
+    terminator = list(entry.regions[0].blocks[0].operations)[-1].operation
+    results = [Value(operand) for operand in terminator.operands]
+    types = [value.element_type.dtype for value in results]
+    with ir.InsertionPoint(terminator):
+        wide = [convert(v, "f64") if v.element_type.is_float and v.element_type.bits < 32 else v for v in results]
+    for number, value in enumerate(wide):
+        terminator.operands[number] = value.ir
+    inputs = entry.type.inputs
+    entry.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [value.type for value in wide]))
+    return types
 
 
 def _array(attribute: Any) -> np.ndarray[Any, Any]:

@@ -19,23 +19,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import blocks
-from hloforge.dialect.ops.conversion import convert
+from hloforge.dialect.ops.elementwise import convert
 from hloforge.dialect.ops.reduction import fill_region
 from hloforge.dialect.values import Value, emit
+from hloforge.pipelines.forms import combiner, has_16_bit_float_result, sums_16_bit_floats
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
-
-_NARROW = ("bf16", "f16")
-_ACCUMULATING = ("stablehlo.add", "stablehlo.multiply")
 
 
 @pattern("stablehlo.dot_general", "stablehlo.convolution")
 def contraction_in_f32(op: Any) -> Replacement:
     """The contraction with an f32 result, rounded to the result's type."""
-    result = Value(op.results[0])
-    if result.element_type.name not in _NARROW:
+    if not has_16_bit_float_result(op):
         return NoMatch("not a 16-bit float")
+    result = Value(op.results[0])
     wide = ir.Operation.create(
         op.name,
         results=[_as_f32(result.type)],
@@ -48,11 +45,8 @@ def contraction_in_f32(op: Any) -> Replacement:
 @pattern("stablehlo.reduce", "stablehlo.reduce_window")
 def reduction_in_f32(op: Any) -> Replacement:
     """The reduction of the converted operands, rounded to the result's type."""
-    if len(op.results) != 1 or Value(op.results[0]).element_type.name not in _NARROW:
-        return NoMatch("not one 16-bit float")
-    combiner = _single_operation(op)
-    if combiner not in _ACCUMULATING:
-        return NoMatch("its computation is not one sum or product")
+    if not sums_16_bit_floats(op):
+        return NoMatch("not one sum or product of 16-bit floats")
     result = Value(op.results[0])
     wide = ir.Operation.create(
         op.name,
@@ -62,7 +56,7 @@ def reduction_in_f32(op: Any) -> Replacement:
         regions=1,
     )
     scalar = ir.RankedTensorType.get([], ir.F32Type.get())
-    fill_region(wide.regions[0], [scalar, scalar], lambda a, b: emit(combiner, [a, b], scalar))
+    fill_region(wide.regions[0], [scalar, scalar], lambda a, b: emit(combiner(op), [a, b], scalar))
     return convert(Value(wide.results[0]), result.element_type)
 
 
@@ -72,15 +66,6 @@ def _as_f32(type_: Any) -> Any:
 
 def _attributes(op: Any) -> dict[str, Any]:
     return {name: op.attributes[name] for name in op.attributes}
-
-
-def _single_operation(op: Any) -> str:
-    """The name of the one operation that combines the region's two arguments; empty for anything longer."""
-    (block,) = blocks(op)
-    body = [inner.operation for inner in block.operations]
-    if len(body) != 2 or set(body[0].operands) != set(block.arguments) or body[1].operands[0] != body[0].results[0]:
-        return ""
-    return str(body[0].name)
 
 
 @register

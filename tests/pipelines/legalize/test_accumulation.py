@@ -22,17 +22,16 @@ def lowered(text: str) -> object:
     return module
 
 
+DOT = """func.func @main(%a: tensor<3x700xbf16>, %b: tensor<700x2xbf16>) -> tensor<3x2xbf16> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<3x700xbf16>, tensor<700x2xbf16>) -> tensor<3x2xbf16>
+  return %0 : tensor<3x2xbf16> }"""
+
+
 @pytest.mark.parametrize("element", DTYPES)
 def test_a_long_dot_is_rounded_once(element: str) -> None:
     a, b = (RANDOM.uniform(size=shape).astype(DTYPES[element]) for shape in [(3, 700), (700, 2)])
-    (result,) = interpret(
-        lowered(f"""func.func @main(%a: tensor<3x700x{element}>, %b: tensor<700x2x{element}>) -> tensor<3x2x{element}> {{
-      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
-        : (tensor<3x700x{element}>, tensor<700x2x{element}>) -> tensor<3x2x{element}>
-      return %0 : tensor<3x2x{element}> }}"""),
-        a,
-        b,
-    )
+    (result,) = interpret(lowered(DOT.replace("bf16", element)), a, b)
     np.testing.assert_allclose(result.astype(np.float64), a.astype(float) @ b.astype(float), rtol=1.01 * ULP[element])
 
 

@@ -1,0 +1,36 @@
+"""Forms of operations that capability rows tell apart: predicates on an ``ir.Operation``, named as a person would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hloforge.dialect.mlir import ir
+
+
+def names_an_algorithm(op: Any) -> bool:
+    """A dot_general with a dot algorithm."""
+    return "algorithm" in op.attributes
+
+
+def has_16_bit_float_result(op: Any) -> bool:
+    """One of its results is bf16 or f16."""
+    floats = (ir.BF16Type, ir.F16Type)
+    return any(
+        isinstance(value.type, ir.ShapedType) and isinstance(value.type.element_type, floats) for value in op.results
+    )
+
+
+def sums_16_bit_floats(op: Any) -> bool:
+    """A reduction to one bf16 or f16 array whose computation is one sum or product of its two arguments."""
+    return (
+        len(op.results) == 1 and has_16_bit_float_result(op) and combiner(op) in ("stablehlo.add", "stablehlo.multiply")
+    )
+
+
+def combiner(op: Any) -> str:
+    """The name of the operation that alone combines the two arguments of a region; empty for any other region."""
+    block = op.regions[0].blocks[0]
+    body = [inner.operation for inner in block.operations]
+    if len(body) != 2 or set(body[0].operands) != set(block.arguments) or body[1].operands[0] != body[0].results[0]:
+        return ""
+    return str(body[0].name)
