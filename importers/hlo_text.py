@@ -1,0 +1,198 @@
+"""Reading HLO text without a parser of our own: where its instructions stand, and repairs by text.
+
+XLA's parser is the authority; this file only finds ``name = shape opcode`` to give operations their line and column.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from hloforge.importers.hlo_proto import Computation, Instruction
+
+_OPAQUE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_NAME = r"[A-Za-z_][\w.\-]*"
+_ELEMENT = r"(?:pred|token|opaque|tuple|b?f\d|[suc]\d)"
+# An attribute (`index=0`) is never followed by a shape, so a name before one is an instruction.
+_INSTRUCTION = re.compile(rf"%?({_NAME})\s*=\s*(?=\(|{_ELEMENT}\w*\[)")
+_HEADER = re.compile(
+    rf"^[ \t]*(ENTRY[ \t]+)?%?({_NAME})?[^\n={{]*(?:\([^\n]*\)[ \t]*->[^\n]*?)?\{{[ \t]*$", re.MULTILINE
+)
+_ELIDED = re.compile(r"constant\(\s*\{\s*\.\.\.\s*\}\s*\)")
+_ERROR = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
+_UNKNOWN_ATTRIBUTE = re.compile(r'unexpected attribute "([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Position:
+    """An instruction's name and place in the text; ``line`` and ``column`` count from 1."""
+
+    name: str
+    line: int
+    column: int
+    elided: bool = False
+
+
+@dataclass
+class TextComputation:
+    """A computation of the text and its instructions in order."""
+
+    name: str
+    line: int
+    is_entry: bool
+    instructions: list[Position] = field(default_factory=list)
+
+
+def without_opaque(text: str) -> str:
+    """The text with strings and comments blanked out, positions kept."""
+    return _OPAQUE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def computations(text: str) -> list[TextComputation]:
+    """Every computation of the text with its instructions' positions."""
+    plain = without_opaque(text)
+    starts = [0, *accumulate(len(line) for line in plain.splitlines(keepends=True))]
+
+    def place(offset: int) -> tuple[int, int]:
+        line = bisect.bisect_right(starts, offset)
+        return line, offset - starts[line - 1] + 1
+
+    found = [
+        (match.start(), TextComputation(match[2] or "", place(match.start())[0], bool(match[1])))
+        for match in _HEADER.finditer(plain)
+        if not (match[2] or "").startswith("HloModule")
+    ]
+    if not found:
+        found = [(0, TextComputation("", 1, True))]
+    offsets = [offset for offset, _ in found]
+    elided = {match.start() for match in _ELIDED.finditer(plain)}
+    matches = list(_INSTRUCTION.finditer(plain))
+    ends = [match.start() for match in matches[1:]] + [len(plain)]
+    elided_starts = sorted(elided)
+    for match, end in zip(matches, ends, strict=True):
+        owner = found[max(bisect.bisect_right(offsets, match.start()) - 1, 0)][1]
+        line, column = place(match.start())
+        first_elided = bisect.bisect_left(elided_starts, match.start())
+        is_elided = first_elided < len(elided_starts) and elided_starts[first_elided] < end
+        owner.instructions.append(Position(match[1], line, column, is_elided))
+    return [computation for _, computation in found]
+
+
+def positions(text: str, parsed: Iterable[Computation]) -> tuple[dict[int, Position], dict[str, int]]:
+    """Where the instructions of the parsed module stand in the text.
+
+    The parser makes names unique over the module (``p0`` becomes ``p0.1``), so instructions are paired by their order
+    within a computation, and by name only where the parser added some of its own.
+
+    Returns:
+        The position of the instruction with that running number, and the line of the computation of that name.
+    """
+    unpaired = computations(text)
+    found: dict[int, Position] = {}
+    lines: dict[str, int] = {}
+    number = 0
+    for computation in parsed:
+        source = _take(unpaired, computation)
+        if source is not None:
+            lines["main" if computation.is_entry else function_name(computation.name)] = source.line
+            for index, position in _pair(computation, source.instructions):
+                found[number + index] = position
+        number += len(computation.instructions)
+    return found, lines
+
+
+def function_name(computation: str) -> str:
+    """The symbol that XLA's converter gives a computation."""
+    return re.sub(r"[^\w.$]", "_", computation)
+
+
+def _take(unpaired: list[TextComputation], computation: Computation) -> TextComputation | None:
+    def fits(candidate: TextComputation) -> bool:
+        if computation.is_entry and candidate.is_entry:
+            return True
+        return candidate.name == computation.name
+
+    def nearly(candidate: TextComputation) -> bool:
+        return _same_base(candidate.name, computation.name)
+
+    chosen = next(filter(fits, unpaired), None) or next(filter(nearly, unpaired), None)
+    if chosen is not None:
+        unpaired.remove(chosen)
+    return chosen
+
+
+def _pair(computation: Computation, source: list[Position]) -> Iterable[tuple[int, Position]]:
+    index_of = {id(instruction): index for index, instruction in enumerate(computation.instructions)}
+    ordered: list[Instruction] = computation.in_text_order()
+    if len(ordered) == len(source) and all(_same_base(p.name, i.name) for i, p in zip(ordered, source, strict=True)):
+        return [(index_of[id(i)], p) for i, p in zip(ordered, source, strict=True)]
+    by_name = {position.name: position for position in source}
+    pairs = ((index_of[id(i)], by_name.get(i.name) or by_name.get(_base(i.name))) for i in ordered)
+    return [(index, position) for index, position in pairs if position is not None]
+
+
+def _base(name: str) -> str:
+    return re.sub(r"(\.\d+)+$", "", name)
+
+
+def _same_base(text_name: str, name: str) -> bool:
+    return text_name == name or _base(text_name) == _base(name)
+
+
+def elided_constants(text: str) -> list[Position]:
+    """The instructions whose values were dropped when the text was printed, in the order of the text."""
+    if "..." not in text:
+        return []
+    return [position for entry in computations(text) for position in entry.instructions if position.elided]
+
+
+def parse_error(message: str) -> tuple[str, int, int]:
+    """XLA's parser message as (message, line, column), zeros where it names none."""
+    match = _ERROR.search(message)
+    if match is None:
+        return message.strip().splitlines()[0], 0, 0
+    return match[3], int(match[1]), int(match[2])
+
+
+def unknown_attribute(message: str) -> str:
+    """The attribute that the parser does not know; empty for another error."""
+    match = _UNKNOWN_ATTRIBUTE.search(message)
+    return match[1] if match else ""
+
+
+def drop_attribute(text: str, name: str, line: int, column: int) -> tuple[str, str] | None:
+    """Take ``, name=value`` out of the text, the one that ends nearest before the position.
+
+    Returns:
+        The new text, lines kept, and what was removed; None if the attribute is not there.
+    """
+    lines = text.splitlines(keepends=True)
+    if not 0 < line <= len(lines):
+        return None
+    limit = sum(map(len, lines[: line - 1])) + column
+    plain = without_opaque(text)
+    matches = [m for m in re.finditer(rf",\s*{re.escape(name)}\s*=", plain) if m.start() < limit]
+    if not matches:
+        return None
+    start = matches[-1].start()
+    end = _value_end(plain, matches[-1].end())
+    removed = text[start:end]
+    return text[:start] + "\n" * removed.count("\n") + text[end:], removed[1:].strip()
+
+
+def _value_end(plain: str, position: int) -> int:
+    depth = 0
+    for index in range(position, len(plain)):
+        char = plain[index]
+        if char in "{([":
+            depth += 1
+        elif char in "})]":
+            depth -= 1
+            if depth < 0:
+                return index
+        elif depth == 0 and char in ",\n":
+            return index
+    return len(plain)

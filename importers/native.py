@@ -1,0 +1,169 @@
+"""The readers of jaxlib, one function per form, each turning a program into verified MLIR bytecode.
+
+They run behind importers/guard.py, so what they take and return is plain data.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from hloforge.dialect.errors import Error, ImporterError, Location
+from hloforge.dialect.mlir import _hlo, _jax, context, hlo_proto_to_stablehlo, ir
+from hloforge.importers import hlo_text
+from hloforge.importers.hlo_proto import Computation, label
+from hloforge.importers.locations import Locator, rename_buffer
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A converted HLO module: MLIR bytecode whose locations are labels, and what else the proto says.
+
+    Attributes:
+        computations: with their instructions, in label order.
+        parameter_shapes: XLA's text, layouts included, of the entry computation.
+    """
+
+    bytecode: bytes
+    locator: Locator
+    computations: list[Computation]
+    parameter_shapes: tuple[str, ...]
+    result_shape: str
+
+
+def hlo_text_to_mlir(text: str, file: str) -> Converted:
+    """HLO text. Raises ImporterError with XLA's message and its line and column."""
+    try:
+        proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    except Exception as error:
+        raise _parse_error(str(error), file) from None
+    return _convert(proto, file, text)
+
+
+def _parse_error(report: str, file: str) -> ImporterError:
+    message, line, column = hlo_text.parse_error(report)
+    hint = ""
+    if attribute := hlo_text.unknown_attribute(report):
+        hint = (
+            f"this version of XLA does not know {attribute!r}; --drop-unknown-attributes reads the program without it, "
+            "which is safe where the attribute does not change the result"
+        )
+    return ImporterError(message, location=Location(file, line, column), op=_source_line(report), hint=hint)
+
+
+def _source_line(report: str) -> str:
+    """The line that XLA's message quotes, between the message and the caret."""
+    lines = report.splitlines()
+    quoted = next((i + 1 for i, line in enumerate(lines) if "was parsing" in line), len(lines))
+    return lines[quoted].strip()[:240] if quoted < len(lines) else ""
+
+
+def hlo_proto_to_mlir(proto: bytes, file: str) -> Converted:
+    """A serialized ``HloModuleProto``. Raises ImporterError."""
+    return _convert(proto, file, None)
+
+
+def _convert(proto: bytes, file: str, text: str | None) -> Converted:
+    try:
+        shape = _hlo.XlaComputation(proto).program_shape()
+        labelled, computations = label(proto)
+    except Exception as error:
+        raise ImporterError(_status(error), location=Location(file)) from None
+    locator = Locator(file, [i for computation in computations for i in computation.instructions])
+    if text is not None:
+        locator.positions, locator.lines = hlo_text.positions(text, computations)
+    try:
+        bytecode = hlo_proto_to_stablehlo(labelled)
+    except Exception as error:
+        raise _conversion_error(str(error), locator) from None
+    _verify(bytecode, locator)
+    parameters = tuple(str(parameter) for parameter in shape.parameter_shapes())
+    return Converted(bytecode, locator, computations, parameters, str(shape.result_shape()))
+
+
+def _status(error: Exception) -> str:
+    """An absl status on one line, without its code and stack trace."""
+    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return re.sub(r"^[A-Z_]+: ", "", line)
+
+
+def _conversion_error(message: str, locator: Locator) -> ImporterError:
+    return ImporterError(
+        f"XLA cannot convert the module to StableHLO: {_status(Exception(locator.explain(message)))}",
+        location=locator.find(message) or Location(locator.file),
+    )
+
+
+def _verify(bytecode: bytes, locator: Locator) -> None:
+    with context():
+        try:
+            ir.Module.parse(bytecode).operation.verify()
+        except ir.MLIRError as error:
+            diagnostic = error.error_diagnostics[0]
+            raise ImporterError(
+                f"XLA's converter made invalid StableHLO of this instruction: {locator.explain(diagnostic.message)}",
+                location=locator.find(f"{diagnostic.location} {diagnostic.message}") or Location(locator.file),
+                hint="the instruction is malformed, or of a form that StableHLO cannot express",
+            ) from None
+
+
+def mlir_text_to_bytecode(text: str, file: str) -> bytes:
+    """StableHLO, CHLO or MHLO text. Raises ImporterError with the parser's message, line and column."""
+    with context():
+        module = _parse(text, file)
+        rename_buffer(module, file)
+        return _bytecode(module)
+
+
+def mlir_bytecode_to_bytecode(data: bytes, file: str) -> bytes:
+    """MLIR bytecode, re-encoded after it was parsed and verified."""
+    with context():
+        return _bytecode(_parse(data, file))
+
+
+def portable_artifact_to_bytecode(data: bytes, file: str) -> bytes:
+    """A StableHLO portable artifact (versioned VHLO). Raises ImporterError."""
+    with context() as ctx:
+        try:
+            return _bytecode(_jax.mlir.deserialize_portable_artifact(data, ctx))
+        except Error:
+            raise
+        except Exception as error:
+            raise ImporterError(
+                f"{_status(error)} ({producer(data)})",
+                location=Location(file),
+                hint="the artifact is damaged, or newer than this jaxlib reads: serialize it for an older version",
+            ) from None
+
+
+def producer(data: bytes) -> str:
+    """Who wrote MLIR bytecode: the string after the magic and the version."""
+    end = data.find(b"\0", 5, 200)
+    return data[5 : max(end, 5)].decode("ascii", "replace")
+
+
+def _parse(source: str | bytes, file: str) -> Any:
+    try:
+        return ir.Module.parse(source)
+    except ir.MLIRError as error:
+        raise _mlir_error(error, file) from None
+
+
+def _mlir_error(error: Any, file: str) -> ImporterError:
+    if not error.error_diagnostics:
+        return ImporterError(str(error).strip().splitlines()[0], location=Location(file))
+    diagnostic = error.error_diagnostics[0]
+    match = re.search(r'"-":(\d+):(\d+)', str(diagnostic.location))
+    return ImporterError(
+        " ".join(diagnostic.message.split()),
+        location=Location(file, int(match[1]), int(match[2])) if match else Location(file),
+        notes=tuple(" ".join(note.message.split()) for note in diagnostic.notes),
+    )
+
+
+def _bytecode(module: Any) -> bytes:
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()

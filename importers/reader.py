@@ -1,0 +1,169 @@
+"""``read``: a program in any form, from anywhere, to a verified ``Program``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hloforge.dialect.errors import Error, ImporterError, Location, OptionError
+from hloforge.dialect.mlir import context, in_context, ir
+from hloforge.dialect.program import Program
+from hloforge.importers import elided as elision
+from hloforge.importers import hlo_text, native, signature
+from hloforge.importers.detect import Form, as_text, detect
+from hloforge.importers.guard import guarded
+from hloforge.importers.hlo_proto import unwrap
+from hloforge.importers.native import Converted
+from hloforge.importers.source import Source, load
+
+_DROPPED = "hloforge.dropped_attributes"
+# Each round takes one attribute away; a file with more unknown ones is not of this format at all.
+_ROUNDS = 64
+
+
+def read(
+    source: Source,
+    *,
+    format: str | None = None,
+    elided: str = "refuse",
+    seed: int = 0,
+    name: str | None = None,
+    drop_unknown_attributes: bool = False,
+) -> Program:
+    """Read a program.
+
+    Args:
+        source: a path, bytes, the program's text, a binary stream, or ``-`` for standard input.
+        format: one of ``hlo``, ``hlo-proto``, ``mlir``, ``mlir-bytecode``, ``portable-artifact``; by default the
+            content tells.
+        elided: what to do with a ``constant({...})``, whose values the text has lost: ``refuse``; ``parameters``: each
+            becomes a parameter behind the others; ``random``: seeded small values (importers/elided.py).
+        seed: of the random values.
+        name: what to call the module; by default its own name, else the file's.
+        drop_unknown_attributes: read HLO text of a newer XLA without the attributes that this one does not know.
+            What was dropped is listed in the module's attribute ``hloforge.dropped_attributes``.
+
+    Returns:
+        A verified module with ``main``, whose operations carry the file's positions. It may still hold ``mhlo``
+        operations and fusions: the pipeline ``normalize`` removes them.
+
+    Raises:
+        ImporterError: the input is no program, or is damaged; located.
+        ElidedConstantError: values are missing and ``elided`` is ``refuse``.
+        OptionError: ``format`` or ``elided`` is none of the above.
+    """
+    elision.check_policy(elided)
+    wanted = _form(format)
+    data, file = load(source)
+    try:
+        form = wanted or detect(data)
+        if form in (Form.HLO_TEXT, Form.HLO_PROTO):
+            program = _read_hlo(data, form, file, elided, seed, drop_unknown_attributes)
+        else:
+            program = _read_mlir(data, form, file)
+    except Error as error:
+        error.location = error.location or Location(file)
+        raise
+    program.name = name or program.name or (Path(file).stem if not file.startswith("<") else "program")
+    return program
+
+
+def _form(name: str | None) -> Form | None:
+    if name is None:
+        return None
+    try:
+        return Form(name)
+    except ValueError:
+        raise OptionError(f"format={name!r} is none of {', '.join(form.value for form in Form)}") from None
+
+
+def _read_hlo(data: bytes, form: Form, file: str, elided: str, seed: int, drop: bool) -> Program:
+    dropped: list[str] = []
+    if form is Form.HLO_TEXT:
+        text = _text(data)
+        if elided == "refuse":
+            elision.refuse(hlo_text.elided_constants(text), file)
+        converted, dropped = _convert_text(text, file, drop)
+    else:
+        module = unwrap(data)
+        if module is None:
+            raise ImporterError("this is no HloModuleProto, HloProto or HloSnapshot")
+        converted = guarded(native.hlo_proto_to_mlir, module, file)
+    program = _finish_hlo(converted, elided, seed)
+    if dropped:
+        with in_context(program.module):
+            values = [ir.StringAttr.get(entry) for entry in dropped]
+            program.module.operation.attributes[_DROPPED] = ir.ArrayAttr.get(values)
+    return program
+
+
+def _text(data: bytes) -> str:
+    text = as_text(data)
+    if text is None:
+        raise ImporterError("this is binary data, not text", hint="leave out format= to let the content tell")
+    return text
+
+
+def _convert_text(text: str, file: str, drop: bool) -> tuple[Converted, list[str]]:
+    dropped: list[str] = []
+    for _ in range(_ROUNDS):
+        try:
+            return guarded(native.hlo_text_to_mlir, text, file), dropped
+        except ImporterError as error:
+            attribute = hlo_text.unknown_attribute(error.message) if drop else ""
+            where = error.location
+            change = hlo_text.drop_attribute(text, attribute, where.line, where.column) if attribute and where else None
+            if change is None:
+                raise
+            text, removed = change
+            dropped.append(f"{removed} ({where})")
+    raise ImporterError(f"more than {_ROUNDS} unknown attributes: this is no HLO text of a neighbouring version")
+
+
+def _finish_hlo(converted: Converted, elided: str, seed: int) -> Program:
+    locator = converted.locator
+    module = _parse(converted.bytecode)
+    convention = signature.from_hlo(converted, module)
+    ops_by_label = locator.apply(module)
+    constants = _elided_constants(converted, ops_by_label)
+    if constants and elided == "random":
+        elision.fill_random(constants, seed)
+    elif constants:
+        convention = elision.to_parameters(module, constants, convention)
+    signature.attach(convention, module)
+    return Program(module, convention, _module_name(module), locator.file)
+
+
+def _elided_constants(converted: Converted, ops: dict[int, list[Any]]) -> dict[int, tuple[str, list[Any]]]:
+    """The operations of elided instructions, in the order of the text."""
+    positions = converted.locator.positions
+    numbers = [number for number, position in positions.items() if position.elided]
+    numbers.sort(key=lambda number: (positions[number].line, positions[number].column))
+    return {number: (positions[number].name, ops[number]) for number in numbers if number in ops}
+
+
+def _read_mlir(data: bytes, form: Form, file: str) -> Program:
+    if form is Form.MLIR_TEXT:
+        text = _text(data)
+        elision.refuse_mlir(text, file)
+        bytecode = guarded(native.mlir_text_to_bytecode, text, file)
+    elif form is Form.MLIR_BYTECODE:
+        bytecode = guarded(native.mlir_bytecode_to_bytecode, data, file)
+    else:
+        bytecode = guarded(native.portable_artifact_to_bytecode, data, file)
+    module = _parse(bytecode)
+    with in_context(module):
+        convention = signature.from_mlir(module, file)
+    signature.attach(convention, module)
+    return Program(module, convention, _module_name(module), file)
+
+
+def _parse(bytecode: bytes) -> Any:
+    """The guarded reader has verified these bytes and written them itself."""
+    with context():
+        return ir.Module.parse(bytecode)
+
+
+def _module_name(module: Any) -> str:
+    attributes = module.operation.attributes
+    return str(ir.StringAttr(attributes["sym_name"]).value) if "sym_name" in attributes else ""

@@ -1,0 +1,173 @@
+"""XLA's calling convention of an imported program: shapes with layouts, names, donation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hloforge.dialect.errors import ImporterError, Location
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import location_of
+from hloforge.dialect.program import Alias, Parameter, Signature, entry_function
+from hloforge.dialect.shapes import Layout, Shape
+from hloforge.importers.native import Converted
+
+_ALIASES = "mhlo.input_output_alias"
+_PARAMETER_LAYOUTS = "mhlo.xla_entry_computation_parameter_layouts"
+_RESULT_LAYOUT = "mhlo.xla_entry_computation_result_layout"
+_RENAMED = {"mhlo.num_partitions": "hloforge.num_partitions", "mhlo.num_replicas": "hloforge.num_replicas"}
+
+
+def from_hlo(converted: Converted, module: Any) -> Signature:
+    """The signature of an HLO module: its program shape, its parameter instructions and its aliases.
+
+    Raises:
+        ImporterError: a parameter or the result has a shape without a StableHLO form (opaque, s1).
+    """
+    file = converted.locator.file
+    names = _parameter_names(converted)
+    parameters = [Parameter(names.get(n, f"arg{n}"), _shape(s, file)) for n, s in enumerate(converted.parameter_shapes)]
+    signature = Signature(tuple(parameters), _shape(converted.result_shape, file), _aliases(module))
+    _check(signature, module, file)
+    return signature
+
+
+def _shape(text: str, file: str) -> Shape:
+    try:
+        return Shape.parse(text)
+    except ValueError as error:
+        raise ImporterError(
+            f"the entry computation has an unreadable shape: {error}", location=Location(file)
+        ) from None
+
+
+def _parameter_names(converted: Converted) -> dict[int, str]:
+    names: dict[int, str] = {}
+    number = 0
+    for computation in converted.computations:
+        for instruction in computation.instructions:
+            if computation.is_entry and instruction.opcode == "parameter":
+                names[instruction.parameter_number] = converted.locator.name(number)
+            number += 1
+    return names
+
+
+def _check(signature: Signature, module: Any, file: str) -> None:
+    """XLA's converter flattens tuples; what it did must agree with the program shape, else calls would be misread."""
+    function = entry_function(module)
+    type_ = ir.FunctionType(ir.TypeAttr(function.operation.attributes["function_type"]).value)
+    counts = len(signature.flat_parameters), len(signature.flat_results)
+    if counts != (len(type_.inputs), len(type_.results)):
+        raise ImporterError(
+            f"the program shape {signature} does not match main's type {type_}", location=Location(file)
+        )
+
+
+def _aliases(module: Any) -> tuple[Alias, ...]:
+    attributes = module.operation.attributes
+    if _ALIASES not in attributes:
+        return ()
+    found = []
+    for entry in ir.ArrayAttr(attributes[_ALIASES]):
+        entry = ir.DictAttr(entry)
+        alias = ir.DictAttr(entry["alias"])
+        kind = str(ir.StringAttr(alias["kind"]).value).replace("_", "-")
+        number = ir.IntegerAttr(alias["parameter_number"]).value
+        found.append(Alias(_index(entry["output_index"]), number, _index(alias["parameter_index"]), kind))
+    return tuple(found)
+
+
+def _index(attribute: Any) -> tuple[int, ...]:
+    return tuple(int(number) for number in ir.DenseI64ArrayAttr(attribute))
+
+
+def from_mlir(module: Any, file: str) -> Signature:
+    """The signature of a StableHLO module: main's type, argument names, layouts and donation as JAX writes them.
+
+    Raises:
+        ImporterError: there is no entry function, or its type has no XLA shape.
+    """
+    function = _entry(module)
+    try:
+        signature = Signature.of(module)
+    except ValueError as error:
+        where = location_of(function) or Location(file)
+        raise ImporterError(f"main's type is no XLA program shape: {error}", location=where) from None
+    if "hloforge.parameter_shapes" in module.operation.attributes:
+        return signature
+    names = [_argument_name(argument, i) for i, argument in enumerate(function.arguments)]
+    shapes = _with_layouts([p.shape for p in signature.parameters], module, _PARAMETER_LAYOUTS)
+    results = _with_layouts(list(signature.flat_results), module, _RESULT_LAYOUT)
+    result = Shape.tuple_of(*results) if signature.result.is_tuple else results[0]
+    aliases = _aliases(module) or signature.aliases
+    aliases += _donations(function, shapes, results, aliases)
+    return Signature(tuple(map(Parameter, names, shapes)), result, aliases)
+
+
+def _entry(module: Any) -> Any:
+    """The entry function. The only function of a module is the entry, whatever its name."""
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    if len(functions) == 1 and ir.StringAttr(functions[0].operation.attributes["sym_name"]).value != "main":
+        with in_context(module):
+            functions[0].operation.attributes["sym_name"] = ir.StringAttr.get("main")
+    return entry_function(module)
+
+
+def _argument_name(argument: Any, number: int) -> str:
+    location = argument.location
+    return str(location.name_str) if isinstance(location, ir.NameLoc) else f"arg{number}"
+
+
+def _with_layouts(shapes: list[Shape], module: Any, name: str) -> list[Shape]:
+    attributes = module.operation.attributes
+    if name not in attributes:
+        return shapes
+    layouts = _flat(attributes[name])
+    if len(layouts) != len(shapes):
+        return shapes
+    return [_with_layout(shape, layout) for shape, layout in zip(shapes, layouts, strict=True)]
+
+
+def _flat(attribute: Any) -> list[tuple[int, ...]]:
+    if isinstance(attribute, ir.ArrayAttr):
+        return [layout for member in attribute for layout in _flat(member)]
+    return [tuple(int(number) for number in attribute)]
+
+
+def _with_layout(shape: Shape, layout: tuple[int, ...]) -> Shape:
+    if sorted(layout) != list(range(shape.rank)) or not shape.is_array:
+        return shape
+    return replace(shape, layout=Layout(layout))
+
+
+def _donations(function: Any, shapes: list[Shape], results: list[Shape], taken: tuple[Alias, ...]) -> tuple[Alias, ...]:
+    """``jax.buffer_donor`` names no result: like XLA, each donor gets the first free result of its own shape."""
+    attributes = function.operation.attributes
+    if "arg_attrs" not in attributes:
+        return ()
+    free = [i for i in range(len(results)) if not any(_result_number(alias) == i for alias in taken)]
+    found = []
+    for number, entry in enumerate(attributes["arg_attrs"]):
+        if "jax.buffer_donor" not in ir.DictAttr(entry):
+            continue
+        match = next((i for i in free if results[i] == shapes[number]), None)
+        if match is not None:
+            free.remove(match)
+            found.append(Alias((match,) if len(results) != 1 else (), number))
+    return tuple(found)
+
+
+def _result_number(alias: Alias) -> int:
+    return alias.output_index[0] if alias.output_index else 0
+
+
+def attach(signature: Signature, module: Any) -> None:
+    """Write the signature onto the module and drop the attributes of XLA that it replaces."""
+    with in_context(module):
+        attributes = module.operation.attributes
+        for old, new in _RENAMED.items():
+            if old in attributes:
+                attributes[new] = attributes[old]
+        for name in [name for name in attributes if name.startswith("mhlo.")]:
+            del attributes[name]
+    signature.attach(module)

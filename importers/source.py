@@ -1,0 +1,55 @@
+"""Where a program's bytes come from: a path, a stream, bytes, or the text itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+from hloforge.dialect.errors import ImporterError, Location
+
+Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
+
+
+def load(source: Source) -> tuple[bytes, str]:
+    """The bytes and what to call them in messages.
+
+    A string is a program if it has a line break or a brace, ``-`` is standard input, else it is a path.
+
+    Raises:
+        ImporterError: the file is missing, a directory, or not readable.
+        TypeError: ``source`` is of another kind.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), "<bytes>"
+    if isinstance(source, str):
+        if source == "-":
+            return sys.stdin.buffer.read(), "<stdin>"
+        if "\n" in source or "{" in source:
+            return source.encode("utf-8", "surrogatepass"), "<string>"
+        return _file(Path(source)), source
+    if isinstance(source, os.PathLike):
+        return _file(Path(source)), os.fspath(source)
+    if hasattr(source, "read"):
+        return _stream(source)
+    raise TypeError(f"a program comes from a path, bytes, text or a stream, not {type(source).__name__}")
+
+
+def _file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        hint = "give the file of one program" if isinstance(error, IsADirectoryError) else ""
+        raise ImporterError(f"cannot read the file: {reason}", location=Location(str(path)), hint=hint) from None
+    except ValueError as error:
+        raise ImporterError(f"cannot read the file: {error}", location=Location(repr(str(path)))) from None
+
+
+def _stream(stream: Any) -> tuple[bytes, str]:
+    data = stream.read()
+    name = getattr(stream, "name", "<stream>")
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass")
+    return data, name if isinstance(name, str) else "<stream>"
