@@ -60,6 +60,13 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.reduce_window",
         form=forms.sums_16_bit_floats,
     ),
+    *decompose(
+        "legalize-float-to-integer",
+        "the conversion is undefined outside the integer's range; XLA saturates",
+        "stablehlo.convert",
+        form=forms.may_overflow_an_integer,
+    ),
+    *decompose("legalize-stable-sort", "IREE ignores is_stable", "stablehlo.sort", form=forms.is_stable_sort),
     *decompose("func.func(chlo-legalize-to-stablehlo)", "IREE is given StableHLO alone", "chlo.*"),
     *decompose(
         "func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})",

@@ -6,6 +6,9 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir
 
+# An attribute on conversions whose operand is clamped to the integer's range.
+IN_RANGE = "hloforge.in_range"
+
 
 def names_an_algorithm(op: Any) -> bool:
     """A dot_general with a dot algorithm."""
@@ -25,6 +28,19 @@ def sums_16_bit_floats(op: Any) -> bool:
     return (
         len(op.results) == 1 and has_16_bit_float_result(op) and combiner(op) in ("stablehlo.add", "stablehlo.multiply")
     )
+
+
+def may_overflow_an_integer(op: Any) -> bool:
+    """A conversion of a float of any width to an integer type other than pred, not yet clamped to its range."""
+    source, target = (value.type.element_type for value in (op.operands[0], op.results[0]))
+    if not isinstance(source, ir.FloatType) or not isinstance(target, ir.IntegerType):
+        return False
+    return target.width > 1 and IN_RANGE not in op.attributes
+
+
+def is_stable_sort(op: Any) -> bool:
+    """A sort of static size that must keep the order of equal elements."""
+    return "is_stable" in op.attributes and bool(op.attributes["is_stable"].value)
 
 
 def combiner(op: Any) -> str:

@@ -42,9 +42,9 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),
     Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),
     Stage(DecomposePredArithmetic(), "IREE adds booleans modulo 2"),
-    Stage(
-        LegalizeAccumulation(), "16-bit sums are carried in f32, as XLA does; after every pass that makes reductions"
-    ),
+    Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
+    Stage(LegalizeStableSort(), "IREE's sort ignores is_stable"),
+    Stage(LegalizeAccumulation(), "XLA carries 16-bit sums in f32; stands after every pass that makes reductions"),
 )
 
 FINISH: tuple[Stage, ...] = (
