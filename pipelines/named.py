@@ -14,6 +14,8 @@ from hloforge.pipelines.decompose.dot_algorithm import DecomposeDotAlgorithm
 from hloforge.pipelines.decompose.pred_arithmetic import DecomposePredArithmetic
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
+from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
+from hloforge.pipelines.legalize.stable_sort import LegalizeStableSort
 from hloforge.pipelines.manager import PassManager, Timing
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
 from hloforge.pipelines.passes import NativePass, Pass
