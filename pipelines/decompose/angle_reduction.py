@@ -1,7 +1,8 @@
 """Angles modulo pi/2, exact for every float: the reduction that sine, cosine and tangent share.
 
-An angle ``m * 2**e`` needs only those bits of 2/pi that turn into its last two whole quarter turns and the fraction; they
-are selected by ``e`` and multiplied by ``m`` in integers. One path for all magnitudes keeps the code free of branches.
+An angle ``m * 2**e`` needs only those bits of 2/pi that turn into its last two whole quarter turns and the fraction;
+they are selected by ``e`` and multiplied by ``m`` in integers. One path for all magnitudes keeps the code free of
+branches.
 Source: M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM 18 (1983).
 """
 
@@ -68,7 +69,7 @@ class Reduced:
 
 
 def reduce_float64(angle: Value) -> Reduced:
-    """Reduce float64 angles; the rest has about 64 correct bits. Infinite angles and NaN give numbers without meaning."""
+    """Reduce float64 angles; the rest has about 64 correct bits. Angles that are not finite give meaningless numbers."""
     magnitude = ew.absolute(angle)
     exponent = ew.maximum(bits(magnitude) >> 52, 1022)
     offset = ew.minimum(exponent - 1022, 1023)

@@ -1,8 +1,9 @@
 """What the decompositions of real functions share: the bits of a float64, and sums and products with their error.
 
 A product that is later cancelled is always one of halves of 26 and 27 bits, hence exact: the backend may contract a
-product and a sum into one fused operation, and an exact product is the same either way. Source: Dekker, "A floating-point
-technique for extending the available precision", Numer. Math. 18 (1971).
+product and a sum into one fused operation, and an exact product is the same either way. IREE and XLA run with subnormals
+flushed in arithmetic, so whatever depends on them looks at the bits. Source: T. Dekker, "A floating-point technique for
+extending the available precision", Numer. Math. 18 (1971).
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ Pair: TypeAlias = tuple[Value, Value]
 MANTISSA = (1 << 52) - 1
 SIGN = 1 << 63
 EXPONENT_OF_ONE = 1023 << 52
+EXPONENT_OF_2_52 = (1023 + 52) << 52
+INFINITY = 2047 << 52
+SMALLEST_NORMAL = 1 << 52
+# A subnormal number is its mantissa, an integer, times 2**SUBNORMAL_EXPONENT.
+SUBNORMAL_EXPONENT = -1074
 LOW_WORD = (1 << 32) - 1
 _HIGH_HALF = ~((1 << 27) - 1) & (2**64 - 1)
 _NARROW = frozenset({"f16", "bf16", "f32"})
@@ -56,7 +62,22 @@ def is_negative(x: Value) -> Value:
 
 
 def is_nan(x: Value) -> Value:
+    """Whether each float is no number."""
     return x.ne(x)
+
+
+def is_regular(x: Value) -> Value:
+    """Whether each float64 is neither zero nor infinite nor NaN; subnormal numbers are regular."""
+    word = bits(x) & (SIGN - 1)
+    return word.ne(0) & (word < INFINITY)
+
+
+def normalized(magnitude: Value) -> tuple[Value, Value]:
+    """A non-negative float64 as a normal one, times ``2**SUBNORMAL_EXPONENT`` where the second result holds."""
+    word = bits(magnitude)
+    subnormal = word < SMALLEST_NORMAL
+    mantissa = from_bits(word | EXPONENT_OF_2_52) - 2.0**52
+    return ew.select(subnormal, mantissa, magnitude), subnormal
 
 
 def fast_two_sum(a: Value, b: Value) -> Pair:

@@ -1,0 +1,137 @@
+"""``decompose-arctangent``: atan2 of real floats as arithmetic.
+
+Before::
+
+    %a = stablehlo.atan2 %y, %x : tensor<4xf64>
+
+After: the ratio of the smaller to the larger magnitude, moved near 0 by a tabulated angle, a polynomial, and the sum of
+the angles that octant and quadrant add.
+
+IREE has no f64 form without a libm, and its f32 form is NaN at the origin and wrong at signed zeros and infinities; f32
+and half precision are computed in f64. Polynomial: FreeBSD msun s_atan.c (Sun Microsystems, 1993); special values: IEEE
+754-2019, 9.2.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, pi
+from typing import Any, ClassVar
+
+from hloforge.dialect.ops import elementwise as ew
+from hloforge.dialect.values import Value, full
+from hloforge.pipelines.decompose.real_arithmetic import (
+    REAL_TYPES,
+    SUBNORMAL_EXPONENT,
+    Pair,
+    bits,
+    fast_two_sum,
+    in_float64,
+    is_nan,
+    is_negative,
+    normalized,
+    polynomial,
+    remainder_of_product,
+    with_sign_of,
+)
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+# (t - atan t) / t^3 in powers of t^2, for |t| <= 7/16.
+_ARCTANGENT = (
+    3.33333333333329318027e-01,
+    -1.99999999998764832476e-01,
+    1.42857142725034663711e-01,
+    -1.11111104054623557880e-01,
+    9.09088713343650656196e-02,
+    -7.69187620504482999495e-02,
+    6.66107313738753120669e-02,
+    -5.83357013379057348645e-02,
+    4.97687799461593236017e-02,
+    -3.65315727442169155270e-02,
+    1.62858201153657823623e-02,
+)
+# Angles as a float and the rest of it.
+_HALF: tuple[float, float] = (4.63647609000806093515e-01, 2.26987774529616870924e-17)
+_ONE: tuple[float, float] = (pi / 4, 3.061616997868383e-17)
+_PI_OVER_2: tuple[float, float] = (pi / 2, 6.123233995736766e-17)
+_PI: tuple[float, float] = (pi, 1.2246467991473532e-16)
+
+
+def _choose(
+    flag: Value, on_true: tuple[float, float] | Pair, on_false: tuple[float, float] | Pair, like: Value
+) -> Pair:
+    first, second = (
+        ew.select(flag, a if isinstance(a, Value) else full(like, a), b) for a, b in zip(on_true, on_false, strict=True)
+    )
+    return first, second
+
+
+def _small_angle(smaller: Value, larger: Value) -> Pair:
+    """atan(smaller / larger) in [0, pi/4] of positive floats that neither over- nor underflow, as a pair."""
+    far = smaller * 16.0 > larger * 11.0
+    near = smaller * 16.0 <= larger * 7.0
+    # tan(atan(s/l) - atan(c)) = (s - c l) / (l + c s) with c = 0, 1/2 or 1; the differences are exact.
+    numerator = ew.select(near, smaller, ew.select(far, smaller - larger, smaller * 2.0 - larger))
+    denominator = ew.select(near, larger, ew.select(far, larger + smaller, larger * 2.0 + smaller))
+    t = numerator / denominator
+    low = ew.select(near, remainder_of_product(numerator, t, denominator) / denominator, 0.0)
+    square = t * t
+    tail = low - t * square * polynomial(square, _ARCTANGENT)
+    offset = _choose(near, (0.0, 0.0), _choose(far, _ONE, _HALF, t), t)
+    high, rest = fast_two_sum(offset[0], t)
+    return fast_two_sum(high, rest + (tail + offset[1]))
+
+
+def _scaled_up(magnitude: Value) -> Value:
+    """A magnitude below 1 times 2**1000; a subnormal one by its bits."""
+    normal, subnormal = normalized(magnitude)
+    return normal * ew.select(subnormal, full(magnitude, 2.0 ** (SUBNORMAL_EXPONENT + 1000)), 2.0**1000)
+
+
+def _in_safe_range(smaller: Value, larger: Value) -> Pair:
+    """Two magnitudes of the same ratio, far from over- and underflow; (0, 1) or (1, 1) for zeros and infinities."""
+    infinite = larger.eq(inf)
+    below = ew.select(infinite, ew.select(smaller.eq(inf), full(larger, 1.0), 0.0), smaller)
+    above = ew.select(infinite | bits(larger).eq(0), 1.0, larger)
+    tiny, factor = above < 1.0, ew.select(above > 2.0**900, full(larger, 2.0**-100), 1.0)
+    return (
+        ew.select(tiny, _scaled_up(below), below * factor),
+        ew.select(tiny, _scaled_up(above), above * factor),
+    )
+
+
+def arc_tangent_2(y: Value, x: Value) -> Value:
+    """atan2 of float64, within an ulp."""
+    y_magnitude, x_magnitude = ew.absolute(y), ew.absolute(x)
+    # Compared as integers, which order non-negative floats alike and see subnormal ones.
+    steep, left = bits(y_magnitude) > bits(x_magnitude), is_negative(x)
+    smaller = ew.select(steep, x_magnitude, y_magnitude)
+    larger = ew.select(steep, y_magnitude, x_magnitude)
+    angle = _small_angle(*_in_safe_range(smaller, larger))
+    base = _choose(steep, _PI_OVER_2, _choose(left, _PI, (full(x, 0.0), full(x, 0.0)), x), x)
+    backwards = steep ^ left
+    high, low = (ew.select(backwards, -part, part) for part in angle)
+    total, error = fast_two_sum(base[0], high)
+    result = with_sign_of(total + (error + (base[1] + low)), y)
+    return ew.select(is_nan(y) | is_nan(x), y + x, result)
+
+
+@pattern("stablehlo.atan2")
+def by_octant(op: Any) -> Replacement:
+    """atan2 of f16, bf16, f32, f64 -> arithmetic; any shape."""
+    y, x = map(Value, op.operands)
+    if y.element_type.name not in REAL_TYPES:
+        return NoMatch(f"no form for {y.element_type}")
+    return in_float64(arc_tangent_2, y, x)
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeArctangent(Pass):
+    """Replace atan2 of real floats by arithmetic."""
+
+    name: ClassVar[str] = "decompose-arctangent"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, by_octant)

@@ -1,0 +1,79 @@
+"""``decompose-cube-root``: the real cube root as arithmetic.
+
+Before::
+
+    %r = stablehlo.cbrt %x : tensor<4xf64>
+
+After: an estimate from a third of the exponent, a polynomial step, and one step of Newton's in a form whose square is exact.
+
+IREE has no f64 form without a libm, and its f32 form is off by 11 ulp and NaN at infinity; f32 and half precision are
+computed in f64. Source: FreeBSD msun s_cbrt.c (Sun Microsystems, 1993; B. D. Evans and D. Schultz).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.ops import elementwise as ew
+from hloforge.dialect.values import Value
+from hloforge.pipelines.decompose.real_arithmetic import (
+    REAL_TYPES,
+    SUBNORMAL_EXPONENT,
+    bits,
+    from_bits,
+    in_float64,
+    is_regular,
+    normalized,
+    polynomial,
+    with_sign_of,
+)
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+# (1023 - 1023/3 - 0.03306235651) * 2^20: the bias that a third of the exponent lacks.
+_BIAS = 715094163
+# About 1/cbrt(r) for r = estimate^3 / x, which is within 5 % of 1.
+_STEP = (
+    1.87595182427177009643,
+    -1.88497979543377169875,
+    1.621429720105354466140,
+    -0.758397934778766047437,
+    0.145996192886612446982,
+)
+_ROUND = (1 << 31, ~((1 << 30) - 1) & (2**64 - 1))
+
+
+def cube_root(x: Value) -> Value:
+    """Cube root of float64, within 0.7 ulp."""
+    normal, subnormal = normalized(ew.absolute(x))
+    # A third of the upper word, by multiplication: there is no vector division of integers.
+    third = ((bits(normal) >> 32) * 0x55555556) >> 32
+    estimate = from_bits((third + _BIAS) << 32)
+    estimate = estimate * polynomial((estimate * estimate) * (estimate / normal), _STEP)
+    # 23 bits, so that the square below is exact.
+    estimate = from_bits((bits(estimate) + _ROUND[0]) & _ROUND[1])
+    ratio = normal / (estimate * estimate)
+    root = estimate + estimate * ((ratio - estimate) / (estimate + estimate + ratio))
+    root = ew.select(subnormal, root * 2.0 ** (SUBNORMAL_EXPONENT // 3), root)
+    return ew.select(is_regular(x), with_sign_of(root, x), x)
+
+
+@pattern("stablehlo.cbrt")
+def by_newton(op: Any) -> Replacement:
+    """cbrt of f16, bf16, f32, f64 -> arithmetic; any shape."""
+    operand = Value(op.operands[0])
+    if operand.element_type.name not in REAL_TYPES:
+        return NoMatch(f"no form for {operand.element_type}")
+    return in_float64(cube_root, operand)
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeCubeRoot(Pass):
+    """Replace cube roots of real floats by arithmetic."""
+
+    name: ClassVar[str] = "decompose-cube-root"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, by_newton)

@@ -1,0 +1,138 @@
+"""``decompose-remainder``: remainder of floats (C's fmod) in integers, exact for all magnitudes.
+
+Before::
+
+    %r = stablehlo.remainder %x, %y : tensor<4xf64>
+
+After: with x = a 2^i and y = b 2^j the remainder is (a (2^(i-j) mod b) mod b) 2^j, the power by six squarings modulo b.
+
+IREE has no f64 form without a libm. Source: modular product by an approximate quotient as in V. Shoup, "A Computational
+Introduction to Number Theory and Algebra", 3.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Any, ClassVar
+
+from hloforge.dialect.ops import elementwise as ew
+from hloforge.dialect.values import Value, full
+from hloforge.pipelines.decompose.real_arithmetic import (
+    EXPONENT_OF_2_52,
+    MANTISSA,
+    SUBNORMAL_EXPONENT,
+    Pair,
+    bits,
+    from_bits,
+    is_nan,
+    normalized,
+    with_sign_of,
+)
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+# Bits of the exponent difference (up to 2097) below its highest six.
+_SQUARINGS = 6
+
+
+def _integer_and_exponent(magnitude: Value) -> Pair:
+    """A non-negative float64 as an integer of 53 bits (u64) and the exponent of two that scales it (s64)."""
+    normal, subnormal = normalized(magnitude)
+    word = bits(normal)
+    exponent = ew.bitcast_convert(word >> 52, "s64") + (SUBNORMAL_EXPONENT - 1)
+    shifted = exponent + SUBNORMAL_EXPONENT
+    return (word & MANTISSA) | (1 << 52), ew.select(subnormal, shifted, exponent)
+
+
+def _as_float(integer: Value) -> Value:
+    """A u64 below 2**53 as float64, exactly, by halves: no vector unit converts u64."""
+    upper = from_bits((integer >> 32) | EXPONENT_OF_2_52) - 2.0**52
+    lower = from_bits((integer & ((1 << 32) - 1)) | EXPONENT_OF_2_52) - 2.0**52
+    return upper * 2.0**32 + lower
+
+
+def _as_integer(quotient: Value) -> Value:
+    """A non-negative float64 below 2**53 as u64, truncated."""
+    upper = ew.floor(quotient * 2.0**-32)
+    lower = ew.floor(quotient - upper * 2.0**32)
+    word = (bits(upper + 2.0**52) & MANTISSA) << 32
+    return word | (bits(lower + 2.0**52) & MANTISSA)
+
+
+@dataclass(frozen=True)
+class _Modulus:
+    """Arithmetic modulo an integer of exactly 53 bits."""
+
+    integer: Value
+    number: Value
+
+    def reduced(self, value: Value) -> Value:
+        """A value below twice the modulus."""
+        return ew.select(value >= self.integer, value - self.integer, value)
+
+    def product(self, a: Value, b: Value) -> Value:
+        """a * b mod m of reduced values: the quotient in floats is off by three at most, the rest exact."""
+        quotient = _as_integer(_as_float(a) * _as_float(b) / self.number)
+        rest = a * b - quotient * self.integer
+        four = self.integer << 2
+        positive = rest + four
+        for shift in (2, 1, 0):
+            multiple = self.integer << shift
+            positive = ew.select(positive >= multiple, positive - multiple, positive)
+        return positive
+
+
+def _remainder_of_magnitudes(x: Value, y: Value) -> Value:
+    """fmod of finite float64 x >= y > 0."""
+    x_integer, x_exponent = _integer_and_exponent(x)
+    y_integer, y_exponent = _integer_and_exponent(y)
+    modulus = _Modulus(y_integer, _as_float(y_integer))
+    difference = ew.bitcast_convert(ew.maximum(x_exponent - y_exponent, 0), "u64")
+    # The highest six bits of the difference are at most 32, and 2**32 is below any modulus of 53 bits.
+    power = full(difference, 1) << (difference >> _SQUARINGS)
+    for bit in reversed(range(_SQUARINGS)):
+        square = modulus.product(power, power)
+        doubled = modulus.reduced(square << 1)
+        power = ew.select(((difference >> bit) & 1).ne(0), doubled, square)
+    return _scaled_integer(modulus.product(modulus.reduced(x_integer), power), y_exponent)
+
+
+def _scaled_integer(integer: Value, exponent: Value) -> Value:
+    """``integer * 2**exponent``, which is known to be a float64, by its bits: arithmetic would flush a subnormal one."""
+    word = bits(_as_float(integer))
+    shifted = ew.bitcast_convert(word >> 52, "s64") + exponent
+    normal = word + ew.bitcast_convert(exponent << 52, "u64")
+    right = ew.bitcast_convert(ew.minimum(ew.maximum(1 - shifted, 0), 63), "u64")
+    subnormal = ((word & MANTISSA) | (1 << 52)) >> right
+    return from_bits(ew.select(integer.eq(0), integer, ew.select(shifted > 0, normal, subnormal)))
+
+
+def remainder(x: Value, y: Value) -> Value:
+    """fmod of float64: exact, with the sign of ``x``; NaN for an infinite ``x`` or a zero ``y``."""
+    x_magnitude, y_magnitude = ew.absolute(x), ew.absolute(y)
+    rest = with_sign_of(_remainder_of_magnitudes(x_magnitude, y_magnitude), x)
+    # Compared as integers, which order non-negative floats alike and see subnormal ones.
+    result = ew.select(bits(x_magnitude) < bits(y_magnitude), x, rest)
+    invalid = x_magnitude.eq(inf) | bits(y_magnitude).eq(0) | is_nan(x) | is_nan(y)
+    return ew.select(invalid, nan, result)
+
+
+@pattern("stablehlo.remainder")
+def by_modular_powers(op: Any) -> Replacement:
+    """remainder of f64 -> integer arithmetic; any shape."""
+    x, y = map(Value, op.operands)
+    if x.element_type.name != "f64":
+        return NoMatch("not f64")
+    return remainder(x, y)
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeRemainder(Pass):
+    """Replace remainders of float64 by exact integer arithmetic."""
+
+    name: ClassVar[str] = "decompose-remainder"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, by_modular_powers)
