@@ -19,7 +19,7 @@ from jaxlib import _hlo, _jax
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir._mlir_libs._mlir import rewrite
-from jaxlib.mlir.dialects import chlo, func, mhlo, stablehlo
+from jaxlib.mlir.dialects import chlo, func, mhlo, sdy, stablehlo
 
 from hloforge.dialect.errors import ImporterError
 
@@ -73,6 +73,8 @@ def context() -> Any:
     stablehlo.register_dialect(ctx)
     chlo.register_dialect(ctx)
     mhlo.register_mhlo_dialect(ctx)
+    # JAX writes its shardings in the custom syntax of sdy.
+    sdy.register_dialect(ctx)
     with ctx, ir.Location.unknown():
         passmanager.PassManager.parse(_LOAD_QUANT).run(ir.Module.create().operation)
     return ctx

@@ -11,6 +11,7 @@ import numpy as np
 
 from hloforge.dialect.element_types import ElementType, Kind, element_type
 from hloforge.dialect.errors import ElidedConstantError, Location, OptionError
+from hloforge.dialect.inlining import inline_calls
 from hloforge.dialect.mlir import in_context, ir, passmanager
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import Parameter, Signature, entry_function
@@ -23,8 +24,6 @@ _HINT = (
     "dump the module with --xla_dump_hlo_as_proto or print_large_constants to keep its values; or go on without them: "
     "--elided=parameters makes each an argument, --elided=random fills in seeded values"
 )
-# Without the simplification that `inline` runs by default: it would merge constants that are garbage alike.
-_INLINE = "builtin.module(inline{default-pipeline=},symbol-dce)"
 _MARK = "hloforge.elided"
 _ELIDED_MLIR = re.compile(r"dense(?:_resource)?<__elided__>")
 
@@ -102,12 +101,13 @@ def to_parameters(module: Any, constants: dict[int, tuple[str, list[Any]]], sign
     Raises:
         ElidedConstantError: a constant stands in a computation that cannot be inlined.
     """
-    with in_context(module) as ctx:
+    with in_context(module):
         integer = ir.IntegerType.get_signless(64)
         for number, (_, ops) in constants.items():
             for op in ops:
                 op.attributes[_MARK] = ir.IntegerAttr.get(integer, number)
-        passmanager.PassManager.parse(_INLINE, ctx).run(module.operation)
+        inline_calls(module)
+        passmanager.PassManager.parse("builtin.module(symbol-dce)").run(module.operation)
         entry = entry_function(module)
         marked = [op for op in operations(module, {"stablehlo.constant"}) if _MARK in op.attributes]
         added = _replace(entry, marked, {number: name for number, (name, _) in constants.items()}, signature)
