@@ -69,7 +69,7 @@ class Reduced:
 
 
 def reduce_float64(angle: Value) -> Reduced:
-    """Reduce float64 angles; the rest has about 64 correct bits. Angles that are not finite give meaningless numbers."""
+    """Reduce float64 angles; the rest has about 64 correct bits. Infinities and NaN give meaningless numbers."""
     magnitude = ew.absolute(angle)
     exponent = ew.maximum(bits(magnitude) >> 52, 1022)
     offset = ew.minimum(exponent - 1022, 1023)

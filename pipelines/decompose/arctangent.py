@@ -52,19 +52,19 @@ _ARCTANGENT = (
     1.62858201153657823623e-02,
 )
 # Angles as a float and the rest of it.
-_HALF: tuple[float, float] = (4.63647609000806093515e-01, 2.26987774529616870924e-17)
-_ONE: tuple[float, float] = (pi / 4, 3.061616997868383e-17)
-_PI_OVER_2: tuple[float, float] = (pi / 2, 6.123233995736766e-17)
-_PI: tuple[float, float] = (pi, 1.2246467991473532e-16)
+_NONE = (0.0, 0.0)
+_HALF = (4.63647609000806093515e-01, 2.26987774529616870924e-17)
+_ONE = (pi / 4, 3.061616997868383e-17)
+_PI_OVER_2 = (pi / 2, 6.123233995736766e-17)
+_PI = (pi, 1.2246467991473532e-16)
 
 
-def _choose(
-    flag: Value, on_true: tuple[float, float] | Pair, on_false: tuple[float, float] | Pair, like: Value
-) -> Pair:
-    first, second = (
-        ew.select(flag, a if isinstance(a, Value) else full(like, a), b) for a, b in zip(on_true, on_false, strict=True)
-    )
-    return first, second
+def _angle(like: Value, parts: tuple[float, float]) -> Pair:
+    return full(like, parts[0]), full(like, parts[1])
+
+
+def _choose(flag: Value, on_true: Pair, on_false: Pair) -> Pair:
+    return ew.select(flag, on_true[0], on_false[0]), ew.select(flag, on_true[1], on_false[1])
 
 
 def _small_angle(smaller: Value, larger: Value) -> Pair:
@@ -78,7 +78,7 @@ def _small_angle(smaller: Value, larger: Value) -> Pair:
     low = ew.select(near, remainder_of_product(numerator, t, denominator) / denominator, 0.0)
     square = t * t
     tail = low - t * square * polynomial(square, _ARCTANGENT)
-    offset = _choose(near, (0.0, 0.0), _choose(far, _ONE, _HALF, t), t)
+    offset = _choose(near, _angle(t, _NONE), _choose(far, _angle(t, _ONE), _angle(t, _HALF)))
     high, rest = fast_two_sum(offset[0], t)
     return fast_two_sum(high, rest + (tail + offset[1]))
 
@@ -109,7 +109,7 @@ def arc_tangent_2(y: Value, x: Value) -> Value:
     smaller = ew.select(steep, x_magnitude, y_magnitude)
     larger = ew.select(steep, y_magnitude, x_magnitude)
     angle = _small_angle(*_in_safe_range(smaller, larger))
-    base = _choose(steep, _PI_OVER_2, _choose(left, _PI, (full(x, 0.0), full(x, 0.0)), x), x)
+    base = _choose(steep, _angle(x, _PI_OVER_2), _choose(left, _angle(x, _PI), _angle(x, _NONE)))
     backwards = steep ^ left
     high, low = (ew.select(backwards, -part, part) for part in angle)
     total, error = fast_two_sum(base[0], high)

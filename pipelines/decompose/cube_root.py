@@ -4,7 +4,7 @@ Before::
 
     %r = stablehlo.cbrt %x : tensor<4xf64>
 
-After: an estimate from a third of the exponent, a polynomial step, and one step of Newton's in a form whose square is exact.
+After: an estimate from a third of the exponent, a polynomial step, and one step of Newton's with an exact square.
 
 IREE has no f64 form without a libm, and its f32 form is off by 11 ulp and NaN at infinity; f32 and half precision are
 computed in f64. Source: FreeBSD msun s_cbrt.c (Sun Microsystems, 1993; B. D. Evans and D. Schultz).

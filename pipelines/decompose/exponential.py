@@ -7,8 +7,8 @@ Before::
 After: e^x - 1 = 2^k ((1 - 2^-k) + (e^r - 1)) with r = x - k ln 2, the last factor by its series.
 
 IREE computes exp(x) - 1 and log(1 + x) literally, which leaves no digit near 0, and has no f64 tanh without a libm. Its
-exp and log are right to half an ulp and stay. Sources: P. Tang, "Table-driven implementation of the Expm1 function", ACM
-TOMS 18 (1992); W. Kahan's log1p, HP-15C Advanced Functions Handbook (1982).
+exp and log are right to half an ulp and stay. Sources: P. Tang, "Table-driven implementation of the Expm1 function",
+ACM TOMS 18 (1992); W. Kahan's log1p, HP-15C Advanced Functions Handbook (1982).
 """
 
 from __future__ import annotations

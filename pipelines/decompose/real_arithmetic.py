@@ -1,9 +1,9 @@
 """What the decompositions of real functions share: the bits of a float64, and sums and products with their error.
 
 A product that is later cancelled is always one of halves of 26 and 27 bits, hence exact: the backend may contract a
-product and a sum into one fused operation, and an exact product is the same either way. IREE and XLA run with subnormals
-flushed in arithmetic, so whatever depends on them looks at the bits. Source: T. Dekker, "A floating-point technique for
-extending the available precision", Numer. Math. 18 (1971).
+product and a sum into one fused operation, and an exact product is the same either way. IREE and XLA run with
+subnormals flushed in arithmetic, so whatever depends on them looks at the bits. Source: T. Dekker, "A floating-point
+technique for extending the available precision", Numer. Math. 18 (1971).
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def _remainder_of_magnitudes(x: Value, y: Value) -> Value:
 
 
 def _scaled_integer(integer: Value, exponent: Value) -> Value:
-    """``integer * 2**exponent``, which is known to be a float64, by its bits: arithmetic would flush a subnormal one."""
+    """``integer * 2**exponent``, known to be a float64, by its bits: arithmetic would flush a subnormal one."""
     word = bits(_as_float(integer))
     shifted = ew.bitcast_convert(word >> 52, "s64") + exponent
     normal = word + ew.bitcast_convert(exponent << 52, "u64")
