@@ -1,0 +1,79 @@
+"""``drop-identity-calls``: custom calls that only annotate their operand.
+
+Before::
+
+    %r = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = "{devices=[2]0,1}"} : (tensor<4xf32>) -> tensor<4xf32>
+
+After: uses of ``%r`` are uses of ``%x``. The value is a whole array in the view that a program of one device has of it.
+Source: XLA "SPMD partitioner", "Host offloading"; Shardy "MHLO round trip".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.operations import string_attribute
+from hloforge.dialect.values import Value
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+# Annotations of where an array lies: a sharding, a layout, a memory.
+_ANNOTATIONS = frozenset(
+    {
+        "Sharding",
+        "LayoutConstraint",
+        "annotate_device_placement",
+        "MoveToHost",
+        "MoveToDevice",
+        "PinToDevice",
+        "PinToDeviceSram",
+        "xla.sdy.FuncResultSharding",
+        "xla.sdy.PropagationBarrier",
+        "xla.sdy.ShardingGroup",
+        "InspectSharding",
+    }
+)
+# The borders of a manually partitioned region: identities when there is one partition.
+_BORDERS = frozenset(
+    {
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+    }
+)
+
+
+@pattern("stablehlo.custom_call", "mhlo.custom_call")
+def identity_call(op: Any) -> Replacement:
+    """``custom_call @Sharding(x)`` -> x, for every annotation; results and operands of the same types."""
+    target = string_attribute(op, "call_target_name")
+    if target not in _ANNOTATIONS | _BORDERS:
+        return NoMatch(f"@{target} computes something")
+    operands = list(op.operands)[: len(op.results)]
+    changed = [(o.type, r.type) for o, r in zip(operands, op.results, strict=True) if o.type != r.type]
+    if not changed:
+        return [Value(operand) for operand in operands]
+    if target in _ANNOTATIONS:
+        return NoMatch(f"@{target} changes the type")
+    raise UnsupportedError(
+        f"@{target} cuts {changed[0][0]} into {changed[0][1]}: this program is partitioned over several devices",
+        hint="export the program for one device (a mesh of size 1), or before it is partitioned",
+    )
+
+
+@register
+@dataclass(frozen=True)
+class DropIdentityCalls(Pass):
+    """Drop annotating custom calls.
+
+    Raises (on run):
+        UnsupportedError: a border of a partitioned region that changes the shape.
+    """
+
+    name: ClassVar[str] = "drop-identity-calls"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, identity_call)

@@ -1,0 +1,36 @@
+"""``inline-fusions``: the bodies of fusions in the place of the fusions.
+
+Before::
+
+    %r = "mhlo.fusion"(%x) ({ ^bb0(%a: tensor<4xf32>): %0 = stablehlo.sine %a ... mhlo.return %0 }) ...
+
+After::
+
+    %r = stablehlo.sine %x
+
+A fusion is XLA's decision about code generation; IREE takes its own. Source: XLA "Fusion" (HLO only).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.inlining import splice
+from hloforge.dialect.operations import operations
+from hloforge.pipelines.passes import Pass, register
+
+_FUSION = "mhlo.fusion"
+
+
+@register
+@dataclass(frozen=True)
+class InlineFusions(Pass):
+    """Inline every fusion, inner ones first."""
+
+    name: ClassVar[str] = "inline-fusions"
+    removes: ClassVar[frozenset[str]] = frozenset({_FUSION})
+
+    def run(self, module: Any) -> None:
+        for fusion in operations(module, self.removes):
+            splice(fusion, fusion.regions[0].blocks[0])

@@ -1,0 +1,127 @@
+"""``lower-bitcast``: XLA's bitcast, which reads the bytes of an array anew, as transposes and reshapes.
+
+Before::
+
+    %r = mhlo.bitcast %x {source_layout = dense<[0, 1]>, result_layout = dense<[1, 0]>}
+        : (tensor<4x8xf32>) -> tensor<8x4xf32>
+
+After: the operand in the order of its bytes, reshaped, and brought into the order that the result's layout asks for::
+
+    %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+
+An element type of another width joins or splits neighbouring elements, as memory would. Tiles of a layout are not part
+of the operation; XLA makes bitcasts only where they do not matter. Source: XLA "Bitcast" (HLO only), "Shapes and
+Layout".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from hloforge.dialect.element_types import ElementType, Kind, element_type
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.operations import integers
+from hloforge.dialect.ops.elementwise import bitcast_convert, complex_number, convert, imaginary, real
+from hloforge.dialect.ops.shape import concatenate, reshape, slice_, transpose
+from hloforge.dialect.values import Value
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import Replacement, apply_patterns, pattern
+
+_BYTE = element_type("u8")
+
+
+@pattern("mhlo.bitcast")
+def bitcast_by_layout(op: Any) -> Replacement:
+    """bitcast(x) -> transpose, bitcast_convert, reshape, transpose; static shapes of equally many bits."""
+    operand, result = Value(op.operands[0]), Value(op.results[0])
+    if not (operand.shape.is_static and result.shape.is_static):
+        raise UnsupportedError("a bitcast of dynamic size has no StableHLO form")
+    _check_bits(operand, result)
+    source, target = _major_to_minor(op, "source_layout", operand), _major_to_minor(op, "result_layout", result)
+    memory = _reinterpret(transpose(operand, source), result.element_type, [result.dims[d] for d in target])
+    return transpose(memory, [target.index(d) for d in range(len(target))])
+
+
+def _check_bits(operand: Value, result: Value) -> None:
+    source, target = operand.element_type, result.element_type
+    if prod(operand.dims) * _storage_bits(source) != prod(result.dims) * _storage_bits(target):
+        raise UnsupportedError(f"a bitcast from {operand.shape} to {result.shape}, which have different sizes")
+    if source.bits != target.bits and (source.is_sub_byte or target.is_sub_byte):
+        raise UnsupportedError(
+            f"a bitcast from {source} to {target}: how narrow elements are packed is not part of the program"
+        )
+
+
+def _storage_bits(row: ElementType) -> int:
+    return 8 if row.kind is Kind.PRED else row.bits
+
+
+def _major_to_minor(op: Any, name: str, value: Value) -> list[int]:
+    layout = integers(op, name)
+    return list(reversed(layout)) if layout else list(range(value.rank))
+
+
+def _reinterpret(value: Value, row: ElementType, dims: Sequence[int]) -> Value:
+    """The row-major elements of ``value`` read as elements ``row`` of a row-major array ``dims``."""
+    plain = not ({value.element_type.kind, row.kind} & {Kind.PRED, Kind.COMPLEX})
+    if value.element_type == row:
+        return reshape(value, dims)
+    if plain and value.element_type.bits == row.bits:
+        return reshape(bitcast_convert(value, row), dims)
+    return _to_compound(_recast(_from_compound(value), _word(row)), row, dims)
+
+
+def _word(row: ElementType) -> ElementType:
+    """The type of which an element is made: a complex one of two floats, a pred of a byte."""
+    if row.kind is Kind.PRED:
+        return _BYTE
+    return element_type("f32" if row.bits == 64 else "f64") if row.is_complex else row
+
+
+def _from_compound(value: Value) -> Value:
+    flat = reshape(value, [prod(value.dims)])
+    if value.element_type.kind is Kind.PRED:
+        return convert(flat, _BYTE)
+    if value.element_type.is_complex:
+        pairs = [reshape(part, [part.dims[0], 1]) for part in (real(flat), imaginary(flat))]
+        return reshape(concatenate(pairs, 1), [2 * flat.dims[0]])
+    return flat
+
+
+def _to_compound(flat: Value, row: ElementType, dims: Sequence[int]) -> Value:
+    if row.kind is Kind.PRED:
+        return reshape(flat.ne(0), dims)
+    if row.is_complex:
+        pairs = reshape(flat, [flat.dims[0] // 2, 2])
+        count = pairs.dims[0]
+        parts = [reshape(slice_(pairs, [0, i], [count, i + 1]), dims) for i in range(2)]
+        return complex_number(*parts)
+    return reshape(flat, dims)
+
+
+def _recast(flat: Value, row: ElementType) -> Value:
+    """A one-dimensional array with its bits read as another real element type."""
+    ratio = row.bits // flat.element_type.bits
+    if ratio > 1:
+        flat = reshape(flat, [flat.dims[0] // ratio, ratio])
+    recast = flat if flat.element_type == row else bitcast_convert(flat, row)
+    return reshape(recast, [prod(recast.dims)])
+
+
+@register
+@dataclass(frozen=True)
+class LowerBitcast(Pass):
+    """Lower every bitcast.
+
+    Raises (on run):
+        UnsupportedError: sizes differ, or sub-byte elements change their width.
+    """
+
+    name: ClassVar[str] = "lower-bitcast"
+    removes: ClassVar[frozenset[str]] = frozenset({"mhlo.bitcast"})
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, bitcast_by_layout)

@@ -1,0 +1,180 @@
+"""``lower-mhlo``: what is left of XLA's own dialect as CHLO and StableHLO.
+
+Before::
+
+    %r = mhlo.acosh %x : tensor<4xf32>
+    %v:2 = mhlo.topk(%x, k = 2, largest = true) : ...
+    %s = stablehlo.custom_call @mhlo.erf(%x) : ...
+
+After::
+
+    %r = chlo.acosh %x : tensor<4xf32> -> tensor<4xf32>
+    %v:2 = chlo.top_k(%x, k = 2) : ...
+    %s = chlo.erf %x : ...
+
+Operations that StableHLO has too are translated by its own pass. Runs after the passes for fusions, bitcasts, copies
+and asynchronous pairs. Source: MHLO and CHLO dialects, StableHLO "custom_call" (the ``mhlo.*`` targets that JAX writes).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.element_types import Kind
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import location_of, operations, string_attribute
+from hloforge.dialect.values import Value
+from hloforge.pipelines.manager import op_text
+from hloforge.pipelines.passes import Pass, diagnostic_text, parse_native, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+_UNARY = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "sinh", "square", "tan")
+_BINARY = ("mulhi",)
+_DIRECT = {name: f"chlo.{name}" for name in (*_UNARY, *_BINARY)} | {"tan": "stablehlo.tan"}
+_PREFIX = "mhlo."
+# Why an operation has no form outside of XLA.
+_REASONS = {
+    "mhlo.minimum_broadcast_shapes": "it computes with shapes; export the program with static shapes",
+    "mhlo.xla.rng_get_and_update_state": "it keeps a random state between calls; pass the state as an argument",
+    "mhlo.stochastic_convert": "StableHLO has no rounding by random bits",
+}
+
+
+@pattern(*(_PREFIX + name for name in _DIRECT))
+def elementwise(op: Any) -> Replacement:
+    """mhlo.f(x...) -> chlo.f(x...)"""
+    return _same(op, _DIRECT[op.name.removeprefix(_PREFIX)])
+
+
+@pattern("stablehlo.custom_call")
+def custom_call_of_mhlo(op: Any) -> Replacement:
+    """custom_call @mhlo.f(x...) -> chlo.f(x...), and ``@mhlo.topk`` with its attributes."""
+    target = string_attribute(op, "call_target_name").removeprefix(_PREFIX)
+    if target in _DIRECT:
+        return _same(op, _DIRECT[target])
+    if target != "topk":
+        return NoMatch(f"no form of @{target}")
+    attributes = ir.DictAttr(op.attributes["mhlo.attributes"])
+    largest = "largest" not in attributes or ir.BoolAttr(attributes["largest"]).value
+    return _top_k(op, ir.IntegerAttr(attributes["k"]).value, largest)
+
+
+@pattern("mhlo.topk")
+def top_k(op: Any) -> Replacement:
+    """mhlo.topk(x, k, largest) -> chlo.top_k; the smallest are the largest of the mirrored order."""
+    largest = "largest" not in op.attributes or ir.BoolAttr(op.attributes["largest"]).value
+    return _top_k(op, ir.IntegerAttr(op.attributes["k"]).value, largest)
+
+
+def _top_k(op: Any, k: int, largest: bool) -> Sequence[Value]:
+    operand = Value(op.operands[0])
+    mirror = operand if largest else _mirrored(operand)
+    count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), k)
+    types = [result.type for result in op.results]
+    top = ir.Operation.create("chlo.top_k", results=types, operands=[mirror.ir], attributes={"k": count})
+    values, indices = map(Value, top.results)
+    return [values if largest else _mirrored(values), indices]
+
+
+def _mirrored(value: Value) -> Value:
+    """An order-reversing map that is its own inverse: ``-x`` keeps a float's bits, ``~x`` has no overflow."""
+    if value.element_type.kind is Kind.FLOAT:
+        return -value
+    return ~value
+
+
+@pattern("mhlo.ragged_dot")
+def ragged_dot(op: Any) -> Replacement:
+    """mhlo.ragged_dot -> chlo.ragged_dot with the attributes spelled in CHLO."""
+    return _same(op, "chlo.ragged_dot", _in_chlo(op))
+
+
+@pattern("mhlo.scan")
+def scan(op: Any) -> Replacement:
+    """mhlo.scan -> chlo.scan with the body moved."""
+    moved = ir.Operation.create(
+        "chlo.scan",
+        results=[result.type for result in op.results],
+        operands=list(op.operands),
+        attributes={name: op.attributes[name] for name in op.attributes},
+        regions=1,
+    )
+    body = op.regions[0].blocks[0]
+    body.append_to(moved.regions[0])
+    terminator = list(moved.regions[0].blocks[0].operations)[-1].operation
+    if terminator.name == "mhlo.return":
+        with ir.InsertionPoint(terminator), terminator.location:
+            ir.Operation.create("stablehlo.return", operands=list(terminator.operands))
+        terminator.erase()
+    return [Value(result) for result in moved.results]
+
+
+def _in_chlo(op: Any) -> dict[str, Any]:
+    respelled = {name: str(op.attributes[name]).replace("#mhlo", "#chlo") for name in op.attributes}
+    return {name: ir.Attribute.parse(text) for name, text in respelled.items()}
+
+
+def _same(op: Any, name: str, attributes: dict[str, Any] | None = None) -> Sequence[Value]:
+    created = ir.Operation.create(
+        name, results=[result.type for result in op.results], operands=list(op.operands), attributes=attributes or {}
+    )
+    return [Value(result) for result in created.results]
+
+
+@register
+@dataclass(frozen=True)
+class LowerMhlo(Pass):
+    """Leave nothing of ``mhlo``.
+
+    Raises (on run):
+        UnsupportedError: an operation without a form in StableHLO or CHLO.
+    """
+
+    name: ClassVar[str] = "lower-mhlo"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan))
+        _erase_traces(module)
+        left = _of_mhlo(module)
+        known = next((op for op in left if op.name in _REASONS), None)
+        if known is not None:
+            raise _unsupported(known, _REASONS[known.name])
+        if left:
+            _translate(module)
+        left = _of_mhlo(module)
+        if left:
+            raise _unsupported(left[0], "it has no form in StableHLO")
+
+
+def _erase_traces(module: Any) -> None:
+    """``mhlo.trace`` only names a value for a profiler."""
+    for op in operations(module, {"mhlo.trace"}):
+        op.erase()
+
+
+def _of_mhlo(module: Any) -> list[Any]:
+    return [op for op in operations(module) if op.name.startswith(_PREFIX)]
+
+
+def _translate(module: Any) -> None:
+    with in_context(module):
+        try:
+            parse_native("hlo-legalize-to-stablehlo").run(module.operation)
+        except ir.MLIRError as error:
+            culprit = _culprit(module, diagnostic_text(error))
+            raise _unsupported(culprit, "it has no form in StableHLO") from None
+
+
+def _culprit(module: Any, diagnostic: str) -> Any:
+    """The operation that the native pass names; it leaves the module as it was."""
+    match = re.search(r"'(mhlo\.[\w.]+)'", diagnostic)
+    left = _of_mhlo(module)
+    return next((op for op in left if match and op.name == match[1]), left[0])
+
+
+def _unsupported(op: Any, reason: str) -> UnsupportedError:
+    return UnsupportedError(f"{op.name} cannot be translated: {reason}", location=location_of(op), op=op_text(op))

@@ -1,0 +1,67 @@
+"""``strip-attributes``: attributes that other compilers left and that IREE refuses or would carry along.
+
+Before::
+
+    %r = stablehlo.dot %x, %y {mhlo.frontend_attributes = {...}, result_layout = ..., xla_shape = "f32[4]{0}"} : ...
+
+After::
+
+    %r = stablehlo.dot %x, %y : ...
+
+The entry layouts and donation have moved to ``hloforge.*`` attributes at import. Source: XLA's converter
+(hlo_module_importer), JAX's lowering, Shardy "SDY dialect".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.pipelines.passes import Pass, register
+
+_FOREIGN = ("mhlo.", "sdy.", "xla.", "jax.", "tf.", "tpu.")
+# Layouts inside the program mean nothing after drop-copies and lower-bitcast.
+_LAYOUTS = frozenset({"result_layout", "operand_layout", "source_layout", "xla_shape", "execution_thread"})
+_PER_VALUE = ("arg_attrs", "res_attrs")
+
+
+@register
+@dataclass(frozen=True)
+class StripAttributes(Pass):
+    """Delete the discardable attributes of XLA, JAX and Shardy from operations, arguments and results."""
+
+    name: ClassVar[str] = "strip-attributes"
+
+    def run(self, module: Any) -> None:
+        def visit(op: Any) -> Any:
+            _strip(op)
+            return ir.WalkResult.ADVANCE
+
+        with in_context(module):
+            module.operation.walk(visit)
+
+
+def _strip(op: Any) -> None:
+    for name in list(op.attributes):
+        if _is_foreign(name):
+            del op.attributes[name]
+    for name in _PER_VALUE:
+        if name in op.attributes:
+            _strip_values(op, name)
+
+
+def _strip_values(op: Any, name: str) -> None:
+    kept = [{key: entry[key] for key in entry if not _is_foreign(key)} for entry in _dictionaries(op, name)]
+    if any(kept):
+        op.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in kept])
+    else:
+        del op.attributes[name]
+
+
+def _dictionaries(op: Any, name: str) -> list[dict[str, Any]]:
+    return [{named.name: named.attr for named in ir.DictAttr(entry)} for entry in op.attributes[name]]
+
+
+def _is_foreign(name: str) -> bool:
+    return name in _LAYOUTS or name.startswith(_FOREIGN)

@@ -1,0 +1,99 @@
+"""``unwrap-async``: asynchronous pairs as the work they wrap.
+
+Before::
+
+    %s = "mhlo.async_start"(%x) <{called_computation = @comp}> : ... -> !mhlo.async_bundle<...>
+    %r = "mhlo.async_done"(%s) ...
+
+After::
+
+    %r = call @comp(%x)
+
+Also ``stablehlo.async_start`` / ``async_done``, whose work stands in a region. Start and done only say that other work
+may go on in between, which IREE's scheduler finds by itself. Source: XLA "Async HLO Instructions", StableHLO
+"async_start".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.errors import PassError
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import location_of, operations
+from hloforge.pipelines.passes import Pass, register
+
+_STARTS = frozenset({"mhlo.async_start", "stablehlo.async_start"})
+_UPDATE = "mhlo.async_update"
+_DONES = frozenset({"mhlo.async_done", "stablehlo.async_done"})
+
+
+@register
+@dataclass(frozen=True)
+class UnwrapAsync(Pass):
+    """Replace each start by its work and let the dones hand its results on. Before ``inline-calls``.
+
+    Raises (on run):
+        PassError: a done whose start is out of sight (a bundle carried through a loop).
+    """
+
+    name: ClassVar[str] = "unwrap-async"
+    removes: ClassVar[frozenset[str]] = _STARTS | _DONES | {_UPDATE}
+
+    def run(self, module: Any) -> None:
+        with in_context(module):
+            functions = {op.sym_name.value: op for op in module.body.operations if op.operation.name == "func.func"}
+            for done in operations(module, _DONES):
+                start, updates = _chain(done)
+                _unwrap(start, updates, done, functions)
+
+
+def _chain(done: Any) -> tuple[Any, list[Any]]:
+    """The start of a done, and the updates in between, the last first."""
+    updates: list[Any] = []
+    op = done.operands[0].owner
+    while getattr(op, "name", "") == _UPDATE:
+        updates.append(op)
+        op = op.operands[0].owner
+    if getattr(op, "name", "") not in _STARTS:
+        raise PassError(
+            f"the start of this {done.name} is not in the same computation",
+            location=location_of(done),
+            hint="dump the program before XLA's scheduler split the pair",
+        )
+    return op, updates
+
+
+def _unwrap(start: Any, updates: list[Any], done: Any, functions: dict[str, Any]) -> None:
+    if start.name == "stablehlo.async_start":
+        results = _region_results(start)
+    else:
+        results = _call_results(start, functions)
+    for old, new in zip(done.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    for op in (done, *updates, start):
+        op.erase()
+
+
+def _call_results(start: Any, functions: dict[str, Any]) -> list[Any]:
+    callee = ir.FlatSymbolRefAttr(start.attributes["called_computation"]).value
+    with ir.InsertionPoint(start), start.location:
+        call = ir.Operation.create(
+            "func.call",
+            results=list(functions[callee].type.results),
+            operands=list(start.operands),
+            attributes={"callee": ir.FlatSymbolRefAttr.get(callee)},
+        )
+    return list(call.results)
+
+
+def _region_results(start: Any) -> list[Any]:
+    """Move the region's operations before the start. Its block may name the operands, or take them as arguments."""
+    block = start.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, start.operands, strict=False):
+        argument.replace_all_uses_with(operand)
+    *body, terminator = list(block.operations)
+    for op in body:
+        op.operation.move_before(start)
+    return list(terminator.operation.operands)
