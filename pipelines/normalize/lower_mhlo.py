@@ -13,7 +13,7 @@ After::
     %s = chlo.erf %x : ...
 
 Operations that StableHLO has too are translated by its own pass. Runs after the passes for fusions, bitcasts, copies
-and asynchronous pairs. Source: MHLO and CHLO dialects, StableHLO "custom_call" (the ``mhlo.*`` targets that JAX writes).
+and asynchronous pairs. Source: MHLO and CHLO dialects, StableHLO "custom_call" (the targets ``mhlo.*`` of JAX).
 """
 
 from __future__ import annotations

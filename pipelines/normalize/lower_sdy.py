@@ -5,8 +5,8 @@ Before::
     %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>
     %2 = sdy.manual_computation(%1) ... manual_axes={"x"} (%a: tensor<8xf32>) { ... sdy.return %b } : ...
 
-After: ``%1`` is ``%0``; the body of the manual computation stands in its place if its mesh axes have size 1. Meshes
-are gone; ``strip-attributes`` takes the sharding attributes. Source: Shardy "SDY dialect".
+After: ``%1`` is ``%0``; the body of the manual computation stands in its place if its mesh axes have size 1. The
+attributes of arguments still name the mesh: ``strip-attributes`` takes both. Source: Shardy "SDY dialect".
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _AXIS = re.compile(r'"([^"]+)"\s*=\s*(\d+)')
 @register
 @dataclass(frozen=True)
 class LowerSdy(Pass):
-    """Remove every operation of Shardy.
+    """Remove every operation of Shardy but the meshes.
 
     Raises (on run):
         UnsupportedError: a manual computation over more than one device, or an unknown operation.
@@ -76,7 +76,7 @@ def _lower(op: Any, axes: dict[str, int]) -> None:
     if op.name in _IDENTITIES:
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
-    elif op.name in ("sdy.mesh", "sdy.sharding_group"):
+    elif op.name == "sdy.sharding_group":
         op.erase()
     elif op.name == "sdy.constant":
         _constant(op)
@@ -84,7 +84,7 @@ def _lower(op: Any, axes: dict[str, int]) -> None:
         splice(op, op.regions[0].blocks[0])
     elif op.name == "sdy.manual_computation":
         _manual(op, axes)
-    elif op.name != "sdy.return":
+    elif op.name not in ("sdy.mesh", "sdy.return"):
         raise UnsupportedError(f"{op.name} has no meaning on one device", location=location_of(op), op=op_text(op))
 
 

@@ -8,7 +8,7 @@ After::
 
     %r = stablehlo.dot %x, %y : ...
 
-The entry layouts and donation have moved to ``hloforge.*`` attributes at import. Source: XLA's converter
+Shardy's meshes, which only sharding attributes name, go with them. The entry layouts and donation have moved to ``hloforge.*`` attributes at import. Source: XLA's converter
 (hlo_module_importer), JAX's lowering, Shardy "SDY dialect".
 """
 
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import operations
 from hloforge.pipelines.passes import Pass, register
 
 _FOREIGN = ("mhlo.", "sdy.", "xla.", "jax.", "tf.", "tpu.")
@@ -32,6 +33,7 @@ class StripAttributes(Pass):
     """Delete the discardable attributes of XLA, JAX and Shardy from operations, arguments and results."""
 
     name: ClassVar[str] = "strip-attributes"
+    removes: ClassVar[frozenset[str]] = frozenset({"sdy.mesh"})
 
     def run(self, module: Any) -> None:
         def visit(op: Any) -> Any:
@@ -40,6 +42,8 @@ class StripAttributes(Pass):
 
         with in_context(module):
             module.operation.walk(visit)
+        for mesh in operations(module, self.removes):
+            mesh.erase()
 
 
 def _strip(op: Any) -> None:
