@@ -9,6 +9,7 @@ missing (Windows) the reader runs in the process itself.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import select
@@ -61,7 +62,7 @@ def guarded(function: Callable[..., Result], *arguments: Any, limit: float = TIM
     return result
 
 
-_HINT = "the input is damaged, or was written by another version of XLA or StableHLO"
+_HINT = "the program is malformed or damaged, or was written by another version of XLA or StableHLO"
 
 
 def _fork() -> int:
@@ -74,6 +75,8 @@ def _fork() -> int:
 def _child(function: Callable[..., Any], arguments: tuple[Any, ...], writer: int, log: int) -> None:
     code = 1
     try:
+        # The crash is reported by the parent; a dump of the child's stack would only alarm.
+        faulthandler.disable()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.dup2(log, 1)
         os.dup2(log, 2)

@@ -38,11 +38,11 @@ def hlo_text_to_mlir(text: str, file: str) -> Converted:
     try:
         proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     except Exception as error:
-        raise _parse_error(str(error), file) from None
+        raise _parse_error(str(error), text, file) from None
     return _convert(proto, file, text)
 
 
-def _parse_error(report: str, file: str) -> ImporterError:
+def _parse_error(report: str, text: str, file: str) -> ImporterError:
     message, line, column = hlo_text.parse_error(report)
     hint = ""
     if attribute := hlo_text.unknown_attribute(report):
@@ -50,14 +50,12 @@ def _parse_error(report: str, file: str) -> ImporterError:
             f"this version of XLA does not know {attribute!r}; --drop-unknown-attributes reads the program without it, "
             "which is safe where the attribute does not change the result"
         )
-    return ImporterError(message, location=Location(file, line, column), op=_source_line(report), hint=hint)
+    return ImporterError(message, location=Location(file, line, column), op=_source_line(text, line), hint=hint)
 
 
-def _source_line(report: str) -> str:
-    """The line that XLA's message quotes, between the message and the caret."""
-    lines = report.splitlines()
-    quoted = next((i + 1 for i, line in enumerate(lines) if "was parsing" in line), len(lines))
-    return lines[quoted].strip()[:240] if quoted < len(lines) else ""
+def _source_line(text: str, line: int) -> str:
+    lines = text.splitlines()
+    return lines[line - 1].strip()[:240] if 0 < line <= len(lines) else ""
 
 
 def hlo_proto_to_mlir(proto: bytes, file: str) -> Converted:

@@ -36,6 +36,7 @@ _UNARY = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "sin
 _BINARY = ("mulhi",)
 _DIRECT = {name: f"chlo.{name}" for name in (*_UNARY, *_BINARY)} | {"tan": "stablehlo.tan"}
 _PREFIX = "mhlo."
+_NESTED_DOT = re.compile(r"dot_dimension_numbers = #mhlo\.dot<([^<>]*)>")
 # Why an operation has no form outside of XLA.
 _REASONS = {
     "mhlo.minimum_broadcast_shapes": "it computes with shapes; export the program with static shapes",
@@ -114,8 +115,11 @@ def scan(op: Any) -> Replacement:
 
 
 def _in_chlo(op: Any) -> dict[str, Any]:
-    respelled = {name: str(op.attributes[name]).replace("#mhlo", "#chlo") for name in op.attributes}
-    return {name: ir.Attribute.parse(text) for name, text in respelled.items()}
+    """The attributes of a ragged dot: CHLO writes the dimensions of the dot in one list with the others."""
+    names = ("ragged_dot_dimension_numbers", "precision_config")
+    respelled = {name: str(op.attributes[name]) for name in names if name in op.attributes}
+    flat = {name: _NESTED_DOT.sub(r"\1", text).replace("#mhlo", "#chlo") for name, text in respelled.items()}
+    return {name: ir.Attribute.parse(text) for name, text in flat.items()}
 
 
 def _same(op: Any, name: str, attributes: dict[str, Any] | None = None) -> Sequence[Value]:

@@ -1,0 +1,16 @@
+"""Where the data beside the repository lies, and how a test does without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no shared data at {SHARED}")
+
+
+def shared_files(pattern: str) -> list[Path]:
+    """The files of a glob below the shared data; none where there is no such folder."""
+    return sorted(SHARED.glob(pattern))
