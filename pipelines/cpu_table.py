@@ -14,6 +14,9 @@ _COLLECTIVES = (
     "stablehlo.reduce_scatter",
 )
 
+_FLOATS = ("bf16", "f16", "f32", "f64")
+_COMPLEX = ("c64", "c128")
+
 ROWS: tuple[Capability, ...] = (
     *decompose("lower-composites", "IREE reads no composites", "stablehlo.composite"),
     *decompose(
@@ -40,6 +43,64 @@ ROWS: tuple[Capability, ...] = (
         elements=("pred",),
     ),
     *reject("no pass lowers quantized arithmetic yet", "*", elements=("quantized",), hint="dequantize the model"),
+    *decompose(
+        "decompose-complex-elementwise",
+        "IREE's lowering loses digits and special values, or needs a libm",
+        "stablehlo.atan2",
+        "stablehlo.cbrt",
+        "stablehlo.cosine",
+        "stablehlo.exponential_minus_one",
+        "stablehlo.log_plus_one",
+        "stablehlo.logistic",
+        "stablehlo.power",
+        "stablehlo.rsqrt",
+        "stablehlo.sine",
+        "stablehlo.tan",
+        "stablehlo.tanh",
+        elements=_COMPLEX,
+    ),
+    *decompose(
+        "func.func(stablehlo-complex-math-expander)",
+        "IREE's lowering needs a libm for f64",
+        "stablehlo.log",
+        "stablehlo.sqrt",
+        elements=_COMPLEX,
+    ),
+    *decompose("decompose-power", "IREE's is NaN for negative bases and off by up to 290 ulp", "stablehlo.power"),
+    *decompose(
+        "decompose-exponential",
+        "IREE's loses all digits near 0, and tanh needs a libm",
+        "stablehlo.exponential_minus_one",
+        "stablehlo.log_plus_one",
+        "stablehlo.tanh",
+        elements=("f64",),
+    ),
+    *decompose(
+        "decompose-trigonometric",
+        "f64 needs a libm, which is not linked; narrower types lose the digits of large angles",
+        "stablehlo.cosine",
+        "stablehlo.sine",
+        "stablehlo.tan",
+        elements=_FLOATS,
+    ),
+    *decompose(
+        "decompose-arctangent",
+        "f64 needs a libm, which is not linked; f32 is wrong at zeros and infinities",
+        "stablehlo.atan2",
+        elements=_FLOATS,
+    ),
+    *decompose(
+        "decompose-cube-root",
+        "f64 needs a libm, which is not linked; f32 is NaN at infinity",
+        "stablehlo.cbrt",
+        elements=_FLOATS,
+    ),
+    *decompose(
+        "decompose-remainder",
+        "f64 needs a libm, which is not linked",
+        "stablehlo.remainder",
+        elements=("f64",),
+    ),
     *decompose(
         "decompose-dot-algorithm",
         "IREE reads no dot algorithm",

@@ -8,16 +8,32 @@ from typing import Any
 from hloforge.dialect.errors import PipelineError
 from hloforge.pipelines.audit import Audit
 from hloforge.pipelines.capabilities import TABLES, decomposing_passes
+from hloforge.pipelines.decompose.arctangent import DecomposeArctangent
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
+from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
 from hloforge.pipelines.decompose.composites import LowerComposites
+from hloforge.pipelines.decompose.cube_root import DecomposeCubeRoot
 from hloforge.pipelines.decompose.dot_algorithm import DecomposeDotAlgorithm
+from hloforge.pipelines.decompose.exponential import DecomposeExponential
+from hloforge.pipelines.decompose.power import DecomposePower
 from hloforge.pipelines.decompose.pred_arithmetic import DecomposePredArithmetic
+from hloforge.pipelines.decompose.remainder import DecomposeRemainder
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
+from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
+from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
 from hloforge.pipelines.legalize.stable_sort import LegalizeStableSort
 from hloforge.pipelines.manager import PassManager, Timing
+from hloforge.pipelines.normalize.drop_copies import DropCopies
+from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
+from hloforge.pipelines.normalize.inline_fusions import InlineFusions
+from hloforge.pipelines.normalize.lower_bitcast import LowerBitcast
+from hloforge.pipelines.normalize.lower_mhlo import LowerMhlo
+from hloforge.pipelines.normalize.lower_sdy import LowerSdy
+from hloforge.pipelines.normalize.strip_attributes import StripAttributes
+from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from hloforge.pipelines.passes import NativePass, Pass
 
 
@@ -30,7 +46,19 @@ class Stage:
 
 
 NORMALIZE: tuple[Stage, ...] = (
+    Stage(InlineFusions(), "a fusion is XLA's decision for XLA's backends; IREE makes its own"),
+    Stage(UnwrapAsync(), "start and done are a schedule; leaves calls for the next inlining"),
+    Stage(LowerSdy(), "the program of one device has no mesh; leaves calls as well"),
     Stage(InlineCalls(), "calls in HLO are a naming device: one function lets every later pass see the whole"),
+    Stage(LowerBitcast(), "the only operation whose meaning depends on layouts, which no later pass knows"),
+    Stage(DropCopies(), "a copy is a decision about buffers"),
+    Stage(DropIdentityCalls(), "annotations for XLA's partitioner and memory spaces"),
+    Stage(LowerMhlo(), "StableHLO and CHLO have an equivalent of every operation that is left of XLA's dialect"),
+    Stage(StripAttributes(), "IREE refuses attributes of dialects that it does not know"),
+)
+
+BORDER: tuple[Stage, ...] = (
+    Stage(LegalizeEntryAbi(), "layouts and narrow types end at the border; what it builds is decomposed with the rest"),
 )
 
 DECOMPOSE: tuple[Stage, ...] = (
@@ -41,6 +69,14 @@ DECOMPOSE: tuple[Stage, ...] = (
         "broadcast, dot, einsum … have one modern form",
     ),
     Stage(DecomposeDotAlgorithm(), "an algorithm is a least precision: conversions and an accumulator type say it"),
+    Stage(DecomposeComplexElementwise(), "IREE's complex functions lose digits and special values, or need a libm"),
+    Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),
+    Stage(DecomposePower(), "IREE's power is NaN for negative bases and inexact; leaves exp and log of f64"),
+    Stage(DecomposeExponential(), "f64 expm1, log1p and tanh: IREE loses digits, or needs a libm"),
+    Stage(DecomposeTrigonometric(), "f64 needs a libm; f32 loses all digits of large angles"),
+    Stage(DecomposeArctangent(), "f64 needs a libm; f32 is wrong at zeros and infinities"),
+    Stage(DecomposeCubeRoot(), "f64 needs a libm; f32 is NaN at infinity"),
+    Stage(DecomposeRemainder(), "f64 needs a libm"),
     Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),
     Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),
     Stage(DecomposePredArithmetic(), "IREE adds booleans modulo 2"),
@@ -69,7 +105,7 @@ def stages(name: str) -> tuple[Stage, ...]:
     asked = decomposing_passes(name)
     chosen = tuple(stage for stage in DECOMPOSE if {stage.entry.name, str(stage.entry)} & asked)
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
-    return (*NORMALIZE, *chosen, *FINISH, audit)
+    return (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
 
 
 def pipeline(name: str) -> list[Pass]:

@@ -1,0 +1,240 @@
+"""Arrays at the border to IREE: logical arrays of any kind to physical buffers and back.
+
+A parameter's ``Codec`` knows its logical shape (what a user sees) and its physical one (``dialect.abi``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.abi import major_to_minor, physical_shape
+from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.shapes import Shape
+from hloforge.runtime.devices import rt
+
+# Signless, as IREE's functions declare their integers.
+_HAL_TYPES: dict[str, Any] = {
+    "pred": rt.HalElementType.BOOL_8,
+    "s8": rt.HalElementType.INT_8,
+    "u8": rt.HalElementType.INT_8,
+    "s16": rt.HalElementType.INT_16,
+    "u16": rt.HalElementType.INT_16,
+    "s32": rt.HalElementType.INT_32,
+    "u32": rt.HalElementType.INT_32,
+    "s64": rt.HalElementType.INT_64,
+    "u64": rt.HalElementType.INT_64,
+    "bf16": rt.HalElementType.BFLOAT_16,
+    "f16": rt.HalElementType.FLOAT_16,
+    "f32": rt.HalElementType.FLOAT_32,
+    "f64": rt.HalElementType.FLOAT_64,
+    "c64": rt.HalElementType.COMPLEX_64,
+    "c128": rt.HalElementType.COMPLEX_128,
+}
+_MEMORY = int(rt.MemoryType.DEVICE_LOCAL | rt.MemoryType.HOST_VISIBLE)
+_USAGE = int(rt.BufferUsage.DEFAULT) | int(rt.BufferUsage.MAPPING_SCOPED)
+
+# Importing pays for an array's address check and capsule from about this size on; below it a copy is as fast.
+_IMPORT_BYTES = 16384
+_ALIGNMENT = 64
+
+
+class DeviceArray:
+    """An array that stays on its device between calls.
+
+    Attributes:
+        shape_text: XLA's text of its shape and layout.
+        dtype, shape, ndim: as of the numpy array that it converts to.
+    """
+
+    __slots__ = ("_codec", "buffer_view")
+
+    def __init__(self, buffer_view: Any, codec: Codec) -> None:
+        self.buffer_view = buffer_view
+        self._codec = codec
+
+    @property
+    def shape_text(self) -> str:
+        return str(self._codec.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._codec.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._codec.logical_dimensions(self.buffer_view.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self._codec.shape.dimensions)
+
+    def fits(self, codec: Codec) -> bool:
+        """Whether the buffer can be passed where ``codec`` is expected: same element type, layout and sizes."""
+        return (
+            codec.shape.element == self._codec.shape.element and codec.takes(self) and codec.order == self._codec.order
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = self._codec.decode(self.buffer_view)
+        return np.array(array, dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self._codec.decode(self.buffer_view).__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({self.shape_text})"
+
+
+class Codec:
+    """Conversion of one parameter or result between logical arrays and IREE's buffer views."""
+
+    __slots__ = (
+        "_dimensions",
+        "_fixed",
+        "_hal_type",
+        "_inverse",
+        "_physical_dimensions",
+        "_physical_dtype",
+        "_plain",
+        "dtype",
+        "name",
+        "order",
+        "shape",
+    )
+
+    def __init__(self, name: str, shape: Shape) -> None:
+        physical = physical_shape(shape)
+        if shape.element is None or physical.element is None:
+            raise ValueError(f"{shape} is not an array")
+        self.name = name
+        self.shape = shape
+        self.dtype = shape.element.dtype
+        self.order = major_to_minor(shape)
+        self._dimensions = shape.dimensions
+        self._fixed = shape.is_static
+        self._physical_dimensions = list(physical.dimensions)
+        self._physical_dtype = physical.element.dtype
+        self._hal_type = _HAL_TYPES[physical.element.name]
+        self._inverse = tuple(np.argsort(self.order)) if self.order != tuple(range(shape.rank)) else None
+        self._plain = self._inverse is None and self.dtype == self._physical_dtype
+
+    def logical_dimensions(self, physical: Any) -> tuple[int, ...]:
+        """Sizes of a physical buffer in the logical order."""
+        sizes = tuple(physical)
+        return sizes if self._inverse is None else tuple(sizes[d] for d in self._inverse)
+
+    def takes(self, array: Any) -> bool:
+        """Whether an array has the logical element type and sizes."""
+        return array.dtype == self.dtype and (array.shape == self._dimensions or self._takes_dynamic(array.shape))
+
+    def _takes_dynamic(self, sizes: tuple[int, ...]) -> bool:
+        if self._fixed or len(sizes) != len(self._dimensions):
+            return False
+        bounds = zip(sizes, self._dimensions, self.shape.dynamic, strict=True)
+        return all(size == bound or (dynamic and (bound < 0 or size <= bound)) for size, bound, dynamic in bounds)
+
+    def encode(self, value: Any, device: Any, keep: list[np.ndarray[Any, Any]]) -> Any:
+        """A buffer view that holds ``value``.
+
+        Args:
+            keep: receives the array whose memory the buffer view borrows, if it does.
+
+        Raises:
+            ArgumentError: wrong element type or sizes, or nothing that converts to an array.
+        """
+        if isinstance(value, DeviceArray):
+            if not value.fits(self):
+                raise self._refuse(value, f"a device array {value.shape_text}")
+            return value.buffer_view
+        array = value if type(value) is np.ndarray else self._as_array(value)
+        if array.dtype != self.dtype or (array.shape != self._dimensions and not self._takes_dynamic(array.shape)):
+            raise self._refuse(array, f"{array.dtype} array of shape {array.shape}")
+        if not self._plain:
+            array = self._to_physical(array)
+        if array.nbytes >= _IMPORT_BYTES and _importable(array):
+            keep.append(array)
+            view = device.from_dlpack_capsule(array.view(_import_dtype(array.dtype)).__dlpack__())
+            return rt.HalBufferView(view.get_buffer(), list(array.shape), int(self._hal_type))
+        return device.allocator.allocate_buffer_copy(
+            memory_type=_MEMORY,
+            allowed_usage=_USAGE,
+            device=device,
+            buffer=np.ascontiguousarray(array) if array.ndim else array,
+            element_type=self._hal_type,
+        )
+
+    def _to_physical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self._inverse is not None:
+            array = array.transpose(self.order)
+        if self.dtype == self._physical_dtype:
+            return array
+        if self.shape.element is not None and self.shape.element.is_float:
+            return np.ascontiguousarray(array).view(self._physical_dtype)
+        return array.astype(self._physical_dtype)
+
+    def decode(self, view: Any) -> np.ndarray[Any, Any]:
+        """The logical array of a buffer view; a view of its memory unless the element type must be widened."""
+        sizes = self._physical_dimensions if self._fixed else list(view.shape)
+        if view.byte_length == 0:
+            array = np.empty(sizes, self._physical_dtype)
+        else:
+            array = view.map().asarray(sizes, self._physical_dtype)
+        if self._plain:
+            return array
+        if self.dtype != self._physical_dtype:
+            is_code = self.shape.element is not None and self.shape.element.is_float
+            array = array.view(self.dtype) if is_code else array.astype(self.dtype)
+        return array if self._inverse is None else array.transpose(self._inverse)
+
+    def _as_array(self, value: Any) -> np.ndarray[Any, Any]:
+        """Anything that has an array in it as numpy; a Python scalar where it is exactly one of the element type."""
+        if isinstance(value, bool | int | float | complex):
+            return self._scalar(value)
+        if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+            try:
+                return np.from_dlpack(value)
+            except (BufferError, RuntimeError, TypeError):
+                pass  # another device or element type than DLPack knows: the array protocol may still serve
+        try:
+            return np.asarray(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ArgumentError(f"argument {self.name!r} is no array: {error}") from None
+
+    def _scalar(self, value: complex) -> np.ndarray[Any, Any]:
+        kind = self.shape.element
+        fits_kind = kind is not None and (
+            kind.is_complex
+            or (kind.is_float and not isinstance(value, complex))
+            or (kind.is_integer and isinstance(value, int) and not isinstance(value, bool))
+            or (kind.name == "pred" and isinstance(value, bool))
+        )
+        if self._dimensions or not fits_kind:
+            raise self._refuse(value, f"the Python scalar {value!r}")
+        try:
+            array = np.asarray(value).astype(self.dtype) if not isinstance(value, int) else np.array(value, self.dtype)
+        except OverflowError:
+            raise self._refuse(value, f"{value!r}, which does not fit") from None
+        return array
+
+    def _refuse(self, value: Any, got: str) -> ArgumentError:
+        hint = ""
+        if getattr(value, "shape", None) == self._dimensions and not isinstance(value, DeviceArray):
+            hint = f"convert it: x.astype({self.dtype.name!r})"
+        return ArgumentError(f"argument {self.name!r}: expected {self.shape}, got {got}", hint=hint)
+
+
+def _importable(array: np.ndarray[Any, Any]) -> bool:
+    """Whether IREE can use the array's own memory: contiguous, writable (DLPack asks) and aligned to 64 bytes."""
+    flags = array.flags
+    address: int = array.__array_interface__["data"][0]
+    return bool(flags.c_contiguous and flags.writeable and address % _ALIGNMENT == 0)
+
+
+def _import_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A dtype of the same width that DLPack knows; ml_dtypes' are strangers to it."""
+    return dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")

@@ -1,0 +1,67 @@
+"""The door to IREE's runtime: its instance and the local devices, one of each kind and thread count a process."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from functools import cache
+from typing import Any
+
+import iree.runtime as rt
+
+from hloforge.dialect.errors import OptionError
+
+__all__ = ["DRIVERS", "choose_driver", "device", "instance", "rt"]
+
+# local-sync runs a call on the caller's thread; local-task splits its dispatches over a pool.
+DRIVERS = ("local-sync", "local-task")
+
+# Below this many scalar operations in its heaviest dispatch a program is done before a pool's threads have woken up:
+# handing a dispatch over costs about 30 µs, in which one core does some 10⁵ to 10⁶ operations.
+_WORTH_THREADS = 2_000_000
+
+_devices: dict[tuple[str, int], Any] = {}
+_lock = threading.Lock()
+
+
+@cache
+def instance() -> Any:
+    """IREE's VM instance of this process."""
+    return rt.VmInstance()
+
+
+def choose_driver(work: int, threads: int | None) -> str:
+    """The driver for a program whose heaviest operation takes ``work`` scalar operations."""
+    available = threads if threads is not None else os.cpu_count() or 1
+    return "local-task" if available > 1 and work >= _WORTH_THREADS else "local-sync"
+
+
+def device(driver: str, threads: int | None = None) -> Any:
+    """A device of a local driver, made on first use.
+
+    Args:
+        driver: one of ``DRIVERS``.
+        threads: workers of local-task; None for as many as IREE finds cores.
+
+    Raises:
+        OptionError: an unknown driver, or a thread count below 1.
+    """
+    if driver not in DRIVERS:
+        raise OptionError(f"unknown device {driver!r}", hint=f"devices: {', '.join(DRIVERS)}")
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads must be at least 1, not {threads}")
+    key = (driver, (threads or 0) if driver == "local-task" else 0)
+    with _lock:
+        if key not in _devices:
+            # The driver reads the process-wide flag when it is created; 0 lets it look at the machine.
+            rt.flags.parse_flags(f"--task_topology_group_count={key[1]}")
+            _devices[key] = rt._binding.create_hal_driver(driver).create_default_device()
+        return _devices[key]
+
+
+@atexit.register
+def _release() -> None:
+    """IREE's bindings complain of objects that outlive the interpreter."""
+    _devices.clear()
+    instance.cache_clear()

@@ -1,0 +1,96 @@
+"""What IREE's compiler prints when it fails, as one located error."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hloforge.dialect.errors import CompileError, Location
+
+_DIAGNOSTIC = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): error: (?P<message>.*)$", re.MULTILINE)
+_NAMED = re.compile(r"^loc\((?P<location>.*)\): error: (?P<message>.*)$", re.MULTILINE)
+_IN_LOC = re.compile(r'"(?P<file>[^"]+)":(?P<line>\d+):(?P<column>\d+)')
+_UNDEFINED = re.compile(r"undefined symbol: (\w+)")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A known cause of a failure: what to look for in the output, and what to tell the user."""
+
+    pattern: re.Pattern[str]
+    hint: str
+
+
+CAUSES: tuple[Cause, ...] = (
+    Cause(
+        re.compile("exceeded stack allocation limit"),
+        "a dispatch needs more stack than allowed: pass --iree-llvmcpu-stack-allocation-limit=BYTES to raise the limit",
+    ),
+    Cause(
+        _UNDEFINED,
+        "the embedded linker has no libm: with a system linker, --iree-llvmcpu-link-embedded=false may help",
+    ),
+    Cause(
+        re.compile("Unknown command line argument"), "IREE's compiler does not know this flag: see iree-compile --help"
+    ),
+    Cause(
+        re.compile("out of memory|bad_alloc", re.IGNORECASE), "raise the memory limit, or compile on a larger machine"
+    ),
+)
+
+
+def failure(stderr: str, summary: str, notes: tuple[str, ...] = ()) -> CompileError:
+    """An error from the compiler's output.
+
+    Args:
+        stderr: all that the compiler printed.
+        summary: what happened, should the output have no diagnostic (``killed by SIGSEGV``).
+        notes: further lines, such as where the reproducer is.
+    """
+    messages = _messages(stderr)
+    location, message = messages[0] if messages else (None, _last_line(stderr))
+    symbols = sorted(set(_UNDEFINED.findall(stderr)))
+    if symbols:
+        message = f"the linker misses {', '.join(symbols)}"
+    hint = next((cause.hint for cause in CAUSES if cause.pattern.search(stderr)), "")
+    return CompileError(
+        f"IREE's compiler {summary}" + (f": {_short(message)}" if message else ""),
+        location=location,
+        notes=(*_others(messages), *notes),
+        hint=hint,
+    )
+
+
+def _others(messages: list[tuple[Location | None, str]]) -> list[str]:
+    """Two further diagnostics that say something new."""
+    seen = {text for _, text in messages[:1]}
+    notes = []
+    for where, text in messages[1:]:
+        if text not in seen:
+            seen.add(text)
+            notes.append(f"{where}: {_short(text)}" if where else _short(text))
+    return notes[:2]
+
+
+def _messages(stderr: str) -> list[tuple[Location | None, str]]:
+    """Every diagnostic, in order of appearance, with the innermost file position of its location."""
+    found: list[tuple[int, Location | None, str]] = []
+    for match in _DIAGNOSTIC.finditer(stderr):
+        found.append(
+            (match.start(), Location(match["file"], int(match["line"]), int(match["column"])), match["message"])
+        )
+    for match in _NAMED.finditer(stderr):
+        inner = _IN_LOC.search(match["location"])
+        where = Location(inner["file"], int(inner["line"]), int(inner["column"])) if inner else None
+        found.append((match.start(), where, match["message"]))
+    return [(where, message) for _, where, message in sorted(found, key=lambda entry: entry[0])]
+
+
+def _short(message: str) -> str:
+    """The message without the IR that often trails it."""
+    return message.partition("#hal.")[0].rstrip(" :")[:300]
+
+
+def _last_line(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,43 @@
+"""What a compilation yields: a vmfb with its manifest, in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from hloforge.runtime.files import write_atomically
+from hloforge.runtime.manifest import Manifest
+
+if TYPE_CHECKING:
+    from hloforge.runtime.session import Session
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A compiled program.
+
+    Attributes:
+        vmfb: the bytes that any IREE tool reads; the manifest stands inside them.
+        manifest: signature, target, flags and versions.
+    """
+
+    vmfb: bytes
+    manifest: Manifest
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the vmfb; whoever looks sees the old file or the whole new one.
+
+        Raises:
+            CompileError: the file cannot be written.
+        """
+        write_atomically(path, self.vmfb)
+
+    def load(self, *, device: str | None = None, threads: int | None = None) -> Session:
+        """A session that runs the program; arguments as of ``hloforge.load``."""
+        from hloforge.runtime.session import load
+
+        return load(self, device=device, threads=threads)
+
+    def __repr__(self) -> str:
+        return f"Executable({self.manifest.name}: {self.manifest.signature}, {len(self.vmfb)} bytes)"

@@ -1,0 +1,44 @@
+"""The door to IREE: the compiler's binary and its API in process. The runtime's own door is ``devices``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hloforge.dialect.errors import CompileError
+from hloforge.runtime.diagnostics import failure
+
+
+def compiler_binary() -> str:
+    """The path of ``iree-compile`` inside the compiler's package. Raises CompileError if it is not installed."""
+    try:
+        from iree.compiler.tools.binaries import find_tool
+
+        return str(find_tool("iree-compile"))
+    except (ImportError, ValueError) as error:
+        raise CompileError(
+            f"IREE's compiler is not installed: {error}", hint="pip install iree-base-compiler"
+        ) from None
+
+
+def compile_in_process(text: str, flags: tuple[str, ...]) -> bytes:
+    """Compile MLIR text by IREE's API. A crash of the compiler ends this process.
+
+    Raises:
+        CompileError: the compiler's first diagnostic.
+    """
+    from iree.compiler.api import Invocation, Output, Session, Source
+
+    session = Session()
+    try:
+        session.set_flags(*flags)
+    except ValueError as error:
+        raise failure(str(error), "refused its flags") from None
+    invocation: Any = Invocation(session)
+    diagnostics: list[str] = []
+    invocation.enable_callback_diagnostics(lambda *parts: diagnostics.append(str(parts[-1])))
+    source = Source.wrap_buffer(session, text.encode() + b"\0")
+    if not invocation.parse_source(source) or not invocation.execute():
+        raise failure("\n".join(diagnostics), "failed")
+    output = Output.open_membuffer()
+    invocation.output_vm_bytecode(output)
+    return bytes(output.map_memory())

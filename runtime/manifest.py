@@ -1,0 +1,91 @@
+"""What a vmfb knows of itself: signature, target, flags, versions. It travels inside the file.
+
+The manifest is one JSON text in IREE's reflection attributes of ``main``, so the file stays a plain vmfb for any tool.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from hloforge.dialect.errors import LoadError
+from hloforge.dialect.program import Alias, Parameter, Signature
+from hloforge.dialect.shapes import Shape
+
+REFLECTION_KEY = "hloforge.manifest"
+# Raised when a reader of the previous format would misread the new one.
+FORMAT = 1
+_PACKAGES = ("hloforge", "jaxlib", "iree-base-compiler")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The calling convention and the provenance of a compiled program.
+
+    Attributes:
+        name: the program's name.
+        signature: parameters and result in XLA's terms.
+        target: as ``Target`` prints it.
+        flags: IREE's flags, all of them.
+        versions: package name to version.
+        work: estimated scalar operations of the heaviest single operation; chooses the device.
+        source: the base name of the file that was compiled.
+    """
+
+    name: str
+    signature: Signature
+    target: str = ""
+    flags: tuple[str, ...] = ()
+    versions: tuple[tuple[str, str], ...] = ()
+    work: int = 0
+    source: str = ""
+
+    def to_json(self) -> str:
+        signature = self.signature
+        fields = asdict(self) | {
+            "format": FORMAT,
+            "versions": dict(self.versions),
+            "signature": {
+                "parameters": [[parameter.name, str(parameter.shape)] for parameter in signature.parameters],
+                "result": str(signature.result),
+                "aliases": [str(alias) for alias in signature.aliases],
+            },
+        }
+        return json.dumps(fields, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Manifest:
+        """Read back ``to_json``. Raises LoadError for damaged text or a newer format."""
+        try:
+            fields: dict[str, Any] = json.loads(text)
+            if fields.pop("format") > FORMAT:
+                raise LoadError("this vmfb was made by a newer hloforge", hint="upgrade hloforge, or compile again")
+            signature = fields.pop("signature")
+            return cls(
+                signature=Signature(
+                    tuple(Parameter(name, Shape.parse(shape)) for name, shape in signature["parameters"]),
+                    Shape.parse(signature["result"]),
+                    tuple(map(Alias.parse, signature["aliases"])),
+                ),
+                flags=tuple(fields.pop("flags")),
+                versions=tuple(fields.pop("versions").items()),
+                **fields,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LoadError(f"the manifest inside the vmfb is damaged: {error}", hint="compile again") from None
+
+
+def tool_versions() -> tuple[tuple[str, str], ...]:
+    """The versions of what takes part in a compilation."""
+    found = [(name, _version(name)) for name in _PACKAGES]
+    return (*found, ("python", platform.python_version()))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

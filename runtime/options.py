@@ -1,0 +1,47 @@
+"""Options of a compilation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hloforge.dialect.errors import OptionError
+
+ISOLATIONS = ("process", "none")
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How to compile.
+
+    Attributes:
+        flags: further flags of IREE's compiler, each ``--iree-…``; a later one overrides hloforge's own.
+        isolation: ``process`` (a crash of the compiler is an error) or ``none`` (in this process, 40 ms sooner).
+        timeout: seconds that IREE's compiler may take; None for no limit.
+        memory_limit: bytes of address space of IREE's compiler; None for no limit.
+        reproducer_dir: where a failed compilation leaves its input and command line; None for a temporary folder.
+        verify: check the IR after every pass.
+        dump_after: passes after which the IR is written; ``all`` for every one.
+        dump_to: folder for these dumps; None for standard error.
+
+    Raises:
+        OptionError: a flag that is not IREE's, an unknown isolation, or a limit that isolation ``none`` cannot keep.
+    """
+
+    flags: tuple[str, ...] = ()
+    isolation: str = "process"
+    timeout: float | None = None
+    memory_limit: int | None = None
+    reproducer_dir: Path | None = None
+    verify: bool = True
+    dump_after: frozenset[str] = frozenset()
+    dump_to: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.isolation not in ISOLATIONS:
+            raise OptionError(f"unknown isolation {self.isolation!r}", hint=f"one of: {', '.join(ISOLATIONS)}")
+        for flag in self.flags:
+            if not flag.startswith("--iree-"):
+                raise OptionError(f"{flag!r} is no flag of IREE's compiler", hint="they begin with --iree-")
+        if self.isolation == "none" and (self.timeout is not None or self.memory_limit is not None):
+            raise OptionError("a time or memory limit needs isolation 'process'")

@@ -1,0 +1,39 @@
+"""The signature of a vmfb that hloforge did not make, from IREE's own declaration of its function."""
+
+from __future__ import annotations
+
+import re
+
+from hloforge.dialect.errors import LoadError
+from hloforge.dialect.program import Parameter, Signature
+from hloforge.dialect.shapes import Shape
+
+_DECLARATION = re.compile(r"func @\w+\((?P<inputs>.*)\) -> \((?P<outputs>.*)\)$")
+_TENSOR = re.compile(r"%(?P<name>\w+): tensor<(?P<body>[^>]*(?:<[^>]*>)?)>")
+
+
+def signature_of_declaration(declaration: str) -> Signature:
+    """Read ``sync func @main(%input0: tensor<4xf32>) -> (%output0: tensor<4xf32>)``.
+
+    Raises:
+        LoadError: the declaration is missing or speaks of something else than tensors.
+    """
+    match = _DECLARATION.search(declaration)
+    if match is None:
+        raise LoadError("the vmfb does not describe its function main", hint="compile it with hloforge")
+    parameters = tuple(Parameter(name, shape) for name, shape in _tensors(match["inputs"]))
+    results = tuple(shape for _, shape in _tensors(match["outputs"]))
+    return Signature(parameters, results[0] if len(results) == 1 else Shape.tuple_of(*results))
+
+
+def _tensors(text: str) -> list[tuple[str, Shape]]:
+    if text.count("%") != len(_TENSOR.findall(text)):
+        raise LoadError(f"main takes or returns something else than tensors: {text}", hint="compile it with hloforge")
+    return [(match["name"], _shape(match["body"])) for match in _TENSOR.finditer(text)]
+
+
+def _shape(body: str) -> Shape:
+    """``2x?xf32`` or ``complex<f32>`` as a shape."""
+    match = re.match(r"((?:(?:\d+|\?)x)*)(.*)", body)
+    sizes = [-1 if size == "?" else int(size) for size in (match[1].split("x")[:-1] if match else [])]
+    return Shape.array(match[2] if match else body, *sizes)

@@ -1,0 +1,234 @@
+"""Sessions: a loaded vmfb that is called like a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.abi import crosses
+from hloforge.dialect.errors import ArgumentError, LoadError
+from hloforge.dialect.program import ENTRY, Signature
+from hloforge.dialect.shapes import Shape
+from hloforge.runtime import devices
+from hloforge.runtime.arrays import Codec, DeviceArray
+from hloforge.runtime.devices import instance, rt
+from hloforge.runtime.executable import Executable
+from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
+from hloforge.runtime.plain_vmfb import signature_of_declaration
+
+_ADVICE = "a vmfb runs on the IREE version that compiled it: compile again with this hloforge"
+
+
+def load(
+    source: str | PathLike[str] | bytes | Executable, *, device: str | None = None, threads: int | None = None
+) -> Session:
+    """Load a compiled program.
+
+    Args:
+        source: path of a vmfb, its bytes, or what ``compile`` returned.
+        device: ``local-sync`` (the caller's thread) or ``local-task`` (a pool of threads); None chooses by the size of
+            the program.
+        threads: size of the pool; None for one a core. 1 is ``local-sync``.
+
+    Raises:
+        LoadError: no such file, no vmfb, damaged, or of another version.
+    """
+    return Session(_module(source), device, threads)
+
+
+def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
+    """The manifest of a vmfb, without a device. Raises LoadError as ``load`` does."""
+    return _manifest(_entry(_module(source)))
+
+
+def _module(source: str | PathLike[str] | bytes | Executable) -> Any:
+    if isinstance(source, Executable):
+        source = source.vmfb
+    name = "the bytes" if isinstance(source, bytes) else str(source)
+    try:
+        data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    except OSError as error:
+        raise LoadError(f"cannot read {name}: {error.strerror}") from None
+    if not data:
+        raise LoadError(f"{name} is empty: no vmfb")
+    try:
+        if isinstance(source, bytes):
+            return rt.VmModule.copy_buffer(instance(), data)
+        return rt.VmModule.mmap(instance(), str(source))
+    except (ValueError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0].rpartition("; ")[2]
+        raise LoadError(f"{name} is no vmfb, or damaged: {reason}", hint=_ADVICE) from None
+
+
+def _entry(module: Any) -> Any:
+    try:
+        return module.lookup_function(ENTRY)
+    except KeyError:
+        raise LoadError(
+            f"the vmfb has no function {ENTRY}", hint=f"it has: {', '.join(module.function_names)}"
+        ) from None
+
+
+def _manifest(entry: Any) -> Manifest:
+    reflection = entry.reflection
+    if REFLECTION_KEY in reflection:
+        return Manifest.from_json(reflection[REFLECTION_KEY])
+    return Manifest("module", signature_of_declaration(reflection.get("iree.abi.declaration", "")))
+
+
+class Session:
+    """A program on a device. Calls are safe from several threads at once.
+
+    Attributes:
+        manifest: what the vmfb says of itself.
+        device: the name of the driver that it runs on.
+    """
+
+    def __init__(self, module: Any, driver: str | None, threads: int | None) -> None:
+        entry = _entry(module)
+        self.manifest = _manifest(entry)
+        self.device = driver or devices.choose_driver(self.manifest.work, threads)
+        self._device = devices.device(self.device, threads)
+        self._entry = entry
+        self._context = self._create_context(module)
+        signature = self.manifest.signature
+        parameters = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
+        self._parameters = tuple(Codec(leaf.name, leaf.shape) for leaf in parameters)
+        self._results = tuple(Codec(f"result {i}", s) for i, s in enumerate(signature.flat_results) if crosses(s))
+        self._flat = all(parameter.shape.is_array for parameter in signature.parameters)
+        self._names = {parameter.name: i for i, parameter in enumerate(signature.parameters)}
+        self._single = signature.result.is_array
+
+    def _create_context(self, module: Any) -> Any:
+        hal = rt.create_hal_module(instance(), self._device)
+        try:
+            return rt.VmContext(instance(), modules=[hal, module])
+        except (RuntimeError, ValueError) as error:
+            made = dict(self.manifest.versions).get("iree-base-compiler", "an unknown version")
+            reason = str(error).strip().splitlines()[0].rpartition("; ")[2]
+            raise LoadError(f"the vmfb cannot run here: {reason}", hint=f"compiled by IREE {made}; {_ADVICE}") from None
+
+    @property
+    def signature(self) -> Signature:
+        """The program's signature in XLA's terms."""
+        return self.manifest.signature
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Run the program.
+
+        Args:
+            arguments: one a parameter, in order: numpy arrays, anything with ``__array__`` or ``__dlpack__``, device
+                arrays, and Python scalars for ``f32[]`` and the like; a tuple for a parameter of tuple shape. A
+                parameter with a layout takes a logical array of any strides.
+            named: arguments by the parameter's name.
+
+        Returns:
+            numpy arrays, nested in tuples as the program's result shape says. A token is None.
+
+        Raises:
+            ArgumentError: count, name, element type or shape do not fit; names the argument.
+        """
+        views, borrowed = self._run(arguments, named)
+        arrays = [codec.decode(view) for codec, view in zip(self._results, views, strict=True)]
+        if borrowed:
+            arrays = [_detach(array, borrowed) for array in arrays]
+        return arrays[0] if self._single else _nest(self.signature.result, iter(arrays))
+
+    def call_device(self, *arguments: Any, **named: Any) -> Any:
+        """Run the program and leave its results on the device, as ``DeviceArray``s nested like the result."""
+        views, borrowed = self._run(arguments, named)
+        if borrowed:  # a result may lie in the caller's own memory
+            copies = [codec.decode(view).copy() for codec, view in zip(self._results, views, strict=True)]
+            arrays = [self._put(codec, copy) for codec, copy in zip(self._results, copies, strict=True)]
+        else:
+            arrays = [DeviceArray(view, codec) for codec, view in zip(self._results, views, strict=True)]
+        return arrays[0] if self._single else _nest(self.signature.result, iter(arrays))
+
+    def put(self, value: Any, parameter: int | str) -> DeviceArray:
+        """Copy an argument to the device, in the form of a parameter (its number or name); pass it in any call."""
+        if isinstance(parameter, str):
+            found = next((codec for codec in self._parameters if codec.name == parameter), None)
+            if found is None:
+                raise ArgumentError(f"no parameter is called {parameter!r}", hint=f"signature: {self.signature}")
+            return self._put(found, value)
+        if not 0 <= parameter < len(self._parameters):
+            raise ArgumentError(f"there is no parameter {parameter}", hint=f"signature: {self.signature}")
+        return self._put(self._parameters[parameter], value)
+
+    def _put(self, codec: Codec, value: Any) -> DeviceArray:
+        keep: list[np.ndarray[Any, Any]] = []
+        view = codec.encode(value, self._device, keep)
+        if keep:  # a device array must not change with the caller's memory
+            view = codec.encode(keep[0].copy(), self._device, []) if codec.takes(keep[0]) else view
+        return DeviceArray(view, codec)
+
+    def _run(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], list[np.ndarray[Any, Any]]]:
+        if named:
+            arguments = self._ordered(arguments, named)
+        if len(arguments) != len(self.signature.parameters):
+            raise self._wrong_count(len(arguments))
+        flat = arguments if self._flat else list(self._flatten(arguments))
+        borrowed: list[np.ndarray[Any, Any]] = []
+        inputs = rt.VmVariantList(len(flat))
+        for codec, argument in zip(self._parameters, flat, strict=True):
+            inputs.push_ref(codec.encode(argument, self._device, borrowed))
+        outputs = rt.VmVariantList(len(self._results))
+        self._context.invoke(self._entry, inputs, outputs)
+        return [outputs.get_as_object(i, rt.HalBufferView) for i in range(len(self._results))], borrowed
+
+    def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Positional and named arguments as positional ones."""
+        parameters = self.signature.parameters
+        missing = object()
+        slots: list[Any] = [*arguments, *[missing] * (len(parameters) - len(arguments))]
+        for name, value in named.items():
+            number = self._names.get(name)
+            if number is None:
+                raise ArgumentError(f"no parameter is called {name!r}", hint=f"signature: {self.signature}")
+            if slots[number] is not missing:
+                raise ArgumentError(f"argument {name!r} is given twice")
+            slots[number] = value
+        absent = [p.name for p, value in zip(parameters, slots, strict=False) if value is missing]
+        if absent:
+            raise ArgumentError(
+                f"missing arguments: {', '.join(map(repr, absent))}", hint=f"signature: {self.signature}"
+            )
+        return tuple(slots)
+
+    def _wrong_count(self, got: int) -> ArgumentError:
+        expected = len(self.signature.parameters)
+        noun = "argument" if expected == 1 else "arguments"
+        return ArgumentError(f"the program takes {expected} {noun}, got {got}", hint=f"signature: {self.signature}")
+
+    def _flatten(self, arguments: tuple[Any, ...]) -> Iterator[Any]:
+        for parameter, argument in zip(self.signature.parameters, arguments, strict=True):
+            yield from _leaves(parameter.name, parameter.shape, argument)
+
+
+def _leaves(name: str, shape: Shape, value: Any) -> Iterator[Any]:
+    """The arrays of an argument in the order of the shape's leaves; tokens carry nothing."""
+    if shape.elements is None:
+        if crosses(shape):
+            yield value
+        return
+    if not isinstance(value, tuple | list) or len(value) != len(shape.elements):
+        got = f"{len(value)} elements" if isinstance(value, tuple | list) else type(value).__name__
+        raise ArgumentError(f"argument {name!r}: expected a tuple of {len(shape.elements)} for {shape}, got {got}")
+    for number, (member, element) in enumerate(zip(shape.elements, value, strict=True)):
+        yield from _leaves(f"{name}{{{number}}}", member, element)
+
+
+def _nest(shape: Shape, leaves: Iterator[Any]) -> Any:
+    """Flat results in the tuples of the result shape."""
+    if shape.elements is None:
+        return next(leaves) if crosses(shape) else None
+    return tuple(_nest(member, leaves) for member in shape.elements)
+
+
+def _detach(array: np.ndarray[Any, Any], borrowed: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """A copy if the result lies in memory borrowed from an argument: a program may return its argument as it came."""
+    return array.copy() if any(np.may_share_memory(array, owner) for owner in borrowed) else array

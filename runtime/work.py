@@ -1,0 +1,41 @@
+"""How much a program computes: a rough count that chooses between a device with and without threads."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import operations
+
+
+def heaviest_operation(module: Any) -> int:
+    """Scalar operations of the heaviest single operation of a module; dynamic sizes count as 1.
+
+    One heavy operation is worth splitting over threads; many light ones are not, whatever their sum.
+    """
+    return max((_work(op) for op in operations(module)), default=0)
+
+
+def _work(op: Any) -> int:
+    sizes = [_elements(value.type) for value in op.results]
+    if op.name == "stablehlo.dot_general":
+        return 2 * sizes[0] * _contracted(op)
+    if op.name == "stablehlo.convolution":
+        kernel = _elements(op.operands[1].type)
+        widest = max((int(size) for size in op.results[0].type.shape), default=1)
+        return 2 * sizes[0] * max(1, kernel // max(1, widest))
+    return max((_elements(value.type) for value in (*op.operands, *op.results)), default=0)
+
+
+def _contracted(op: Any) -> int:
+    """The number of products summed into each element of a dot_general."""
+    lhs, rhs, out = (_elements(value.type) for value in (*op.operands, op.results[0]))
+    # lhs * rhs = batch² · m · n · k² and out = batch · m · n; the batch is counted once more than needed at most.
+    return max(1, round((lhs * rhs / max(1, out)) ** 0.5))
+
+
+def _elements(type_: Any) -> int:
+    if not isinstance(type_, ir.RankedTensorType):
+        return 0
+    return prod(1 if type_.is_dynamic_dim(d) else int(type_.get_dim_size(d)) for d in range(type_.rank))
