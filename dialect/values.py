@@ -179,8 +179,39 @@ def full(like: Value, scalar: Any, dtype: Any = None) -> Value:
     )
 
 
+# Operations whose result has the shape of each operand of its rank: sizes are read where the shape comes from.
+_ELEMENTWISE = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("abs", "add", "and", "atan2", "bitcast_convert", "cbrt", "ceil", "compare", "complex", "convert", "cosine"),
+        *("divide", "exponential", "exponential_minus_one", "floor", "imag", "is_finite", "log", "log_plus_one"),
+        *("logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power", "real", "remainder"),
+        *("round_nearest_afz", "round_nearest_even", "rsqrt", "select", "shift_left", "shift_right_arithmetic"),
+        *("shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
+    )
+)
+
+
 def _sizes(value: Value) -> Value:
     """The dimension sizes of a value as an s32 vector, read at run time where dynamic."""
+    source = value.ir
+    while isinstance(source.owner, ir.Operation) and source.owner.name in _ELEMENTWISE:
+        source = next(operand for operand in source.owner.operands if operand.type.rank == value.rank)
+    if isinstance(source.owner, ir.Operation) and source.owner.name == "stablehlo.dynamic_broadcast_in_dim":
+        known = Value(source.owner.operands[1])
+        return known if known.element_type.name == "s32" else emit("stablehlo.convert", [known], _sizes_type(known))
+    return _sizes_at_run_time(Value(source))
+
+
+def _sizes_type(vector: Value) -> Any:
+    return ir.RankedTensorType.get(vector.type.shape, mlir_type("s32"))
+
+
+def _sizes_at_run_time(value: Value) -> Value:
+    if value.element_type.kind.value == "unsigned":
+        # IREE cannot take the size of an unsigned array.
+        signed = ir.RankedTensorType.get(value.type.shape, mlir_type(f"s{value.element_type.bits}"))
+        value = emit("stablehlo.bitcast_convert", [value], signed)
     scalar, one = (ir.RankedTensorType.get(sizes, mlir_type("s32")) for sizes in ([], [1]))
     index = ir.IntegerType.get_signless(64)
     parts = []

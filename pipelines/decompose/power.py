@@ -29,6 +29,7 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     SUBNORMAL_EXPONENT,
     Pair,
     bits,
+    exactly_widened,
     from_bits,
     is_nan,
     is_negative,
@@ -38,7 +39,6 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     polynomial,
     scaled,
     to_integer,
-    widened,
 )
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -176,7 +176,7 @@ def by_logarithm(op: Any) -> Replacement:
     if row.name not in REAL_TYPES:
         return NoMatch(f"no form for {row}")
     magnitude_of = _long_magnitude if row.name == "f64" else _short_magnitude
-    return narrowed(power(widened(x), widened(y), magnitude_of), row.name)
+    return narrowed(power(exactly_widened(x), exactly_widened(y), magnitude_of), row.name)
 
 
 @register

@@ -134,13 +134,25 @@ def to_integer(x: Value) -> Value:
 def in_float64(function: Callable[..., Value], *operands: Value) -> Value:
     """Apply ``function`` to the operands widened to float64 and round the result to the operands' type."""
     row = operands[0].element_type
-    result = function(*(widened(operand) for operand in operands))
+    result = function(*(exactly_widened(operand) for operand in operands))
     return narrowed(result, row.name)
 
 
 def widened(x: Value) -> Value:
     """A float as float64; half precision goes through float32, for which alone CPUs have instructions."""
     return ew.convert(ew.convert(x, "f32") if x.element_type.name in _NARROW else x, "f64")
+
+
+def exactly_widened(x: Value) -> Value:
+    """The same, subnormal numbers of float32 and bfloat16 included: conversion would flush them."""
+    wide = widened(x)
+    if x.element_type.name not in ("f32", "bf16"):
+        return wide
+    word = ew.convert(ew.bitcast_convert(ew.convert(x, "f32"), "u32"), "u64")
+    magnitude = word & ((1 << 31) - 1)
+    mantissa = (from_bits(magnitude | EXPONENT_OF_2_52) - 2.0**52) * 2.0**-149
+    subnormal = with_sign_of(mantissa, from_bits(word << 32))
+    return ew.select(magnitude < (1 << 23), subnormal, wide)
 
 
 def narrowed(x: Value, name: str) -> Value:
