@@ -122,6 +122,12 @@ ROWS: tuple[Capability, ...] = (
         form=forms.sums_16_bit_floats,
     ),
     *decompose(
+        "decompose-scatter",
+        "IREE takes unit scatters of rows only, and an index out of bounds corrupts its heap",
+        "stablehlo.scatter",
+        form=forms.is_not_in_bounds,
+    ),
+    *decompose(
         "legalize-float-to-integer",
         "the conversion is undefined outside the integer's range; XLA saturates",
         "stablehlo.convert",

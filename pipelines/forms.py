@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.ops.indexing import IN_BOUNDS
 
 # An attribute on conversions whose operand is clamped to the integer's range.
 IN_RANGE = "hloforge.in_range"
@@ -36,6 +37,11 @@ def may_overflow_an_integer(op: Any) -> bool:
     if not isinstance(source, ir.FloatType) or not isinstance(target, ir.IntegerType):
         return False
     return target.width > 1 and IN_RANGE not in op.attributes
+
+
+def is_not_in_bounds(op: Any) -> bool:
+    """A scatter that may write out of bounds, or in a form that IREE does not take."""
+    return IN_BOUNDS not in op.attributes
 
 
 def is_stable_sort(op: Any) -> bool:

@@ -18,6 +18,7 @@ from hloforge.pipelines.decompose.exponential import DecomposeExponential
 from hloforge.pipelines.decompose.power import DecomposePower
 from hloforge.pipelines.decompose.pred_arithmetic import DecomposePredArithmetic
 from hloforge.pipelines.decompose.remainder import DecomposeRemainder
+from hloforge.pipelines.decompose.scatter import DecomposeScatter
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
@@ -80,6 +81,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),
     Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),
     Stage(DecomposePredArithmetic(), "IREE adds booleans modulo 2"),
+    Stage(DecomposeScatter(), "IREE takes one form of scatter, and an index out of bounds corrupts its heap"),
     Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
     Stage(LegalizeStableSort(), "IREE's sort ignores is_stable"),
     Stage(LegalizeAccumulation(), "XLA carries 16-bit sums in f32; stands after every pass that makes reductions"),
