@@ -46,6 +46,14 @@ _TWO_OVER_PI = (
     0x0E73EF14A525D4D7,
     0xF6BF623F1ABA10AC,
 )
+# From which float32 magnitude on, which parts of 2/pi: 28 bits, 28 bits and the rest, without the leading bits that
+# only add whole turns.
+_PARTS = (
+    (0.0, (0.6366197690367699, 3.3308114738561656e-09, 2.276010073078396e-18)),
+    (2.0**50, (2.568255319523871e-08, 7.166494882838848e-17, 2.8376220177865265e-25)),
+    (2.0**77, (7.166494882838848e-17, 2.83762200841452e-25, 9.372006544409767e-34)),
+    (2.0**104, (1.1109428103129918e-24, 4.018688549560441e-33, 1.590011303568902e-41)),
+)
 _PI_OVER_2 = 1.5707963267948966
 # pi/2 as 26 bits and the rest.
 _PI_OVER_2_HIGH, _PI_OVER_2_LOW = 1.5707963109016418, 1.5893254773528196e-08
@@ -55,7 +63,7 @@ _WORD = 64
 
 @dataclass(frozen=True)
 class Reduced:
-    """``|angle| = quadrant * pi/2 + high + low`` with ``|high| <= pi/4``.
+    """``|angle| = quadrant * pi/2 + high + low`` modulo 2 pi, with ``|high| <= pi/4``.
 
     Attributes:
         quadrant: u64, only the lowest two bits count.
@@ -90,17 +98,20 @@ def reduce_float64(angle: Value) -> Reduced:
 
 
 def reduce_float32(angle: Value) -> Reduced:
-    """Reduce float64 angles that are float32 numbers: 24 bits of mantissa need two words of 2/pi only."""
+    """Reduce float64 angles that are float32 numbers: three parts of 2/pi, whose products with 24 bits are exact."""
     magnitude = ew.absolute(angle)
-    exponent = ew.minimum(ew.maximum(bits(magnitude) >> 52, 1022), 1150)
-    mantissa = ((bits(magnitude) & MANTISSA) | (1 << 52)) >> 29
-    first, second = _digits(exponent - 993, 2, index_bits=2)
-    top = mantissa * first + ((mantissa * (second >> 32)) >> 32)
-    fraction, sign = _magnitude(top << 2)
-    total = _float(fraction >> 32, -32) + _float(fraction & LOW_WORD, -64)
-    small = magnitude <= _PI_OVER_4
-    rest = from_bits(bits(total * _PI_OVER_2) ^ (sign & SIGN))
-    return Reduced(ew.select(small, full(top, 0), _nearest(top)), ew.select(small, magnitude, rest), None)
+    parts = [full(magnitude, part) for part in _PARTS[0][1]]
+    for start, row in _PARTS[1:]:
+        above = magnitude >= start
+        parts = [ew.select(above, full(magnitude, new), old) for new, old in zip(row, parts, strict=True)]
+    upper, middle = (_modulo_4(magnitude * part) for part in parts[:2])
+    turns = ew.round_to_even(upper + middle)
+    fraction = ((upper - turns) + middle) + magnitude * parts[2]
+    return Reduced(bits(turns + 2.0**52), fraction * _PI_OVER_2, None)
+
+
+def _modulo_4(x: Value) -> Value:
+    return x - ew.floor(x * 0.25) * 4.0
 
 
 def _nearest(top: Value) -> Value:

@@ -164,8 +164,8 @@ def by_quadrant(op: Any) -> Replacement:
     if row.name not in REAL_TYPES:
         return NoMatch(f"no form for {row}")
     x = widened(operand)
-    function = (_LONG if row.name == "f64" else _SHORT)[op.name]
-    result = narrowed(_valid(x, function(x)), row.name)
+    # The short reduction makes NaN of infinities by itself.
+    result = _valid(x, _LONG[op.name](x)) if row.name == "f64" else narrowed(_SHORT[op.name](x), row.name)
     if op.name == "stablehlo.cosine":
         return result
     # Both are the identity here to the last bit, and runtimes that flush subnormals in arithmetic do not in selection.
