@@ -28,12 +28,12 @@ Result = TypeVar("Result")
 TIME_LIMIT = 300.0
 
 
-def guarded(function: Callable[..., Result], *arguments: Any, limit: float = TIME_LIMIT) -> Result:
+def guarded(function: Callable[..., Result], *arguments: Any, limit: float | None = None) -> Result:
     """``function(*arguments)``, computed in a child process; result and ``hloforge.Error`` come back by pickle.
 
     Raises:
         Error: what the function raised.
-        ImporterError: the child crashed or took longer than ``limit`` seconds.
+        ImporterError: the child crashed or took longer than ``limit`` seconds (default TIME_LIMIT).
     """
     if not sys.platform.startswith("linux"):
         return function(*arguments)
@@ -44,7 +44,7 @@ def guarded(function: Callable[..., Result], *arguments: Any, limit: float = TIM
             _child(function, arguments, writer, log.fileno())
         os.close(writer)
         try:
-            answer = _read(reader, limit)
+            answer = _read(reader, TIME_LIMIT if limit is None else limit)
         except BaseException:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)

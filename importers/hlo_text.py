@@ -18,9 +18,10 @@ _NAME = r"[A-Za-z_][\w.\-]*"
 _ELEMENT = r"(?:pred|token|opaque|tuple|b?f\d|[suc]\d)"
 # An attribute (`index=0`) is never followed by a shape, so a name before one is an instruction.
 _INSTRUCTION = re.compile(rf"%?({_NAME})\s*=\s*(?=\(|{_ELEMENT}\w*\[)")
-_HEADER = re.compile(
-    rf"^[ \t]*(ENTRY[ \t]+)?%?({_NAME})?[^\n={{]*(?:\([^\n]*\)[ \t]*->[^\n]*?)?\{{[ \t]*$", re.MULTILINE
-)
+# `%name (parameters) -> shape {` or `name {`; the brace of a layout has no space before it, that of a body has.
+_PARENTHESES = r"\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\)"
+_HEADER = re.compile(rf"^[ \t]*(ENTRY\s+)?%?({_NAME})\s*(?:{_PARENTHESES}\s*->[^=]*?)?\s\{{", re.MULTILINE)
+_REPLICATION = re.compile(r"\b(num_partitions|replica_count)\s*=\s*(\d+)")
 _ELIDED = re.compile(r"constant\(\s*\{\s*\.\.\.\s*\}\s*\)")
 _ERROR = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
 _UNKNOWN_ATTRIBUTE = re.compile(r'unexpected attribute "([^"]+)"')
@@ -61,9 +62,8 @@ def computations(text: str) -> list[TextComputation]:
         return line, offset - starts[line - 1] + 1
 
     found = [
-        (match.start(), TextComputation(match[2] or "", place(match.start())[0], bool(match[1])))
+        (match.start(), TextComputation(match[2], place(match.start())[0], bool(match[1])))
         for match in _HEADER.finditer(plain)
-        if not (match[2] or "").startswith("HloModule")
     ]
     if not found:
         found = [(0, TextComputation("", 1, True))]
@@ -79,6 +79,12 @@ def computations(text: str) -> list[TextComputation]:
         is_elided = first_elided < len(elided_starts) and elided_starts[first_elided] < end
         owner.instructions.append(Position(match[1], line, column, is_elided))
     return [computation for _, computation in found]
+
+
+def replication(text: str) -> dict[str, int]:
+    """``num_partitions`` and ``replica_count`` of the module line, which the proto does not carry."""
+    start = re.search(r"^\s*HloModule[^\n]*(?:\n[ \t]+[^\n]*)*", without_opaque(text))
+    return {name: int(count) for name, count in _REPLICATION.findall(start[0])} if start else {}
 
 
 def positions(text: str, parsed: Iterable[Computation]) -> tuple[dict[int, Position], dict[str, int]]:

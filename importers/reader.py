@@ -90,6 +90,8 @@ def _read_hlo(data: bytes, form: Form, file: str, elided: str, seed: int, drop: 
             raise ImporterError("this is no HloModuleProto, HloProto or HloSnapshot")
         converted = guarded(native.hlo_proto_to_mlir, module, file)
     program = _finish_hlo(converted, elided, seed)
+    if form is Form.HLO_TEXT:
+        signature.attach_replication(hlo_text.replication(text), program.module)
     if dropped:
         with in_context(program.module):
             values = [ir.StringAttr.get(entry) for entry in dropped]

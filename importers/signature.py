@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from hloforge.dialect.abi import physical_shape
 from hloforge.dialect.errors import ImporterError, Location
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
@@ -15,6 +16,7 @@ from hloforge.importers.native import Converted
 _ALIASES = "mhlo.input_output_alias"
 _PARAMETER_LAYOUTS = "mhlo.xla_entry_computation_parameter_layouts"
 _RESULT_LAYOUT = "mhlo.xla_entry_computation_result_layout"
+_REPLICATION = {"num_partitions": "hloforge.num_partitions", "replica_count": "hloforge.num_replicas"}
 _RENAMED = {"mhlo.num_partitions": "hloforge.num_partitions", "mhlo.num_replicas": "hloforge.num_replicas"}
 
 
@@ -150,15 +152,30 @@ def _donations(function: Any, shapes: list[Shape], results: list[Shape], taken: 
     for number, entry in enumerate(attributes["arg_attrs"]):
         if "jax.buffer_donor" not in ir.DictAttr(entry):
             continue
-        match = next((i for i in free if results[i] == shapes[number]), None)
+        match = next((i for i in free if _same_buffer(results[i], shapes[number])), None)
         if match is not None:
             free.remove(match)
             found.append(Alias((match,) if len(results) != 1 else (), number))
     return tuple(found)
 
 
+def _same_buffer(result: Shape, parameter: Shape) -> bool:
+    if not (result.is_array and parameter.is_array):
+        return False
+    return physical_shape(result) == physical_shape(parameter) and result.without_layout() == parameter.without_layout()
+
+
 def _result_number(alias: Alias) -> int:
     return alias.output_index[0] if alias.output_index else 0
+
+
+def attach_replication(counts: dict[str, int], module: Any) -> None:
+    """Keep ``num_partitions`` and ``replica_count`` of HLO text where they say more than one device."""
+    with in_context(module):
+        integer = ir.IntegerType.get_signless(32)
+        for name, attribute in _REPLICATION.items():
+            if counts.get(name, 1) > 1:
+                module.operation.attributes[attribute] = ir.IntegerAttr.get(integer, counts[name])
 
 
 def attach(signature: Signature, module: Any) -> None:
