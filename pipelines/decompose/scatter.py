@@ -1,4 +1,4 @@
-"""``decompose-scatter``: every form of scatter as row updates in bounds, or as slices written one by one.
+"""``decompose-scatter``: every form of scatter as row updates in bounds.
 
 Before::
 
@@ -10,9 +10,10 @@ After, rows being the operand flattened to ``[rows, w]`` by its trailing untouch
     %u1   = %u where in bounds, else the neutral element
     %r    = "stablehlo.scatter"(reshape %o, %rows, %u1) ({... add ...}) {unit scatter along dimension 0, in_bounds}
 
-IREE 3.13 takes only that form, and an index out of bounds corrupts its heap. A few windows, or very large ones, become
-dynamic slices that are read, combined and written back. Nothing here copies the operand unless the computation has no
-neutral element and the index may be out of bounds. Updates apply in the order of their index vectors.
+IREE 3.13 takes only that form, and an index out of bounds corrupts its heap. It updates such rows in place, one by one
+in order, at about 2 ns a row, while a slice read, combined and written back costs a copy of the operand. So nothing
+here reads the operand apart from the scatter itself, and only a computation without a neutral element, on several
+windows, copies it. A computation with branches or loops runs element by element.
 
 Source: StableHLO spec "scatter", XLA "Scatter". Where they differ, on windows that lie partly out of bounds, XLA's CPU
 backend skips the window; the specification's text skips only its elements out of bounds.
@@ -20,7 +21,6 @@ backend skips the window; the specification's text skips only its elements out o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ import numpy as np
 from hloforge.dialect.ops.control import for_loop
 from hloforge.dialect.ops.elementwise import convert, select
 from hloforge.dialect.ops.indexing import IN_BOUNDS, take_rows, update_rows
-from hloforge.dialect.ops.reduction import reduce
+from hloforge.dialect.ops.reduction import Computation, reduce
 from hloforge.dialect.ops.shape import (
     broadcast_in_dim,
     dynamic_slice,
@@ -47,15 +47,13 @@ from hloforge.pipelines.decompose.scatter_windows import Windows, broadcast_lead
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
-# Up to so many windows of several rows are written as slices without a loop.
+# Up to so many windows are written one after the other, each under its own condition.
 _UNROLLED = 4
-# A turn of a loop costs about as much as updating so many rows one by one (10 us against 2 ns).
-_ROWS_PER_TURN = 4096
 
 
 @pattern("stablehlo.scatter")
 def scatter_by_rows(op: Any) -> Replacement:
-    """scatter -> unit scatter of rows, slices, or a loop; static shapes."""
+    """scatter -> unit scatters of rows; static shapes."""
     if IN_BOUNDS in op.attributes:
         return NoMatch("already in the form that IREE takes")
     windows, combiner = Windows.of(op), Combiner(op.regions[0])
@@ -64,16 +62,12 @@ def scatter_by_rows(op: Any) -> Replacement:
     if not windows.count or not prod(windows.window):
         return list(windows.operands)
     if not combiner.is_elementwise:
-        return _by_loop(windows, combiner, element_by_element=True)
-    rows_each = prod(windows.window[: _leading(windows)])
-    few = windows.count == 1 or (windows.count <= _UNROLLED and rows_each > 1)
-    if few:
-        return _unrolled(windows, combiner)
-    if rows_each >= _ROWS_PER_TURN:
-        return _by_loop(windows, combiner)
+        return _by_elements(windows, combiner)
     if all(combiner.depends_on(number) <= {number} for number in range(combiner.width)):
         return _by_rows(windows, combiner)
-    return _coupled(windows, combiner)
+    if can_pack(windows.operands):
+        return scatter_packed(_Rows(windows), windows, combiner)
+    return _by_elements(windows, combiner)
 
 
 def _leading(windows: Windows) -> int:
@@ -85,80 +79,44 @@ def _leading(windows: Windows) -> int:
     return lead
 
 
-def _unrolled(windows: Windows, combiner: Combiner) -> list[Value]:
-    """Window after window: read a slice, combine, write it back."""
+def _by_elements(windows: Windows, combiner: Combiner) -> list[Value]:
+    """A loop over the elements of all windows, for computations that run only on scalars."""
     starts = windows.starts()
-    inside = windows.inside(starts, windows.uncertain())
-    updates = windows.ordered_updates()
-    operands = list(windows.operands)
-    for number in range(windows.count):
-        at = {d: reshape(slice_(vector, [number], [number + 1]), []) for d, vector in starts.items()}
-        good = None if inside is None else reshape(slice_(inside, [number], [number + 1]), [])
-        limits = [number + 1, *windows.window]
-        parts = [
-            reshape(slice_(update, [number] + [0] * len(windows.window), limits), windows.window) for update in updates
-        ]
-        operands = _write_window(operands, parts, at, good, combiner)
-    return operands
-
-
-def _by_loop(windows: Windows, combiner: Combiner, *, element_by_element: bool = False) -> list[Value]:
-    """A loop over windows, or over their elements for a computation that runs only on scalars."""
-    starts = windows.starts()
-    good = windows.inside(starts, windows.uncertain())
-    updates = windows.ordered_updates()
-    window, count = windows.window, windows.count
-    if element_by_element:
-        starts, good, updates = _elements(windows, starts, good, updates)
-        window, count = (1,) * len(window), count * prod(window)
+    starts, good, updates = _elements(windows, starts, windows.inside(starts, windows.uncertain()))
     zero = constant(0, "s32")
 
     def turn(number: Value, *operands: Value) -> list[Value]:
         at = {d: reshape(dynamic_slice(vector, [number], [1]), []) for d, vector in starts.items()}
         here = None if good is None else reshape(dynamic_slice(good, [number], [1]), [])
-        corner = [number] + [zero] * len(window)
-        parts = [reshape(dynamic_slice(update, corner, [1, *window]), window) for update in updates]
-        return _write_window(operands, parts, at, here, combiner)
+        missing = full(next(iter(at.values())), 0) if at else zero
+        corner = [at.get(d, missing) for d in range(len(windows.dims))]
+        ones = [1] * len(corner)
+        olds = [reshape(dynamic_slice(operand, corner, ones), []) for operand in operands]
+        news = combiner.on_scalars([*olds, *(reshape(dynamic_slice(u, [number], [1]), []) for u in updates)])
+        if here is not None:
+            news = [select(here, new, old) for new, old in zip(news, olds, strict=True)]
+        pairs = zip(operands, news, strict=True)
+        return [dynamic_update_slice(operand, reshape(new, ones), corner) for operand, new in pairs]
 
-    return for_loop(count, windows.operands, turn)
+    return for_loop(windows.count * prod(windows.window), windows.operands, turn)
 
 
 def _elements(
-    windows: Windows, starts: dict[int, Value], good: Value | None, updates: list[Value]
+    windows: Windows, starts: dict[int, Value], good: Value | None
 ) -> tuple[dict[int, Value], Value | None, list[Value]]:
-    """Each element of each window as a window of its own."""
+    """Starts, validity and updates with each element of each window as a window of its own."""
     spread = (windows.count, *windows.window)
     total = [prod(spread)]
-    ones = (1,) * len(windows.window)
     moved = {}
     for d, size in enumerate(windows.window):
         if d not in starts and size == 1:
             continue
-        offset = iota(starts[d].element_type if d in starts else "s32", spread, d + 1)
-        moved[d] = reshape(offset + broadcast_leading(starts[d], spread) if d in starts else offset, total)
+        # dynamic_slice wants one type for all its indices.
+        offset = iota("s64", spread, d + 1)
+        start = broadcast_leading(convert(starts[d], "s64"), spread) if d in starts else None
+        moved[d] = reshape(offset if start is None else offset + start, total)
     flat = None if good is None else reshape(broadcast_leading(good, spread), total)
-    return moved, flat, [reshape(update, [*total, *ones]) for update in updates]
-
-
-def _write_window(
-    operands: Sequence[Value], updates: Sequence[Value], at: dict[int, Value], good: Value | None, combiner: Combiner
-) -> list[Value]:
-    """The operands after one window; a window out of bounds writes back what it read."""
-    rank = operands[0].rank
-    missing = full(next(iter(at.values())), 0) if at else constant(0, "s32")
-    corner = [at.get(d, missing) for d in range(rank)]
-    olds = [dynamic_slice(operand, corner, updates[0].dims) for operand in operands]
-    news = _combined(combiner, olds, updates)
-    if good is not None:
-        news = [select(good, new, old) for new, old in zip(news, olds, strict=True)]
-    return [dynamic_update_slice(operand, new, corner) for operand, new in zip(operands, news, strict=True)]
-
-
-def _combined(combiner: Combiner, olds: Sequence[Value], updates: Sequence[Value]) -> list[Value]:
-    if combiner.is_elementwise:
-        return [combiner.combine(number, olds, updates) for number in range(combiner.width)]
-    scalars = [reshape(value, []) for value in (*olds, *updates)]
-    return [reshape(value, olds[0].dims) for value in combiner.on_scalars(scalars)]
+    return moved, flat, [reshape(update, total) for update in windows.ordered_updates()]
 
 
 def _by_rows(windows: Windows, combiner: Combiner) -> list[Value]:
@@ -167,14 +125,6 @@ def _by_rows(windows: Windows, combiner: Combiner) -> list[Value]:
     for number, (operand, update) in enumerate(zip(windows.operands, windows.ordered_updates(), strict=True)):
         results.append(operand if combiner.is_old(number) else rows.scatter(operand, update, combiner, number))
     return results
-
-
-def _coupled(windows: Windows, combiner: Combiner) -> list[Value]:
-    """Several operands whose computation mixes them: as one operand of packed bits if they fit, else by a loop."""
-    if not can_pack(windows.operands):
-        return _by_loop(windows, combiner, element_by_element=True)
-    rows = _Rows(windows)
-    return scatter_packed(rows, windows, combiner)
 
 
 class _Rows:
@@ -208,7 +158,7 @@ class _Rows:
             np.arange(n).reshape([-1 if d == e else 1 for e in range(self.lead)]) * strides[d]
             for d, n in enumerate(sizes)
         )
-        spread = (self.windows.count, prod(sizes))
+        spread = (base.dims[0], prod(sizes))
         columns = broadcast_in_dim(constant(np.ravel(offsets), base.element_type), spread, [1])
         return reshape(broadcast_leading(base, spread) + columns, [prod(spread)])
 
@@ -228,44 +178,53 @@ class _Rows:
         result = self.run(operand, update, computation, combiner.identity(number), combiner.is_overwrite(number))
         return reshape(result, operand.dims)
 
-    def run(self, operand: Value, update: Value, computation: Any, identity: Any, overwrite: bool) -> Value:
+    def run(self, operand: Value, update: Value, computation: Computation, identity: Any, overwrite: bool) -> Value:
         """Choose how windows out of bounds are kept from having an effect."""
+        flat = self.flat(operand)
         if self.inside is None:
-            return self._update(self.flat(operand), self.base, update, computation)
+            return self._update(flat, self.base, update, computation)
+        base = select(self.inside, self.base, full(self.base, 0))
         if identity is not None:
             good = broadcast_leading(self.inside, update.dims)
-            kept = select(good, update, full(update, identity))
-            base = select(self.inside, self.base, full(self.base, 0))
-            return self._update(self.flat(operand), base, kept, computation)
-        if overwrite and update.shape.element_count < operand.shape.element_count:
-            base, kept = self._repeated(operand, update)
-            return self._update(self.flat(operand), base, kept, computation)
+            return self._update(flat, base, select(good, update, full(update, identity)), computation)
+        if overwrite and self.windows.count > 1:
+            return self._with_repeats(flat, update)
+        if self.windows.count <= _UNROLLED:
+            return self._one_by_one(flat, base, update, computation)
         return self._with_spare_row(operand, update, computation)
 
-    def _update(self, flat: Value, base: Value, update: Value, computation: Any) -> Value:
-        rows, updates = self.numbers(base), self.flat_updates(update)
-        return update_rows(flat, rows, updates, computation, unique=self.windows.unique)
+    def _update(self, flat: Value, base: Value, update: Value, computation: Computation) -> Value:
+        rows = self.numbers(base)
+        return update_rows(flat, rows, self.flat_updates(update), computation, unique=self.windows.unique)
 
-    def _repeated(self, operand: Value, update: Value) -> tuple[Value, Value]:
-        """A window out of bounds repeats the one before it, which writes the same values once more.
+    def _one_by_one(self, flat: Value, base: Value, update: Value, computation: Computation) -> Value:
+        """Each window under its own condition, which the computation captures."""
+        assert self.inside is not None
+        for number in range(self.windows.count):
+            good = reshape(slice_(self.inside, [number], [number + 1]), [])
+            part = slice_(update, [number] + [0] * (update.rank - 1), [number + 1, *update.dims[1:]])
+            start = slice_(base, [number], [number + 1])
+            flat = self._update(flat, start, part, _on_condition(good, computation))
+        return flat
 
-        Those before the first good window repeat that one. If there is none, all write what the operand holds in its
-        first window.
+    def _with_repeats(self, flat: Value, update: Value) -> Value:
+        """A window out of bounds repeats the one before it, which overwrites with the same values once more.
+
+        Those before the first good window repeat that one. If there is none, the computation keeps what it finds.
         """
         assert self.inside is not None
         count = self.windows.count
         order = iota("s32", [count], 0)
         source = _running_maximum(select(self.inside, order, full(order, -1)))
         first = reduce(select(self.inside, order, full(order, count)), count, _minimum, [0])
-        start = broadcast_in_dim(select(first < count, first, 0), [count], [])
+        any_good = first < count
+        start = broadcast_in_dim(select(any_good, first, 0), [count], [])
         source = select(source < 0, start, source)
-        any_good = broadcast_in_dim(first < count, [count], [])
-        base = select(any_good, take_rows(self.base, source), full(self.base, 0))
-        present = slice_(operand, [0] * operand.rank, self.windows.window)
-        present = broadcast_in_dim(present, update.dims, range(1, update.rank))
-        return base, select(broadcast_leading(any_good, update.dims), take_rows(update, source), present)
+        base = take_rows(self.base, source)
+        base = select(broadcast_in_dim(any_good, [count], []), base, full(base, 0))
+        return self._update(flat, base, take_rows(update, source), _on_condition(any_good, lambda old, new: new))
 
-    def _with_spare_row(self, operand: Value, update: Value, computation: Any) -> Value:
+    def _with_spare_row(self, operand: Value, update: Value, computation: Computation) -> Value:
         """Windows out of bounds go to one more row, which is dropped afterwards."""
         assert self.inside is not None
         flat = self.flat(operand)
@@ -282,6 +241,11 @@ class _Rows:
         assert self.inside is not None
         spread = (self.windows.count, rows.dims[0] // self.windows.count)
         return reshape(broadcast_leading(self.inside, spread), rows.dims)
+
+
+def _on_condition(good: Value, computation: Computation) -> Computation:
+    """The computation if ``good`` (a scalar outside of it), else the old value."""
+    return lambda old, new: select(good, computation(old, new), old)
 
 
 def _minimum(a: Value, b: Value) -> Value:

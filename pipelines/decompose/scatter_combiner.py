@@ -10,7 +10,6 @@ import numpy as np
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
-from hloforge.dialect.ops.reduction import fill_region
 from hloforge.dialect.ops.region import inline_region
 from hloforge.dialect.values import Value, constant
 
@@ -60,23 +59,6 @@ class Combiner:
     def is_elementwise(self) -> bool:
         """Whether the body is straight-line arithmetic, without calls, loops or branches."""
         return not any(len(op.regions) or op.name == "func.call" for op in operations_of(self.block))
-
-    def combine(self, number: int, olds: Sequence[Value], updates: Sequence[Value]) -> Value:
-        """Result ``number`` on windows of equal shape."""
-        if self.is_overwrite(number):
-            return updates[number]
-        if self.is_old(number):
-            return olds[number]
-        inputs = [*olds, *updates]
-        op = ir.Operation.create(
-            "stablehlo.map",
-            results=[olds[number].type],
-            operands=[value.ir for value in inputs],
-            attributes={"dimensions": ir.DenseI64ArrayAttr.get(list(range(olds[0].rank)))},
-            regions=1,
-        )
-        fill_region(op.regions[0], self.types, lambda *scalars: inline_region(self.region, scalars)[number])
-        return Value(op.results[0])
 
     def on_scalars(self, scalars: Sequence[Value]) -> list[Value]:
         """All results at the insertion point, from (old_1.., update_1..)."""
