@@ -1,0 +1,79 @@
+"""XLA's calling convention over plain numpy arrays: nested arguments to checked leaves, leaves to nested results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.abi import crosses
+from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.program import Parameter, Signature
+from hloforge.dialect.shapes import Shape
+
+
+def flatten_arguments(signature: Signature, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """The leaves of a call's arguments as arrays of exactly the declared element types and sizes; tokens left out.
+
+    Args:
+        arguments: one a parameter; a tuple for a parameter of tuple shape.
+
+    Raises:
+        ArgumentError: count, nesting, element type or sizes do not fit; names the argument.
+    """
+    if len(arguments) != len(signature.parameters):
+        raise ArgumentError(
+            f"the program takes {len(signature.parameters)} arguments, got {len(arguments)}",
+            hint=f"signature: {signature}",
+        )
+    pairs = zip(signature.parameters, arguments, strict=True)
+    values = [value for parameter, argument in pairs for value in _members(parameter, argument)]
+    leaves = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
+    return [checked(leaf, value) for leaf, value in zip(leaves, values, strict=True)]
+
+
+def _members(parameter: Parameter, value: Any) -> Iterator[Any]:
+    shape = parameter.shape
+    if shape.elements is None:
+        if crosses(shape):
+            yield value
+        return
+    if not isinstance(value, tuple | list) or len(value) != len(shape.elements):
+        got = f"{len(value)} elements" if isinstance(value, tuple | list) else type(value).__name__
+        raise ArgumentError(f"argument {parameter.name!r}: expected a tuple for {shape}, got {got}")
+    for number, (member, element) in enumerate(zip(shape.elements, value, strict=True)):
+        yield from _members(Parameter(f"{parameter.name}{{{number}}}", member), element)
+
+
+def checked(parameter: Parameter, value: Any) -> np.ndarray[Any, Any]:
+    """``value`` as an array, if it has the element type and sizes of an array parameter. Raises ArgumentError."""
+    shape = parameter.shape
+    if shape.element is None:
+        raise ValueError(f"{shape} is not an array")
+    if isinstance(value, bool | int | float | complex) and not shape.dimensions:
+        value = np.asarray(value).astype(shape.element.dtype)
+    array = np.asarray(value)
+    if array.dtype != shape.element.dtype or not _fits(array.shape, shape):
+        raise ArgumentError(
+            f"argument {parameter.name!r}: expected {shape}, got {array.dtype} array of shape {array.shape}"
+        )
+    return array
+
+
+def _fits(sizes: tuple[int, ...], shape: Shape) -> bool:
+    if len(sizes) != shape.rank:
+        return False
+    bounds = zip(sizes, shape.dimensions, shape.dynamic, strict=True)
+    return all(size == bound or (dynamic and (bound < 0 or size <= bound)) for size, bound, dynamic in bounds)
+
+
+def nest_results(shape: Shape, leaves: Iterable[Any]) -> Any:
+    """Flat results in the tuples of the result shape; a token is None."""
+    return _nest(shape, iter(leaves))
+
+
+def _nest(shape: Shape, leaves: Iterator[Any]) -> Any:
+    if shape.elements is None:
+        return next(leaves) if crosses(shape) else None
+    return tuple(_nest(member, leaves) for member in shape.elements)
