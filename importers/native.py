@@ -118,14 +118,14 @@ def mlir_text_to_bytecode(text: str, file: str) -> bytes:
 def mlir_bytecode_to_bytecode(data: bytes, file: str) -> bytes:
     """MLIR bytecode, re-encoded after it was parsed and verified."""
     with context():
-        return _bytecode(_parse(data, file))
+        return _bytecode(_printable(_parse(data, file), file))
 
 
 def portable_artifact_to_bytecode(data: bytes, file: str) -> bytes:
     """A StableHLO portable artifact (versioned VHLO). Raises ImporterError."""
     with context() as ctx:
         try:
-            return _bytecode(_jax.mlir.deserialize_portable_artifact(data, ctx))
+            return _bytecode(_printable(_jax.mlir.deserialize_portable_artifact(data, ctx), file))
         except Error:
             raise
         except Exception as error:
@@ -159,6 +159,23 @@ def _mlir_error(error: Any, file: str) -> ImporterError:
         location=Location(file, int(match[1]), int(match[2])) if match else Location(file),
         notes=tuple(" ".join(note.message.split()) for note in diagnostic.notes),
     )
+
+
+def _printable(module: Any, file: str) -> Any:
+    """The module, if its names are UTF-8: damaged bytecode may pass the parser with names that break every reader."""
+
+    def names(op: Any) -> Any:
+        for name in op.attributes:
+            if isinstance(op.attributes[name], ir.StringAttr):
+                str(op.attributes[name].value)
+        return ir.WalkResult.ADVANCE
+
+    try:
+        module.operation.get_asm(enable_debug_info=True, large_elements_limit=1)
+        module.operation.walk(names)
+    except (RuntimeError, UnicodeDecodeError):
+        raise ImporterError("names in the bytecode are not UTF-8 text", location=Location(file)) from None
+    return module
 
 
 def _bytecode(module: Any) -> bytes:

@@ -26,7 +26,8 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.operations import integers
 from hloforge.dialect.ops.elementwise import bitcast_convert, complex_number, convert, imaginary, real
 from hloforge.dialect.ops.shape import concatenate, reshape, slice_, transpose
-from hloforge.dialect.values import Value
+from hloforge.dialect.shapes import Shape
+from hloforge.dialect.values import Value, emit
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import Replacement, apply_patterns, pattern
 
@@ -104,11 +105,19 @@ def _to_compound(flat: Value, row: ElementType, dims: Sequence[int]) -> Value:
 
 def _recast(flat: Value, row: ElementType) -> Value:
     """A one-dimensional array with its bits read as another real element type."""
-    ratio = row.bits // flat.element_type.bits
-    if ratio > 1:
-        flat = reshape(flat, [flat.dims[0] // ratio, ratio])
-    recast = flat if flat.element_type == row else bitcast_convert(flat, row)
-    return reshape(recast, [prod(recast.dims)])
+    if flat.element_type == row:
+        return flat
+    count = flat.dims[0] * flat.element_type.bits // row.bits
+    ratio = max(row.bits, flat.element_type.bits) // min(row.bits, flat.element_type.bits)
+    if row.bits > flat.element_type.bits:
+        return _bits(reshape(flat, [count, ratio]), row, [count])
+    if row.bits < flat.element_type.bits:
+        return reshape(_bits(flat, row, [flat.dims[0], ratio]), [count])
+    return bitcast_convert(flat, row)
+
+
+def _bits(value: Value, row: ElementType, dims: Sequence[int]) -> Value:
+    return emit("stablehlo.bitcast_convert", [value], Shape.array(row, *dims).mlir_type())
 
 
 @register

@@ -9,7 +9,7 @@ After::
     %r = stablehlo.dot %x, %y : ...
 
 Shardy's meshes, which only sharding attributes name, go with them. The entry layouts and donation have moved to
-``hloforge.*`` attributes at import. Source: XLA's converter (hlo_module_importer), JAX's lowering, Shardy "SDY dialect".
+``hloforge.*`` attributes at import. Source: XLA (hlo_module_importer), JAX (lowering), Shardy "SDY dialect".
 """
 
 from __future__ import annotations

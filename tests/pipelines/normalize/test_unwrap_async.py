@@ -1,0 +1,49 @@
+"""unwrap-async: starts, updates and dones are their work."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hloforge.dialect.mlir import parse_module
+from hloforge.dialect.operations import operations
+from hloforge.importers.reader import read
+from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
+from tests.engines import interpret
+
+X = np.array([1.5, -2.0], np.float32)
+
+
+def test_start_update_done_and_copies() -> None:
+    program = read("""work {
+  q = f32[2] parameter(0)
+  n = f32[2] negate(q)
+  ROOT c = f32[2] subtract(n, q)
+}
+
+ENTRY main {
+  x = f32[2] parameter(0)
+  as = ((f32[2]), f32[2], s32[]) async-start(x), calls=work
+  au = ((f32[2]), f32[2], s32[]) async-update(as)
+  ad = f32[2] async-done(au)
+  cs = (f32[2], f32[2], u32[]) copy-start(ad)
+  cd = f32[2] copy-done(cs)
+  ROOT r = f32[2] multiply(cd, x)
+}""")
+    assert operations(program.module, UnwrapAsync.removes)
+    normalize(program.module)
+    np.testing.assert_array_equal(interpret(program.module, X)[0], -2 * X * X)
+
+
+def test_a_region_of_stablehlo() -> None:
+    module = parse_module("""func.func @main(%x: tensor<4xf32>) -> tensor<2xf32> {
+      %0 = "stablehlo.async_start"(%x) ({
+      ^bb0(%y: tensor<4xf32>):
+        %1 = stablehlo.slice %y [1:3] : (tensor<4xf32>) -> tensor<2xf32>
+        "stablehlo.return"(%1) : (tensor<2xf32>) -> ()
+      }) : (tensor<4xf32>) -> !stablehlo.future<tensor<2xf32>>
+      %2 = "stablehlo.async_done"(%0) : (!stablehlo.future<tensor<2xf32>>) -> tensor<2xf32>
+      return %2 : tensor<2xf32> }""")
+    PassManager([UnwrapAsync()]).run(module)
+    np.testing.assert_array_equal(interpret(module, np.arange(4, dtype=np.float32))[0], [1, 2])
