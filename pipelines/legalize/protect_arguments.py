@@ -1,0 +1,136 @@
+"""``protect-arguments``: a copy of each argument that the program would overwrite.
+
+Before::
+
+    func.func @main(%x: tensor<8xf32>, ...) { %r = stablehlo.dynamic_update_slice %x, %u, %i ... }
+
+After::
+
+    %true = stablehlo.optimization_barrier (constant true)
+    %y = stablehlo.select %true, %x, zeros
+    %r = stablehlo.dynamic_update_slice %y, %u, %i
+
+IREE 3.13 takes the last use of an argument for permission to write into the caller's buffer
+(iree-org/iree#16168): the caller's array changes, and an argument that is also returned comes back changed. It elides
+every plain copy again, so this one is a choice whose condition it cannot see. A donated argument needs no copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.abi import crosses
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.ops.elementwise import select
+from hloforge.dialect.ops.shape import zeros
+from hloforge.dialect.program import Signature, entry_function
+from hloforge.dialect.shapes import Shape
+from hloforge.dialect.values import Value, constant, emit
+from hloforge.pipelines.passes import Pass, register
+
+# Operations that IREE runs in the buffer of an operand, and how many of their leading operands may be overwritten.
+_IN_PLACE = {"stablehlo.dynamic_update_slice": 1, "stablehlo.scatter": 1}
+# Operations whose result may be their operand's buffer.
+_PASS_ON = frozenset(
+    f"stablehlo.{name}" for name in ("reshape", "bitcast_convert", "convert", "optimization_barrier", "transpose")
+)
+
+
+@register
+@dataclass(frozen=True)
+class ProtectArguments(Pass):
+    """Copy the arguments of ``main`` that reach an in-place operation, donated ones left out; run it last."""
+
+    name: ClassVar[str] = "protect-arguments"
+
+    def run(self, module: Any) -> None:
+        donated = _donated(Signature.of(module))
+        block = entry_function(module).operation.regions[0].blocks[0]
+        with in_context(module), ir.InsertionPoint.at_block_begin(block):
+            exposed = [
+                argument
+                for number, argument in enumerate(block.arguments)
+                if number not in donated and _may_be_overwritten(argument)
+            ]
+            if not exposed:
+                return
+            flag = constant(True)
+            condition = emit("stablehlo.optimization_barrier", [flag], flag.type)
+            for argument in exposed:
+                _copy(argument, condition)
+
+
+def _donated(signature: Signature) -> set[int]:
+    """The positions, among the arguments that cross, of the leaves that the caller gives away."""
+    given = {(alias.parameter_number, alias.parameter_index) for alias in signature.aliases}
+    leaves = [
+        (number, index)
+        for number, parameter in enumerate(signature.parameters)
+        for index, leaf in _leaves(parameter.shape, ())
+        if crosses(leaf)
+    ]
+    return {position for position, leaf in enumerate(leaves) if leaf in given}
+
+
+def _leaves(shape: Shape, index: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Shape]]:
+    """The leaves of a shape with their positions in its tuples."""
+    if shape.elements is None:
+        yield index, shape
+        return
+    for number, member in enumerate(shape.elements):
+        yield from _leaves(member, (*index, number))
+
+
+def _copy(argument: Any, condition: Value) -> None:
+    uses = list(argument.uses)
+    value = Value(argument)
+    other = zeros(value.element_type, value.dims) if value.shape.is_static else _reversed(value)
+    copied = select(condition, value, other)
+    for use in uses:
+        use.owner.operands[use.operand_number] = copied.ir
+
+
+def _reversed(value: Value) -> Value:
+    """Another array of the same dynamic shape."""
+    dimensions = ir.DenseI64ArrayAttr.get(list(range(value.rank)))
+    return emit("stablehlo.reverse", [value], value.type, dimensions=dimensions)
+
+
+def _may_be_overwritten(value: Any) -> bool:
+    """Whether an in-place operation may get this value's own buffer."""
+    pending, seen = [value], set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for use in current.uses:
+            op, position = use.owner.operation, use.operand_number
+            if _overwrites(op, position):
+                return True
+            pending += _aliases(op, position)
+    return False
+
+
+def _overwrites(op: Any, position: int) -> bool:
+    return bool(op.name == "stablehlo.sort") or position < _IN_PLACE.get(op.name, 0)
+
+
+def _aliases(op: Any, position: int) -> Iterator[Any]:
+    """The values that may share the buffer of an operation's operand."""
+    if op.name in _PASS_ON and position < len(op.results):
+        yield op.results[position]
+    elif op.name == "stablehlo.while":
+        yield op.results[position]
+        for region in op.regions:
+            yield region.blocks[0].arguments[position]
+    elif op.name == "stablehlo.return":
+        parent = op.parent.operation
+        if parent.name in ("stablehlo.if", "stablehlo.case"):
+            yield parent.results[position]
+        elif parent.name == "stablehlo.while" and position < len(parent.results):
+            yield parent.results[position]
+            for region in parent.regions:
+                yield region.blocks[0].arguments[position]

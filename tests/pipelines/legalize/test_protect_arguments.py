@@ -1,0 +1,63 @@
+"""protect-arguments: which arguments are copied."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hloforge.dialect.mlir import parse_module
+from hloforge.pipelines.legalize.protect_arguments import ProtectArguments
+from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.passes import NativePass
+from tests.engines import interpret
+
+UPDATE = """%r = stablehlo.dynamic_update_slice %{0}, %u, %i
+  : (tensor<4xf32>, tensor<1xf32>, tensor<i32>) -> tensor<4xf32>"""
+LOOP = """%r, %k = stablehlo.while(%y = %x, %n = %i) : tensor<4xf32>, tensor<i32>
+  cond { %c = stablehlo.constant dense<3> : tensor<i32>
+         %p = stablehlo.compare LT, %n, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
+         stablehlo.return %p : tensor<i1> }
+  do { %one = stablehlo.constant dense<1> : tensor<i32> %m = stablehlo.add %n, %one : tensor<i32>
+       %z = stablehlo.dynamic_update_slice %y, %u, %n : (tensor<4xf32>, tensor<1xf32>, tensor<i32>) -> tensor<4xf32>
+       stablehlo.return %z, %m : tensor<4xf32>, tensor<i32> }"""
+SORT = """%r = "stablehlo.sort"(%x) ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+  %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  stablehlo.return %p : tensor<i1> }) : (tensor<4xf32>) -> tensor<4xf32>"""
+
+
+def lowered(body: str, attributes: str = "") -> object:
+    module = parse_module(f"""module {{
+      func.func @main(%x: tensor<4xf32> {attributes}, %u: tensor<1xf32>, %i: tensor<i32>) -> tensor<4xf32> {{
+        {body} return %r : tensor<4xf32> }} }}""")
+    PassManager([ProtectArguments(), NativePass("canonicalize,cse")]).run(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        UPDATE.format("x"),
+        "%y = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<4x1xf32>"
+        " %z = stablehlo.reshape %y : (tensor<4x1xf32>) -> tensor<4xf32>" + UPDATE.format("z"),
+        LOOP,
+        SORT,
+    ],
+)
+def test_an_argument_that_is_written_in_place_is_copied(body: str) -> None:
+    module = lowered(body)
+    assert str(module).count("stablehlo.select") == 1
+    x = np.array([4, 3, 2, 1], np.float32)
+    (result,) = interpret(module, x, np.array([9], np.float32), np.int32(2))
+    np.testing.assert_array_equal(result, np.sort(x) if "sort" in body else [4, 3, 9, 1])
+
+
+def test_a_computed_value_needs_no_copy() -> None:
+    assert "select" not in str(lowered("%y = stablehlo.add %x, %x : tensor<4xf32>" + UPDATE.format("y")))
+
+
+def test_a_donated_argument_is_not_copied() -> None:
+    assert "select" not in str(lowered(UPDATE.format("x"), "{tf.aliasing_output = 0 : i32}"))
+
+
+def test_an_argument_that_is_only_read_is_not_copied() -> None:
+    assert "select" not in str(lowered("%r = stablehlo.add %x, %x : tensor<4xf32>"))
