@@ -1,0 +1,27 @@
+"""decompose-remainder against C's fmod, which is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hloforge.pipelines.decompose.remainder import DecomposeRemainder
+from tests.elementwise import PAIRS, assert_special, evaluate
+
+RANGES = {"near": (-10, 10), "any": (-1022, 1023), "subnormal": (-1074, -1000)}
+
+
+@pytest.mark.parametrize("dividend", RANGES)
+@pytest.mark.parametrize("divisor", RANGES)
+def test_every_bit_is_right(dividend: str, divisor: str) -> None:
+    rng = np.random.default_rng(8)
+    x, y = (2.0 ** rng.uniform(*RANGES[name], 200) * rng.choice([-1, 1], 200) for name in (dividend, divisor))
+    got = evaluate("remainder", (DecomposeRemainder(),), x, y)
+    assert_special(got, np.fmod(x, y), x, y, ulps=0)
+
+
+def test_special_values() -> None:
+    x, y = PAIRS
+    with np.errstate(invalid="ignore"):
+        want = np.fmod(x, y)
+    assert_special(evaluate("remainder", (DecomposeRemainder(),), x, y), want, x, y, ulps=0)
