@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.mlir import ir
 
 # Smallest and largest value, both included.
@@ -27,7 +28,7 @@ def component_bounds(indices: Any, vector_dim: int, component: int) -> Bounds | 
     if op is None or vector_dim >= indices.type.rank:
         return value_bounds(indices)
     if op.name == "stablehlo.constant":
-        return _extremes(np.take(np.array(op.attributes["value"]), component, axis=vector_dim))
+        return _extremes(np.take(array_of(op.attributes["value"]), component, axis=vector_dim))
     if op.name == "stablehlo.concatenate" and op.attributes["dimension"].value == vector_dim:
         return _part_bounds(op, vector_dim, component)
     if op.name == "stablehlo.convert":
@@ -50,7 +51,7 @@ def value_bounds(value: Any) -> Bounds | None:
     if op is None:
         return None
     if op.name == "stablehlo.constant":
-        return _extremes(np.array(op.attributes["value"]))
+        return _extremes(array_of(op.attributes["value"]))
     if op.name == "stablehlo.iota":
         size = value.type.get_dim_size(op.attributes["iota_dimension"].value)
         return _representable((0, max(size - 1, 0)), value.type.element_type)

@@ -1,0 +1,40 @@
+"""Reading the values of constants, element types that jaxlib's bindings cannot read included."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.element_types import ElementType, element_type
+
+_HEX = re.compile(r'^dense<"0x([0-9A-Fa-f]*)">')
+_NUMBER = re.compile(r"true|false|0x[0-9A-Fa-f]+|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+def array_of(attribute: Any) -> np.ndarray[Any, Any]:
+    """The elements of a dense constant as an array of the element type's numpy dtype."""
+    type_ = attribute.type
+    row = element_type(type_.element_type)
+    shape = [type_.get_dim_size(d) for d in range(type_.rank)]
+    if row.bits > 8 and not row.is_complex and row.name != "bf16":
+        return np.array(attribute).reshape(shape).astype(row.dtype, copy=False)
+    text = str(attribute)
+    match = _HEX.match(text)
+    if match:
+        elements = np.frombuffer(bytes.fromhex(match[1]), np.uint8).view(row.dtype)
+    else:
+        part = element_type({"c64": "f32", "c128": "f64"}.get(row.name, row))
+        tokens = _NUMBER.findall(text[: text.rindex(" : ")])
+        elements = np.array([_scalar(token, part) for token in tokens], part.dtype).view(row.dtype)
+    return np.broadcast_to(elements, shape) if elements.size == 1 else elements.reshape(shape)
+
+
+def _scalar(token: str, row: ElementType) -> Any:
+    """One element from its MLIR spelling; floats without a decimal spelling stand as the code of their bits."""
+    if row.name == "pred":
+        return np.bool_(token == "true")
+    if token.startswith("0x"):
+        return np.array(int(token, 16), f"u{max(row.bits // 8, 1)}").view(row.dtype)[()]
+    return np.array(int(token) if row.is_integer else float(token)).astype(row.dtype)[()]
