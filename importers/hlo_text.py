@@ -17,7 +17,7 @@ _OPAQUE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _NAME = r"[A-Za-z_][\w.\-]*"
 _ELEMENT = r"(?:pred|token|opaque|tuple|b?f\d|[suc]\d)"
 # An attribute (`index=0`) is never followed by a shape, so a name before one is an instruction.
-_INSTRUCTION = re.compile(rf"%?({_NAME})\s*=\s*(?=\(|{_ELEMENT}\w*\[)")
+_INSTRUCTION = re.compile(rf"(?<![\w.\-%])%?({_NAME})\s*=\s*(?=\(|{_ELEMENT}\w*\[)")
 # `%name (parameters) -> shape {` or `name {`; the brace of a layout has no space before it, that of a body has.
 _PARENTHESES = r"\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\)"
 _HEADER = re.compile(rf"^[ \t]*(ENTRY\s+)?%?({_NAME})\s*(?:{_PARENTHESES}\s*->[^=]*?)?\s\{{", re.MULTILINE)

@@ -7,13 +7,12 @@ Source: protobuf "Encoding".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """One field of a message: ``start`` and ``end`` delimit its encoding, key included.
 
     ``value`` is the number of a varint, else the payload.
@@ -69,6 +68,8 @@ def _payload(view: memoryview, position: int, wire: int) -> tuple[int, int]:
 
 
 def _varint(view: memoryview, position: int) -> tuple[int, int]:
+    if position < len(view) and view[position] < 0x80:
+        return view[position], position + 1
     result = shift = 0
     while shift < 70:
         if position >= len(view):

@@ -47,6 +47,10 @@ class UnwrapAsync(Pass):
             for done in operations(module, _DONES):
                 start, updates = _chain(done)
                 _unwrap(start, updates, done, functions)
+            # What nobody awaits has no effect that the program could see.
+            for op in reversed(operations(module, self.removes)):
+                if not any(list(result.uses) for result in op.results):
+                    op.erase()
 
 
 def _chain(done: Any) -> tuple[Any, list[Any]]:
