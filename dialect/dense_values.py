@@ -28,7 +28,7 @@ def array_of(attribute: Any) -> np.ndarray[Any, Any]:
         part = element_type({"c64": "f32", "c128": "f64"}.get(row.name, row))
         tokens = _NUMBER.findall(text[: text.rindex(" : ")])
         elements = np.array([_scalar(token, part) for token in tokens], part.dtype).view(row.dtype)
-    return np.broadcast_to(elements, shape) if elements.size == 1 else elements.reshape(shape)
+    return np.broadcast_to(elements[0], shape) if elements.size == 1 else elements.reshape(shape)
 
 
 def _scalar(token: str, row: ElementType) -> Any:
