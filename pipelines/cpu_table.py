@@ -133,7 +133,12 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.convert",
         form=forms.may_overflow_an_integer,
     ),
-    *decompose("legalize-stable-sort", "IREE ignores is_stable", "stablehlo.sort", form=forms.is_stable_sort),
+    *decompose(
+        "decompose-sort",
+        "IREE's is quadratic, overflows its stack and ignores is_stable",
+        "stablehlo.sort",
+        form=forms.is_static_or_stable,
+    ),
     *decompose("func.func(chlo-legalize-to-stablehlo)", "IREE is given StableHLO alone", "chlo.*"),
     *decompose(
         "func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})",

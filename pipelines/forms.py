@@ -44,9 +44,10 @@ def is_not_in_bounds(op: Any) -> bool:
     return IN_BOUNDS not in op.attributes
 
 
-def is_stable_sort(op: Any) -> bool:
-    """A sort of static size that must keep the order of equal elements."""
-    return "is_stable" in op.attributes and bool(op.attributes["is_stable"].value)
+def is_static_or_stable(op: Any) -> bool:
+    """A sort that hloforge's network can do, or whose ties matter; IREE's own sort is left the others."""
+    stable = "is_stable" in op.attributes and bool(op.attributes["is_stable"].value)
+    return stable or bool(op.operands[0].type.has_static_shape)
 
 
 def combiner(op: Any) -> str:

@@ -20,11 +20,11 @@ from hloforge.pipelines.decompose.pred_arithmetic import DecomposePredArithmetic
 from hloforge.pipelines.decompose.remainder import DecomposeRemainder
 from hloforge.pipelines.decompose.scatter import DecomposeScatter
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
+from hloforge.pipelines.decompose.sort import DecomposeSort
 from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
-from hloforge.pipelines.legalize.stable_sort import LegalizeStableSort
 from hloforge.pipelines.manager import PassManager, Timing
 from hloforge.pipelines.normalize.drop_copies import DropCopies
 from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
@@ -83,7 +83,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposePredArithmetic(), "IREE adds booleans modulo 2"),
     Stage(DecomposeScatter(), "IREE takes one form of scatter, and an index out of bounds corrupts its heap"),
     Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
-    Stage(LegalizeStableSort(), "IREE's sort ignores is_stable"),
+    Stage(DecomposeSort(), "IREE's sort is quadratic, overflows its stack and ignores is_stable"),
     Stage(LegalizeAccumulation(), "XLA carries 16-bit sums in f32; stands after every pass that makes reductions"),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import isqrt, prod
 from typing import Any
 
 from hloforge.dialect.mlir import ir
@@ -32,7 +32,7 @@ def _contracted(op: Any) -> int:
     """The number of products summed into each element of a dot_general."""
     lhs, rhs, out = (_elements(value.type) for value in (*op.operands, op.results[0]))
     # lhs * rhs = batch² · m · n · k² and out = batch · m · n; the batch is counted once more than needed at most.
-    return max(1, round((lhs * rhs / max(1, out)) ** 0.5))
+    return max(1, isqrt(lhs * rhs // max(1, out)))
 
 
 def _elements(type_: Any) -> int:

@@ -64,3 +64,32 @@ def update_rows(
     scalar = ir.RankedTensorType.get([], operand.type.element_type)
     fill_region(op.regions[0], [scalar, scalar], computation)
     return Value(op.results[0])
+
+
+def take(operand: Value, places: Value, dimension: int) -> Value:
+    """The slices of ``operand`` at ``places`` along a dimension, which they replace.
+
+    Args:
+        operand: ``[..., n, ...]``, static.
+        places: ``[m]`` integers, every one inside ``0 .. n - 1``.
+    """
+    sizes = list(operand.dims)
+    window = [1 if d == dimension else size for d, size in enumerate(sizes)]
+    offsets = [d for d in range(operand.rank) if d != dimension]
+    sizes[dimension] = places.dims[0]
+    numbers = stablehlo.GatherDimensionNumbers.get(
+        offset_dims=offsets,
+        collapsed_slice_dims=[dimension],
+        operand_batching_dims=[],
+        start_indices_batching_dims=[],
+        start_index_map=[dimension],
+        index_vector_dim=1,
+    )
+    return emit(
+        "stablehlo.gather",
+        [operand, places],
+        ir.RankedTensorType.get(sizes, operand.type.element_type),
+        dimension_numbers=numbers,
+        slice_sizes=ir.DenseI64ArrayAttr.get(window),
+        **{IN_BOUNDS: ir.UnitAttr.get()},
+    )

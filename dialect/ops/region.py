@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 
 
@@ -33,3 +34,62 @@ def _remap(op: Any, copies: dict[Any, Any]) -> None:
         for block in region.blocks:
             for inner in block.operations:
                 _remap(inner.operation, copies)
+
+
+# Operations that mean the same element by element as they do on scalars.
+_ELEMENTWISE = frozenset(
+    f"stablehlo.{name}"
+    for name in """
+    abs add and atan2 bitcast_convert cbrt ceil clamp compare complex constant convert cosine count_leading_zeros divide
+    exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not
+    or popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
+    shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
+    """.split()
+)
+
+
+def is_elementwise(region: Any) -> bool:
+    """Whether a region over scalars can be applied to whole arrays by ``vectorize_region``."""
+    *body, _ = region.blocks[0].operations
+    return all(op.operation.name in _ELEMENTWISE and _same_width(op.operation) for op in body)
+
+
+def _same_width(op: Any) -> bool:
+    return all(isinstance(v.type, ir.RankedTensorType) and v.type.rank == 0 for v in (*op.operands, *op.results))
+
+
+def vectorize_region(region: Any, arguments: Sequence[Value]) -> list[Value]:
+    """Apply a computation over scalars to arrays of equal shape, element by element, at the insertion point.
+
+    Args:
+        region: one block for which ``is_elementwise`` holds.
+        arguments: an array for each of its scalar arguments; all of the same static shape.
+
+    Returns:
+        One array of that shape for each value that the block returns.
+    """
+    block = region.blocks[0]
+    sizes = arguments[0].type.shape
+    arrays = dict(zip(block.arguments, (argument.ir for argument in arguments), strict=True))
+    *body, terminator = [op.operation for op in block.operations]
+
+    def spread(value: Any) -> Any:
+        if value not in arrays:
+            type_ = ir.RankedTensorType.get(sizes, value.type.element_type)
+            dims = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
+            op = ir.Operation.create("stablehlo.broadcast_in_dim", results=[type_], operands=[value], attributes=dims)
+            arrays[value] = op.result
+        return arrays[value]
+
+    for op in body:
+        if op.name == "stablehlo.constant":
+            arrays.update({op.result: spread(op.clone().result)})
+            continue
+        copy = ir.Operation.create(
+            op.name,
+            results=[ir.RankedTensorType.get(sizes, result.type.element_type) for result in op.results],
+            operands=[spread(operand) for operand in op.operands],
+            attributes={name: op.attributes[name] for name in op.attributes},
+        )
+        arrays.update(zip(op.results, copy.results, strict=True))
+    return [Value(spread(operand)) for operand in terminator.operands]
