@@ -33,10 +33,14 @@ def contraction_in_f32(op: Any) -> Replacement:
     if not has_16_bit_float_result(op):
         return NoMatch("not a 16-bit float")
     result = Value(op.results[0])
+    operands = [Value(operand) for operand in op.operands]
+    if op.name == "stablehlo.convolution" and op.attributes["feature_group_count"].value > 1:
+        # IREE's depthwise lowering mixes up the element types of filter and result.
+        operands = [convert(operand, "f32") for operand in operands]
     wide = ir.Operation.create(
         op.name,
         results=[_as_f32(result.type)],
-        operands=list(op.operands),
+        operands=[operand.ir for operand in operands],
         attributes=_attributes(op),
     )
     return convert(Value(wide.result), result.element_type)
