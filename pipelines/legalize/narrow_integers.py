@@ -32,10 +32,8 @@ from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
 # Operations whose result in bytes may leave the narrow range; the wrapped result is the narrow one.
-_WRAPPING = frozenset(
-    ("abs", "add", "convolution", "divide", "dot", "dot_general", "dynamic_iota", "iota", "multiply", "negate", "not")
-    + ("power", "rng", "shift_left", "subtract")
-)
+_ARITHMETIC = ("abs", "add", "divide", "multiply", "negate", "not", "power", "shift_left", "subtract")
+_WRAPPING = frozenset({*_ARITHMETIC, "convolution", "dot", "dot_general", "dynamic_iota", "iota", "rng"})
 
 
 def _storage(row: ElementType) -> str | None:

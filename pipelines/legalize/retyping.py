@@ -58,12 +58,13 @@ def retype(module: Any, storage: Storage) -> list[Retyped]:
             _retype_values(block.arguments, storage)
         if op.name != "stablehlo.constant":
             _retype_values(op.results, storage)
-    for entry in constants:
-        _recode(entry.op, storage)
-    for op in everything:
         if op.name == "func.func":
             _retype_function(op, storage)
-    return [entry for entry in found if entry.op.name != "stablehlo.constant"]
+    others = [entry for entry in found if entry.op.name != "stablehlo.constant"]
+    # Last, because it erases operations.
+    for entry in constants:
+        _recode(entry.op, storage)
+    return others
 
 
 def _rows(values: Iterable[Any]) -> tuple[ElementType | None, ...]:
