@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from hloforge.dialect.element_types import ElementType, element_type
@@ -13,6 +14,8 @@ from hloforge.runtime.literals import format_element, type_text
 from hloforge.runtime.tolerances import EXACT, SCALE_SHARE, Tolerance, tolerance_of
 
 Array = np.ndarray[Any, Any]
+
+_TOP_BINADES = 4
 
 # How many of the mismatches a report shows.
 SHOWN = 5
@@ -192,7 +195,7 @@ def _compare_floats(got: Array, want: Array, row: ElementType, name: str, allowe
         a, b = got.astype(wide), want.astype(wide)
         finite = np.isfinite(a) & np.isfinite(b)
         distance = np.abs(a - b)
-        bad = ~(_same(a, b) | (finite & (distance <= _slack(b, allowed))))
+        bad = ~(_same(a, b) | (finite & (distance <= _slack(b, row, allowed))))
         relative = distance / np.abs(b)
     nonzero = finite & (b != 0)
     return ResultComparison(
@@ -221,10 +224,12 @@ def _same(a: Array, b: Array) -> Array:
     return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
 
 
-def _slack(want: Array, allowed: Tolerance) -> Array:
+def _slack(want: Array, row: ElementType, allowed: Tolerance) -> Array:
     size = np.abs(want)
-    scale = np.max(size[np.isfinite(size)], initial=0.0)
-    return np.asarray(allowed.relative * (size + SCALE_SHARE * scale) + allowed.absolute)
+    # Numbers next to overflow are special values and no scale of the others.
+    ceiling = float(ml_dtypes.finfo(row.dtype).max) * 2.0**-_TOP_BINADES
+    scale = np.max(size[size <= ceiling], initial=0.0)
+    return np.asarray(allowed.relative * size + allowed.relative * SCALE_SHARE * scale + allowed.absolute)
 
 
 def _ulps(got: Array, want: Array, row: ElementType) -> Array:

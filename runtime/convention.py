@@ -23,8 +23,10 @@ def flatten_arguments(signature: Signature, arguments: Sequence[Any]) -> list[np
         ArgumentError: count, nesting, element type or sizes do not fit; names the argument.
     """
     if len(arguments) != len(signature.parameters):
+        expected = len(signature.parameters)
+        noun = "argument" if expected == 1 else "arguments"
         raise ArgumentError(
-            f"the program takes {len(signature.parameters)} arguments, got {len(arguments)}",
+            f"the program takes {expected} {noun}, got {len(arguments)}",
             hint=f"signature: {signature}",
         )
     pairs = zip(signature.parameters, arguments, strict=True)

@@ -12,11 +12,8 @@ The type may be left out: the program's parameter says it.
 
 from __future__ import annotations
 
-import io
-import os
 import re
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,7 +23,7 @@ from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Parameter
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.files import write_atomically
+from hloforge.runtime.array_files import Archive, FormatError, load_arrays, save_array
 from hloforge.runtime.literals import format_array, type_text
 from hloforge.runtime.numbers import parse_values
 from hloforge.runtime.random_inputs import random_array, random_inputs
@@ -137,29 +134,21 @@ class _Spec:
         member = _ARCHIVE_MEMBER.fullmatch(path)
         path, name = (member[1], member[2]) if member else (path, None)
         try:
-            loaded = np.load(path, allow_pickle=False)
+            loaded = load_arrays(path)
+            return loaded if isinstance(loaded, np.ndarray) else self.member(loaded, path, name)
         except OSError as error:
             raise self.error(f"cannot read {path}: {error.strerror or error}") from None
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
-            reason = "it is empty" if isinstance(error, EOFError) else "it is damaged, or holds Python objects"
-            raise self.error(f"{path} is no .npy or .npz file of arrays: {reason}") from None
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
-            return self.member(loaded, path, name)
+        except FormatError as error:
+            raise self.error(f"{path} is no .npy or .npz file of arrays: {error}") from None
 
-    def member(self, archive: Any, path: str, name: str | None) -> Array:
-        names = list(archive.keys())
+    def member(self, archive: Archive, path: str, name: str | None) -> Array:
+        names = archive.names
         if name is None:
             name = self.parameter.name if self.parameter.name in names or len(names) != 1 else names[0]
         if name not in names:
             hint = f"it holds {', '.join(names) or 'nothing'}: name one as in @{path}:{names[0] if names else 'x'}"
             raise self.error(f"{path} has no array {name!r}", hint=hint)
-        try:
-            array: Array = archive[name]
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile):
-            raise self.error(f"the array {name!r} of {path} is damaged, or holds Python objects") from None
-        return array
+        return archive[name]
 
     def fitted(self, array: Array, shape: Shape) -> Array:
         """A file's array in the declared type; of bf16, f8 and narrow integers a .npy file keeps only the width."""
@@ -215,6 +204,4 @@ def write_output(spec: str, array: Any, *, stream: BinaryIO | None = None) -> No
     path = Path(spec.removeprefix("@"))
     if not spec.startswith("@") or path.suffix != ".npy":
         raise ArgumentError(f"{spec!r} is no output", hint="an output is @name.npy, or - for text on stdout")
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    write_atomically(os.fspath(path), buffer.getvalue())
+    save_array(path, array)

@@ -1,9 +1,10 @@
 """How far a result may be from the expected one: one table, a row for each width of floats.
 
 A value ``got`` agrees with a finite ``want`` when ``|got - want| <= relative * (|want| + 0.01 * scale) + absolute``,
-where ``scale`` is the largest finite ``|want|`` of the array. The share of the scale is what cancellation leaves: an
-element of a sum or product that comes out near zero carries the rounding errors of its large terms. NaN agrees with
-NaN, an infinity with the infinity of its sign, zeros of either sign with each other. Integers and booleans agree exactly.
+where ``scale`` is the largest ``|want|`` of the array that is not next to overflow. The share of the scale is what
+cancellation leaves: an element of a sum or product that comes out near zero carries the rounding errors of its large
+terms. NaN agrees with NaN, an infinity with the infinity of its sign, and zeros of either sign. Integers and booleans
+agree exactly.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _BY_BITS: dict[int, Tolerance] = {
     64: Tolerance(1e-9),  # 2^-53 is 1e-16: room for long chains, and far from the 1e-7 of a value demoted to f32
     32: Tolerance(1e-4),  # 2^-24 is 6e-8
     16: Tolerance(1e-2),  # 2^-11 for f16, 2^-8 = 4e-3 for bf16: one step of bf16 and a half
-    8: Tolerance(1e-1),  # 2^-4 at three mantissa bits: one step; a step of f8e5m2 is 0.125 and may differ by the scale
+    8: Tolerance(1e-1),  # steps of 1/8 or 1/4 of a value: of two neighbours only close ones pass
     4: Tolerance(1e-1),  # steps of 0.5 from 0 to 6: no neighbour passes
 }
 
