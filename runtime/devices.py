@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 from functools import cache
@@ -58,10 +57,3 @@ def device(driver: str, threads: int | None = None) -> Any:
             rt.flags.parse_flags(f"--task_topology_group_count={key[1]}")
             _devices[key] = rt._binding.create_hal_driver(driver).create_default_device()
         return _devices[key]
-
-
-@atexit.register
-def _release() -> None:
-    """IREE's bindings complain of objects that outlive the interpreter."""
-    _devices.clear()
-    instance.cache_clear()
