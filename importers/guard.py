@@ -10,6 +10,7 @@ missing (Windows) the reader runs in the process itself.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import pickle
 import select
@@ -25,7 +26,7 @@ from hloforge.dialect.errors import Error, ImporterError
 
 Result = TypeVar("Result")
 # A reader that loops on damaged input is stopped; a sound 300 KB dump takes 0.2 s.
-TIME_LIMIT = 300.0
+TIME_LIMIT = 120.0
 
 
 def guarded(function: Callable[..., Result], *arguments: Any, limit: float | None = None) -> Result:
@@ -66,10 +67,22 @@ _HINT = "the program is malformed or damaged, or was written by another version 
 
 
 def _fork() -> int:
-    with warnings.catch_warnings():
-        # Python and JAX warn of locks that other threads hold; the child takes none but malloc's, which fork resets.
-        warnings.simplefilter("ignore")
-        return os.fork()
+    """``os.fork``, with the garbage collector off in the child.
+
+    A collection there would destroy MLIR contexts of the parent, which wait for the threads of their pools: the child
+    has none of them and would wait for ever.
+    """
+    collects, child = gc.isenabled(), -1
+    gc.disable()
+    try:
+        with warnings.catch_warnings():
+            # Python and JAX warn of locks that other threads hold; the reader takes none but malloc's.
+            warnings.simplefilter("ignore")
+            child = os.fork()
+    finally:
+        if collects and child != 0:
+            gc.enable()
+    return child
 
 
 def _child(function: Callable[..., Any], arguments: tuple[Any, ...], writer: int, log: int) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from hloforge.importers.protobuf import Field, encode, fields, first, is_message
 
-_MODULE_ENTRY_ID, _MODULE_ENTRY_NAME, _MODULE_COMPUTATIONS = 6, 2, 3
-_COMPUTATION_NAME, _COMPUTATION_INSTRUCTIONS, _COMPUTATION_ID = 1, 2, 5
+_MODULE_ENTRY_ID, _MODULE_ENTRY_NAME, COMPUTATIONS = 6, 2, 3
+_COMPUTATION_NAME, INSTRUCTIONS, _COMPUTATION_ID = 1, 2, 5
 _NAME, _OPCODE, _METADATA, _PARAMETER_NUMBER, _ID = 1, 2, 7, 9, 35
 _OP_NAME, _SOURCE_FILE, _SOURCE_LINE = 2, 3, 4
 _WRAPPED_MODULE = 1
@@ -64,10 +64,10 @@ def unwrap(data: bytes) -> bytes | None:
 
 
 def _is_module(message: memoryview) -> bool:
-    computation = first(message, _MODULE_COMPUTATIONS)
+    computation = first(message, COMPUTATIONS)
     if computation is None or not is_message(computation.payload):
         return False
-    instruction = first(computation.payload, _COMPUTATION_INSTRUCTIONS)
+    instruction = first(computation.payload, INSTRUCTIONS)
     if instruction is None or not is_message(instruction.payload):
         return False
     opcode = first(instruction.payload, _OPCODE)
@@ -90,14 +90,14 @@ def label(module: bytes) -> tuple[bytes, list[Computation]]:
     for entry in fields(module):
         if entry.number == _MODULE_ENTRY_ID and isinstance(entry.value, int):
             entry_id = entry.value
-        if entry.number != _MODULE_COMPUTATIONS:
+        if entry.number != COMPUTATIONS:
             out.append(view[entry.start : entry.end])
             continue
         computation, encoded, computation_id = _label_computation(entry.payload, count)
         count += len(computation.instructions)
         computations.append(computation)
         ids.append(computation_id)
-        out.append(encode(_MODULE_COMPUTATIONS, encoded))
+        out.append(encode(COMPUTATIONS, encoded))
     for computation, computation_id in zip(computations, ids, strict=True):
         computation.is_entry = computation_id == entry_id
     return b"".join(out), computations
@@ -107,10 +107,10 @@ def _label_computation(message: memoryview, count: int) -> tuple[Computation, by
     computation, computation_id = Computation(""), 0
     out: list[bytes | memoryview] = []
     for entry in fields(message):
-        if entry.number == _COMPUTATION_INSTRUCTIONS:
+        if entry.number == INSTRUCTIONS:
             instruction, encoded = _label_instruction(entry.payload, count + len(computation.instructions))
             computation.instructions.append(instruction)
-            out.append(encode(_COMPUTATION_INSTRUCTIONS, encoded))
+            out.append(encode(INSTRUCTIONS, encoded))
             continue
         if entry.number == _COMPUTATION_NAME:
             computation.name = entry.text

@@ -13,6 +13,7 @@ from typing import Any
 from hloforge.dialect.errors import Error, ImporterError, Location
 from hloforge.dialect.mlir import _hlo, _jax, context, hlo_proto_to_stablehlo, ir
 from hloforge.importers import hlo_text
+from hloforge.importers.hlo_async import awaited_as_calls
 from hloforge.importers.hlo_proto import Computation, label
 from hloforge.importers.locations import Locator, rename_buffer
 
@@ -66,7 +67,7 @@ def hlo_proto_to_mlir(proto: bytes, file: str) -> Converted:
 def _convert(proto: bytes, file: str, text: str | None) -> Converted:
     try:
         shape = _hlo.XlaComputation(proto).program_shape()
-        labelled, computations = label(proto)
+        labelled, computations = label(awaited_as_calls(proto))
     except Exception as error:
         raise ImporterError(_status(error), location=Location(file)) from None
     locator = Locator(file, [i for computation in computations for i in computation.instructions])

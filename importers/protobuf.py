@@ -96,6 +96,16 @@ def first(message: bytes | memoryview, number: int) -> Field | None:
     return next((field for field in fields(message) if field.number == number), None)
 
 
+def unpack(payload: bytes | memoryview) -> list[int]:
+    """The numbers of a packed repeated field."""
+    view, position = memoryview(payload), 0
+    numbers: list[int] = []
+    while position < len(view):
+        number, position = _varint(view, position)
+        numbers.append(number)
+    return numbers
+
+
 def encode(number: int, payload: bytes | memoryview) -> bytes:
     """A length-delimited field."""
     return b"".join((_encode_varint(number << 3 | _BYTES), _encode_varint(len(payload)), payload))

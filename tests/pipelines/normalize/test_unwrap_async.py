@@ -31,9 +31,29 @@ ENTRY main {
   cd = f32[2] copy-done(cs)
   ROOT r = f32[2] multiply(cd, x)
 }""")
-    assert operations(program.module, UnwrapAsync.removes)
+    assert operations(program.module, UnwrapAsync.removes)  # the copy; XLA's converter makes a function of it
     normalize(program.module)
     np.testing.assert_array_equal(interpret(program.module, X)[0], -2 * X * X)
+
+
+def test_a_tuple_of_results() -> None:
+    program = read("""work {
+  q = f32[2] parameter(0)
+  n = f32[2] negate(q)
+  ROOT c = (f32[2], f32[2]) tuple(n, q)
+}
+
+ENTRY main {
+  x = f32[2] parameter(0)
+  as = ((f32[2]), (f32[2], f32[2]), s32[]) async-start(x), calls=work
+  au = ((f32[2]), (f32[2], f32[2]), s32[]) async-update(as)
+  ad = (f32[2], f32[2]) async-done(au)
+  a = f32[2] get-tuple-element(ad), index=0
+  b = f32[2] get-tuple-element(ad), index=1
+  ROOT r = f32[2] multiply(a, b)
+}""")
+    normalize(program.module)
+    np.testing.assert_array_equal(interpret(program.module, X)[0], -X * X)
 
 
 def test_a_region_of_stablehlo() -> None:
