@@ -1,0 +1,123 @@
+"""hloforge turns XLA programs (HLO, StableHLO) into IREE modules that run with XLA's answers.
+
+::
+
+    import hloforge
+    program = hloforge.compile("model.hlo")        # also StableHLO text or bytecode, a proto, jax.jit(f).lower(x)
+    print(program.load()(x))                       # numpy in, numpy out
+
+Every public name is imported when it is first used, so ``import hloforge`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from hloforge._version import __version__
+
+if TYPE_CHECKING:
+    from hloforge.api import as_program, compile
+    from hloforge.dialect.errors import (
+        ArgumentError,
+        CompileError,
+        ElidedConstantError,
+        Error,
+        ImporterError,
+        LoadError,
+        Location,
+        MismatchError,
+        OptionError,
+        PassError,
+        PipelineError,
+        ReferenceEngineError,
+        UnsupportedError,
+    )
+    from hloforge.dialect.program import Program, Signature
+    from hloforge.dialect.shapes import Layout, Shape
+    from hloforge.importers.reader import read
+    from hloforge.runtime.compare import Report, compare
+    from hloforge.runtime.executable import Executable
+    from hloforge.runtime.options import CompileOptions
+    from hloforge.runtime.random_inputs import random_inputs
+    from hloforge.runtime.references import reference
+    from hloforge.runtime.session import Session, load
+    from hloforge.runtime.targets import Target
+
+_HOMES = {
+    "ArgumentError": "hloforge.dialect.errors",
+    "CompileError": "hloforge.dialect.errors",
+    "CompileOptions": "hloforge.runtime.options",
+    "ElidedConstantError": "hloforge.dialect.errors",
+    "Error": "hloforge.dialect.errors",
+    "Executable": "hloforge.runtime.executable",
+    "ImporterError": "hloforge.dialect.errors",
+    "Layout": "hloforge.dialect.shapes",
+    "LoadError": "hloforge.dialect.errors",
+    "Location": "hloforge.dialect.errors",
+    "MismatchError": "hloforge.dialect.errors",
+    "OptionError": "hloforge.dialect.errors",
+    "PassError": "hloforge.dialect.errors",
+    "PipelineError": "hloforge.dialect.errors",
+    "Program": "hloforge.dialect.program",
+    "ReferenceEngineError": "hloforge.dialect.errors",
+    "Report": "hloforge.runtime.compare",
+    "Session": "hloforge.runtime.session",
+    "Shape": "hloforge.dialect.shapes",
+    "Signature": "hloforge.dialect.program",
+    "Target": "hloforge.runtime.targets",
+    "UnsupportedError": "hloforge.dialect.errors",
+    "as_program": "hloforge.api",
+    "compare": "hloforge.runtime.compare",
+    "compile": "hloforge.api",
+    "load": "hloforge.runtime.session",
+    "random_inputs": "hloforge.runtime.random_inputs",
+    "read": "hloforge.importers.reader",
+    "reference": "hloforge.runtime.references",
+}
+
+__all__ = [
+    "ArgumentError",
+    "CompileError",
+    "CompileOptions",
+    "ElidedConstantError",
+    "Error",
+    "Executable",
+    "ImporterError",
+    "Layout",
+    "LoadError",
+    "Location",
+    "MismatchError",
+    "OptionError",
+    "PassError",
+    "PipelineError",
+    "Program",
+    "ReferenceEngineError",
+    "Report",
+    "Session",
+    "Shape",
+    "Signature",
+    "Target",
+    "UnsupportedError",
+    "__version__",
+    "as_program",
+    "compare",
+    "compile",
+    "load",
+    "random_inputs",
+    "read",
+    "reference",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'hloforge' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

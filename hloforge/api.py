@@ -1,0 +1,102 @@
+"""``hloforge.compile``: from whatever holds a program to an executable."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.program import Program
+from hloforge.importers.reader import read
+from hloforge.importers.source import Source
+from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.executable import Executable
+from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.targets import Target
+
+# A program in any form: what ``read`` takes, a Program, an ``ir.Module``, or an object of a framework that has
+# ``mlir_module()`` (jax.export.Exported) or ``as_text()`` (jax.stages.Lowered).
+ProgramLike: TypeAlias = Source | Program | Any
+
+_OPTION_FIELDS = frozenset(CompileOptions.__dataclass_fields__)
+
+
+def compile(
+    source: ProgramLike,
+    target: Target | str = "cpu",
+    *,
+    output: str | os.PathLike[str] | None = None,
+    elided: str = "refuse",
+    seed: int = 0,
+    name: str | None = None,
+    drop_unknown_attributes: bool = False,
+    options: CompileOptions | None = None,
+    **fields: Any,
+) -> Executable:
+    """Compile a program.
+
+    Args:
+        source: a path, bytes, program text, a binary stream or ``-`` (HLO text or proto, StableHLO text, bytecode or
+            portable artifact; the content tells), a ``Program``, an ``ir.Module``, or what ``jax.jit(f).lower(x)`` and
+            ``jax.export`` return.
+        target: ``cpu``, ``cpu:generic``, ``cpu:znver3,+avx2`` …
+        output: also write the vmfb there, whole or not at all.
+        elided, seed, name, drop_unknown_attributes: as of ``hloforge.read``.
+        options: how to compile.
+        fields: single fields of ``CompileOptions`` (``flags``, ``timeout`` …), over those of ``options``.
+
+    Returns:
+        the executable: ``.load()`` gives a callable session, ``.save(path)`` a vmfb.
+
+    Raises:
+        ImporterError: the source is no program that can be read.
+        UnsupportedError: an operation that the target cannot compile, at its line in the source.
+        CompileError: IREE's compiler failed, or the output cannot be written.
+        OptionError: a malformed target or option.
+        TypeError: ``source`` holds no program, or ``fields`` has a name that is no option.
+    """
+    unknown = sorted(fields.keys() - _OPTION_FIELDS)
+    if unknown:
+        known = ", ".join(sorted(_OPTION_FIELDS))
+        raise TypeError(f"compile() has no option {unknown[0]!r}; options: {known}")
+    chosen = replace(options or CompileOptions(), **fields)
+    target = Target.parse(target)
+    program = as_program(
+        source, elided=elided, seed=seed, name=name, drop_unknown_attributes=drop_unknown_attributes
+    )
+    executable = compile_program(program, target, chosen)
+    if output is not None:
+        executable.save(output)
+    return executable
+
+
+def as_program(source: ProgramLike, **options: Any) -> Program:
+    """The ``Program`` in ``source``, which is of any kind that ``compile`` takes.
+
+    Args:
+        options: as of ``hloforge.read``; without meaning for a ``Program``, which is returned as it is.
+
+    Raises:
+        ImporterError: the source is no program that can be read.
+        TypeError: it holds no program.
+    """
+    if isinstance(source, Program):
+        return source
+    return read(_readable(source), **options)
+
+
+def _readable(source: Any) -> Source:
+    """What ``read`` takes: modules and the objects of frameworks as text."""
+    if isinstance(source, ir.Module):
+        text: str = source.operation.get_asm(enable_debug_info=True)
+        return text
+    if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview) or hasattr(source, "read"):
+        return source
+    for method in ("mlir_module", "as_text"):
+        if hasattr(source, method):
+            return str(getattr(source, method)())
+    raise TypeError(
+        f"no program in a {type(source).__name__}: give a path, bytes, text, a stream, a Program, an ir.Module, or an "
+        "object with mlir_module() or as_text()"
+    )

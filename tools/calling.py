@@ -1,0 +1,130 @@
+"""Arguments of a call from the command line, and what becomes of its results."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import click
+import numpy as np
+
+from hloforge.dialect.abi import crosses
+from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.program import Parameter, Signature
+from hloforge.dialect.shapes import Shape
+from hloforge.runtime.convention import nest_results
+from hloforge.runtime.inputs import parse_input, write_output
+from hloforge.runtime.session import Session
+
+Leaves: TypeAlias = list[tuple[str, np.ndarray[Any, Any]]]
+
+REPEAT = 20
+# Specifications that fit any parameter: one of them stands for all.
+_FOR_ALL = re.compile(r"random(:\d+)?|zeros|iota")
+
+
+def arguments(signature: Signature, specs: Sequence[str], seed: int) -> tuple[Any, ...]:
+    """One argument a parameter, nested like it, from one specification a leaf.
+
+    Args:
+        specs: grammar of ``runtime.inputs``; a single ``random``, ``zeros`` or ``iota`` serves every leaf.
+        seed: of ``random`` without a number.
+
+    Raises:
+        ArgumentError: a wrong number of specifications, or one that does not fit its parameter.
+    """
+    leaves = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
+    if len(specs) == 1 and _FOR_ALL.fullmatch(specs[0].strip()):
+        specs = [specs[0]] * len(leaves)
+    if len(specs) != len(leaves):
+        raise _wrong_count(signature, leaves, len(specs))
+    values = [parse_input(_seeded(spec, seed), leaf) for spec, leaf in zip(specs, leaves, strict=True)]
+    nested = nest_results(Shape.tuple_of(*(parameter.shape for parameter in signature.parameters)), values)
+    return tuple(nested)
+
+
+def _wrong_count(signature: Signature, leaves: Sequence[Parameter], given: int) -> ArgumentError:
+    noun = "input" if len(leaves) == 1 else "inputs"
+    return ArgumentError(
+        f"the program takes {len(leaves)} {noun}, got {given}",
+        notes=(f"signature: {signature}",),
+        hint="--input=random gives every parameter random values" if leaves else "",
+    )
+
+
+def _seeded(spec: str, seed: int) -> str:
+    return f"random:{seed}" if spec.strip() == "random" else spec
+
+
+def leaves(signature: Signature, results: Any) -> Leaves:
+    """The arrays of a result with their names: ``result``, or ``result{1,0}`` within tuples. Tokens are left out."""
+    found: Leaves = []
+
+    def visit(shape: Shape, value: Any, index: tuple[int, ...]) -> None:
+        if shape.elements is not None:
+            for number, (member, element) in enumerate(zip(shape.elements, value, strict=True)):
+                visit(member, element, (*index, number))
+        elif crosses(shape):
+            found.append((_name(index), value))
+
+    visit(signature.result, results, ())
+    return found
+
+
+def result_shapes(signature: Signature) -> list[tuple[str, Shape]]:
+    """The names of ``leaves`` with their shapes."""
+    found: list[tuple[str, Shape]] = []
+
+    def visit(shape: Shape, index: tuple[int, ...]) -> None:
+        if shape.elements is not None:
+            for number, member in enumerate(shape.elements):
+                visit(member, (*index, number))
+        elif crosses(shape):
+            found.append((_name(index), shape))
+
+    visit(signature.result, ())
+    return found
+
+
+def _name(index: tuple[int, ...]) -> str:
+    return "result" + ("{" + ",".join(map(str, index)) + "}" if index else "")
+
+
+def write_results(results: Leaves, outputs: Sequence[str]) -> None:
+    """Print every result as a literal, or write it where an ``--output`` says.
+
+    Raises:
+        ArgumentError: more outputs than results, or a malformed one; nothing is written then.
+    """
+    if not outputs:
+        for name, array in results:
+            if len(results) > 1:
+                click.echo(f"{name}:", err=True)
+            write_output("-", array)
+        return
+    if len(outputs) > len(results):
+        raise ArgumentError(f"{len(outputs)} outputs for {len(results)} results")
+    for spec, (_, array) in zip(outputs, results, strict=False):
+        write_output(spec, array)
+
+
+def report_latency(session: Session, call_arguments: Sequence[Any], repeat: int) -> None:
+    """Print the median and the spread of ``repeat`` calls on standard error; the program has run before."""
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        session(*call_arguments)
+        times.append(time.perf_counter() - start)
+    low, middle, high = (float(np.quantile(times, share)) for share in (0.25, 0.5, 0.75))
+    click.echo(
+        f"latency: median {_seconds(middle)}, quartiles {_seconds(low)} to {_seconds(high)}, "
+        f"least {_seconds(min(times))}, mean {_seconds(statistics.fmean(times))}; {repeat} calls on {session.device}",
+        err=True,
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{1e6 * value:.1f} µs" if value < 1e-3 else f"{1e3 * value:.2f} ms"

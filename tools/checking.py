@@ -1,0 +1,66 @@
+"""Comparing results with expected ones, for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+import numpy as np
+
+from hloforge.dialect.errors import ArgumentError, MismatchError, OptionError
+from hloforge.dialect.program import Program, Signature
+from hloforge.runtime.compare import compare
+from hloforge.runtime.inputs import parse_expected
+from hloforge.runtime.references import reference
+from hloforge.tools.calling import result_shapes
+
+Array = np.ndarray[Any, Any]
+
+
+def expected_results(signature: Signature, specs: Sequence[str]) -> dict[str, Array]:
+    """The expected arrays by the results' names; fewer than the results are the first ones.
+
+    Raises:
+        ArgumentError: more than there are results, or one that does not fit.
+    """
+    shapes = result_shapes(signature)
+    if len(specs) > len(shapes):
+        raise ArgumentError(f"{len(specs)} expected outputs for {len(shapes)} results", hint=f"signature: {signature}")
+    return {
+        name: parse_expected(spec, number, shape)
+        for number, (spec, (name, shape)) in enumerate(zip(specs, shapes, strict=False))
+    }
+
+
+def prepare_reference(name: str, program: Program | None) -> Callable[..., Any]:
+    """The program on a reference engine.
+
+    Raises:
+        OptionError: there is no program, only a vmfb.
+        ReferenceEngineError: the engine cannot evaluate it.
+    """
+    if program is None:
+        raise OptionError(
+            f"--reference={name} needs the program, and a vmfb does not hold it",
+            hint="run the HLO or StableHLO file, or compare with --expected-output",
+        )
+    return reference(name).prepare(program)
+
+
+def check(results: Mapping[str, Array], wanted: Mapping[str, Array], judge: str, tolerance: float | None) -> None:
+    """Print how results compare.
+
+    Raises:
+        MismatchError: one differs by more than the tolerance.
+    """
+    names = list(wanted)
+    report = compare(
+        tuple(results[name] for name in names), tuple(wanted.values()), names=names, tolerance=tolerance
+    )
+    click.echo(f"against {judge}:")
+    click.echo(report.text())
+    if report.agrees:
+        return
+    bad = [result.name for result in report.results if not result.agrees]
+    raise MismatchError(f"{len(bad)} of {len(names)} results differ from {judge}: {', '.join(bad[:8])}")

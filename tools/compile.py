@@ -1,0 +1,69 @@
+"""``hloforge compile``: a program to a vmfb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hloforge.tools.options import (
+    CompilerCommand,
+    compile_options_of,
+    compiler_options,
+    import_options,
+    target_option,
+)
+from hloforge.tools.progress import Stopwatch
+from hloforge.tools.streams import STDIO, write_bytes
+
+
+@click.command(
+    cls=CompilerCommand,
+    short_help="Compile a program to an IREE module.",
+    epilog="Options that begin with --iree- go to IREE's compiler as they are (--iree-opt-level=O2).",
+)
+@click.argument("source", metavar="PROGRAM")
+@click.option("-o", "--output", help="The vmfb; by default PROGRAM's name with .vmfb, here; - for standard output.")
+@target_option
+@import_options
+@compiler_options
+@click.option("--timings", is_flag=True, help="Print how long each step took, on standard error.")
+def command(
+    source: str,
+    output: str | None,
+    target: str,
+    format: str | None,
+    elided: str,
+    seed: int,
+    drop_unknown_attributes: bool,
+    timings: bool,
+    **compiler: Any,
+) -> None:
+    """Compile PROGRAM (HLO text or proto, StableHLO; - for standard input) to an IREE module.
+
+    \b
+    Example:
+      hloforge compile model.hlo -o model.vmfb
+      hloforge compile model.mlir --target=cpu:generic --iree-opt-level=O2 --timings
+    """
+    from hloforge.tools.building import build
+
+    options = compile_options_of(**compiler)
+    watch = Stopwatch()
+    reading = {
+        "format": format,
+        "elided": elided,
+        "seed": seed,
+        "drop_unknown_attributes": drop_unknown_attributes,
+    }
+    executable = build(source, target, options, watch, **reading)
+    with watch.step("write"):
+        write_bytes(output or _default_output(source), executable.vmfb)
+    if timings:
+        watch.report()
+
+
+def _default_output(source: str) -> str:
+    """The program's name with ``.vmfb``, in the current folder; what came by a pipe leaves by one."""
+    return STDIO if source == STDIO else f"{Path(source).stem}.vmfb"

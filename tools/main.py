@@ -1,0 +1,79 @@
+"""The ``hloforge`` command. Sub-commands are imported when they are called, so that help and completion are instant."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from hloforge._version import __version__
+from hloforge.tools.report import run_guarded
+
+# Sub-command: what it does, in its own words; the module of the same name holds the command ``command``.
+COMMANDS: dict[str, str] = {
+    "compile": "Compile a program to an IREE module (.vmfb).",
+    "run": "Run a vmfb or a program, and check it against an expected or a reference result.",
+    "opt": "Run passes over a program and print the IR.",
+    "translate": "Convert a program between HLO and StableHLO forms.",
+    "inspect": "Show what a vmfb or a program holds, and what compiling it will take.",
+    "completion": "Print the shell code that completes hloforge's commands.",
+}
+
+_DEBUG = "--debug"
+
+
+class Hloforge(click.Group):
+    """A group whose commands are imported by name and whose errors are reported in one style."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"hloforge.tools.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            raise click.UsageError(f"no command {name!r}; commands: {', '.join(COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
+        words = list(sys.argv[1:] if args is None else args)
+        extra["standalone_mode"] = False
+        # --debug holds for any sub-command, so it may stand anywhere.
+        rest = [word for word in words if word != _DEBUG]
+        sys.exit(run_guarded(lambda: super(Hloforge, self).main(rest, "hloforge", **extra), debug=rest != words))
+
+
+@click.group(cls=Hloforge, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="hloforge")
+@click.option(_DEBUG, is_flag=True, help="Show Python's traceback with an error.")
+def cli(debug: bool) -> None:
+    """Compile XLA programs (HLO, StableHLO) to IREE modules and run them with XLA's answers.
+
+    \b
+    Example:
+      hloforge compile model.hlo -o model.vmfb
+      hloforge run model.vmfb --input=random
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the command; always ends in SystemExit."""
+    cli.main(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Options that several sub-commands share, and what they become."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from hloforge.dialect.program import Program
+    from hloforge.runtime.options import CompileOptions
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+FORMS = ("hlo", "hlo-proto", "mlir", "mlir-bytecode", "portable-artifact")
+_FLAGS = "hloforge.iree_flags"
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+class CompilerCommand(click.Command):
+    """A command that hands ``--iree-…`` options to IREE's compiler; ``iree_flags`` reads them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        ours = [word for word in args[:end] if not word.startswith("--iree-")]
+        ctx.meta[_FLAGS] = tuple(word for word in args[:end] if word.startswith("--iree-"))
+        return super().parse_args(ctx, ours + args[end:])
+
+
+def iree_flags() -> tuple[str, ...]:
+    """The options of the current command that are meant for IREE's compiler, in order."""
+    flags: tuple[str, ...] = click.get_current_context().meta.get(_FLAGS, ())
+    return flags
+
+
+class ByteCount(click.ParamType):
+    """A number of bytes: ``4G``, ``500M``, ``1048576``."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None or not int(match[1]):
+            self.fail(f"{value!r} is no size; write 500M or 4G", param, ctx)
+        return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def _apply(options: Iterable[Callable[[Function], Function]], function: Function) -> Function:
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(list(options)), function)
+
+
+def import_options(function: Function) -> Function:
+    """How to read a program: keyword arguments ``format``, ``elided``, ``seed``, ``drop_unknown_attributes``."""
+    return _apply(
+        (
+            click.option("--format", type=click.Choice(FORMS), help="Form of the program; by default its content tells."),
+            click.option(
+                "--elided",
+                type=click.Choice(["refuse", "parameters", "random"]),
+                default="refuse",
+                show_default=True,
+                help="What to do with constant({...}), whose values the text has lost.",
+            ),
+            click.option("--seed", type=int, default=0, show_default=True, help="Seed of random values."),
+            click.option(
+                "--drop-unknown-attributes", is_flag=True, help="Read HLO text of a newer XLA without what is unknown."
+            ),
+        ),
+        function,
+    )
+
+
+def target_option(function: Function) -> Function:
+    """What to compile for: keyword argument ``target``."""
+    return click.option(
+        "--target", default="cpu", show_default=True, help="cpu, cpu:host, cpu:generic, cpu:znver3,+avx2 …"
+    )(function)
+
+
+def compiler_options(function: Function) -> Function:
+    """How to compile: the keyword arguments that ``compile_options_of`` takes."""
+    return _apply(
+        (
+            click.option("--dump-after", multiple=True, metavar="PASS", help="Write the IR after a pass; or after all."),
+            click.option("--dump-to", type=click.Path(path_type=Path), help="Folder for these dumps; else stderr."),
+            click.option(
+                "--isolation",
+                type=click.Choice(["process", "none"]),
+                default="process",
+                show_default=True,
+                help="Where IREE's compiler runs.",
+            ),
+            click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for IREE's compiler."),
+            click.option("--memory-limit", type=ByteCount(), help="Memory of IREE's compiler: 4G, 500M."),
+            click.option("--reproducer-dir", type=click.Path(path_type=Path), help="Where a failure leaves its input."),
+            click.option("--verify/--no-verify", default=True, help="Check the IR after every pass (default)."),
+        ),
+        function,
+    )
+
+
+def compile_options_of(
+    *,
+    dump_after: tuple[str, ...] = (),
+    dump_to: Path | None = None,
+    isolation: str = "process",
+    timeout: float | None = None,
+    memory_limit: int | None = None,
+    reproducer_dir: Path | None = None,
+    verify: bool = True,
+) -> CompileOptions:
+    """``CompileOptions`` of the command line, IREE's flags included. Raises OptionError."""
+    from hloforge.runtime.options import CompileOptions
+
+    return CompileOptions(
+        flags=iree_flags(),
+        isolation=isolation,
+        timeout=timeout,
+        memory_limit=memory_limit,
+        reproducer_dir=reproducer_dir,
+        verify=verify,
+        dump_after=dump_names(dump_after),
+        dump_to=dump_to,
+    )
+
+
+def dump_names(dumps: tuple[str, ...]) -> frozenset[str]:
+    """The passes of ``--dump-after``. Raises OptionError for one that hloforge does not have."""
+    from hloforge.dialect.errors import OptionError
+    from hloforge.pipelines.catalogue import NATIVE_PASSES, passes_by_name
+
+    known = ("all", *passes_by_name(), *NATIVE_PASSES)
+    for name in dumps:
+        # Stages of native passes are named by their pipeline text, such as func.func(canonicalize,cse).
+        if not any(part in known for part in re.findall(r"[\w-]+", name)):
+            raise OptionError(f"--dump-after: no pass is called {name!r}", hint="hloforge opt --list-passes shows all")
+    return frozenset(dumps)
+
+
+def read_program(source: str | Any, **options: Any) -> Program:
+    """Read a program from a path, ``-`` or a stream; keyword arguments of ``import_options``."""
+    from pathlib import PurePath
+
+    from hloforge.importers.reader import read
+
+    # A path, also where its name has a brace in it, which would make a string a program's text.
+    return read(PurePath(source) if isinstance(source, str) and source != "-" else source, **options)

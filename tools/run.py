@@ -1,0 +1,113 @@
+"""``hloforge run``: a vmfb or a program, on given or random inputs, checked on request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hloforge.tools.options import (
+    CompilerCommand,
+    compile_options_of,
+    compiler_options,
+    import_options,
+    read_program,
+    target_option,
+)
+from hloforge.tools.streams import is_vmfb, open_source
+
+if TYPE_CHECKING:
+    from hloforge.dialect.program import Program
+    from hloforge.runtime.session import Session
+
+
+@click.command(
+    cls=CompilerCommand,
+    short_help="Run a vmfb or a program, and check it.",
+    epilog="An input is 2x3xf32=1 2 3 4 5 6, f32[2,3]=@x.npy, @x.npy, @x.npz:name, random[:SEED], zeros or iota; one "
+    "random, zeros or iota serves every parameter.",
+)
+@click.argument("source", metavar="FILE")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="One a parameter, in order.")
+@click.option("-o", "--output", "outputs", multiple=True, metavar="@FILE.npy|-", help="One a result, in order.")
+@click.option("--expected-output", "expected", multiple=True, metavar="SPEC", help="What a result should be.")
+@click.option("--reference", type=click.Choice(["xla", "interpreter"]), help="Check against another engine.")
+@click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
+@click.option("--device", type=click.Choice(["local-sync", "local-task"]), help="By default the program's size tells.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
+@click.option("--repeat", type=click.IntRange(min=1), help="How many calls --time measures (default: 20).")
+@click.option("--time", "timed", is_flag=True, help="Print the latency of a call, on standard error.")
+@target_option
+@import_options
+@compiler_options
+def command(
+    source: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    expected: tuple[str, ...],
+    reference: str | None,
+    tolerance: float | None,
+    device: str | None,
+    threads: int | None,
+    repeat: int | None,
+    timed: bool,
+    target: str,
+    format: str | None,
+    elided: str,
+    seed: int,
+    drop_unknown_attributes: bool,
+    **compiler: Any,
+) -> None:
+    """Run FILE, a vmfb or a program that is compiled first, and print its results.
+
+    Exit status 1 if a result is not the expected one.
+
+    \b
+    Example:
+      hloforge run model.vmfb --input=2x3xf32=@x.npy --output=@y.npy
+      hloforge run model.hlo --input=random --reference=xla
+    """
+    from hloforge.tools import calling, checking
+
+    options = compile_options_of(**compiler)
+    reading = {
+        "format": format,
+        "elided": elided,
+        "seed": seed,
+        "drop_unknown_attributes": drop_unknown_attributes,
+    }
+    session, program = _load(source, target, options, device, threads, reading)
+    arguments = calling.arguments(session.signature, inputs, seed)
+    wanted = checking.expected_results(session.signature, expected)
+    judge = checking.prepare_reference(reference, program) if reference else None
+    results = session(*arguments)
+    if timed or repeat:
+        calling.report_latency(session, arguments, repeat or calling.REPEAT)
+    leaves = calling.leaves(session.signature, results)
+    if outputs or not (wanted or judge):
+        calling.write_results(leaves, outputs)
+    if wanted:
+        checking.check(dict(leaves), wanted, "the expected output", tolerance)
+    if judge:
+        answer = dict(calling.leaves(session.signature, judge(*arguments)))
+        checking.check(dict(leaves), answer, f"reference {reference}", tolerance)
+
+
+def _load(
+    source: str, target: str, options: Any, device: str | None, threads: int | None, reading: dict[str, Any]
+) -> tuple[Session, Program | None]:
+    """A session, and the program where ``source`` is one and not a vmfb."""
+    from hloforge.runtime.session import load
+    from hloforge.runtime.targets import Target
+    from hloforge.tools.building import build_program
+    from hloforge.tools.progress import Stopwatch, progress
+
+    head, stream = open_source(source)
+    if is_vmfb(head):
+        return load(stream if isinstance(stream, str) else stream.getvalue(), device=device, threads=threads), None
+    chosen = Target.parse(target)
+    with progress("compiling") as say:
+        say("reading")
+        program = read_program(stream, **reading)
+        executable = build_program(program, chosen, options, Stopwatch(), say)
+    return executable.load(device=device, threads=threads), program

@@ -1,0 +1,66 @@
+"""What the command reads and writes: files, ``-`` for the standard streams, and whether bytes are a vmfb."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+from hloforge.dialect.errors import ImporterError, Location, OptionError
+
+STDIO = "-"
+_HEAD = 256
+
+
+class NamedBytes(io.BytesIO):
+    """Bytes that messages call by a name."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(data)
+        self.name = name
+
+
+def open_source(source: str) -> tuple[bytes, str | NamedBytes]:
+    """The first bytes of a file or of standard input, and what to read the whole from.
+
+    Raises:
+        ImporterError: there is no such file, or it cannot be read.
+    """
+    if source == STDIO:
+        data = sys.stdin.buffer.read()
+        return data[:_HEAD], NamedBytes(data, "<stdin>")
+    try:
+        with Path(source).open("rb") as stream:
+            return stream.read(_HEAD), source
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ImporterError(f"cannot read the file: {reason}", location=Location(source)) from None
+
+
+def is_vmfb(head: bytes) -> bool:
+    """Whether a file that begins so is a compiled IREE module: a flatbuffer, alone or in a zip."""
+    return head[4:8] == b"IREE" or (head.startswith(b"PK\x03\x04") and b"module.fb" in head)
+
+
+def write_bytes(destination: str, data: bytes) -> None:
+    """Write a file, whole or not at all, or standard output for ``-``.
+
+    Raises:
+        CompileError: the file cannot be written.
+        OptionError: binary data would go to a terminal.
+    """
+    from hloforge.runtime.files import write_atomically
+
+    if destination != STDIO:
+        write_atomically(destination, data)
+        return
+    if sys.stdout.isatty() and b"\0" in data:
+        raise OptionError("binary output would go to the terminal", hint="give -o FILE, or send it through a pipe")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def write_text(destination: str, text: str) -> None:
+    """``write_bytes`` of UTF-8 text, which ends in a line break."""
+    write_bytes(destination, (text.rstrip("\n") + "\n").encode())
