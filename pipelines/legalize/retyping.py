@@ -118,7 +118,7 @@ def _recode(op: Any, storage: Storage) -> None:
 
 def codes(array: np.ndarray[Any, Any], target: ElementType) -> np.ndarray[Any, Any]:
     """The bits of narrow floats as unsigned integers."""
-    return np.ascontiguousarray(array).view(np.uint8).astype(target.dtype)
+    return np.array(array).view(np.uint8).astype(target.dtype)
 
 
 def correct_result(op: Any, correction: Callable[[Value], Value], number: int = 0) -> None:

@@ -1,0 +1,130 @@
+"""Floats of at most 8 bits as arithmetic on their codes: exact to f32, rounded to nearest even from it.
+
+Source: OCP "8-bit Floating Point" and "Microscaling Formats"; StableHLO spec "Types"; ml_dtypes for what a format
+without infinity or NaN gives for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hloforge.dialect.element_types import ElementType
+from hloforge.dialect.ops.elementwise import absolute, bitcast_convert, convert, select
+from hloforge.dialect.values import Value, full
+
+_F32_BIAS = 127
+_F32_MANTISSA = 23
+_INFINITY = 0x7F800000
+_NAN = 0x7FC00000
+
+
+@dataclass(frozen=True)
+class Format:
+    """A sign, ``exponent`` bits with ``bias`` and ``mantissa`` bits.
+
+    Attributes:
+        special: ``ieee`` has infinities and NaNs, ``fn`` one NaN and no infinity, ``fnuz`` also no negative zero,
+            whose code is the NaN, and ``finite`` none of them: what overflows saturates.
+    """
+
+    exponent: int
+    mantissa: int
+    bias: int
+    special: Literal["ieee", "fn", "fnuz", "finite"]
+
+    @property
+    def sign(self) -> int:
+        """The code of the sign bit."""
+        return 1 << (self.exponent + self.mantissa)
+
+    @property
+    def infinity(self) -> int:
+        """The code of infinity, where there is one."""
+        return ((1 << self.exponent) - 1) << self.mantissa
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude that a finite number has."""
+        return {"ieee": self.infinity - 1, "fn": self.sign - 2}.get(self.special, self.sign - 1)
+
+
+_FORMATS = {
+    "f4e2m1fn": Format(2, 1, 1, "finite"),
+    "f8e3m4": Format(3, 4, 3, "ieee"),
+    "f8e4m3": Format(4, 3, 7, "ieee"),
+    "f8e4m3fn": Format(4, 3, 7, "fn"),
+    "f8e4m3b11fnuz": Format(4, 3, 11, "fnuz"),
+    "f8e4m3fnuz": Format(4, 3, 8, "fnuz"),
+    "f8e5m2": Format(5, 2, 15, "ieee"),
+    "f8e5m2fnuz": Format(5, 2, 16, "fnuz"),
+}
+
+
+def decode(codes: Value, row: ElementType) -> Value:
+    """The f32 values of codes (u8) of the narrow float ``row``."""
+    wide = convert(codes, "u32")
+    if row.name == "f8e8m0fnu":
+        return _decode_scale(wide)
+    form = _FORMATS[row.name]
+    magnitude = wide & (form.sign - 1)
+    normal = (magnitude << (_F32_MANTISSA - form.mantissa)) + ((_F32_BIAS - form.bias) << _F32_MANTISSA)
+    # Converted as an integer, so that no subnormal f32 arises, which a machine may flush.
+    small = bitcast_convert(convert(convert(magnitude, "s32"), "f32") * 2.0 ** (1 - form.bias - form.mantissa), "u32")
+    bits = select(magnitude < (1 << form.mantissa), small, normal)
+    if form.special == "ieee":
+        bits = select(magnitude.eq(form.infinity), _INFINITY, bits)
+    if form.special in ("ieee", "fn"):
+        bits = select(magnitude > form.largest + (form.special == "ieee"), _NAN, bits)
+    bits = bits | ((wide & form.sign) << (31 - form.exponent - form.mantissa))
+    if form.special == "fnuz":
+        bits = select(wide.eq(form.sign), _NAN, bits)
+    return bitcast_convert(bits, "f32")
+
+
+def encode(values: Value, row: ElementType) -> Value:
+    """The codes (u8) of the narrow floats nearest to f32 values."""
+    bits = bitcast_convert(values, "u32")
+    magnitude = bits & 0x7FFFFFFF
+    if row.name == "f8e8m0fnu":
+        return convert(_encode_scale(bits, magnitude), "u8")
+    form = _FORMATS[row.name]
+    drop = _F32_MANTISSA - form.mantissa
+    odd = (magnitude >> drop) & 1
+    rounded = (magnitude + odd + ((1 << (drop - 1)) - 1)) >> drop
+    normal = rounded - ((_F32_BIAS - form.bias) << form.mantissa)
+    # Adding a number whose last place is the smallest subnormal rounds to a multiple of it.
+    anchor = full(values, 2.0 ** (_F32_MANTISSA + 1 - form.bias - form.mantissa))
+    small = bitcast_convert(absolute(values) + anchor, "u32") - bitcast_convert(anchor, "u32")
+    code = select(magnitude < ((_F32_BIAS - form.bias + 1) << _F32_MANTISSA), small, normal)
+    # Compared before the subtraction above could wrap.
+    too_large = (magnitude >= ((_F32_BIAS - form.bias + 1) << _F32_MANTISSA)) & (normal > form.largest)
+    sign = (bits >> (31 - form.exponent - form.mantissa)) & form.sign
+    is_nan = magnitude > _INFINITY
+    return convert(_with_specials(form, code, sign, too_large, is_nan), "u8")
+
+
+def _with_specials(form: Format, code: Value, sign: Value, too_large: Value, is_nan: Value) -> Value:
+    if form.special == "finite":
+        return select(is_nan, sign ^ form.sign, sign | select(too_large, form.largest, code))
+    if form.special == "fnuz":
+        signed = select(code.eq(0), code, sign | code)
+        return select(too_large | is_nan, form.sign, signed)
+    if form.special == "fn":
+        return sign | select(too_large | is_nan, form.largest + 1, code)
+    quiet = form.infinity | (1 << (form.mantissa - 1))
+    return sign | select(is_nan, quiet, select(too_large, form.infinity, code))
+
+
+def _decode_scale(wide: Value) -> Value:
+    """Powers of two from 2**-127; 255 is NaN."""
+    bits = select(wide.eq(0), 1 << (_F32_MANTISSA - 1), wide << _F32_MANTISSA)
+    return bitcast_convert(select(wide.eq(255), _NAN, bits), "f32")
+
+
+def _encode_scale(bits: Value, magnitude: Value) -> Value:
+    """The nearest power of two, the larger one of two; zero, negative numbers and what overflows are NaN."""
+    half = 1 << (_F32_MANTISSA - 1)
+    code = select(magnitude <= half, 0, (magnitude + half) >> _F32_MANTISSA)
+    invalid = bits.ne(magnitude) | magnitude.eq(0) | (code > 254)
+    return select(invalid, 255, code)

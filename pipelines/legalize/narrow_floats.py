@@ -1,0 +1,135 @@
+"""``legalize-narrow-floats``: floats of 4 and 8 bits, kept as codes and computed in f32.
+
+Before::
+
+    %r = stablehlo.add %x, %y : tensor<3xf8E4M3FN>
+
+After, ``decode`` and ``encode`` being a few integer operations each::
+
+    %r = encode(stablehlo.add(decode %x, decode %y)) : tensor<3xui8>
+
+f32 has more than twice the precision of these types, so rounding twice gives what rounding once would. Codes of 4 bits
+are ui4, for ``legalize-narrow-integers`` to widen. IREE 3.13 refuses four of the nine types and reads the NaN of
+f8E4M3FN as -480. Source: StableHLO spec "Types", "convert"; XLA computes them in a wider type on the CPU as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.element_types import ElementType, mlir_type
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.ops.elementwise import absolute, bitcast_convert, convert, select
+from hloforge.dialect.values import Value
+from hloforge.pipelines.legalize.narrow_float_formats import decode, encode
+from hloforge.pipelines.legalize.retyping import Retyped, correct_operands, correct_result, retype
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import replace
+
+# Operations that move elements without looking at them, or hold regions whose operations are corrected themselves.
+_MOVING = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("after_all", "all_gather", "all_to_all", "broadcast_in_dim", "case", "collective_broadcast"),
+        *("collective_permute", "concatenate", "custom_call", "dynamic_broadcast_in_dim", "dynamic_gather"),
+        *("dynamic_pad", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "gather"),
+        *("get_dimension_size", "if", "infeed", "map", "optimization_barrier", "outfeed", "pad"),
+        *("real_dynamic_slice", "recv", "reduce", "reduce_window", "reshape", "return", "reverse", "scatter"),
+        *("select", "select_and_scatter", "send", "slice", "sort", "transpose", "while"),
+    )
+)
+
+
+def _storage(row: ElementType) -> str | None:
+    return f"u{row.bits}" if row.is_float and row.bits <= 8 else None
+
+
+def _is_narrow(row: ElementType | None) -> bool:
+    return row is not None and _storage(row) is not None
+
+
+def _decoded(codes: Value, row: ElementType) -> Value:
+    return decode(convert(codes, "u8"), row)
+
+
+def _encoded(values: Value, row: ElementType) -> Value:
+    return convert(encode(to_f32(values), row), f"u{row.bits}")
+
+
+def to_f32(values: Value) -> Value:
+    """The values in f32; f64 is rounded to odd, so that the next rounding is as if it were the first."""
+    if values.element_type.name != "f64":
+        return convert(values, "f32")
+    near = convert(values, "f32")
+    back = convert(near, "f64")
+    bits = bitcast_convert(near, "u32")
+    towards_zero = select(absolute(back) > absolute(values), bits - 1, bits)
+    return bitcast_convert(select(back.ne(values) & back.eq(back), towards_zero | 1, bits), "f32")
+
+
+def _compute_wide(entry: Retyped) -> None:
+    """Decode the operands, let the operation compute in f32, encode its results."""
+    op = entry.op
+    for position, row in enumerate(entry.operands):
+        if row is not None and _is_narrow(row):
+            correct_operands(op, [position], lambda codes, row=row: _decoded(codes, row))  # type: ignore[misc]
+    for number, row in enumerate(entry.results):
+        if row is not None and _is_narrow(row):
+            op.results[number].set_type(ir.RankedTensorType.get(op.results[number].type.shape, mlir_type("f32")))
+            correct_result(op, lambda values, row=row: _encoded(values, row), number)  # type: ignore[misc]
+
+
+def _convert(entry: Retyped) -> None:
+    source, target = entry.operands[0], entry.results[0]
+    assert source is not None and target is not None
+    value = Value(entry.op.operands[0])
+    with entry.op.location, ir.InsertionPoint(entry.op):
+        wide = _decoded(value, source) if _is_narrow(source) else value
+        result = _encoded(wide, target) if _is_narrow(target) else convert(wide, target)
+    replace(entry.op, [result])
+
+
+def _bitcast(entry: Retyped) -> None:
+    """The codes are the bits; two types of equal code need no operation."""
+    op = entry.op
+    if op.operands[0].type == op.results[0].type:
+        replace(op, [Value(op.operands[0])])
+
+
+def _product(entry: Retyped) -> None:
+    """dot_general, dot, convolution: f32 operands give an f32 result, whatever its type is to be."""
+    op, target = entry.op, entry.results[0]
+    assert target is not None
+    if not _is_narrow(target) and target.name not in ("f32", "f64"):
+        op.results[0].set_type(ir.RankedTensorType.get(op.results[0].type.shape, mlir_type("f32")))
+        correct_result(op, lambda values: convert(values, target))
+    _compute_wide(entry)
+    for position, row in enumerate(entry.operands):
+        if not _is_narrow(row):
+            correct_operands(op, [position], lambda values: convert(values, "f32"))
+
+
+_CORRECTIONS = {
+    "bitcast_convert": _bitcast,
+    "convert": _convert,
+    "convolution": _product,
+    "dot": _product,
+    "dot_general": _product,
+}
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeNarrowFloats(Pass):
+    """Keep floats of at most 8 bits as codes and compute with them in f32, in the whole module."""
+
+    name: ClassVar[str] = "legalize-narrow-floats"
+
+    def run(self, module: Any) -> None:
+        with in_context(module):
+            for entry in retype(module, _storage):
+                if entry.name in _CORRECTIONS:
+                    _CORRECTIONS[entry.name](entry)
+                elif entry.op.name.startswith("stablehlo.") and entry.op.name not in _MOVING:
+                    _compute_wide(entry)
