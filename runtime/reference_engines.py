@@ -78,6 +78,9 @@ def _device_put(array: np.ndarray[Any, Any], device: Any) -> Any:
     )
 
 
+# The interpreter knows neither CHLO nor the operations that StableHLO has deprecated.
+_MODERN_FORMS = "chlo-legalize-to-stablehlo,stablehlo-legalize-deprecated-ops{fail-on-unused=false}"
+
 # About a microsecond an element: this many take some twenty seconds.
 ELEMENT_LIMIT = 20_000_000
 
@@ -91,7 +94,7 @@ class InterpreterEngine:
     def compile(self, module: bytes) -> FlatFunction:
         parsed = parse_module(module)
         with in_context(parsed):
-            _run_native(parsed, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
+            _run_native(parsed, f"builtin.module(func.func({_MODERN_FORMS}))")
             self._refuse_long_work(parsed)
             _copy_scatter_operands(parsed)
             rows = _make_results_readable(parsed)

@@ -1,0 +1,43 @@
+"""Measure a suite and write its file of expected failures: ``python -m tests.record_expectations SUITE [NAME…]``.
+
+With names, only those are measured and printed, and the file stays as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from tests.expectations import Outcome, write_expectations
+from tests.suite_child import SUITES, SuiteChild, timed
+
+_WORKERS = 2
+
+
+def _measure(suite: str, names: list[str]) -> dict[str, Outcome]:
+    child = SuiteChild(suite, SUITES[suite].TIMEOUT)
+    try:
+        return {name: timed(child, name) for name in names}
+    finally:
+        child.close()
+
+
+def main(suite_name: str, *names: str) -> None:
+    suite = SUITES[suite_name]
+    chosen = list(names) or list(suite.programs())
+    shares = [list(islice(chosen, start, None, _WORKERS)) for start in range(_WORKERS)]
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        outcomes = {
+            name: row for part in pool.map(lambda s: _measure(suite_name, s), shares) for name, row in part.items()
+        }
+    failed = {name: outcome for name, outcome in outcomes.items() if outcome.stage}
+    for name, outcome in sorted(failed.items()):
+        print(f"{name}  {outcome.stage}  {' '.join(outcome.message.split())[:200]}")
+    print(f"{len(outcomes) - len(failed)} of {len(outcomes)} agree")
+    if not names:
+        write_expectations(suite.EXPECTATIONS, suite.HEADER, outcomes)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
