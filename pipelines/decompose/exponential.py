@@ -45,7 +45,7 @@ def expm1(x: Value) -> Value:
     """e^x - 1 of float64, within an ulp."""
     clamped = ew.minimum(ew.maximum(x, _SMALLEST), _LARGEST)
     turns = ew.round_to_even(clamped * _LOG2_E)
-    exponent = to_integer(ew.select(turns.eq(turns), turns, 0.0))
+    exponent = to_integer(turns)
     high = clamped - turns * _LN2_HIGH
     low = turns * _LN2_LOW
     r = high - low

@@ -27,6 +27,8 @@ SMALLEST_NORMAL = 1 << 52
 SUBNORMAL_EXPONENT = -1074
 LOW_WORD = (1 << 32) - 1
 _HIGH_HALF = ~((1 << 27) - 1) & (2**64 - 1)
+# 3/2 * 2^52: sums with it have the last bit of weight one, for either sign.
+_INTEGER_ORIGIN = 1.5 * 2.0**52
 _NARROW = frozenset({"f16", "bf16", "f32"})
 
 
@@ -127,8 +129,8 @@ def scaled(x: Value, exponent: Value) -> Value:
 
 
 def to_integer(x: Value) -> Value:
-    """An integral float64 below 2**31 in magnitude as s64; by s32, which every vector unit converts."""
-    return ew.convert(ew.convert(x, "s32"), "s64")
+    """An integral float64 below 2**51 in magnitude as s64, by its mantissa: no vector unit converts to s64."""
+    return ew.bitcast_convert(x + _INTEGER_ORIGIN, "s64") - ((1023 + 52 << 52) + (1 << 51))
 
 
 def in_float64(function: Callable[..., Value], *operands: Value) -> Value:
