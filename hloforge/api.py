@@ -62,9 +62,7 @@ def compile(
         raise TypeError(f"compile() has no option {unknown[0]!r}; options: {known}")
     chosen = replace(options or CompileOptions(), **fields)
     target = Target.parse(target)
-    program = as_program(
-        source, elided=elided, seed=seed, name=name, drop_unknown_attributes=drop_unknown_attributes
-    )
+    program = as_program(source, elided=elided, seed=seed, name=name, drop_unknown_attributes=drop_unknown_attributes)
     executable = compile_program(program, target, chosen)
     if output is not None:
         executable.save(output)
@@ -92,7 +90,8 @@ def _readable(source: Any) -> Source:
         text: str = source.operation.get_asm(enable_debug_info=True)
         return text
     if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview) or hasattr(source, "read"):
-        return source
+        given: Source = source
+        return given
     for method in ("mlir_module", "as_text"):
         if hasattr(source, method):
             return str(getattr(source, method)())

@@ -55,9 +55,7 @@ def check(results: Mapping[str, Array], wanted: Mapping[str, Array], judge: str,
         MismatchError: one differs by more than the tolerance.
     """
     names = list(wanted)
-    report = compare(
-        tuple(results[name] for name in names), tuple(wanted.values()), names=names, tolerance=tolerance
-    )
+    report = compare(tuple(results[name] for name in names), tuple(wanted.values()), names=names, tolerance=tolerance)
     click.echo(f"against {judge}:")
     click.echo(report.text())
     if report.agrees:

@@ -9,10 +9,10 @@ from typing import Any
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.mlir import _jax, in_context, ir, stablehlo
 from hloforge.dialect.program import Program
+from hloforge.importers.guard import guarded
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.passes import NativePass
 
-# Producers of portable artifacts are read by every later StableHLO; this is the one inside jaxlib.
 _PREFIX = "hloforge."
 _PARAMETER_LAYOUTS = "mhlo.xla_entry_computation_parameter_layouts"
 _RESULT_LAYOUT = "mhlo.xla_entry_computation_result_layout"
@@ -58,48 +58,64 @@ def portable_artifact(program: Program, version: str | None = None) -> bytes:
 
 
 def hlo_text(program: Program) -> bytes:
-    """HLO text, constants written in full."""
-    text: str = _computation(program).as_hlo_text(print_large_constants=True)
-    return text.encode()
+    """HLO text, constants written in full.
+
+    Raises:
+        CompileError: XLA's converter knows no HLO for an operation.
+    """
+    return _hlo(program, _text_of_module)
 
 
 def hlo_proto(program: Program) -> bytes:
-    """A serialized ``HloModuleProto``."""
-    proto: bytes = _computation(program).as_serialized_hlo_module_proto()
+    """A serialized ``HloModuleProto``; errors as of ``hlo_text``."""
+    return _hlo(program, _proto_of_module)
+
+
+def _hlo(program: Program, convert: Callable[[str, bool], bytes]) -> bytes:
+    laid_out = _keep_layouts(program)
+    results = program.signature.flat_results
+    # XLA's converter would give the layout of a single result to the tuple around it, which it refuses.
+    as_tuple = program.signature.result.is_tuple and not (laid_out and len(results) == 1)
+    return guarded(convert, program.text(), as_tuple)
+
+
+def _text_of_module(text: str, as_tuple: bool) -> bytes:
+    hlo: str = _computation(text, as_tuple).as_hlo_text(print_large_constants=True)
+    return hlo.encode()
+
+
+def _proto_of_module(text: str, as_tuple: bool) -> bytes:
+    proto: bytes = _computation(text, as_tuple).as_serialized_hlo_module_proto()
     return proto
 
 
-def _computation(program: Program) -> Any:
-    _keep_layouts(program)
+def _computation(text: str, as_tuple: bool) -> Any:
     try:
-        return _jax.mlir.mlir_module_to_xla_computation(
-            program.text(), use_tuple_args=False, return_tuple=program.signature.result.is_tuple
-        )
+        return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=as_tuple)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise CompileError(f"XLA's converter has no HLO for this program: {reason}") from None
 
 
-def _keep_layouts(program: Program) -> None:
-    """Write the layouts of the signature as XLA's converter reads them, tuples flattened as in ``main``."""
+def _keep_layouts(program: Program) -> bool:
+    """Write the layouts of the signature, if it has any, as XLA's converter reads them; tuples are flattened."""
     signature = program.signature
     parameters = [leaf.shape.layout for leaf in signature.flat_parameters]
     results = [shape.layout for shape in signature.flat_results]
     if all(layout is None or layout.is_default for layout in (*parameters, *results)):
-        return
+        return False
     with in_context(program.module):
         attributes = program.module.operation.attributes
         shapes = [leaf.shape for leaf in signature.flat_parameters]
         attributes[_PARAMETER_LAYOUTS] = ir.ArrayAttr.get([_order(shape) for shape in shapes])
         attributes[_RESULT_LAYOUT] = ir.ArrayAttr.get([_order(shape) for shape in signature.flat_results])
+    return True
 
 
 def _order(shape: Any) -> Any:
     order = shape.layout.minor_to_major if shape.layout else reversed(range(shape.rank))
-    return ir.DenseElementsAttr.get(
-        [ir.IntegerAttr.get(ir.IndexType.get(), number) for number in order],
-        ir.RankedTensorType.get([shape.rank], ir.IndexType.get()),
-    )
+    numbers = f"[{', '.join(map(str, order))}]" if shape.rank else ""
+    return ir.Attribute.parse(f"dense<{numbers}> : tensor<{shape.rank}xindex>")
 
 
 def drop_signature(program: Program) -> None:

@@ -49,7 +49,9 @@ class Hloforge(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
+    def main(  # type: ignore[override]  # never returns, whatever standalone_mode says
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> Any:
         words = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         # --debug holds for any sub-command, so it may stand anywhere.

@@ -38,7 +38,7 @@ def iree_flags() -> tuple[str, ...]:
     return flags
 
 
-class ByteCount(click.ParamType):
+class ByteCount(click.ParamType[int]):
     """A number of bytes: ``4G``, ``500M``, ``1048576``."""
 
     name = "bytes"
@@ -60,7 +60,7 @@ def import_options(function: Function) -> Function:
     """How to read a program: keyword arguments ``format``, ``elided``, ``seed``, ``drop_unknown_attributes``."""
     return _apply(
         (
-            click.option("--format", type=click.Choice(FORMS), help="Form of the program; by default its content tells."),
+            click.option("--format", type=click.Choice(FORMS), help="Its form; by default the content tells."),
             click.option(
                 "--elided",
                 type=click.Choice(["refuse", "parameters", "random"]),
@@ -88,7 +88,7 @@ def compiler_options(function: Function) -> Function:
     """How to compile: the keyword arguments that ``compile_options_of`` takes."""
     return _apply(
         (
-            click.option("--dump-after", multiple=True, metavar="PASS", help="Write the IR after a pass; or after all."),
+            click.option("--dump-after", multiple=True, metavar="PASS", help="Write the IR after a pass, or all."),
             click.option("--dump-to", type=click.Path(path_type=Path), help="Folder for these dumps; else stderr."),
             click.option(
                 "--isolation",

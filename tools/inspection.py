@@ -1,0 +1,225 @@
+"""The facts that ``hloforge inspect`` shows, as plain data, and their tables."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hloforge.dialect.errors import Error
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import location_of, operations
+from hloforge.dialect.program import Program, Signature
+from hloforge.dialect.shapes import Shape
+from hloforge.pipelines.audit import describe
+from hloforge.pipelines.capabilities import Verdict, capability
+from hloforge.pipelines.named import lower, normalize
+from hloforge.runtime.session import load
+from hloforge.runtime.targets import Target
+
+Facts: TypeAlias = dict[str, Any]
+
+# Operations that carry the others and compute nothing.
+_STRUCTURE = frozenset({"func.func", "func.return", "stablehlo.return"})
+
+
+def vmfb_facts(source: str | bytes) -> Facts:
+    """What a vmfb says of itself. Raises LoadError."""
+    manifest = load(source, device="local-sync").manifest
+    return {
+        "kind": "vmfb",
+        "name": manifest.name,
+        "bytes": len(source) if isinstance(source, bytes) else Path(source).stat().st_size,
+        **_signature_facts(manifest.signature),
+        "source": manifest.source,
+        "target": manifest.target,
+        "flags": list(manifest.flags),
+        "versions": dict(manifest.versions),
+        # No pass of this version leaves a call to the host behind.
+        "host_calls": [],
+    }
+
+
+def _signature_facts(signature: Signature) -> Facts:
+    return {
+        "parameters": [
+            {"name": leaf.name, "shape": str(leaf.shape), "bytes": _size(leaf.shape)}
+            for leaf in signature.flat_parameters
+        ],
+        "results": [{"shape": str(shape), "bytes": _size(shape)} for shape in signature.flat_results],
+        "result": str(signature.result),
+        "aliases": [str(alias) for alias in signature.aliases],
+    }
+
+
+def _size(shape: Shape) -> int | None:
+    """Bytes in XLA's memory; None for dynamic sizes and tokens."""
+    if shape.element is None or not shape.is_static:
+        return None
+    return (shape.element_count * max(shape.element.bits, 4) + 7) // 8
+
+
+def program_facts(program: Program, target: str) -> Facts:
+    """What a program holds, and what compiling it for a target will take; the program is left as it was.
+
+    Raises:
+        OptionError: a malformed target.
+    """
+    kind = Target.parse(target).kind
+    facts: Facts = {
+        "kind": "program",
+        "name": program.name,
+        "source": program.source,
+        **_signature_facts(program.signature),
+        "imported_operations": _histogram(program.module),
+    }
+    normal = program.clone()
+    try:
+        normalize(normal.module)
+    except Error as error:
+        return facts | {"target": kind, "decomposed": [], "refused": _refusal(error)}
+    return facts | {
+        "operations": _histogram(normal.module),
+        "element_types": _element_types(normal.module),
+        "constant_bytes": _constant_bytes(normal.module),
+        "target": kind,
+        "decomposed": _decomposed(normal.module, kind),
+        "refused": _refused(normal, kind),
+    }
+
+
+def _computing(module: Any) -> list[Any]:
+    return [op for op in operations(module) if op.name not in _STRUCTURE]
+
+
+def _histogram(module: Any) -> dict[str, int]:
+    return dict(Counter(describe(op) for op in _computing(module)).most_common())
+
+
+def _element_types(module: Any) -> dict[str, int]:
+    """How many results have each element type."""
+    types = [result.type for op in _computing(module) for result in op.results]
+    return dict(Counter(_element(type_) for type_ in types).most_common())
+
+
+def _element(type_: Any) -> str:
+    if not isinstance(type_, ir.RankedTensorType):
+        return "token" if "token" in str(type_) else str(type_)
+    try:
+        return str(Shape.of_type(type_).element)
+    except ValueError:
+        return str(type_.element_type)
+
+
+def _constant_bytes(module: Any) -> int:
+    found = operations(module, ["stablehlo.constant"])
+    return sum(_size(Shape.of_type(op.results[0].type)) or 0 for op in found if _element(op.results[0].type)[0] != "!")
+
+
+def _decomposed(module: Any, target: str) -> list[Facts]:
+    """A row for each operation and pass of ours that will replace it."""
+    rows: Counter[tuple[str, str, str]] = Counter()
+    for op in _computing(module):
+        row = capability(op, target)
+        if row.verdict is Verdict.DECOMPOSE:
+            rows[describe(op), row.by, row.reason] += 1
+    return [
+        {"operation": name, "count": count, "by": by, "reason": reason}
+        for (name, by, reason), count in rows.most_common()
+    ]
+
+
+def _refused(program: Program, target: str) -> list[Facts]:
+    """What stops the passes of the target: nothing, or the first error, which names all that the audit found."""
+    lowered = program.clone()
+    try:
+        lower(lowered.module, target=target, verify=False)
+    except Error as error:
+        return _refusal(error) + _rejected(program.module, target, error)
+    return []
+
+
+def _refusal(error: Error) -> list[Facts]:
+    where = str(error.location) if error.location else ""
+    return [{"location": where, "reason": error.message, "hint": error.hint, "notes": list(error.notes)}]
+
+
+def _rejected(module: Any, target: str, known: Error) -> list[Facts]:
+    """Operations that the table rejects outright, beside the one that the error names."""
+    found = []
+    for op in _computing(module):
+        row = capability(op, target)
+        where = str(location_of(op) or "")
+        if row.verdict is Verdict.REJECT and where != str(known.location or ""):
+            text = f"{describe(op)} is not supported: {row.reason}"
+            found.append({"location": where, "reason": text, "hint": row.hint, "notes": []})
+    return found
+
+
+def show(facts: Facts) -> None:
+    """Print the facts as tables on standard output."""
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
+    lines = [("name", facts["name"]), ("source", facts.get("source", "")), ("target", facts.get("target", ""))]
+    if "bytes" in facts:
+        lines.append(("size", _bytes(facts["bytes"])))
+    lines += [("result", facts["result"]), ("aliases", "; ".join(facts["aliases"]))]
+    if facts["kind"] == "vmfb":
+        lines += [
+            ("host calls", ", ".join(facts["host_calls"]) or "none"),
+            ("flags", " ".join(facts["flags"])),
+            ("versions", ", ".join(f"{name} {version}" for name, version in facts["versions"].items())),
+        ]
+    else:
+        lines.append(("constants", _bytes(facts.get("constant_bytes"))))
+        lines.append(("element types", _counts(facts.get("element_types", {}))))
+    for label, value in lines:
+        if value:
+            console.print(Text(f"{label + ':':<15}{value}"))
+    _print(console, "parameters", [[p["name"], p["shape"], _bytes(p["bytes"])] for p in facts["parameters"]])
+    _print(console, "results", [[r["shape"], _bytes(r["bytes"])] for r in facts["results"]])
+    if facts["kind"] == "program":
+        _show_operations(console, facts)
+
+
+def _show_operations(console: Console, facts: Facts) -> None:
+    histogram: dict[str, int] = facts["operations" if "operations" in facts else "imported_operations"]
+    _print(console, "operations", [[str(count), name] for name, count in histogram.items()])
+    _print(
+        console,
+        "decomposed by hloforge",
+        [[str(row["count"]), row["operation"], row["by"], row["reason"]] for row in facts["decomposed"]],
+    )
+    _print(console, "refused", [[row["location"], row["reason"], row["hint"]] for row in facts["refused"]])
+    if not facts["refused"]:
+        console.print(Text(f"nothing is refused: hloforge compile will take it for {facts['target']}"))
+
+
+def _print(console: Console, title: str, rows: list[list[str]]) -> None:
+    """A table without a frame, so that it can be grepped."""
+    if not rows:
+        return
+    console.print(Text(f"\n{title}:", style="bold"))
+    table = Table(box=None, show_header=False, pad_edge=True, padding=(0, 2, 0, 2))
+    for row in rows:
+        table.add_row(*(Text(cell, overflow="fold") for cell in row))
+    console.print(table)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _bytes(size: int | None) -> str:
+    if size is None:
+        return ""
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            break
+        value /= 1024
+    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
