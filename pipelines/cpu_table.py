@@ -46,11 +46,12 @@ ROWS: tuple[Capability, ...] = (
     *decompose(
         "decompose-complex-elementwise",
         "IREE's lowering loses digits and special values, or needs a libm",
+        "stablehlo.abs",
         "stablehlo.atan2",
         "stablehlo.cbrt",
         "stablehlo.cosine",
+        "stablehlo.divide",
         "stablehlo.exponential_minus_one",
-        "stablehlo.log_plus_one",
         "stablehlo.logistic",
         "stablehlo.power",
         "stablehlo.rsqrt",
@@ -62,11 +63,18 @@ ROWS: tuple[Capability, ...] = (
     *decompose(
         "func.func(stablehlo-complex-math-expander)",
         "IREE's lowering needs a libm for f64",
+        "stablehlo.exponential",
         "stablehlo.log",
+        "stablehlo.log_plus_one",
         "stablehlo.sqrt",
         elements=_COMPLEX,
     ),
-    *decompose("decompose-power", "IREE's is NaN for negative bases and off by up to 290 ulp", "stablehlo.power"),
+    *decompose(
+        "decompose-power",
+        "IREE's is NaN for negative bases and off by up to 290 ulp",
+        "stablehlo.power",
+        elements=_FLOATS,
+    ),
     *decompose(
         "decompose-exponential",
         "IREE's loses all digits near 0, and tanh needs a libm",
@@ -126,6 +134,18 @@ ROWS: tuple[Capability, ...] = (
         "IREE takes unit scatters of rows only, and an index out of bounds corrupts its heap",
         "stablehlo.scatter",
         form=forms.is_not_in_bounds,
+    ),
+    *decompose(
+        "clamp-gather-indices",
+        "IREE reads wherever an index points",
+        "stablehlo.gather",
+        form=forms.is_not_in_bounds,
+    ),
+    *decompose(
+        "legalize-narrow-integers",
+        "IREE packs such integers and refuses odd element counts and constants",
+        "*",
+        elements=("s2", "s4", "u2", "u4"),
     ),
     *decompose(
         "legalize-float-to-integer",

@@ -40,7 +40,7 @@ def may_overflow_an_integer(op: Any) -> bool:
 
 
 def is_not_in_bounds(op: Any) -> bool:
-    """A scatter that may write out of bounds, or in a form that IREE does not take."""
+    """A scatter or gather whose indices may lie out of bounds, or a scatter in a form that IREE does not take."""
     return IN_BOUNDS not in op.attributes
 
 
