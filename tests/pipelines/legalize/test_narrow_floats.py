@@ -157,7 +157,7 @@ def test_constants_reducers_and_products() -> None:
         : (tensor<3x4xf8E4M3FN>, tensor<f8E4M3FN>) -> tensor<3xf8E4M3FN>
       %t = stablehlo.convert %s : (tensor<3xf8E4M3FN>) -> tensor<3xf32>
       return %d, %t, %f : tensor<3x3xf32>, tensor<3xf32>, tensor<3x3xf32> }""")
-    x = np.array([[1, 2, 3, 4], [0.5, -1, 2, 0], [8, 16, -8, 1]], np.float32)
+    x = np.array([[1, 2, 3, 4], [0.5, -1, 2, 0], [8, 16, -8, 2]], np.float32)
     k = np.array([[1, 2, 0.5], [0, 1.5, 1], [1, 1, 1], [-1, 2, 4]])
     product, total, rounded = interpret(module, x)
     np.testing.assert_array_equal(product, x @ k)
