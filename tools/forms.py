@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from typing import Any
 
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.mlir import _jax, in_context, ir, stablehlo
-from hloforge.dialect.program import Program
+from hloforge.dialect.operations import operations
+from hloforge.dialect.program import Program, entry_function
 from hloforge.importers.guard import guarded
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.passes import NativePass
@@ -76,7 +78,19 @@ def _hlo(program: Program, convert: Callable[[str, bool], bytes]) -> bytes:
     results = program.signature.flat_results
     # XLA's converter would give the layout of a single result to the tuple around it, which it refuses.
     as_tuple = program.signature.result.is_tuple and not (laid_out and len(results) == 1)
-    return guarded(convert, program.text(), as_tuple)
+    _name_parameters(program)
+    return guarded(convert, program.text(locations=True), as_tuple)
+
+
+def _name_parameters(program: Program) -> None:
+    """Leave the parameters' names as the only locations, from which XLA's converter takes the names of instructions."""
+    with in_context(program.module):
+        for op in operations(program.module):
+            op.location = ir.Location.unknown()
+        arguments = entry_function(program.module).arguments
+        for argument, leaf in zip(arguments, program.signature.flat_parameters, strict=True):
+            name = re.sub(r"\W", "_", leaf.name)
+            argument.set_location(ir.Location.name(name))
 
 
 def _text_of_module(text: str, as_tuple: bool) -> bytes:

@@ -38,18 +38,14 @@ def iree_flags() -> tuple[str, ...]:
     return flags
 
 
-class ByteCount(click.ParamType[int]):
+def _byte_count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """A number of bytes: ``4G``, ``500M``, ``1048576``."""
-
-    name = "bytes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = _SIZE.fullmatch(str(value).strip())
-        if match is None or not int(match[1]):
-            self.fail(f"{value!r} is no size; write 500M or 4G", param, ctx)
-        return int(match[1]) * _UNITS[match[2].lower()]
+    if value is None:
+        return None
+    match = _SIZE.fullmatch(value.strip())
+    if match is None or not int(match[1]):
+        raise click.BadParameter(f"{value!r} is no size; write 500M or 4G", ctx, param)
+    return int(match[1]) * _UNITS[match[2].lower()]
 
 
 def _apply(options: Iterable[Callable[[Function], Function]], function: Function) -> Function:
@@ -98,7 +94,9 @@ def compiler_options(function: Function) -> Function:
                 help="Where IREE's compiler runs.",
             ),
             click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for IREE's compiler."),
-            click.option("--memory-limit", type=ByteCount(), help="Memory of IREE's compiler: 4G, 500M."),
+            click.option(
+                "--memory-limit", callback=_byte_count, metavar="BYTES", help="Memory for IREE: 4G, 500M."
+            ),
             click.option("--reproducer-dir", type=click.Path(path_type=Path), help="Where a failure leaves its input."),
             click.option("--verify/--no-verify", default=True, help="Check the IR after every pass (default)."),
         ),
