@@ -94,7 +94,8 @@ def _import_arguments(block: Any, shapes: list[Shape]) -> None:
             continue
         logical = argument.type
         physical = _physical_type(logical, shape)
-        if physical == logical:
+        # A square array's type does not show its layout.
+        if physical == logical and major_to_minor(shape) == tuple(range(shape.rank)):
             continue
         # A stand-in takes over the uses while the argument gets its new type.
         stand_in = ir.Operation.create("builtin.unrealized_conversion_cast", results=[logical], operands=[])

@@ -40,6 +40,18 @@ def test_layouts_of_parameters_and_results_are_honoured() -> None:
     np.testing.assert_array_equal(result, (a - b).transpose(2, 0, 1))
 
 
+def test_a_square_array_is_transposed_although_its_type_stays() -> None:
+    text = program(
+        "%r = stablehlo.subtract %a, %b : tensor<3x3xf32> return %r : tensor<3x3xf32>",
+        '"f32[3,3]{0,1}", "f32[3,3]{1,0}"',
+        "f32[3,3]{1,0}",
+        "(%a: tensor<3x3xf32>, %b: tensor<3x3xf32>) -> tensor<3x3xf32>",
+    )
+    a, b = np.random.default_rng(0).normal(size=(2, 3, 3)).astype(np.float32)
+    (result,) = interpret(lowered(text), a.T, b)
+    np.testing.assert_array_equal(result, a - b)
+
+
 def test_sub_byte_integers_cross_as_bytes() -> None:
     text = program(
         "return %b, %a : tensor<3xui4>, tensor<2x3xi4>",
