@@ -20,8 +20,38 @@ DRIVERS = ("local-sync", "local-task")
 # handing a dispatch over costs about 30 µs, in which one core does some 10⁵ to 10⁶ operations.
 _WORTH_THREADS = 2_000_000
 
-_devices: dict[tuple[str, int], Any] = {}
-_lock = threading.Lock()
+
+class _Devices:
+    """The devices of this process, by driver and thread count."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.made: dict[tuple[str, int], Any] = {}
+        self.lost: list[Any] = []
+
+    def get(self, driver: str, threads: int) -> Any:
+        key = (driver, threads)
+        with self.lock:
+            if key not in self.made:
+                # The driver reads the process-wide flag when it is created; 0 lets it look at the machine.
+                rt.flags.parse_flags(f"--task_topology_group_count={threads}")
+                self.made[key] = rt._binding.create_hal_driver(driver).create_default_device()
+            return self.made[key]
+
+    def after_fork(self) -> None:
+        """In the child of a fork the pool's threads are gone: sessions loaded from now on get devices of their own.
+
+        The parent's devices are kept, for their release would wait for those threads.
+        """
+        self.lock = threading.Lock()
+        self.lost += self.made.values()
+        self.made = {}
+
+
+_devices = _Devices()
+# A buffer must be released before its device is. At exit the collector frees cycles in any order, modules and arrays
+# alike; what a fork handler holds outlives them.
+os.register_at_fork(after_in_child=_devices.after_fork)
 
 
 @cache
@@ -50,10 +80,4 @@ def device(driver: str, threads: int | None = None) -> Any:
         raise OptionError(f"unknown device {driver!r}", hint=f"devices: {', '.join(DRIVERS)}")
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be at least 1, not {threads}")
-    key = (driver, (threads or 0) if driver == "local-task" else 0)
-    with _lock:
-        if key not in _devices:
-            # The driver reads the process-wide flag when it is created; 0 lets it look at the machine.
-            rt.flags.parse_flags(f"--task_topology_group_count={key[1]}")
-            _devices[key] = rt._binding.create_hal_driver(driver).create_default_device()
-        return _devices[key]
+    return _devices.get(driver, (threads or 0) if driver == "local-task" else 0)
