@@ -17,7 +17,7 @@ from tests.engines import interpret
 INTEGERS = ["i8", "i32", "i64", "ui8", "ui32", "ui64"]
 
 
-@pytest.mark.parametrize(("source", "target"), itertools.permutations(INTEGERS, 2))
+@pytest.mark.parametrize(("source", "target"), list(itertools.permutations(INTEGERS, 2)))
 def test_conversions_keep_the_low_bits(source: str, target: str) -> None:
     module = parse_module(f"""func.func @main(%x: tensor<5x{source}>) -> tensor<5x{target}> {{
       %r = stablehlo.convert %x : (tensor<5x{source}>) -> tensor<5x{target}> return %r : tensor<5x{target}> }}""")

@@ -1,0 +1,118 @@
+"""``legalize-loop-carries``: while loops that carry only what changes and is used.
+
+Before::
+
+    %r:3 = stablehlo.while(%i = %zero, %k = %scale, %dead = %x) ... do { ... stablehlo.return %next, %k, %y }
+
+After, where ``%r#2`` has no use and ``%dead`` none either::
+
+    %r = stablehlo.while(%i = %zero) ... do { ... %scale ... stablehlo.return %next }
+
+Each carried array costs a copy. A next value that may be fixed, and a carry that only the condition reads,
+go through an optimization barrier: IREE 3.13 drops them from what the condition passes on, and then loses count
+("region branch point has 26 operands, but region successor needs 28").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.values import Value
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+
+@pattern("stablehlo.while")
+def without_idle_carries(op: Any) -> Replacement:
+    """while -> while without invariant and unused carries."""
+    blocks = [region.blocks[0] for region in op.regions]
+    returned = list(_terminator(blocks[1]).operands)
+    invariant = {i for i, value in enumerate(returned) if value in (blocks[1].arguments[i], op.operands[i])}
+    unused = {i for i in range(len(returned)) if _is_unused(op, blocks, i)}
+    idle = invariant | unused
+    if not idle:
+        return NoMatch("every carry changes and is used")
+    inits = list(op.operands)
+    kept = [i for i in range(len(inits)) if i not in idle]
+    for block in blocks:
+        for i in sorted(idle, reverse=True):
+            block.arguments[i].replace_all_uses_with(inits[i])
+            block.erase_argument(i)
+    _return_only(blocks[1], kept)
+    made = ir.Operation.create(
+        "stablehlo.while",
+        results=[inits[i].type for i in kept],
+        operands=[inits[i] for i in kept],
+        attributes={name: op.attributes[name] for name in op.attributes},
+        regions=2,
+    )
+    for block, region in zip(blocks, made.regions, strict=True):
+        block.append_to(region)
+    results = dict(zip(kept, made.results, strict=True))
+    return [Value(results.get(i, inits[i])) for i in range(len(inits))]
+
+
+@pattern("stablehlo.while")
+def with_opaque_carries(op: Any) -> Replacement:
+    """Hide from IREE which next values are fixed and which carries only the condition reads."""
+    body = op.regions[1].blocks[0]
+    end = _terminator(body)
+    with ir.InsertionPoint(end), end.location:
+        for i, argument in enumerate(body.arguments):
+            unread = not _has_uses(argument) and not _has_uses(op.results[i])
+            if unread or _may_be_fixed(end.operands[i], body):
+                values = [end.operands[i], argument] if unread else [end.operands[i]]
+                types = [value.type for value in values]
+                barrier = ir.Operation.create("stablehlo.optimization_barrier", results=types, operands=values)
+                end.operands[i] = barrier.results[0]
+    return NoMatch("rewritten in place")
+
+
+def _may_be_fixed(value: Any, body: Any) -> bool:
+    """Whether a next value is the same in every turn: a constant, from outside of the body, or a flag.
+
+    IREE folds flags by what it knows of the loop's condition. What went through a barrier stays as it is.
+    """
+    if isinstance(value.owner, ir.Block):
+        return bool(value.owner != body)
+    op = value.owner.operation
+    if op.name == "stablehlo.optimization_barrier":
+        return False
+    is_flag = str(value.type) == "tensor<i1>"
+    return bool(is_flag or op.name == "stablehlo.constant" or op.block != body)
+
+
+def _has_uses(value: Any) -> bool:
+    return any(True for _ in value.uses)
+
+
+def _terminator(block: Any) -> Any:
+    return list(block.operations)[-1].operation
+
+
+def _is_unused(op: Any, blocks: list[Any], number: int) -> bool:
+    """Whether neither the loop nor what follows it reads a carry."""
+    values = [op.results[number], *(block.arguments[number] for block in blocks)]
+    return not any(map(_has_uses, values))
+
+
+def _return_only(block: Any, kept: list[int]) -> None:
+    old = _terminator(block)
+    operands = [old.operands[i] for i in kept]
+    with ir.InsertionPoint(old), old.location:
+        ir.Operation.create("stablehlo.return", operands=operands)
+    old.erase()
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeLoopCarries(Pass):
+    """Drop carries that never change or that nobody reads; let the body read all others."""
+
+    name: ClassVar[str] = "legalize-loop-carries"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, without_idle_carries)
+        apply_patterns(module, with_opaque_carries)
