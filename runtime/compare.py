@@ -43,6 +43,7 @@ class ResultComparison:
         mismatch_count, count: of elements.
         max_absolute, max_relative, max_ulp: over the elements that are finite on both sides; 0 if there are none.
         nan_got, nan_want, inf_got, inf_want: counts of elements.
+        accepted: why the result agrees in spite of its mismatches (``judgement``); empty if they count.
     """
 
     name: str
@@ -59,10 +60,11 @@ class ResultComparison:
     nan_want: int = 0
     inf_got: int = 0
     inf_want: int = 0
+    accepted: str = ""
 
     @property
     def agrees(self) -> bool:
-        return not self.problem and not self.mismatch_count
+        return not self.problem and (not self.mismatch_count or bool(self.accepted))
 
     @property
     def mismatch_fraction(self) -> float:
@@ -74,6 +76,8 @@ class ResultComparison:
         if self.problem:
             return f"{head}: {self.problem}"
         errors = f"max abs {self.max_absolute:.3g}, max rel {self.max_relative:.3g}, max ulp {self.max_ulp:.0f}"
+        if self.accepted:
+            return f"{head}: agrees ({self.accepted}; {errors})"
         if self.agrees:
             return f"{head}: agrees ({self.tolerance}; {errors})"
         share = f"{self.mismatch_count} of {self.count} elements differ ({100 * self.mismatch_fraction:.3g} %)"

@@ -6,7 +6,10 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hloforge.dialect.abi import crosses
+from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import OptionError, ReferenceEngineError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.program import Program, Signature, entry_function
@@ -15,6 +18,7 @@ from hloforge.runtime.convention import flatten_arguments, nest_results
 from hloforge.runtime.dense_resources import inline_dense_resources
 from hloforge.runtime.reference_engines import ENGINES, FlatEngine, FlatFunction
 from hloforge.runtime.reference_process import IsolatedEngine
+from hloforge.runtime.widen_floats import wide, widen_floats
 
 REFERENCES: tuple[str, ...] = tuple(ENGINES)
 
@@ -46,8 +50,12 @@ class ReferenceEngine:
         self.name = name
         self._engine = engine
 
-    def prepare(self, program: Program) -> ReferenceProgram:
+    def prepare(self, program: Program, *, float64: bool = False) -> ReferenceProgram:
         """Compile a copy of an imported program, which is normalized here; the program is left as it was.
+
+        Args:
+            float64: compute every float in f64 and every complex number in c128. The function takes the program's own
+                types and gives f64 and c128 back: nearly the truth, to measure the errors of two engines against.
 
         Raises:
             ReferenceEngineError: the engine cannot evaluate it.
@@ -57,7 +65,11 @@ class ReferenceEngine:
         normalize(prepared.module)
         inline_dense_resources(prepared.module)
         _drop_tokens(prepared.module)
-        return ReferenceProgram(program.signature, self._engine.compile(_bytecode(prepared.module)))
+        if not float64:
+            return ReferenceProgram(program.signature, self._engine.compile(_bytecode(prepared.module)))
+        widen_floats(prepared.module)
+        function = self._engine.compile(_bytecode(prepared.module))
+        return ReferenceProgram(program.signature, lambda arguments: function(list(map(widened, arguments))))
 
     def close(self) -> None:
         """End the child process of an isolated engine."""
@@ -90,6 +102,11 @@ class ReferenceProgram:
         if len(results) != len(expected):
             raise ReferenceEngineError(f"{len(results)} results for the signature {self.signature}")
         return nest_results(self.signature.result, results)
+
+
+def widened(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Floats as f64 and complex numbers as c128, exactly; other arrays as they are."""
+    return array.astype(wide(element_type(array.dtype)).dtype, copy=False)
 
 
 def _bytecode(module: Any) -> bytes:

@@ -1,0 +1,79 @@
+"""A program with all its floats in f64: what its result would be without rounding, as far as f64 goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hloforge.dialect.element_types import ElementType, element_type
+from hloforge.dialect.errors import ReferenceEngineError
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import location_of, operations
+from hloforge.dialect.program import entry_function
+
+# What these do depends on the width of their element type.
+_WIDTH_BOUND = frozenset({"stablehlo.bitcast_convert", "stablehlo.custom_call", "stablehlo.composite"})
+
+
+def wide(row: ElementType) -> ElementType:
+    """f64 for a float, c128 for a complex type, and any other type as it is."""
+    if row.is_complex:
+        return element_type("c128")
+    return element_type("f64") if row.is_float else row
+
+
+def widen_floats(module: Any) -> None:
+    """Give every float and complex value of a normalized module 64-bit parts, in place; conversions become identities.
+
+    Raises:
+        ReferenceEngineError: an operation means something else at another width (``bitcast_convert``, …).
+    """
+    ops = operations(module)
+    for op in ops:
+        if op.name in _WIDTH_BOUND:
+            raise ReferenceEngineError(
+                f"{op.name} cannot be widened to f64: it depends on the width of its type", location=location_of(op)
+            )
+    with in_context(module):
+        for op in ops:
+            # An algorithm names the element types that it computes in.
+            if "algorithm" in op.attributes:
+                del op.attributes["algorithm"]
+            if op.name == "stablehlo.constant":
+                _widen_constant(op)
+                continue
+            for result in op.results:
+                result.set_type(_wide_type(result.type))
+            for region in op.regions:
+                for block in region.blocks:
+                    for argument in block.arguments:
+                        argument.set_type(_wide_type(argument.type))
+        entry = entry_function(module)
+        inputs, results = (list(map(_wide_type, types)) for types in (entry.type.inputs, entry.type.results))
+        entry.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+        for op in operations(module, ["stablehlo.reduce_precision"]):
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
+        module.operation.verify()
+
+
+def _wide_type(type_: Any) -> Any:
+    if isinstance(type_, ir.RankedTensorType):
+        try:
+            row = element_type(type_.element_type)
+        except ValueError:
+            return type_
+        return ir.RankedTensorType.get(type_.shape, ir.Type.parse(wide(row).mlir), type_.encoding)
+    if isinstance(type_, ir.TupleType):
+        return ir.TupleType.get_tuple([_wide_type(type_.get_type(i)) for i in range(type_.num_types)])
+    return type_
+
+
+def _widen_constant(op: Any) -> None:
+    """Convert behind the constant, exactly, so that its values need not be read."""
+    value = op.results[0]
+    type_ = _wide_type(value.type)
+    if type_ == value.type:
+        return
+    with ir.InsertionPoint.after(op):
+        converted = ir.Operation.create("stablehlo.convert", results=[type_], operands=[value])
+    value.replace_all_uses_except(converted.results[0], converted)
