@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hloforge.dialect.element_types import TABLE
 from hloforge.pipelines import forms
 from hloforge.pipelines.verdicts import Capability, decompose, native, reject
 
@@ -15,6 +16,7 @@ _COLLECTIVES = (
 )
 
 _FLOATS = ("bf16", "f16", "f32", "f64")
+_NARROW_FLOATS = tuple(row.name for row in TABLE if row.is_float and row.bits <= 8)
 _COMPLEX = ("c64", "c128")
 
 ROWS: tuple[Capability, ...] = (
@@ -140,6 +142,12 @@ ROWS: tuple[Capability, ...] = (
         "IREE reads wherever an index points",
         "stablehlo.gather",
         form=forms.is_not_in_bounds,
+    ),
+    *decompose(
+        "legalize-narrow-floats",
+        "IREE refuses or misreads most floats of 4 and 8 bits",
+        "*",
+        elements=_NARROW_FLOATS,
     ),
     *decompose(
         "legalize-narrow-integers",

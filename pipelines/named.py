@@ -26,8 +26,11 @@ from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
+from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
+from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
 from hloforge.pipelines.legalize.protect_arguments import ProtectArguments
+from hloforge.pipelines.legalize.sign_conversions import LegalizeSignConversions
 from hloforge.pipelines.manager import PassManager, Timing
 from hloforge.pipelines.normalize.drop_copies import DropCopies
 from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
@@ -86,14 +89,17 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposePredArithmetic(), "IREE adds booleans modulo 2"),
     Stage(DecomposeScatter(), "IREE takes one form of scatter, and an index out of bounds corrupts its heap"),
     Stage(ClampGatherIndices(), "IREE reads wherever an index points"),
-    Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
     Stage(DecomposeSort(), "IREE's sort is quadratic, overflows its stack and ignores is_stable"),
+    Stage(LegalizeNarrowFloats(), "IREE refuses or misreads most floats of 4 and 8 bits"),
     Stage(LegalizeNarrowIntegers(), "IREE refuses odd counts and constants of packed integers"),
+    Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
     Stage(LegalizeAccumulation(), "XLA carries 16-bit sums in f32; stands after every pass that makes reductions"),
 )
 
 FINISH: tuple[Stage, ...] = (
+    Stage(LegalizeSignConversions(), "IREE loses the sign of an index that changes its type"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
+    Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
     Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),
 )
 
