@@ -46,8 +46,12 @@ def is_not_in_bounds(op: Any) -> bool:
 
 def is_static_or_stable(op: Any) -> bool:
     """A sort that hloforge's network can do, or whose ties matter; IREE's own sort is left the others."""
-    stable = "is_stable" in op.attributes and bool(op.attributes["is_stable"].value)
-    return stable or bool(op.operands[0].type.has_static_shape)
+    return is_stable(op) or bool(op.operands[0].type.has_static_shape)
+
+
+def is_stable(op: Any) -> bool:
+    """A sort that keeps the order of equal elements."""
+    return "is_stable" in op.attributes and bool(op.attributes["is_stable"].value)
 
 
 def combiner(op: Any) -> str:

@@ -32,6 +32,7 @@ from hloforge.dialect.ops.indexing import take
 from hloforge.dialect.ops.region import is_elementwise, vectorize_region
 from hloforge.dialect.ops.shape import broadcast_in_dim, iota, pad, reshape, slice_, zeros
 from hloforge.dialect.values import Value, constant
+from hloforge.pipelines.forms import is_stable
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -107,12 +108,13 @@ def by_network(op: Any) -> Replacement:
         return NoMatch("dynamic size")
     if not is_elementwise(op.regions[0]):
         return NoMatch("its comparator is not elementwise")
-    dims, dimension = operands[0].dims, op.attributes["dimension"].value
+    dims = operands[0].dims
+    dimension = op.attributes["dimension"].value if "dimension" in op.attributes else len(dims) - 1
     sizes = (prod(dims[:dimension]), dims[dimension], prod(dims[dimension + 1 :]))
     if prod(sizes) == 0 or sizes[1] == 1:
         return operands
     length = 1 << (sizes[1] - 1).bit_length()
-    stable = op.attributes["is_stable"].value and not _ties_are_equal(operands)
+    stable = is_stable(op) and not _ties_are_equal(operands)
     arrays = [_padded(reshape(operand, sizes), length) for operand in operands]
     position = None
     if stable or length != sizes[1]:

@@ -52,6 +52,12 @@ SINGLE = """func.func @main(%k: tensor<6xTYPE>) -> tensor<6xTYPE> {
   return %0 : tensor<6xTYPE> }"""
 
 
+def test_without_attributes_the_last_dimension_is_sorted() -> None:
+    text = SINGLE.replace("TYPE", "i32").replace("<{dimension = 0 : i64, is_stable = true}>", "")
+    (result,) = interpret(lowered(text), np.array([3, -1, 7, 3, 0, 7], np.int32))
+    np.testing.assert_array_equal(result, [7, 7, 3, 3, 0, -1])
+
+
 def test_integers_sort_downwards() -> None:
     (result,) = interpret(lowered(SINGLE.replace("TYPE", "i32")), np.array([3, -1, 7, 3, 0, 7], np.int32))
     np.testing.assert_array_equal(result, [7, 7, 3, 3, 0, -1])
