@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any, BinaryIO, cast
 
@@ -33,6 +34,8 @@ class IsolatedEngine:
         self._worker: _Worker | None = None
         self._lock = threading.Lock()
         self._keys = itertools.count()
+        # Programs that nobody calls any more. A finalizer may run at any point of an exchange, so it only notes them.
+        self._dropped: list[int] = []
 
     def compile(self, module: bytes) -> FlatFunction:
         key = next(self._keys)
@@ -51,6 +54,7 @@ class IsolatedEngine:
             worker = self._live()
             worker.request({"request": "compile", "program": key}, (), module, self.timeout)
             home.append(worker)
+        weakref.finalize(call, self._dropped.append, key)
         return call
 
     def close(self) -> None:
@@ -68,6 +72,9 @@ class IsolatedEngine:
     def _live(self) -> _Worker:
         if self._worker is None or not self._worker.alive:
             self._worker = _Worker(self.name)
+            self._dropped.clear()
+        while self._dropped:
+            self._worker.request({"request": "forget", "program": self._dropped.pop()}, (), b"", self.timeout)
         return self._worker
 
 

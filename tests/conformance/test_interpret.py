@@ -14,7 +14,7 @@ _SAMPLE = 12
 
 def _parameters() -> list[object]:
     sampled = {name for name in programs() if zlib.crc32(name.encode()) % _SAMPLE == 0}
-    return [pytest.param(name, marks=[] if name in sampled else [pytest.mark.slow]) for name in programs()]
+    return [pytest.param(name, id=name, marks=[] if name in sampled else [pytest.mark.slow]) for name in programs()]
 
 
 @needs_shared

@@ -40,7 +40,7 @@ def child() -> Iterator[SuiteChild]:
 
 @needs_shared
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if _is_quick(name) else [pytest.mark.slow]) for name in programs()]
+    "name", [pytest.param(name, id=name, marks=[] if _is_quick(name) else [pytest.mark.slow]) for name in programs()]
 )
 def test_agrees_with_xla(name: str, child: SuiteChild) -> None:
     judge(name, child.outcome(name), read_expectations(EXPECTATIONS))

@@ -33,7 +33,7 @@ def xla() -> Iterator[IsolatedEngine]:
 def _names() -> list[object]:
     names = [name for name in programs() if name.startswith("optimized/") and not name.endswith(_TOO_LARGE)]
     quick = {name for name in names if zlib.crc32(name.encode()) % _SAMPLE == 0}
-    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.slow]) for name in names]
+    return [pytest.param(name, id=name, marks=[] if name in quick else [pytest.mark.slow]) for name in names]
 
 
 def _bytecode(program: Program) -> bytes:

@@ -185,6 +185,19 @@ def test_the_program_is_left_as_it_was(engine: ReferenceEngine) -> None:
     assert original.text() == before
 
 
+def test_programs_nobody_calls_leave_the_child() -> None:
+    engine = reference("xla")
+    text = """func.func @main(%x: tensor<i32>) -> tensor<i32> {
+      %0 = stablehlo.constant dense<VALUE> : tensor<i32>
+      %1 = stablehlo.add %x, %0 : tensor<i32>
+      return %1 : tensor<i32> }"""
+    functions = [engine.prepare(program(text.replace("VALUE", str(n)))) for n in range(3)]
+    del functions[0]
+    assert functions[0](np.int32(1)) == 2 and functions[1](np.int32(1)) == 3
+    assert not engine._engine._dropped  # type: ignore[union-attr]
+    engine.close()
+
+
 def test_no_child_outlives_its_engine() -> None:
     engine = reference("interpreter")
     engine.prepare(program(_IDENTITY))
