@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     cls=CompilerCommand,
     short_help="Run a vmfb or a program, and check it.",
     epilog="An input is 2x3xf32=1 2 3 4 5 6, f32[2,3]=@x.npy, @x.npy, @x.npz:name, random[:SEED], zeros or iota; one "
-    "random, zeros or iota serves every parameter.",
+    "random, zeros or iota serves every parameter, and random is the default with --reference.",
 )
 @click.argument("source", metavar="FILE")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="One a parameter, in order.")
@@ -65,7 +65,7 @@ def command(
     \b
     Example:
       hloforge run model.vmfb --input=2x3xf32=@x.npy --output=@y.npy
-      hloforge run model.hlo --input=random --reference=xla
+      hloforge run model.hlo --reference=xla
     """
     from hloforge.tools import calling, checking
 
@@ -77,7 +77,8 @@ def command(
         "drop_unknown_attributes": drop_unknown_attributes,
     }
     session, program = _load(source, target, options, device, threads, reading)
-    arguments = calling.arguments(session.signature, inputs, seed)
+    # A check needs some inputs, whichever they are.
+    arguments = calling.arguments(session.signature, inputs or (("random",) if reference else ()), seed)
     wanted = checking.expected_results(session.signature, expected)
     judge = checking.prepare_reference(reference, program) if reference else None
     results = session(*arguments)
