@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.tools.command import Call
+
+
+def facts(call: Call, *arguments: object) -> dict[str, Any]:
+    result = call("inspect", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_a_vmfb_tells_signature_sizes_target_flags_and_versions(call: Call, add_vmfb: Path) -> None:
+    found = facts(call, add_vmfb)
+    assert found["parameters"] == [
+        {"name": "x", "shape": "f32[4]{0}", "bytes": 16},
+        {"name": "y", "shape": "f32[4]{0}", "bytes": 16},
+    ]
+    assert (found["result"], found["target"]) == ("f32[4]{0}", "cpu:host")
+    assert found["bytes"] == add_vmfb.stat().st_size
+    assert "--iree-input-demote-f64-to-f32=false" in found["flags"]
+    assert {"hloforge", "jaxlib", "iree-base-compiler"} <= found["versions"].keys()
+    assert facts(call, add_vmfb) == json.loads(call("inspect", "-", "--json", input=add_vmfb.read_bytes()).stdout)
+
+
+def test_a_program_tells_its_operations_before_any_compile(call: Call, pair: Path) -> None:
+    found = facts(call, pair)
+    assert found["operations"] == {"stablehlo.transpose": 1, "stablehlo.constant": 1, "stablehlo.add": 1}
+    assert found["element_types"] == {"s32": 2, "f32": 1}
+    assert [row["shape"] for row in found["parameters"]] == ["f32[2,3]{0,1}", "s32[]"]
+    assert found["result"] == "(f32[3,2]{1,0}, (s32[]))"
+    assert (found["decomposed"], found["refused"], found["constant_bytes"]) == ([], [], 4)
+
+
+def test_what_will_be_decomposed_is_named_with_pass_and_reason(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "p.mlir"
+    path.write_text(
+        "func.func @main(%a: tensor<4xi1>) -> tensor<4xi1> {\n"
+        "  %0 = stablehlo.add %a, %a : tensor<4xi1>\n  return %0 : tensor<4xi1>\n}\n"
+    )
+    row = facts(call, path)["decomposed"][0]
+    assert (row["operation"], row["count"], row["by"]) == ("stablehlo.add", 1, "decompose-pred-arithmetic")
+    assert row["reason"]
+
+
+def test_what_will_be_refused_is_named_with_its_line(call: Call, refused: Path) -> None:
+    found = facts(call, refused)
+    assert len(found["refused"]) == 1
+    assert found["refused"][0]["location"].startswith(f"{refused}:4:")
+    assert "@unheard_of" in found["refused"][0]["reason"]
+    text = call("inspect", refused)
+    assert text.exit_code == 0
+    assert "refused:" in text.stdout and "nothing is refused" not in text.stdout
+
+
+def test_the_tables_name_everything(call: Call, add_vmfb: Path, pair: Path) -> None:
+    vmfb, program = call("inspect", add_vmfb).stdout, call("inspect", pair).stdout
+    assert "host calls:    none" in vmfb and "f32[4]{0}" in vmfb
+    assert "stablehlo.transpose" in program and "nothing is refused" in program
+
+
+def test_a_file_of_neither_kind_is_one_error(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"PK\x03\x04 an archive")
+    result = call("inspect", path)
+    assert (result.exit_code, result.stderr.startswith(f"{path}: error: ")) == (1, True)
