@@ -19,8 +19,12 @@ _QUICK_BENCHMARKS = {
 }
 
 
-# Twenty products of 32768×1024 by 1024×8192.
-_SLOW = {"optimized/xla__tools__multihost_hlo_runner__data__fp8_gemm_loop"}
+# Small files of large programs: 20 seconds and more.
+_SLOW = {
+    "optimized/xla__backends__gpu__codegen__emitters__tests__transpose__multiple_roots_one_shmem_transpose",
+    "optimized/xla__tools__hlo_opt__tests__cpu_hlo",
+    "optimized/xla__tools__multihost_hlo_runner__data__fp8_gemm_loop",
+}
 
 
 def _is_quick(name: str) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -43,6 +44,20 @@ def test_every_element_type_travels_both_ways(engine: ReferenceEngine, row: Elem
     assert result.dtype == row.dtype
     wide = np.complex128 if row.is_complex else np.float64 if row.is_float else np.dtype(object)
     np.testing.assert_array_equal(result.astype(wide), x.T.astype(wide))
+
+
+@pytest.mark.parametrize(("mlir", "dtype"), [("i4", ml_dtypes.int4), ("ui4", ml_dtypes.uint4), ("i2", ml_dtypes.int2)])
+def test_narrow_integers_have_the_bytes_of_ml_dtypes(engine: ReferenceEngine, mlir: str, dtype: type) -> None:
+    function = engine.prepare(
+        program(
+            f"func.func @main(%x: tensor<4x{mlir}>) -> tensor<4x{mlir}> {{"
+            f" %0 = stablehlo.negate %x : tensor<4x{mlir}> return %0 : tensor<4x{mlir}> }}"
+        )
+    )
+    x = np.array([0, 1, 2, 3]).astype(dtype)
+    # Negation modulo the width, in plain integers.
+    expected = (-x.astype(np.int64)).astype(dtype)
+    assert function(x).tobytes() == expected.tobytes()
 
 
 _TREE = """
