@@ -97,6 +97,10 @@ class ArgumentError(Error):
     """The arguments of a call do not match the program's signature."""
 
 
+class ExecutionError(Error):
+    """A compiled program failed while it ran."""
+
+
 class ReferenceEngineError(Error):
     """A reference engine cannot evaluate the program."""
 

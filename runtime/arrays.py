@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.abi import major_to_minor, physical_shape
+from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime.devices import rt
+from hloforge.runtime.numbers import integer_range
 
 # Signless, as IREE's functions declare their integers.
 _HAL_TYPES: dict[str, Any] = {
@@ -43,16 +45,27 @@ _ALIGNMENT = 64
 class DeviceArray:
     """An array that stays on its device between calls.
 
+    Its elements never change: it converts to a read-only numpy array, without a copy where the element type allows.
+
     Attributes:
         shape_text: XLA's text of its shape and layout.
         dtype, shape, ndim: as of the numpy array that it converts to.
     """
 
-    __slots__ = ("_codec", "buffer_view")
+    __slots__ = ("_codec", "_host", "buffer_view")
 
     def __init__(self, buffer_view: Any, codec: Codec) -> None:
         self.buffer_view = buffer_view
         self._codec = codec
+        self._host: np.ndarray[Any, Any] | None = None
+
+    @property
+    def host(self) -> np.ndarray[Any, Any]:
+        """The elements as they lie in memory: a read-only array of physical shape and type."""
+        if self._host is None:
+            self._host = self._codec.physical(self.buffer_view)
+            self._host.flags.writeable = False
+        return self._host
 
     @property
     def shape_text(self) -> str:
@@ -77,11 +90,11 @@ class DeviceArray:
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        array = self._codec.decode(self.buffer_view)
-        return np.array(array, dtype=dtype, copy=copy)
+        return np.array(self._codec.logical(self.host), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        return self._codec.decode(self.buffer_view).__dlpack__(**arguments)
+        """As numpy's: a consumer that knows no read-only arrays gets a BufferError unless it asks for a copy."""
+        return self._codec.logical(self.host).__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -98,6 +111,7 @@ class Codec:
         "_fixed",
         "_hal_type",
         "_inverse",
+        "_never_empty",
         "_physical_dimensions",
         "_physical_dtype",
         "_plain",
@@ -117,6 +131,7 @@ class Codec:
         self.order = major_to_minor(shape)
         self._dimensions = shape.dimensions
         self._fixed = shape.is_static
+        self._never_empty = shape.is_static and 0 not in shape.dimensions
         self._physical_dimensions = list(physical.dimensions)
         self._physical_dtype = physical.element.dtype
         self._hal_type = _HAL_TYPES[physical.element.name]
@@ -151,20 +166,34 @@ class Codec:
             if not value.fits(self):
                 raise self._refuse(value, f"a device array {value.shape_text}")
             return value.buffer_view
-        array = value if type(value) is np.ndarray else self._as_array(value)
-        if array.dtype != self.dtype or (array.shape != self._dimensions and not self._takes_dynamic(array.shape)):
-            raise self._refuse(array, f"{array.dtype} array of shape {array.shape}")
+        array = self._checked(value)
         if not self._plain:
             array = self._to_physical(array)
         if array.nbytes >= _IMPORT_BYTES and _importable(array):
             keep.append(array)
             view = device.from_dlpack_capsule(array.view(_import_dtype(array.dtype)).__dlpack__())
             return rt.HalBufferView(view.get_buffer(), list(array.shape), int(self._hal_type))
+        return self._copy_in(array, device)
+
+    def store(self, value: Any, device: Any) -> DeviceArray:
+        """A copy of ``value`` on the device. Raises ArgumentError as ``encode`` does."""
+        if isinstance(value, DeviceArray):
+            return DeviceArray(self.encode(value, device, []), self)
+        array = self._checked(value)
+        return DeviceArray(self._copy_in(array if self._plain else self._to_physical(array), device), self)
+
+    def _checked(self, value: Any) -> np.ndarray[Any, Any]:
+        array = value if type(value) is np.ndarray else self._as_array(value)
+        if array.dtype != self.dtype or (array.shape != self._dimensions and not self._takes_dynamic(array.shape)):
+            raise self._refuse(array, f"{array.dtype} array of shape {array.shape}")
+        return array
+
+    def _copy_in(self, array: np.ndarray[Any, Any], device: Any) -> Any:
         return device.allocator.allocate_buffer_copy(
             memory_type=_MEMORY,
             allowed_usage=_USAGE,
             device=device,
-            buffer=np.ascontiguousarray(array) if array.ndim else array,
+            buffer=array if array.flags.c_contiguous else np.ascontiguousarray(array),
             element_type=self._hal_type,
         )
 
@@ -179,13 +208,19 @@ class Codec:
 
     def decode(self, view: Any) -> np.ndarray[Any, Any]:
         """The logical array of a buffer view; a view of its memory unless the element type must be widened."""
+        array = self.physical(view)
+        return array if self._plain else self.logical(array)
+
+    def physical(self, view: Any) -> np.ndarray[Any, Any]:
+        """The memory of a buffer view, which the array keeps alive."""
         sizes = self._physical_dimensions if self._fixed else list(view.shape)
-        if view.byte_length == 0:
-            array = np.empty(sizes, self._physical_dtype)
-        else:
-            array = view.map().asarray(sizes, self._physical_dtype)
-        if self._plain:
-            return array
+        if not self._never_empty and view.byte_length == 0:
+            return np.empty(sizes, self._physical_dtype)
+        # Not MappedMemory.asarray: a numpy view of its result outlives the memory that it shows.
+        return np.ndarray(sizes, self._physical_dtype, view.map())
+
+    def logical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A physical array in the logical type and order of dimensions."""
         if self.dtype != self._physical_dtype:
             is_code = self.shape.element is not None and self.shape.element.is_float
             array = array.view(self.dtype) if is_code else array.astype(self.dtype)
@@ -193,7 +228,7 @@ class Codec:
 
     def _as_array(self, value: Any) -> np.ndarray[Any, Any]:
         """Anything that has an array in it as numpy; a Python scalar where it is exactly one of the element type."""
-        if isinstance(value, bool | int | float | complex):
+        if isinstance(value, int | float | complex):
             return self._scalar(value)
         if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
             try:
@@ -206,26 +241,55 @@ class Codec:
             raise ArgumentError(f"argument {self.name!r} is no array: {error}") from None
 
     def _scalar(self, value: complex) -> np.ndarray[Any, Any]:
-        kind = self.shape.element
-        fits_kind = kind is not None and (
-            kind.is_complex
-            or (kind.is_float and not isinstance(value, complex))
-            or (kind.is_integer and isinstance(value, int) and not isinstance(value, bool))
-            or (kind.name == "pred" and isinstance(value, bool))
-        )
-        if self._dimensions or not fits_kind:
-            raise self._refuse(value, f"the Python scalar {value!r}")
-        try:
-            array = np.asarray(value).astype(self.dtype) if not isinstance(value, int) else np.array(value, self.dtype)
-        except OverflowError:
-            raise self._refuse(value, f"{value!r}, which does not fit") from None
+        """A Python number of the parameter's kind; a float is rounded, as everywhere in numpy, but not to infinity."""
+        element = self.shape.element
+        if element is None or self._dimensions or not _is_of_kind(value, element):
+            raise self._refuse(value, f"the Python scalar {_brief(value)}")
+        with np.errstate(over="ignore"):
+            array = _converted(value, element)
+        if array is None:
+            raise self._refuse(value, f"{_brief(value)}, which {element} cannot hold")
         return array
 
     def _refuse(self, value: Any, got: str) -> ArgumentError:
         hint = ""
-        if getattr(value, "shape", None) == self._dimensions and not isinstance(value, DeviceArray):
+        if (
+            isinstance(value, np.ndarray)
+            and value.dtype.kind in "biufcV"
+            and value.dtype != self.dtype
+            and value.shape == self._dimensions
+        ):
             hint = f"convert it: x.astype({self.dtype.name!r})"
         return ArgumentError(f"argument {self.name!r}: expected {self.shape}, got {got}", hint=hint)
+
+
+def _is_of_kind(value: complex, element: ElementType) -> bool:
+    """Whether a Python number means one of the element type: no bool is a number, and no float an integer."""
+    if isinstance(value, bool):
+        return element.kind is Kind.PRED
+    if isinstance(value, int):
+        return element.is_integer or element.is_float or element.is_complex
+    return element.is_complex or (element.is_float and isinstance(value, float))
+
+
+def _converted(value: complex, element: ElementType) -> np.ndarray[Any, Any] | None:
+    """The number as an array of rank 0; None if it is out of range, or an integer that the floats skip."""
+    if element.is_integer:
+        low, high = integer_range(element)
+        return np.array(value).astype(element.dtype) if low <= value.real <= high else None
+    try:
+        array = np.asarray(complex(value) if element.is_complex else value).astype(element.dtype)
+    except OverflowError:
+        return None
+    if isinstance(value, int):
+        return array if complex(array) == value else None
+    return array if np.isfinite(array) or not np.isfinite(value) else None
+
+
+def _brief(value: complex) -> str:
+    """A number for a message; Python refuses to print integers of thousands of digits."""
+    is_long = isinstance(value, int) and value.bit_length() > 128
+    return f"an integer of {value.bit_length()} bits" if isinstance(value, int) and is_long else repr(value)
 
 
 def _importable(array: np.ndarray[Any, Any]) -> bool:

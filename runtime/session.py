@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.abi import crosses
-from hloforge.dialect.errors import ArgumentError, LoadError
+from hloforge.dialect.errors import ArgumentError, ExecutionError, LoadError
 from hloforge.dialect.program import ENTRY, Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime import devices
@@ -48,20 +48,30 @@ def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
 def _module(source: str | PathLike[str] | bytes | Executable) -> Any:
     if isinstance(source, Executable):
         source = source.vmfb
-    name = "the bytes" if isinstance(source, bytes) else str(source)
+    name = "the given data" if isinstance(source, bytes) else str(source)
     try:
-        data = source if isinstance(source, bytes) else Path(source).read_bytes()
+        data = source if isinstance(source, bytes) else _contents(Path(source))
     except OSError as error:
         raise LoadError(f"cannot read {name}: {error.strerror}") from None
-    if not data:
+    if data is not None and not data:
         raise LoadError(f"{name} is empty: no vmfb")
     try:
-        if isinstance(source, bytes):
-            return rt.VmModule.copy_buffer(instance(), data)
-        return rt.VmModule.mmap(instance(), str(source))
+        if data is None:
+            return rt.VmModule.mmap(instance(), name)
+        return rt.VmModule.copy_buffer(instance(), data)
     except (ValueError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0].rpartition("; ")[2]
-        raise LoadError(f"{name} is no vmfb, or damaged: {reason}", hint=_ADVICE) from None
+        raise LoadError(f"{name} is no vmfb, or damaged: {_reason(error)}", hint=_ADVICE) from None
+
+
+def _contents(path: Path) -> bytes | None:
+    """The bytes of a pipe or an empty file; None for a file that is to be mapped, which costs no memory."""
+    with path.open("rb") as stream:
+        return None if path.is_file() and path.stat().st_size else stream.read()
+
+
+def _reason(error: Exception) -> str:
+    """What IREE says of a failure, without its source position and status code."""
+    return str(error).strip().splitlines()[0].rpartition("; ")[2]
 
 
 def _entry(module: Any) -> Any:
@@ -100,6 +110,7 @@ class Session:
         self._parameters = tuple(Codec(leaf.name, leaf.shape) for leaf in parameters)
         self._results = tuple(Codec(f"result {i}", s) for i, s in enumerate(signature.flat_results) if crosses(s))
         self._flat = all(parameter.shape.is_array for parameter in signature.parameters)
+        self._leaves = _leaf_numbers(self._parameters)
         self._names = {parameter.name: i for i, parameter in enumerate(signature.parameters)}
         self._single = signature.result.is_array
 
@@ -109,8 +120,9 @@ class Session:
             return rt.VmContext(instance(), modules=[hal, module])
         except (RuntimeError, ValueError) as error:
             made = dict(self.manifest.versions).get("iree-base-compiler", "an unknown version")
-            reason = str(error).strip().splitlines()[0].rpartition("; ")[2]
-            raise LoadError(f"the vmfb cannot run here: {reason}", hint=f"compiled by IREE {made}; {_ADVICE}") from None
+            raise LoadError(
+                f"the vmfb cannot run here: {_reason(error)}", hint=f"compiled by IREE {made}; {_ADVICE}"
+            ) from None
 
     @property
     def signature(self) -> Signature:
@@ -131,54 +143,68 @@ class Session:
 
         Raises:
             ArgumentError: count, name, element type or shape do not fit; names the argument.
+            ExecutionError: the program failed, such as for want of memory.
         """
-        views, borrowed = self._run(arguments, named)
+        views, borrowed, flat = self._run(arguments, named)
         arrays = [codec.decode(view) for codec, view in zip(self._results, views, strict=True)]
-        if borrowed:
-            arrays = [_detach(array, borrowed) for array in arrays]
+        foreign = borrowed + [value.host for value in flat if type(value) is DeviceArray]
+        if foreign:
+            arrays = [_detach(array, foreign) for array in arrays]
         return arrays[0] if self._single else _nest(self.signature.result, iter(arrays))
 
     def call_device(self, *arguments: Any, **named: Any) -> Any:
-        """Run the program and leave its results on the device, as ``DeviceArray``s nested like the result."""
-        views, borrowed = self._run(arguments, named)
-        if borrowed:  # a result may lie in the caller's own memory
-            copies = [codec.decode(view).copy() for codec, view in zip(self._results, views, strict=True)]
-            arrays = [self._put(codec, copy) for codec, copy in zip(self._results, copies, strict=True)]
-        else:
-            arrays = [DeviceArray(view, codec) for codec, view in zip(self._results, views, strict=True)]
+        """Run the program and leave its results on the device, as ``DeviceArray``s nested like the result.
+
+        Raises:
+            ArgumentError, ExecutionError: as a call.
+        """
+        views, borrowed, _ = self._run(arguments, named)
+        arrays = [DeviceArray(view, codec) for codec, view in zip(self._results, views, strict=True)]
+        if borrowed:
+            arrays = [self._own(array, codec, borrowed) for codec, array in zip(self._results, arrays, strict=True)]
         return arrays[0] if self._single else _nest(self.signature.result, iter(arrays))
 
+    def _own(self, array: DeviceArray, codec: Codec, borrowed: list[np.ndarray[Any, Any]]) -> DeviceArray:
+        """A copy if the array lies in a caller's memory, which may change."""
+        if not any(np.may_share_memory(array.host, owner) for owner in borrowed):
+            return array
+        return codec.store(np.asarray(array), self._device)
+
     def put(self, value: Any, parameter: int | str) -> DeviceArray:
-        """Copy an argument to the device, in the form of a parameter (its number or name); pass it in any call."""
-        if isinstance(parameter, str):
-            found = next((codec for codec in self._parameters if codec.name == parameter), None)
-            if found is None:
-                raise ArgumentError(f"no parameter is called {parameter!r}", hint=f"signature: {self.signature}")
-            return self._put(found, value)
-        if not 0 <= parameter < len(self._parameters):
-            raise ArgumentError(f"there is no parameter {parameter}", hint=f"signature: {self.signature}")
-        return self._put(self._parameters[parameter], value)
+        """Copy an argument to the device, in the form of a parameter; it can be passed in any call.
 
-    def _put(self, codec: Codec, value: Any) -> DeviceArray:
-        keep: list[np.ndarray[Any, Any]] = []
-        view = codec.encode(value, self._device, keep)
-        if keep:  # a device array must not change with the caller's memory
-            view = codec.encode(keep[0].copy(), self._device, []) if codec.takes(keep[0]) else view
-        return DeviceArray(view, codec)
+        Args:
+            parameter: its number or its name. Leaves of tuples count one by one, and are named as in ``x{1,0}``.
 
-    def _run(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], list[np.ndarray[Any, Any]]]:
+        Raises:
+            ArgumentError: no such parameter, or the value does not fit it.
+        """
+        index = self._leaves.get(parameter)
+        if index is None:
+            what = "no parameter is called" if isinstance(parameter, str) else "there is no array parameter"
+            raise ArgumentError(f"{what} {parameter!r}", hint=f"signature: {self.signature}")
+        return self._parameters[index].store(value, self._device)
+
+    def _run(
+        self, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[list[Any], list[np.ndarray[Any, Any]], Sequence[Any]]:
+        """Results as buffer views, the callers' arrays that the program saw in place, and the flat arguments."""
         if named:
             arguments = self._ordered(arguments, named)
         if len(arguments) != len(self.signature.parameters):
             raise self._wrong_count(len(arguments))
-        flat = arguments if self._flat else list(self._flatten(arguments))
+        flat: Sequence[Any] = arguments if self._flat else list(self._flatten(arguments))
         borrowed: list[np.ndarray[Any, Any]] = []
         inputs = rt.VmVariantList(len(flat))
         for codec, argument in zip(self._parameters, flat, strict=True):
             inputs.push_ref(codec.encode(argument, self._device, borrowed))
-        outputs = rt.VmVariantList(len(self._results))
-        self._context.invoke(self._entry, inputs, outputs)
-        return [outputs.get_as_object(i, rt.HalBufferView) for i in range(len(self._results))], borrowed
+        count = len(self._results)
+        outputs = rt.VmVariantList(count)
+        try:
+            self._context.invoke(self._entry, inputs, outputs)
+        except (RuntimeError, ValueError, MemoryError) as error:
+            raise ExecutionError(f"the program {self.manifest.name} failed: {_reason(error)}") from None
+        return [outputs.get_as_object(i, rt.HalBufferView) for i in range(count)], borrowed, flat
 
     def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Positional and named arguments as positional ones."""
@@ -209,6 +235,12 @@ class Session:
             yield from _leaves(parameter.name, parameter.shape, argument)
 
 
+def _leaf_numbers(leaves: Sequence[Codec]) -> dict[int | str, int]:
+    """The position of an array leaf, by its name and by itself."""
+    found: dict[int | str, int] = {leaf.name: i for i, leaf in enumerate(leaves)}
+    return found | {i: i for i in range(len(leaves))}
+
+
 def _leaves(name: str, shape: Shape, value: Any) -> Iterator[Any]:
     """The arrays of an argument in the order of the shape's leaves; tokens carry nothing."""
     if shape.elements is None:
@@ -229,6 +261,6 @@ def _nest(shape: Shape, leaves: Iterator[Any]) -> Any:
     return tuple(_nest(member, leaves) for member in shape.elements)
 
 
-def _detach(array: np.ndarray[Any, Any], borrowed: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """A copy if the result lies in memory borrowed from an argument: a program may return its argument as it came."""
-    return array.copy() if any(np.may_share_memory(array, owner) for owner in borrowed) else array
+def _detach(array: np.ndarray[Any, Any], foreign: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """A copy if the result lies in an argument's memory: a program may return its argument as it came."""
+    return array.copy(order="K") if any(np.may_share_memory(array, owner) for owner in foreign) else array
