@@ -167,6 +167,13 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.sort",
         form=forms.is_static_or_stable,
     ),
+    *decompose(
+        "legalize-bf16",
+        "IREE drops the roundings between operations",
+        *forms.ROUNDING,
+        elements=("bf16",),
+        form=forms.computes_in_bf16,
+    ),
     *decompose("func.func(chlo-legalize-to-stablehlo)", "IREE is given StableHLO alone", "chlo.*"),
     *decompose(
         "func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})",

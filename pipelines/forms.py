@@ -10,6 +10,14 @@ from hloforge.dialect.ops.indexing import IN_BOUNDS
 # An attribute on conversions whose operand is clamped to the integer's range.
 IN_RANGE = "hloforge.in_range"
 
+# Elementwise operations on floats that round their result. A selection is left out: it moves bits.
+_ROUNDING = """
+abs add atan2 cbrt ceil clamp compare cosine divide exponential exponential_minus_one floor log log_plus_one logistic
+maximum minimum multiply negate power remainder round_nearest_afz round_nearest_even rsqrt sign sine sqrt subtract tan
+tanh
+"""
+ROUNDING = tuple(f"stablehlo.{name}" for name in _ROUNDING.split())
+
 
 def names_an_algorithm(op: Any) -> bool:
     """A dot_general with a dot algorithm."""
@@ -29,6 +37,13 @@ def sums_16_bit_floats(op: Any) -> bool:
     return (
         len(op.results) == 1 and has_16_bit_float_result(op) and combiner(op) in ("stablehlo.add", "stablehlo.multiply")
     )
+
+
+def computes_in_bf16(op: Any) -> bool:
+    """It has a bf16 operand, and does not stand in the computation of a reduction, sort or scatter."""
+    if op.parent.name not in ("func.func", "stablehlo.while", "stablehlo.case", "stablehlo.if"):
+        return False
+    return any(isinstance(operand.type.element_type, ir.BF16Type) for operand in op.operands)
 
 
 def may_overflow_an_integer(op: Any) -> bool:

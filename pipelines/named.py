@@ -23,6 +23,7 @@ from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.decompose.sort import DecomposeSort
 from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
+from hloforge.pipelines.legalize.bf16 import LegalizeBf16
 from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
@@ -97,6 +98,7 @@ DECOMPOSE: tuple[Stage, ...] = (
 )
 
 FINISH: tuple[Stage, ...] = (
+    Stage(LegalizeBf16(), "rounds where XLA rounds; IREE drops some roundings inside a chain"),
     Stage(LegalizeSignConversions(), "IREE loses the sign of an index that changes its type"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),

@@ -1,0 +1,76 @@
+"""``legalize-bf16``: bf16 arithmetic in f32, rounded after every operation, as XLA's CPU client rounds.
+
+Before::
+
+    %0 = stablehlo.subtract %x, %m : tensor<4xbf16>
+    %1 = stablehlo.convert %0 : (tensor<4xbf16>) -> tensor<4xf32>
+    %2 = stablehlo.exponential %0 : tensor<4xbf16>
+
+After::
+
+    %0 = stablehlo.subtract (convert %x), (convert %m) : tensor<4xf32>
+    %r = stablehlo.convert (reduce_precision %0 to bf16) : (tensor<4xf32>) -> tensor<4xbf16>
+    %2 = stablehlo.exponential (convert %r) : tensor<4xf32>, rounded in turn; uses of %1 are uses of %0
+
+Processors have no bf16 arithmetic: every operation widens its operands and rounds its result. Where the program itself
+goes on in f32, XLA hands the sum on as it was before the rounding. Source: XLA's FloatNormalization.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.ops.elementwise import convert
+from hloforge.dialect.values import Value, emit
+from hloforge.pipelines.forms import ROUNDING, computes_in_bf16
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+
+@pattern(*ROUNDING)
+def in_f32(op: Any) -> Replacement:
+    """The operation on f32, its result rounded to bf16 except for conversions back to f32."""
+    if not computes_in_bf16(op):
+        return NoMatch("not bf16 arithmetic on whole arrays")
+    result = Value(op.results[0])
+    operands = [Value(operand) for operand in op.operands]
+    wide = [convert(operand, "f32") if operand.element_type.name == "bf16" else operand for operand in operands]
+    is_float = result.element_type.name == "bf16"
+    type_ = ir.RankedTensorType.get(result.type.shape, ir.F32Type.get()) if is_float else result.type
+    created = ir.Operation.create(
+        op.name,
+        results=[type_],
+        operands=[operand.ir for operand in wide],
+        attributes={name: op.attributes[name] for name in op.attributes},
+    )
+    for use in list(result.ir.uses):
+        if use.owner.operation.name == "stablehlo.convert" and use.owner.operation.results[0].type == type_:
+            use.owner.operation.results[0].replace_all_uses_with(created.result)
+    if not is_float or all(use.owner.operation.name == "func.return" for use in result.ir.uses):
+        return convert(Value(created.result), result.element_type)
+    return convert(_rounded(Value(created.result)), "bf16")
+
+
+def _rounded(value: Value) -> Value:
+    """An f32 value rounded to the precision of bf16, in f32: IREE folds a conversion to bf16 and back to nothing."""
+    bits = ir.IntegerType.get_signless(32)
+    return emit(
+        "stablehlo.reduce_precision",
+        [value],
+        value.type,
+        exponent_bits=ir.IntegerAttr.get(bits, 8),
+        mantissa_bits=ir.IntegerAttr.get(bits, 7),
+    )
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeBf16(Pass):
+    """Compute bf16 in f32, and round after every operation."""
+
+    name: ClassVar[str] = "legalize-bf16"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, in_f32)
