@@ -1,20 +1,23 @@
 """The one border crossing: a lowered module becomes a vmfb.
 
 IREE's compiler runs as a child process, so that its crash, its hunger for memory or its endless loop is an error here
-and never the end of the user's process.
+and never the end of the user's process. Module and vmfb go through pipes: whoever is killed, no file is left behind.
 """
 
 from __future__ import annotations
 
+import re
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hloforge.dialect.errors import CompileError
+from hloforge.dialect.errors import CompileError, OptionError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.named import lower
@@ -25,6 +28,10 @@ from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.targets import Target
 from hloforge.runtime.work import heaviest_operation
+
+_SIGNALS = {int(number): number.name for number in signal.Signals}
+# LLVM goes on without what it does not know; a misspelt feature would only show as slowness.
+_UNRECOGNIZED = re.compile(r"^'([^']*)' is not a recognized (\w+) for this target", re.MULTILINE)
 
 
 def compile_program(
@@ -67,7 +74,10 @@ def compile_module(lowered: Program, target: Target, options: CompileOptions) ->
     _attach(lowered.module, manifest)
     text = lowered.text(locations=True)
     if options.isolation == "none":
-        return Executable(iree.compile_in_process(text, flags), manifest)
+        vmfb = iree.compile_in_process(text, flags)
+        if vmfb is not None:
+            return Executable(vmfb, manifest)
+        # A child repeats what failed: only there can the compiler's diagnostics be read.
     return Executable(_compile_in_child(text, flags, lowered.name, options), manifest)
 
 
@@ -79,44 +89,53 @@ def _attach(module: Any, manifest: Manifest) -> None:
 
 
 def _compile_in_child(text: str, flags: tuple[str, ...], name: str, options: CompileOptions) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="hloforge-") as folder:
-        source, result = Path(folder, "module.mlir"), Path(folder, "module.vmfb")
-        source.write_text(text)
-        command = [iree.compiler_binary(), str(source), "-o", str(result), *flags]
-        status, stderr = _run(command, options)
-        if status == 0 and result.exists():
-            return result.read_bytes()
-        reproducer = _write_reproducer(text, flags, name, options)
-    notes = (f"reproduce with: {reproducer}",)
-    raise failure(stderr.replace(str(source), f"{name}.mlir"), _summary(status), notes)
+    command = [iree.compiler_binary(), "-", "-o", "-", *flags]
+    status, vmfb, stderr = _run(command, text.encode(), options)
+    unknown = _UNRECOGNIZED.search(stderr)
+    if unknown is not None:
+        raise OptionError(f"the code generator knows no {unknown[2]} {unknown[1]}", hint="see llc -mattr=help of LLVM")
+    if status == 0 and vmfb:
+        return vmfb
+    notes = (f"reproduce with: {_write_reproducer(text, flags, name, options)}",)
+    raise failure(stderr.replace("<stdin>", f"{name}.mlir"), _summary(status), notes)
 
 
-def _run(command: list[str], options: CompileOptions) -> tuple[int | str, str]:
-    """The exit status (``timeout`` when it ran out of time) and standard error of a command."""
-    with tempfile.TemporaryFile() as errors:
-        try:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
-        except OSError as error:
-            raise CompileError(f"IREE's compiler cannot be started: {error.strerror}", hint="reinstall it") from None
+def _run(command: list[str], data: bytes, options: CompileOptions) -> tuple[int | str, bytes, str]:
+    """Exit status (``timeout`` when it ran out of time), standard output and standard error of a command."""
+    pipe = subprocess.PIPE
+    try:
+        child = subprocess.Popen([*_tied_to_this_process(), *command], stdin=pipe, stdout=pipe, stderr=pipe)
+    except OSError as error:
+        raise CompileError(f"IREE's compiler cannot be started: {error.strerror}", hint="reinstall it") from None
+    with child:
         try:
             if options.memory_limit is not None:
                 resource.prlimit(child.pid, resource.RLIMIT_AS, (options.memory_limit, options.memory_limit))
-            status: int | str = child.wait(options.timeout)
+            output, errors = child.communicate(data, options.timeout)
+            return child.returncode, output, errors.decode(errors="replace")
         except subprocess.TimeoutExpired:
-            status = "timeout"
+            return "timeout", b"", ""
         finally:
             # Also on Ctrl-C: no compiler outlives the call.
             child.kill()
-            child.wait()
-        errors.seek(0)
-        return status, errors.read().decode(errors="replace")
+
+
+@cache
+def _tied_to_this_process() -> tuple[str, ...]:
+    """A prefix that lets the kernel kill the compiler when this process is killed, where util-linux has it."""
+    tool = shutil.which("setpriv")
+    if tool is None:
+        return ()
+    prefix = (tool, "--pdeathsig", "KILL", "--")
+    works = subprocess.run([*prefix, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return prefix if works.returncode == 0 else ()
 
 
 def _summary(status: int | str) -> str:
     if status == "timeout":
         return "ran out of time"
     if isinstance(status, int) and status < 0:
-        return f"crashed ({signal.Signals(-status).name})"
+        return f"crashed ({_SIGNALS.get(-status, f'signal {-status}')})"
     return "failed"
 
 

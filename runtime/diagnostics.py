@@ -10,6 +10,8 @@ from hloforge.dialect.errors import CompileError, Location
 _DIAGNOSTIC = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): error: (?P<message>.*)$", re.MULTILINE)
 _NAMED = re.compile(r"^loc\((?P<location>.*)\): error: (?P<message>.*)$", re.MULTILINE)
 _IN_LOC = re.compile(r'"(?P<file>[^"]+)":(?P<line>\d+):(?P<column>\d+)')
+_TRAILING_IR = re.compile(r": (%\w+(:\d+)?(, %\w+(:\d+)?)* = )?\"?[\w.]+\"?\(%?.*\) <?\{.*")
+_PROGRAM = re.compile(r"^\S*iree-compile: ")
 _UNDEFINED = re.compile(r"undefined symbol: (\w+)")
 
 
@@ -30,12 +32,17 @@ CAUSES: tuple[Cause, ...] = (
         _UNDEFINED,
         "the embedded linker has no libm: with a system linker, --iree-llvmcpu-link-embedded=false may help",
     ),
+    Cause(re.compile("Unknown command line argument"), "iree-compile --help lists the flags of IREE's compiler"),
+    Cause(re.compile("for the .* option:"), "iree-compile --help lists the flags of IREE's compiler and their values"),
     Cause(
-        re.compile("Unknown command line argument"), "IREE's compiler does not know this flag: see iree-compile --help"
+        re.compile("out of memory|bad_alloc|allocation failed|failed to map segment|cannot allocate", re.IGNORECASE),
+        "raise the memory limit, or compile on a larger machine",
     ),
-    Cause(
-        re.compile("out of memory|bad_alloc", re.IGNORECASE), "raise the memory limit, or compile on a larger machine"
-    ),
+)
+# What the compiler's end tells when its output tells nothing.
+ENDINGS: tuple[Cause, ...] = (
+    Cause(re.compile("out of time"), "raise the time limit"),
+    Cause(re.compile("SIGKILL"), "the system kills processes when memory runs out: compile on a larger machine"),
 )
 
 
@@ -48,16 +55,17 @@ def failure(stderr: str, summary: str, notes: tuple[str, ...] = ()) -> CompileEr
         notes: further lines, such as where the reproducer is.
     """
     messages = _messages(stderr)
-    location, message = messages[0] if messages else (None, _last_line(stderr))
+    location, message = messages[0] if messages else (None, _telling_line(stderr))
     symbols = sorted(set(_UNDEFINED.findall(stderr)))
     if symbols:
         message = f"the linker misses {', '.join(symbols)}"
-    hint = next((cause.hint for cause in CAUSES if cause.pattern.search(stderr)), "")
+    known = [cause for cause in CAUSES if cause.pattern.search(stderr)]
+    known += [cause for cause in ENDINGS if cause.pattern.search(summary)]
     return CompileError(
         f"IREE's compiler {summary}" + (f": {_short(message)}" if message else ""),
         location=location,
         notes=(*_others(messages), *notes),
-        hint=hint,
+        hint=known[0].hint if known else "",
     )
 
 
@@ -88,9 +96,12 @@ def _messages(stderr: str) -> list[tuple[Location | None, str]]:
 
 def _short(message: str) -> str:
     """The message without the IR that often trails it."""
-    return message.partition("#hal.")[0].rstrip(" :")[:300]
+    return _TRAILING_IR.sub("", message.partition("#hal.")[0]).rstrip(" :")[:300]
 
 
-def _last_line(stderr: str) -> str:
+def _telling_line(stderr: str) -> str:
+    """The line that shows a known cause, else the last one."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    known = [line for line in lines if any(cause.pattern.search(line) for cause in CAUSES)]
+    line = (known or lines or [""])[-1 if not known else 0]
+    return _PROGRAM.sub("", line).partition("  Try:")[0]

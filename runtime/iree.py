@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hloforge.dialect.errors import CompileError
 from hloforge.runtime.diagnostics import failure
 
@@ -20,11 +18,13 @@ def compiler_binary() -> str:
         ) from None
 
 
-def compile_in_process(text: str, flags: tuple[str, ...]) -> bytes:
-    """Compile MLIR text by IREE's API. A crash of the compiler ends this process.
+def compile_in_process(text: str, flags: tuple[str, ...]) -> bytes | None:
+    """Compile MLIR text by IREE's API; None if the compiler refuses it, which it tells on standard error.
+
+    A crash of the compiler ends this process.
 
     Raises:
-        CompileError: the compiler's first diagnostic.
+        CompileError: an unknown flag.
     """
     from iree.compiler.api import Invocation, Output, Session, Source
 
@@ -33,12 +33,10 @@ def compile_in_process(text: str, flags: tuple[str, ...]) -> bytes:
         session.set_flags(*flags)
     except ValueError as error:
         raise failure(str(error), "refused its flags") from None
-    invocation: Any = Invocation(session)
-    diagnostics: list[str] = []
-    invocation.enable_callback_diagnostics(lambda *parts: diagnostics.append(str(parts[-1])))
-    source = Source.wrap_buffer(session, text.encode() + b"\0")
-    if not invocation.parse_source(source) or not invocation.execute():
-        raise failure("\n".join(diagnostics), "failed")
-    output = Output.open_membuffer()
-    invocation.output_vm_bytecode(output)
-    return bytes(output.map_memory())
+    with Invocation(session) as invocation:
+        source = Source.wrap_buffer(session, text.encode() + b"\0")
+        if not invocation.parse_source(source) or not invocation.execute():
+            return None
+        output = Output.open_membuffer()
+        invocation.output_vm_bytecode(output)
+        return bytes(output.map_memory())

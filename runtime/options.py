@@ -43,5 +43,9 @@ class CompileOptions:
         for flag in self.flags:
             if not flag.startswith("--iree-"):
                 raise OptionError(f"{flag!r} is no flag of IREE's compiler", hint="they begin with --iree-")
+        for name in ("timeout", "memory_limit"):
+            limit = getattr(self, name)
+            if limit is not None and limit <= 0:
+                raise OptionError(f"{name} must be positive, not {limit}")
         if self.isolation == "none" and (self.timeout is not None or self.memory_limit is not None):
             raise OptionError("a time or memory limit needs isolation 'process'")

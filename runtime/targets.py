@@ -50,6 +50,11 @@ class Target:
             raise OptionError(f"unknown processor {cpu!r} in target {text!r}", hint=f"for example: {', '.join(close)}")
         if features and not _FEATURES.fullmatch(features):
             raise OptionError(f"malformed features {features!r}", hint="write +name or -name, separated by commas")
+        if features and cpu == "host":
+            raise OptionError(
+                f"features cannot be added to the host's processor: {text!r}",
+                hint=f"name one, as in cpu:generic,{features}",
+            )
         return cls(kind, cpu, features)
 
     def __str__(self) -> str:
