@@ -51,23 +51,12 @@ class XlaEngine:
             try:
                 buffers = [_device_put(argument, device) for argument in arguments]
                 results = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
-                return [_owned(shards[0]._single_device_array_to_np_array_did_copy()[0]) for shards in results]
+                # Copies: the arrays otherwise show the client's own memory, read-only.
+                return [np.array(shards[0]._single_device_array_to_np_array_did_copy()[0]) for shards in results]
             except Exception as error:
                 raise ReferenceEngineError(f"XLA's CPU client failed to run it: {_first_line(error)}") from None
 
         return call
-
-
-def _owned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy: the array itself shows the client's own memory, read-only."""
-    array = np.array(array)
-    row = element_type(array.dtype)
-    if not (row.is_sub_byte and row.is_integer):
-        return array
-    # XLA gives -1 of s4 as the byte 0x0f where ml_dtypes writes 0xff: one form, so that equal numbers have equal bytes.
-    codes = array.view(np.int8 if row.kind is Kind.SIGNED else np.uint8)
-    shift = 8 - row.bits
-    return ((codes << shift) >> shift).view(row.dtype)
 
 
 class _OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
