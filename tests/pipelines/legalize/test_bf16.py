@@ -1,0 +1,77 @@
+"""legalize-bf16: XLA's roundings, judged by numpy in f32 with explicit roundings."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from hloforge.dialect.mlir import parse_module
+from hloforge.pipelines.legalize.bf16 import LegalizeBf16
+from hloforge.pipelines.manager import PassManager
+from tests.engines import interpret
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+X = np.random.default_rng(0).normal(size=64).astype(BF16)
+Y = np.random.default_rng(1).normal(size=64).astype(BF16)
+
+
+def lowered(body: str, result: str) -> object:
+    module = parse_module(f"""func.func @main(%x: tensor<64xbf16>, %y: tensor<64xbf16>) -> tensor<64x{result}> {{
+      {body}
+      return %r : tensor<64x{result}> }}""")
+    PassManager([LegalizeBf16()]).run(module)
+    return module
+
+
+def rounded(values: np.ndarray) -> np.ndarray:
+    return values.astype(BF16).astype(np.float32)
+
+
+def test_an_exponent_is_rounded_before_the_exponential() -> None:
+    module = lowered(
+        """%d = stablehlo.subtract %x, %y : tensor<64xbf16>
+        %r = stablehlo.exponential %d : tensor<64xbf16>""",
+        "bf16",
+    )
+    # Nothing may fold this rounding: it must be more than a pair of conversions.
+    assert "reduce_precision" in str(module)
+    expected = np.exp(rounded(X.astype(np.float32) - Y.astype(np.float32))).astype(BF16)
+    np.testing.assert_array_equal(interpret(module, X, Y)[0], expected)
+
+
+def test_a_conversion_of_the_result_sees_it_before_the_rounding() -> None:
+    module = lowered(
+        """%p = stablehlo.multiply %x, %y : tensor<64xbf16>
+        %r = stablehlo.convert %p : (tensor<64xbf16>) -> tensor<64xf32>""",
+        "f32",
+    )
+    np.testing.assert_array_equal(interpret(module, X, Y)[0], X.astype(np.float32) * Y.astype(np.float32))
+
+
+def test_sums_are_computed_in_f32() -> None:
+    module = lowered("%r = stablehlo.add %x, %y : tensor<64xbf16>", "bf16")
+    assert "stablehlo.add %" in str(module)
+    assert "add %arg0, %arg1 : tensor<64xbf16>" not in str(module)
+    np.testing.assert_array_equal(
+        interpret(module, X, Y)[0], (X.astype(np.float32) + Y.astype(np.float32)).astype(BF16)
+    )
+
+
+def test_special_values_survive() -> None:
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 3.3e38, 1.0] * 8).astype(BF16)
+    module = lowered("%r = stablehlo.logistic %x : tensor<64xbf16>", "bf16")
+    with np.errstate(over="ignore"):
+        expected = (1 / (1 + np.exp(-special.astype(np.float32)))).astype(BF16)
+    (result,) = interpret(module, special, Y)
+    np.testing.assert_array_equal(result.astype(np.float32), expected.astype(np.float32))
+
+
+def test_the_computation_of_a_reduction_is_left_alone() -> None:
+    text = """func.func @main(%a: tensor<4xbf16>) -> tensor<bf16> {
+      %z = stablehlo.constant dense<0.0> : tensor<bf16>
+      %r = stablehlo.reduce(%a init: %z) applies stablehlo.maximum across dimensions = [0]
+        : (tensor<4xbf16>, tensor<bf16>) -> tensor<bf16>
+      return %r : tensor<bf16> }"""
+    module = parse_module(text)
+    PassManager([LegalizeBf16()]).run(module)
+    assert str(module) == str(parse_module(text))
