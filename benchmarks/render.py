@@ -64,7 +64,9 @@ def seconds(value: float | None) -> str:
 
 
 def times(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+    if value is None:
+        return "–"
+    return f"{value:.1g}" if value < 0.01 else f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
 def latency_table(cases: Sequence[Case]) -> str:

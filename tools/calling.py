@@ -12,30 +12,39 @@ import click
 import numpy as np
 
 from hloforge.dialect.abi import crosses
-from hloforge.dialect.errors import ArgumentError
-from hloforge.dialect.program import Parameter, Signature
+from hloforge.dialect.errors import ArgumentError, OptionError
+from hloforge.dialect.program import Parameter, Program, Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime.convention import nest_results
 from hloforge.runtime.inputs import parse_input, write_output
+from hloforge.runtime.plausible_inputs import plausible_inputs
 from hloforge.runtime.session import Session
 
 Leaves: TypeAlias = list[tuple[str, np.ndarray[Any, Any]]]
 
 REPEAT = 20
 # Specifications that fit any parameter: one of them stands for all.
+_PLAUSIBLE = "plausible"
 _FOR_ALL = re.compile(r"random(:\d+)?|zeros|iota")
 
 
-def arguments(signature: Signature, specs: Sequence[str], seed: int) -> tuple[Any, ...]:
+def arguments(signature: Signature, specs: Sequence[str], seed: int, program: Program | None) -> tuple[Any, ...]:
     """One argument a parameter, nested like it, from one specification a leaf.
 
     Args:
-        specs: grammar of ``runtime.inputs``; a single ``random``, ``zeros`` or ``iota`` serves every leaf.
+        specs: grammar of ``runtime.inputs``; a single ``random``, ``zeros`` or ``iota`` serves every leaf, and
+            ``plausible`` draws them by ``runtime.plausible_inputs``.
         seed: of ``random`` without a number.
+        program: what ``plausible`` looks at; None for a vmfb.
 
     Raises:
         ArgumentError: a wrong number of specifications, or one that does not fit its parameter.
+        OptionError: ``plausible`` without a program.
     """
+    if [spec.strip() for spec in specs] == [_PLAUSIBLE]:
+        if program is None:
+            raise OptionError(f"--input={_PLAUSIBLE} needs the program, and a vmfb does not hold it")
+        return plausible_inputs(program, seed)
     leaves = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
     if len(specs) == 1 and _FOR_ALL.fullmatch(specs[0].strip()):
         specs = [specs[0]] * len(leaves)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -10,9 +10,9 @@ import numpy as np
 
 from hloforge.dialect.errors import ArgumentError, MismatchError, OptionError
 from hloforge.dialect.program import Program, Signature
-from hloforge.runtime.compare import compare
+from hloforge.runtime.compare import Report, compare
 from hloforge.runtime.inputs import parse_expected
-from hloforge.runtime.references import reference
+from hloforge.runtime.references import ReferenceEngine, reference
 from hloforge.tools.calling import result_shapes
 
 Array = np.ndarray[Any, Any]
@@ -33,32 +33,36 @@ def expected_results(signature: Signature, specs: Sequence[str]) -> dict[str, Ar
     }
 
 
-def prepare_reference(name: str, program: Program | None) -> Callable[..., Any]:
-    """The program on a reference engine.
+def open_reference(name: str, program: Program | None) -> ReferenceEngine:
+    """A reference engine for a program.
 
     Raises:
         OptionError: there is no program, only a vmfb.
-        ReferenceEngineError: the engine cannot evaluate it.
     """
     if program is None:
         raise OptionError(
             f"--reference={name} needs the program, and a vmfb does not hold it",
             hint="run the HLO or StableHLO file, or compare with --expected-output",
         )
-    return reference(name).prepare(program)
+    return reference(name)
 
 
-def check(results: Mapping[str, Array], wanted: Mapping[str, Array], judge: str, tolerance: float | None) -> None:
-    """Print how results compare.
+def check_expected(results: Mapping[str, Array], wanted: Mapping[str, Array], tolerance: float | None) -> None:
+    """Print how results compare with the arrays of ``--expected-output``.
 
     Raises:
         MismatchError: one differs by more than the tolerance.
     """
     names = list(wanted)
-    report = compare(tuple(results[name] for name in names), tuple(wanted.values()), names=names, tolerance=tolerance)
+    found = tuple(results[name] for name in names)
+    conclude(compare(found, tuple(wanted.values()), names=names, tolerance=tolerance), "the expected output")
+
+
+def conclude(report: Report, judge: str) -> None:
+    """Print a report. Raises MismatchError if it has a disagreement."""
     click.echo(f"against {judge}:")
     click.echo(report.text())
     if report.agrees:
         return
     bad = [result.name for result in report.results if not result.agrees]
-    raise MismatchError(f"{len(bad)} of {len(names)} results differ from {judge}: {', '.join(bad[:8])}")
+    raise MismatchError(f"{len(bad)} of {len(report.results)} results differ from {judge}: {', '.join(bad[:8])}")

@@ -67,6 +67,7 @@ def command(
       hloforge run model.vmfb --input=2x3xf32=@x.npy --output=@y.npy
       hloforge run model.hlo --reference=xla
     """
+    from hloforge.runtime.judgement import judge
     from hloforge.tools import calling, checking
 
     options = compile_options_of(**compiler)
@@ -77,21 +78,20 @@ def command(
         "drop_unknown_attributes": drop_unknown_attributes,
     }
     session, program = _load(source, target, options, device, threads, reading)
-    # A check needs some inputs, whichever they are.
-    arguments = calling.arguments(session.signature, inputs or (("random",) if reference else ()), seed)
+    arguments = calling.arguments(session.signature, inputs, seed, program)
     wanted = checking.expected_results(session.signature, expected)
-    judge = checking.prepare_reference(reference, program) if reference else None
+    engine = checking.open_reference(reference, program) if reference else None
     results = session(*arguments)
     if timed or repeat:
         calling.report_latency(session, arguments, repeat or calling.REPEAT)
     leaves = calling.leaves(session.signature, results)
-    if outputs or not (wanted or judge):
+    if outputs or not (wanted or engine):
         calling.write_results(leaves, outputs)
     if wanted:
-        checking.check(dict(leaves), wanted, "the expected output", tolerance)
-    if judge:
-        answer = dict(calling.leaves(session.signature, judge(*arguments)))
-        checking.check(dict(leaves), answer, f"reference {reference}", tolerance)
+        checking.check_expected(dict(leaves), wanted, tolerance)
+    if engine and program:
+        report = judge(engine, program, arguments, results, tolerance=tolerance)
+        checking.conclude(report, f"reference {reference}")
 
 
 def _load(
