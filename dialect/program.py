@@ -154,13 +154,23 @@ def _from_function(entry: Any) -> Signature:
     aliases = []
     for i, input_type in enumerate(type_.inputs):
         attributes = ir.DictAttr(arguments[i]) if arguments is not None else {}
-        parameters.append(Parameter(f"arg{i}", Shape.of_type(input_type)))
+        parameters.append(Parameter(f"arg{i}", _border_shape(input_type)))
         if "tf.aliasing_output" in attributes:
             output = ir.IntegerAttr(attributes["tf.aliasing_output"]).value
             aliases.append(Alias((output,) if len(type_.results) != 1 else (), i))
-    results = tuple(map(Shape.of_type, type_.results))
+    results = tuple(map(_border_shape, type_.results))
     result = results[0] if len(results) == 1 else Shape.tuple_of(*results)
     return Signature(tuple(parameters), result, tuple(aliases))
+
+
+def _border_shape(type_: Any) -> Shape:
+    try:
+        return Shape.of_type(type_)
+    except ValueError:
+        raise ImporterError(
+            f"@main takes or returns {type_}, which is no array of an XLA element type",
+            hint="convert it inside the program: quantized values to their storage type, other types to a wider one",
+        ) from None
 
 
 @dataclass

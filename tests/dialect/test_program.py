@@ -56,3 +56,10 @@ def test_damaged_attributes_are_reported() -> None:
 def test_an_unreadable_module_gives_the_parsers_message() -> None:
     with pytest.raises(ImporterError, match="expected"):
         parse_module("func.func @main( {")
+
+
+def test_a_type_that_no_array_has_is_refused_by_name() -> None:
+    type_ = "tensor<2x!quant.uniform<i8:f32, 1.0>>"
+    module = parse_module(f"func.func @main(%x: {type_}) -> {type_} {{ return %x : {type_} }}")
+    with pytest.raises(ImporterError, match=r"quant\.uniform.* is no array of an XLA element type"):
+        Signature.of(module)
