@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TYPED := build/typing
 JOBS ?= auto
 
-.PHONY: demo test test-all lint format typecheck benchmark clean
+.PHONY: demo test test-all lint format typecheck benchmark tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,10 @@ typecheck: $(STAMP)
 
 benchmark: $(STAMP)
 	$(BIN)/python -m benchmarks
+
+# The tables of README.md and docs/benchmarks.md, from the last measurements and the expected failures.
+tables: $(STAMP)
+	$(BIN)/python -m benchmarks.render
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache

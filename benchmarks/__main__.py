@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import render
 from benchmarks.case import CASES
 from benchmarks.kernels import Kernel
 from benchmarks.models import Model
-from benchmarks.render import DOCUMENT, RESULTS, document
+from benchmarks.render import RESULTS
 from hloforge.runtime.manifest import tool_versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,8 +94,8 @@ def main() -> None:
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     if options.output == RESULTS:
-        DOCUMENT.write_text(document(results))
-        print(f"wrote {RESULTS.relative_to(ROOT)} and {DOCUMENT.relative_to(ROOT)}", file=sys.stderr)
+        render.main()
+        print("wrote benchmarks/results/latest.json, docs/benchmarks.md and the README's tables", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
+from benchmarks import support
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -209,7 +211,11 @@ compilation and one call, plus the peak of IREE's compiler, which hloforge and `
 def readme_tables(results: dict[str, Any]) -> dict[str, str]:
     """The README's generated parts by marker."""
     cases = [*measured(results, "kernel"), *measured(results, "model")]
-    return {"speed": f"{summary(cases)}\n\n{machine_line(results)}.", "overhead": overhead_table(results)}
+    return {
+        "support": table(support.HEADER, support.rows()),
+        "speed": f"{summary(cases)}\n\n{machine_line(results)}.",
+        "overhead": overhead_table(results),
+    }
 
 
 def fill(text: str, parts: dict[str, str]) -> str:

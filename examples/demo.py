@@ -16,8 +16,6 @@ from rich.console import Console
 from rich.table import Table
 
 import hloforge
-from hloforge.runtime.reference_engines import XlaEngine
-from hloforge.runtime.references import ReferenceEngine
 
 MODEL = Path(__file__).with_name("model.hlo")
 NAMES = ("probabilities", "digits")
@@ -46,7 +44,7 @@ def main() -> int:
     executable, compile_seconds = timed(lambda: hloforge.compile(MODEL))
     session = executable.load()
     # In this process, so that both are called alike.
-    engine = ReferenceEngine("xla", XlaEngine())
+    engine = hloforge.reference("xla", isolated=False)
     reference, xla_seconds = timed(lambda: engine.prepare(hloforge.read(MODEL)))
 
     labels = np.random.default_rng(3).permutation(10)

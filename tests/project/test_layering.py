@@ -1,0 +1,82 @@
+"""Who may import whom: the table of docs/architecture.md, by the syntax trees of the sources."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "dialect": frozenset(),
+    "importers": frozenset({"dialect"}),
+    "pipelines": frozenset({"dialect"}),
+    "runtime": frozenset({"dialect", "pipelines"}),
+    "tools": frozenset({"dialect", "importers", "pipelines", "runtime", "_version"}),
+    "hloforge": frozenset({"dialect", "importers", "pipelines", "runtime", "tools"}),
+}
+
+# The one door to jaxlib's private modules, and those that may speak to IREE.
+JAXLIB_DOOR = {"dialect/mlir.py"}
+IREE_FOLDERS = {"runtime"}
+
+FILES = sorted(path for folder in MAY_IMPORT for path in (ROOT / folder).rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write the whole name: from hloforge.…"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def complaints(path: Path) -> Iterator[str]:
+    relative = path.relative_to(ROOT)
+    folder = relative.parts[0]
+    for line, name in imports(path):
+        top, *rest = name.split(".")
+        where = f"{relative}:{line}: {name}"
+        if top in MAY_IMPORT and top != "hloforge":
+            yield f"{where}: write hloforge.{name}"
+        if (
+            top == "hloforge"
+            and rest
+            and rest[0] in MAY_IMPORT
+            and rest[0] != folder
+            and rest[0] not in MAY_IMPORT[folder]
+        ):
+            yield f"{where}: {folder} may not import {rest[0]}"
+        if (
+            top == "hloforge"
+            and rest
+            and rest[0] not in MAY_IMPORT
+            and folder != "hloforge"
+            and rest[0] not in MAY_IMPORT[folder]
+        ):
+            yield f"{where}: {folder} may not import the front door"
+        if top == "jaxlib" and str(relative) not in JAXLIB_DOOR:
+            yield f"{where}: jaxlib is imported in dialect/mlir.py alone"
+        if top == "iree" and folder not in IREE_FOLDERS:
+            yield f"{where}: only runtime speaks to IREE"
+        if top in ("jax", "torch", "tensorflow") and folder != "importers":
+            yield f"{where}: frameworks are no dependency"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_downwards(path: Path) -> None:
+    assert list(complaints(path)) == []
+
+
+def test_the_check_sees_a_wrong_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "dialect"
+    folder.mkdir()
+    path = folder / "bad.py"
+    path.write_text("def f():\n    from hloforge.runtime.session import load\nimport dialect.shapes\nimport jaxlib\n")
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    assert [text.partition(": ")[0] for text in complaints(path)] == [f"dialect/bad.py:{n}" for n in (3, 4, 2)]

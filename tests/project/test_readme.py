@@ -1,0 +1,73 @@
+"""The README does what it says: its commands run, its links lead somewhere, its tables are the generated ones."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import render
+from hloforge.tools.main import COMMANDS, cli
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    """The words of every ``hloforge`` line, comments left out."""
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("hloforge ")]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "model.hlo").symlink_to(ROOT / "examples" / "model.hlo")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_its_commands_run(workplace: Path) -> None:
+    assert len(commands()) >= 8
+    assert {words[0] for words in commands()} == set(COMMANDS) - {"completion"}
+    for words in commands():
+        result = CliRunner().invoke(cli, words)
+        assert result.exit_code == 0, (words, result.stderr)
+    assert (workplace / "model.vmfb").exists()
+
+
+def test_its_python_runs(workplace: Path) -> None:
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), {})
+
+
+def test_its_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for document in DOCUMENTS:
+        assert set(re.findall(r"(?:^|`)make ([\w-]+)", document.read_text(), re.MULTILINE)) <= targets, document
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_to_files(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", document.read_text())
+    assert [link for link in links if "://" not in link and not (document.parent / link).exists()] == []
+
+
+def test_the_tables_are_the_generated_ones() -> None:
+    results = json.loads(render.RESULTS.read_text())
+    assert render.fill(README, render.readme_tables(results)) == README, "run: make tables"
+    assert render.DOCUMENT.read_text() == render.document(results), "run: make tables"
+
+
+def test_markers_that_are_missing_are_an_error() -> None:
+    with pytest.raises(ValueError, match="no markers for speed"):
+        render.fill("# no tables", {"speed": ""})
