@@ -174,6 +174,12 @@ ROWS: tuple[Capability, ...] = (
         elements=("bf16",),
         form=forms.computes_in_bf16,
     ),
+    *decompose(
+        "decompose-reverse-scan",
+        "jaxlib's expansion takes no notice of is_reverse",
+        "chlo.scan",
+        form=forms.is_reverse_scan,
+    ),
     *decompose("func.func(chlo-legalize-to-stablehlo)", "IREE is given StableHLO alone", "chlo.*"),
     *decompose(
         "func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})",

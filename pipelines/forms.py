@@ -54,6 +54,11 @@ def may_overflow_an_integer(op: Any) -> bool:
     return target.width > 1 and IN_RANGE not in op.attributes
 
 
+def is_reverse_scan(op: Any) -> bool:
+    """A scan that starts at the end."""
+    return "is_reverse" in op.attributes and bool(op.attributes["is_reverse"].value)
+
+
 def is_not_in_bounds(op: Any) -> bool:
     """A scatter or gather whose indices may lie out of bounds, or a scatter in a form that IREE does not take."""
     return IN_BOUNDS not in op.attributes

@@ -18,6 +18,7 @@ from hloforge.pipelines.decompose.exponential import DecomposeExponential
 from hloforge.pipelines.decompose.power import DecomposePower
 from hloforge.pipelines.decompose.pred_arithmetic import DecomposePredArithmetic
 from hloforge.pipelines.decompose.remainder import DecomposeRemainder
+from hloforge.pipelines.decompose.reverse_scan import DecomposeReverseScan
 from hloforge.pipelines.decompose.scatter import DecomposeScatter
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.decompose.sort import DecomposeSort
@@ -71,6 +72,7 @@ BORDER: tuple[Stage, ...] = (
 
 DECOMPOSE: tuple[Stage, ...] = (
     Stage(LowerComposites(), "handlers see a composite whole, before its portable body replaces it"),
+    Stage(DecomposeReverseScan(), "jaxlib's expansion of scans takes no notice of is_reverse"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
     Stage(
         NativePass("func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})"),

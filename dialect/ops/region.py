@@ -37,15 +37,13 @@ def _remap(op: Any, copies: dict[Any, Any]) -> None:
 
 
 # Operations that mean the same element by element as they do on scalars.
-_ELEMENTWISE = frozenset(
-    f"stablehlo.{name}"
-    for name in """
+_NAMES = """
     abs add and atan2 bitcast_convert cbrt ceil clamp compare complex constant convert cosine count_leading_zeros divide
     exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not
     or popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
     shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
-    """.split()
-)
+"""
+_ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in _NAMES.split())
 
 
 def is_elementwise(region: Any) -> bool:

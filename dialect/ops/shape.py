@@ -109,3 +109,8 @@ def zeros(dtype: str | ElementType, dims: Sequence[int] = ()) -> Value:
 
 def _integers(numbers: Sequence[int]) -> Any:
     return ir.DenseI64ArrayAttr.get(list(numbers))
+
+
+def reverse(operand: Value, dimensions: Sequence[int]) -> Value:
+    """The elements in the opposite order along ``dimensions`` (XLA "Rev")."""
+    return emit("stablehlo.reverse", [operand], operand.type, dimensions=_integers(dimensions))

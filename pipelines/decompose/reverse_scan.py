@@ -1,0 +1,54 @@
+"""``decompose-reverse-scan``: a scan from the end as one from the start of the reversed arrays.
+
+Before::
+
+    %0:2 = chlo.scan(%x) inits (%c) dimension = 0 attributes {is_reverse = true} {...}
+
+After::
+
+    %1:2 = chlo.scan(reverse %x) inits (%c) dimension = 0 attributes {is_reverse = false} {...}
+    %0#0 = reverse %1#0
+
+jaxlib's expansion of scans takes no notice of ``is_reverse``. Source: CHLO "scan".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.ops.shape import reverse
+from hloforge.dialect.values import Value
+from hloforge.pipelines.forms import is_reverse_scan
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+
+@pattern("chlo.scan")
+def from_the_start(op: Any) -> Replacement:
+    """Reverse the inputs, scan, reverse the outputs; the carries stay as they are."""
+    if not is_reverse_scan(op):
+        return NoMatch("it starts at the start")
+    dimension = op.attributes["dimension"].value
+    inputs, carries = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+    operands = [Value(operand) for operand in op.operands]
+    turned = [reverse(operand, [dimension]) for operand in operands[:inputs]] + operands[inputs:]
+    forward = op.clone()
+    for number, operand in enumerate(turned):
+        forward.operands[number] = operand.ir
+    forward.attributes["is_reverse"] = ir.BoolAttr.get(False)
+    results = [Value(result) for result in forward.results]
+    outputs = len(results) - carries
+    return [reverse(result, [dimension]) for result in results[:outputs]] + results[outputs:]
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeReverseScan(Pass):
+    """Let every scan start at the start."""
+
+    name: ClassVar[str] = "decompose-reverse-scan"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, from_the_start)
