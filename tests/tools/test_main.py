@@ -108,6 +108,15 @@ def test_interrupt_is_status_130_without_traceback(tmp_path: Path) -> None:
     assert (child.returncode, said.strip()) == (130, b"")
 
 
+def test_a_killed_compile_leaves_no_file(add: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    with subprocess.Popen([*COMMAND, "compile", str(add), "-o", str(folder / "add.vmfb")]) as child:
+        time.sleep(0.5)
+        child.kill()
+    assert list(folder.iterdir()) == []
+
+
 @pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
 def test_completion_code(call: Call, shell_name: str) -> None:
     result = call("completion", shell_name)

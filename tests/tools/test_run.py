@@ -46,6 +46,12 @@ def test_random_inputs_depend_on_the_seed_alone(call: Call, add_vmfb: Path) -> N
     assert call("run", add_vmfb, "--input=random:1").stdout == outputs[0]
 
 
+def test_plausible_inputs_need_the_program(call: Call, add: Path, add_vmfb: Path) -> None:
+    program, vmfb = (call("run", source, "--input=plausible") for source in (add, add_vmfb))
+    assert program.exit_code == 0 and program.stdout.startswith("4xf32=[")
+    assert vmfb.exit_code == 1 and "--input=plausible needs the program" in vmfb.stderr
+
+
 @pytest.mark.parametrize("engine", ["xla", "interpreter"])
 def test_references_agree(call: Call, pair: Path, engine: str) -> None:
     result = call("run", pair, "--input=random", f"--reference={engine}")
