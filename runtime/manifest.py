@@ -79,9 +79,9 @@ class Manifest:
 
 
 def tool_versions() -> tuple[tuple[str, str], ...]:
-    """The versions of what takes part in a compilation."""
-    found = [(name, _version(name)) for name in _PACKAGES]
-    return (*found, ("python", platform.python_version()))
+    """The versions of what takes part in a compilation, by name."""
+    found = {name: _version(name) for name in _PACKAGES} | {"python": platform.python_version()}
+    return tuple(sorted(found.items()))
 
 
 def _version(package: str) -> str:

@@ -9,7 +9,7 @@ from hloforge.dialect.program import Parameter, Signature
 from hloforge.dialect.shapes import Shape
 
 _DECLARATION = re.compile(r"func @\w+\((?P<inputs>.*)\) -> \((?P<outputs>.*)\)$")
-_TENSOR = re.compile(r"%(?P<name>\w+): tensor<(?P<body>[^>]*(?:<[^>]*>)?)>")
+_TENSOR = re.compile(r"%(?P<name>\w+): tensor<(?P<body>(?:[^<>]|<[^>]*>)*)>")
 
 
 def signature_of_declaration(declaration: str) -> Signature:

@@ -42,7 +42,8 @@ def load(
 
 def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
     """The manifest of a vmfb, without a device. Raises LoadError as ``load`` does."""
-    return _manifest(_entry(_module(source)))
+    module = _module(source)
+    return _manifest(_entry(module))
 
 
 def _module(source: str | PathLike[str] | bytes | Executable) -> Any:
@@ -75,12 +76,12 @@ def _reason(error: Exception) -> str:
 
 
 def _entry(module: Any) -> Any:
-    try:
-        return module.lookup_function(ENTRY)
-    except KeyError:
-        raise LoadError(
-            f"the vmfb has no function {ENTRY}", hint=f"it has: {', '.join(module.function_names)}"
-        ) from None
+    """The function ``main``; the caller keeps the module alive."""
+    entry = module.lookup_function(ENTRY)
+    if entry is None:
+        names = [name for name in module.function_names if not name.startswith("__")]
+        raise LoadError(f"the vmfb has no function {ENTRY}", hint=f"it has: {', '.join(names)}")
+    return entry
 
 
 def _manifest(entry: Any) -> Manifest:

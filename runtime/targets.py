@@ -68,6 +68,8 @@ class Target:
             f"--iree-llvmcpu-target-cpu={self.cpu}",
             "--iree-input-type=stablehlo",
             "--iree-input-demote-f64-to-f32=false",
+            # The map holds the paths of the machine that compiled, in every file that is shipped.
+            "--iree-vm-bytecode-module-strip-source-map=true",
         ]
         if self.features:
             flags.append(f"--iree-llvmcpu-target-cpu-features={self.features}")

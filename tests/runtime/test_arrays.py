@@ -1,0 +1,259 @@
+"""Arrays at the border: what a session takes, what it refuses, and whose memory results lie in."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from hloforge.dialect.errors import ArgumentError
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, 1e-40]
+
+
+def aligned(shape: tuple[int, ...], order: Any = "C", offset: int = 0) -> np.ndarray[Any, Any]:
+    """Random f32 at an address that is ``offset`` beyond a multiple of 64."""
+    size = 4 * int(np.prod(shape))
+    raw = np.empty(size + 128, np.uint8)
+    start = -raw.ctypes.data % 64 + offset
+    array = raw[start : start + size].view(np.float32).reshape(shape, order=order)
+    array[...] = np.random.default_rng(0).normal(size=shape)
+    return array
+
+
+def busy_memory() -> list[Any]:
+    """Takes over memory that was freed too early."""
+    return [np.full((64, 64), -1, np.float32) for _ in range(8)]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("offset", [0, 4, 32])
+def test_strides_and_alignment_of_arguments_do_not_matter(layouts: Any, order: Any, offset: int) -> None:
+    w, x = aligned((64, 64), order, offset), aligned((64, 64), order, offset) * 3
+    for _ in range(5):
+        difference, double = layouts.load()(w, x)
+        gc.collect()
+        noise = busy_memory()
+        np.testing.assert_array_equal(difference, w - x)
+        np.testing.assert_array_equal(double, x + x)
+        assert noise
+    assert difference.strides == (4, 256)
+    assert double.strides == (256, 4)
+
+
+def test_negative_and_wide_strides(layouts: Any) -> None:
+    w, x = aligned((128, 64))[::-2], aligned((64, 128))[:, 1::2]
+    difference, _ = layouts.load()(w, x)
+    np.testing.assert_array_equal(difference, w - x)
+
+
+def test_a_read_only_array_is_taken_and_left_alone(layouts: Any) -> None:
+    w = aligned((64, 64))
+    w.flags.writeable = False
+    before = w.copy()
+    difference, _ = layouts.load()(w, np.zeros((64, 64), np.float32))
+    np.testing.assert_array_equal(difference, before)
+    np.testing.assert_array_equal(w, before)
+
+
+def test_a_view_of_a_result_outlives_result_and_session(layouts: Any) -> None:
+    x = aligned((64, 64))
+    session = layouts.load()
+    row = session(x, x)[1].T[3]
+    del session
+    gc.collect()
+    noise = busy_memory()
+    np.testing.assert_array_equal(row, (x + x)[:, 3])
+    assert noise
+
+
+def test_a_result_is_never_the_argument_that_it_repeats(swap: Any) -> None:
+    a, b = aligned((64, 64)), aligned((64, 64)) + 1
+    kept_a, kept_b = a.copy(), b.copy()
+    session = swap.load()
+    first, second = session(a, b)
+    on_device, _ = session.call_device(a, b)
+    a[:] = b[:] = 0
+    np.testing.assert_array_equal(first, kept_b)
+    np.testing.assert_array_equal(second, kept_a)
+    np.testing.assert_array_equal(on_device, kept_b)
+
+
+def test_a_device_array_never_changes(swap: Any) -> None:
+    source = aligned((64, 64))
+    kept = source.copy()
+    session = swap.load()
+    array = session.put(source, "arg0")
+    source[:] = 0
+    result, _ = session(array, array)
+    result[:] = 7
+    np.testing.assert_array_equal(array, kept)
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(array)[0] = 1
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_device_arrays_go_from_call_to_call(layouts: Any, order: Any) -> None:
+    w, x = aligned((64, 64), order), aligned((64, 64), order) * 3
+    session = layouts.load()
+    placed = session.put(w, 0)
+    np.testing.assert_array_equal(placed, w)
+    difference, double = session.call_device(placed, session.put(x, "x"))
+    again, _ = session(difference, double)
+    np.testing.assert_array_equal(again, (w - x) - (x + x))
+    assert (difference.shape, difference.dtype, difference.ndim) == ((64, 64), np.float32, 2)
+    with pytest.raises(ArgumentError, match=r"argument 'w': expected f32\[64,64\]\{0,1\}, got a device array"):
+        session(double, double)
+
+
+def test_dlpack_and_array_protocols(add: Any) -> None:
+    class ByDlpack:
+        def __init__(self, array: np.ndarray[Any, Any]) -> None:
+            self.array = array
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return self.array.__dlpack_device__()
+
+    class ByArray:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.ones(4, np.float32)
+
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(add.load()(ByDlpack(x), ByArray()), x + 1)
+    session = add.load()
+    shared = np.from_dlpack(session.call_device(x, x))
+    np.testing.assert_array_equal(shared, x + x)
+
+
+def bits(array: Any) -> np.ndarray[Any, Any]:
+    array = np.asarray(array)
+    return array.view(f"u{array.dtype.itemsize}") if array.dtype.itemsize < 16 else array.view("u8")
+
+
+TYPES = {
+    "i1": [False, True, True],
+    "i2": np.array([-2, 0, 1]).astype(ml_dtypes.int2),
+    "ui2": np.array([0, 1, 3]).astype(ml_dtypes.uint2),
+    "i4": np.array([-8, -1, 7]).astype(ml_dtypes.int4),
+    "ui4": np.array([0, 8, 15]).astype(ml_dtypes.uint4),
+    "ui8": np.array([0, 128, 255], np.uint8),
+    "i16": np.array([-(2**15), 0, 2**15 - 1], np.int16),
+    "ui64": np.array([0, 2**63, 2**64 - 1], np.uint64),
+    "bf16": np.array(SPECIAL).astype(ml_dtypes.bfloat16),
+    "f16": np.array(SPECIAL).astype(np.float16),
+    "f32": np.array(SPECIAL, np.float32),
+    "f64": np.array([*SPECIAL, 5e-324]),
+    "f8E4M3FN": np.arange(256).astype(np.uint8).view(ml_dtypes.float8_e4m3fn),
+    "f8E3M4": np.arange(256).astype(np.uint8).view(ml_dtypes.float8_e3m4),
+    "f8E8M0FNU": np.arange(256).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu),
+    "f4E2M1FN": np.arange(16).astype(np.uint8).view(ml_dtypes.float4_e2m1fn),
+    "complex<f32>": np.array([1 - 2j, complex(np.nan, -0.0)], np.complex64),
+    "complex<f64>": np.array([1 - 2j, complex(-0.0, np.inf)]),
+}
+
+
+def test_every_kind_of_element_crosses_bit_for_bit(compiled: Any) -> None:
+    arrays = [np.asarray(values) for values in TYPES.values()]
+    types = [f"tensor<{array.size}x{name}>" for name, array in zip(TYPES, arrays, strict=True)]
+    parameters = ", ".join(f"%a{i}: {type_}" for i, type_ in enumerate(types))
+    names, listed = ", ".join(f"%a{i}" for i in range(len(types))), ", ".join(types)
+    session = compiled(f"func.func @main({parameters}) -> ({listed}) {{ return {names} : {listed} }}").load()
+    placed = [session.put(array, number) for number, array in enumerate(arrays)]
+    for results in (session(*arrays), session(*placed)):
+        for array, result in zip(arrays, results, strict=True):
+            assert result.dtype == array.dtype
+            np.testing.assert_array_equal(bits(result), bits(array))
+
+
+def test_empty_arrays(compiled: Any) -> None:
+    session = compiled("""func.func @main(%a: tensor<0x3xf32>) -> (tensor<0x3xf32>, tensor<3xf32>) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %sum = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<0x3xf32>, tensor<f32>) -> tensor<3xf32>
+      return %a, %sum : tensor<0x3xf32>, tensor<3xf32> }""").load()
+    same, sums = session(np.empty((0, 3), np.float32))
+    assert same.shape == (0, 3)
+    np.testing.assert_array_equal(sums, np.zeros(3))
+
+
+def test_dynamic_sizes(compiled: Any) -> None:
+    session = compiled("""func.func @main(%a: tensor<?x2xf32>) -> tensor<?x2xf32> {
+      %0 = stablehlo.add %a, %a : tensor<?x2xf32> return %0 : tensor<?x2xf32> }""").load()
+    for size in (0, 1, 5, 3000):
+        x = aligned((size, 2)) if size else np.empty((0, 2), np.float32)
+        np.testing.assert_array_equal(session(x), x + x)
+    with pytest.raises(ArgumentError, match=r"expected f32\[\?,2\]"):
+        session(np.ones((2, 3), np.float32))
+
+
+GOOD = (0.5, 3, True, 15, 1.5, 1j)
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        (0, 7),
+        (0, np.inf),
+        (0, np.nan),
+        (0, -0.0),
+        (0, 2**24),
+        (1, -(2**31)),
+        (2, False),
+        (3, 0),
+        (4, 65504.0),
+        (5, 2),
+        (5, 0.5),
+    ],
+)
+def test_python_scalars_that_fit(scalars: Any, number: int, value: Any) -> None:
+    result = scalars.load()(*GOOD[:number], value, *GOOD[number + 1 :])[number]
+    assert result.shape == ()
+    np.testing.assert_array_equal(result, value)
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "said"),
+    [
+        (0, True, "the Python scalar True"),
+        (0, 1j, "the Python scalar 1j"),
+        (0, 1e39, "1e+39, which f32 cannot hold"),
+        (0, 2**24 + 1, "16777217, which f32 cannot hold"),
+        pytest.param(0, 10**5000, "an integer of 16610 bits, which f32 cannot hold", id="huge"),
+        (1, 1.0, "the Python scalar 1.0"),
+        (1, 2**31, "2147483648, which s32 cannot hold"),
+        (2, 1, "the Python scalar 1"),
+        (3, 16, "16, which u4 cannot hold"),
+        (3, -1, "-1, which u4 cannot hold"),
+        (4, 1e5, "100000.0, which f16 cannot hold"),
+        (0, "1", "<U1 array of shape ()"),
+        (0, None, "object array of shape ()"),
+        (0, [1.0], "float64 array of shape (1,)"),
+    ],
+)
+def test_python_scalars_that_would_change_are_refused(scalars: Any, number: int, value: Any, said: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        scalars.load()(*GOOD[:number], value, *GOOD[number + 1 :])
+    assert caught.value.message.endswith(f"got {said}")
+    assert caught.value.message.startswith(f"argument 'arg{number}': expected ")
+
+
+def test_wrong_element_types_and_sizes_are_named(layouts: Any) -> None:
+    session = layouts.load()
+    x = np.zeros((64, 64), np.float32)
+    for wrong, said in [
+        (x.astype(np.float64), "float64 array of shape (64, 64)"),
+        (x.astype(np.int32), "int32 array of shape (64, 64)"),
+        (x.astype(">f4"), ">f4 array of shape (64, 64)"),
+        (x[:32], "float32 array of shape (32, 64)"),
+        (x[0], "float32 array of shape (64,)"),
+    ]:
+        with pytest.raises(ArgumentError) as caught:
+            session(wrong, x)
+        assert caught.value.message == f"argument 'w': expected f32[64,64]{{0,1}}, got {said}"
+        assert ("x.astype('float32')" in caught.value.hint) == (wrong.dtype != x.dtype)
