@@ -65,7 +65,7 @@ B = np.array([2, 3, -2], np.int32)
         (lambda a, b: a >> 1, A >> 1),
         (lambda a, b: ~a, ~A),
     ],
-    ids=str,
+    ids=["sum", "scalar-first", "quotient", "remainder", "logic", "left-shift", "right-shift", "not"],
 )
 def test_operators(operation: object, expected: object) -> None:
     np.testing.assert_array_equal(interpret(build(operation), A, B)[0], expected)
