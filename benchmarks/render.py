@@ -221,10 +221,10 @@ def readme_tables(results: dict[str, Any]) -> dict[str, str]:
 def fill(text: str, parts: dict[str, str]) -> str:
     """Fill what stands between ``<!-- generated:NAME -->`` and ``<!-- end:NAME -->``. Raises ValueError without."""
     for name, part in parts.items():
-        pattern = re.compile(rf"(<!-- generated:{name} -->\n).*?(\n<!-- end:{name} -->)", re.DOTALL)
+        pattern = re.compile(rf"(<!-- generated:{name} -->\n).*?(<!-- end:{name} -->)", re.DOTALL)
         if not pattern.search(text):
             raise ValueError(f"no markers for {name}")
-        text = pattern.sub(lambda match, part=part: match[1] + part + match[2], text)
+        text = pattern.sub(lambda match, part=part: f"{match[1]}{part}\n{match[2]}", text)
     return text
 
 
