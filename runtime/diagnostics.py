@@ -32,7 +32,9 @@ CAUSES: tuple[Cause, ...] = (
         _UNDEFINED,
         "the embedded linker has no libm: with a system linker, --iree-llvmcpu-link-embedded=false may help",
     ),
-    Cause(re.compile("Unknown command line argument"), "iree-compile --help lists the flags of IREE's compiler"),
+    Cause(
+        re.compile("Unknown command line argument"), "IREE's compiler does not know this flag: see iree-compile --help"
+    ),
     Cause(re.compile("for the .* option:"), "iree-compile --help lists the flags of IREE's compiler and their values"),
     Cause(
         re.compile("out of memory|bad_alloc|allocation failed|failed to map segment|cannot allocate", re.IGNORECASE),

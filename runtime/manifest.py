@@ -31,7 +31,7 @@ class Manifest:
         target: as ``Target`` prints it.
         flags: IREE's flags, all of them.
         versions: package name to version.
-        work: estimated scalar operations of the heaviest single operation; chooses the device.
+        work: estimated elements of the heaviest single operation (``work.heaviest_operation``); chooses the device.
         source: the base name of the file that was compiled.
     """
 
