@@ -180,6 +180,7 @@ ROWS: tuple[Capability, ...] = (
         "chlo.scan",
         form=forms.is_reverse_scan,
     ),
+    *decompose("decompose-top-k", "CHLO's expansion sorts all to take a few", "chlo.top_k", form=forms.is_small_top_k),
     *decompose("func.func(chlo-legalize-to-stablehlo)", "IREE is given StableHLO alone", "chlo.*"),
     *decompose(
         "func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})",

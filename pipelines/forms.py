@@ -59,6 +59,16 @@ def is_reverse_scan(op: Any) -> bool:
     return "is_reverse" in op.attributes and bool(op.attributes["is_reverse"].value)
 
 
+def is_small_top_k(op: Any) -> bool:
+    """A top_k of static size that takes so few elements that selecting them one by one is cheaper than a sort."""
+    type_ = op.operands[0].type
+    if not type_.has_static_shape or isinstance(type_.element_type, ir.ComplexType) or str(type_.element_type) == "i1":
+        return False
+    count, size = op.attributes["k"].value, type_.shape[-1]
+    # A step of a sort gathers its operands and costs about as much as eight reductions.
+    return 0 not in type_.shape and 0 < count <= min(size, 4 * size.bit_length() ** 2)
+
+
 def is_not_in_bounds(op: Any) -> bool:
     """A scatter or gather whose indices may lie out of bounds, or a scatter in a form that IREE does not take."""
     return IN_BOUNDS not in op.attributes

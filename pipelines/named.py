@@ -22,6 +22,7 @@ from hloforge.pipelines.decompose.reverse_scan import DecomposeReverseScan
 from hloforge.pipelines.decompose.scatter import DecomposeScatter
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.decompose.sort import DecomposeSort
+from hloforge.pipelines.decompose.top_k import DecomposeTopK
 from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
@@ -72,6 +73,7 @@ BORDER: tuple[Stage, ...] = (
 
 DECOMPOSE: tuple[Stage, ...] = (
     Stage(LowerComposites(), "handlers see a composite whole, before its portable body replaces it"),
+    Stage(DecomposeTopK(), "CHLO's expansion sorts all elements to take a few"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans takes no notice of is_reverse"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
     Stage(

@@ -21,12 +21,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hloforge.dialect.abi import crosses
+from hloforge.dialect.abi import donated_arguments
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.ops.elementwise import select
 from hloforge.dialect.ops.shape import zeros
 from hloforge.dialect.program import Signature, entry_function
-from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value, constant, emit
 from hloforge.pipelines.passes import Pass, register
 
@@ -46,7 +45,7 @@ class ProtectArguments(Pass):
     name: ClassVar[str] = "protect-arguments"
 
     def run(self, module: Any) -> None:
-        donated = _donated(Signature.of(module))
+        donated = donated_arguments(Signature.of(module))
         block = entry_function(module).operation.regions[0].blocks[0]
         with in_context(module), ir.InsertionPoint.at_block_begin(block):
             exposed = [
@@ -60,27 +59,6 @@ class ProtectArguments(Pass):
             condition = emit("stablehlo.optimization_barrier", [flag], flag.type)
             for argument in exposed:
                 _copy(argument, condition)
-
-
-def _donated(signature: Signature) -> set[int]:
-    """The positions, among the arguments that cross, of the leaves that the caller gives away."""
-    given = {(alias.parameter_number, alias.parameter_index) for alias in signature.aliases}
-    leaves = [
-        (number, index)
-        for number, parameter in enumerate(signature.parameters)
-        for index, leaf in _leaves(parameter.shape, ())
-        if crosses(leaf)
-    ]
-    return {position for position, leaf in enumerate(leaves) if leaf in given}
-
-
-def _leaves(shape: Shape, index: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Shape]]:
-    """The leaves of a shape with their positions in its tuples."""
-    if shape.elements is None:
-        yield index, shape
-        return
-    for number, member in enumerate(shape.elements):
-        yield from _leaves(member, (*index, number))
 
 
 def _copy(argument: Any, condition: Value) -> None:
