@@ -11,7 +11,8 @@ _DIAGNOSTIC = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): err
 _NAMED = re.compile(r"^loc\((?P<location>.*)\): error: (?P<message>.*)$", re.MULTILINE)
 _IN_LOC = re.compile(r'"(?P<file>[^"]+)":(?P<line>\d+):(?P<column>\d+)')
 _TRAILING_IR = re.compile(r": (%\w+(:\d+)?(, %\w+(:\d+)?)* = )?\"?[\w.]+\"?\(%?.*\) <?\{.*")
-_PROGRAM = re.compile(r"^\S*iree-compile: ")
+_STACK = re.compile(r"^(?:Please report issues|PLEASE submit|Stack dump| *#\d+ 0x)", re.MULTILINE)
+_PROGRAM = re.compile(r"^(\S*iree-compile: |<unknown>:0: error: )")
 _UNDEFINED = re.compile(r"undefined symbol: (\w+)")
 
 
@@ -103,7 +104,7 @@ def _short(message: str) -> str:
 
 def _telling_line(stderr: str) -> str:
     """The line that shows a known cause, else the last one."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    lines = [line.strip() for line in _STACK.split(stderr)[0].splitlines() if line.strip()]
     known = [line for line in lines if any(cause.pattern.search(line) for cause in CAUSES)]
     line = (known or lines or [""])[-1 if not known else 0]
     return _PROGRAM.sub("", line).partition("  Try:")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -125,6 +126,25 @@ def test_a_crash_is_an_error(fake: Any, tmp_path: Path, script: str, said: str) 
         error = failing(read(ADD), reproducer_dir=tmp_path, memory_limit=limit)
         assert error.message.startswith(f"IREE's compiler {said}")
         assert (tmp_path / "add.repro.mlir").read_text().count("module @add") == 1
+
+
+# These kill IREE 3.13 when they reach it unchanged.
+CRASHES = {
+    "complex bitcast": """func.func @main(%a: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
+      %0 = stablehlo.bitcast_convert %a : (tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>>
+      return %0 : tensor<4xcomplex<f32>> }""",
+    "c128 constant": """func.func @main() -> tensor<2xcomplex<f64>> {
+      %0 = stablehlo.constant dense<[(1.0, 2.0), (3.0, 4.0)]> : tensor<2xcomplex<f64>>
+      return %0 : tensor<2xcomplex<f64>> }""",
+}
+
+
+@pytest.mark.parametrize("program", CRASHES.values(), ids=CRASHES.keys())
+def test_a_real_crash_is_an_error(program: str, tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_module(read(program), Target(), CompileOptions(reproducer_dir=tmp_path))
+    assert re.fullmatch(r"IREE's compiler crashed \(SIG\w+\)", caught.value.message)
+    assert list(tmp_path.iterdir())
 
 
 def test_memory_runs_out(tmp_path: Path) -> None:
