@@ -7,9 +7,11 @@ codes: IREE 3.13 takes only five of the eight 8-bit types at its border. Tokens 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hloforge.dialect.element_types import ElementType, Kind, element_type
+from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
 
 
@@ -23,6 +25,28 @@ def major_to_minor(shape: Shape) -> tuple[int, ...]:
 def crosses(shape: Shape) -> bool:
     """Whether a leaf of the signature is an argument or result of the compiled function: tokens carry no data."""
     return shape.is_array
+
+
+def donated_arguments(signature: Signature) -> frozenset[int]:
+    """The positions, among the arguments that cross, of the leaves that the caller gives away: these the program may
+    overwrite (XLA's input_output_alias)."""
+    given = {(alias.parameter_number, alias.parameter_index) for alias in signature.aliases}
+    leaves = [
+        (number, index)
+        for number, parameter in enumerate(signature.parameters)
+        for index, leaf in _leaves(parameter.shape, ())
+        if crosses(leaf)
+    ]
+    return frozenset(position for position, leaf in enumerate(leaves) if leaf in given)
+
+
+def _leaves(shape: Shape, index: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Shape]]:
+    """The leaves of a shape with their positions in its tuples."""
+    if shape.elements is None:
+        yield index, shape
+        return
+    for number, member in enumerate(shape.elements):
+        yield from _leaves(member, (*index, number))
 
 
 def physical_element(element: ElementType) -> ElementType:

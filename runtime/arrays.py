@@ -104,7 +104,14 @@ class DeviceArray:
 
 
 class Codec:
-    """Conversion of one parameter or result between logical arrays and IREE's buffer views."""
+    """Conversion of one parameter or result between logical arrays and IREE's buffer views.
+
+    Args:
+        name: what messages call it.
+        shape: its logical shape, an array.
+        overwritten: whether the program may write into the argument's buffer; it then gets a copy, for callers still
+            see their arrays.
+    """
 
     __slots__ = (
         "_dimensions",
@@ -112,6 +119,7 @@ class Codec:
         "_hal_type",
         "_inverse",
         "_never_empty",
+        "_overwritten",
         "_physical_dimensions",
         "_physical_dtype",
         "_plain",
@@ -121,7 +129,7 @@ class Codec:
         "shape",
     )
 
-    def __init__(self, name: str, shape: Shape) -> None:
+    def __init__(self, name: str, shape: Shape, *, overwritten: bool = False) -> None:
         physical = physical_shape(shape)
         if shape.element is None or physical.element is None:
             raise ValueError(f"{shape} is not an array")
@@ -129,6 +137,7 @@ class Codec:
         self.shape = shape
         self.dtype = shape.element.dtype
         self.order = major_to_minor(shape)
+        self._overwritten = overwritten
         self._dimensions = shape.dimensions
         self._fixed = shape.is_static
         self._never_empty = shape.is_static and 0 not in shape.dimensions
@@ -165,11 +174,11 @@ class Codec:
         if isinstance(value, DeviceArray):
             if not value.fits(self):
                 raise self._refuse(value, f"a device array {value.shape_text}")
-            return value.buffer_view
+            return self._copy_in(value.host, device) if self._overwritten else value.buffer_view
         array = self._checked(value)
         if not self._plain:
             array = self._to_physical(array)
-        if array.nbytes >= _IMPORT_BYTES and _importable(array):
+        if array.nbytes >= _IMPORT_BYTES and not self._overwritten and _importable(array):
             keep.append(array)
             view = device.from_dlpack_capsule(array.view(_import_dtype(array.dtype)).__dlpack__())
             return rt.HalBufferView(view.get_buffer(), list(array.shape), int(self._hal_type))

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 
+from hloforge.dialect.abi import physical_shape
 from hloforge.dialect.errors import LoadError
 from hloforge.dialect.program import Parameter, Signature
 from hloforge.dialect.shapes import Shape
 
 _DECLARATION = re.compile(r"func @\w+\((?P<inputs>.*)\) -> \((?P<outputs>.*)\)$")
-_TENSOR = re.compile(r"%(?P<name>\w+): tensor<(?P<body>(?:[^<>]|<[^>]*>)*)>")
+_SIGNED = re.compile(r"^si(?=\d)")
+_BODY = r"tensor<(?P<{}>(?:[^<>]|<[^>]*>)*)>"
+# IREE's own types have no sign; what the source said stands in the encoding.
+_TENSOR = re.compile(
+    rf"%(?P<name>\w+): {_BODY.format('plain')}(?: {{iree\.abi\.encoding = {_BODY.format('source')}}})?"
+)
 
 
 def signature_of_declaration(declaration: str) -> Signature:
@@ -29,11 +35,18 @@ def signature_of_declaration(declaration: str) -> Signature:
 def _tensors(text: str) -> list[tuple[str, Shape]]:
     if text.count("%") != len(_TENSOR.findall(text)):
         raise LoadError(f"main takes or returns something else than tensors: {text}", hint="compile it with hloforge")
-    return [(match["name"], _shape(match["body"])) for match in _TENSOR.finditer(text)]
+    return [(match["name"], _shape(match["source"] or match["plain"])) for match in _TENSOR.finditer(text)]
 
 
 def _shape(body: str) -> Shape:
     """``2x?xf32`` or ``complex<f32>`` as a shape."""
-    match = re.match(r"((?:(?:\d+|\?)x)*)(.*)", body)
-    sizes = [-1 if size == "?" else int(size) for size in (match[1].split("x")[:-1] if match else [])]
-    return Shape.array(match[2] if match else body, *sizes)
+    dimensions = re.match(r"(?:(?:\d+|\?)x)*", body)
+    sizes = dimensions[0] if dimensions else ""
+    element = _SIGNED.sub("i", body[len(sizes) :])
+    try:
+        shape = Shape.array(element, *(-1 if size == "?" else int(size) for size in sizes.split("x")[:-1]))
+    except ValueError:
+        shape = None
+    if shape is None or physical_shape(shape).element != shape.element:
+        raise LoadError(f"main takes or returns tensor<{body}>", hint="compile it with hloforge")
+    return shape

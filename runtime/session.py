@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.abi import crosses
+from hloforge.dialect.abi import crosses, donated_arguments
 from hloforge.dialect.errors import ArgumentError, ExecutionError, LoadError
 from hloforge.dialect.program import ENTRY, Signature
 from hloforge.dialect.shapes import Shape
@@ -86,6 +86,10 @@ def _entry(module: Any) -> Any:
 
 def _manifest(entry: Any) -> Manifest:
     reflection = entry.reflection
+    if reflection.get("iree.abi.model", "sync") != "sync":
+        raise LoadError(
+            f"{ENTRY} of the vmfb is asynchronous", hint="compile it without --iree-execution-model=async-external"
+        )
     if REFLECTION_KEY in reflection:
         return Manifest.from_json(reflection[REFLECTION_KEY])
     return Manifest("module", signature_of_declaration(reflection.get("iree.abi.declaration", "")))
@@ -108,7 +112,11 @@ class Session:
         self._context = self._create_context(module)
         signature = self.manifest.signature
         parameters = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
-        self._parameters = tuple(Codec(leaf.name, leaf.shape) for leaf in parameters)
+        # Only hloforge's own modules copy what they would overwrite and nobody gave away.
+        donated = donated_arguments(signature) if self.manifest.target else range(len(parameters))
+        self._parameters = tuple(
+            Codec(leaf.name, leaf.shape, overwritten=number in donated) for number, leaf in enumerate(parameters)
+        )
         self._results = tuple(Codec(f"result {i}", s) for i, s in enumerate(signature.flat_results) if crosses(s))
         self._flat = all(parameter.shape.is_array for parameter in signature.parameters)
         self._leaves = _leaf_numbers(self._parameters)
@@ -151,7 +159,9 @@ class Session:
         foreign = borrowed + [value.host for value in flat if type(value) is DeviceArray]
         if foreign:
             arrays = [_detach(array, foreign) for array in arrays]
-        return arrays[0] if self._single else _nest(self.signature.result, iter(arrays))
+        if self._single:
+            return arrays[0]
+        return _nest(self.signature.result, iter(_disjoint(arrays)))
 
     def call_device(self, *arguments: Any, **named: Any) -> Any:
         """Run the program and leave its results on the device, as ``DeviceArray``s nested like the result.
@@ -260,6 +270,20 @@ def _nest(shape: Shape, leaves: Iterator[Any]) -> Any:
     if shape.elements is None:
         return next(leaves) if crosses(shape) else None
     return tuple(_nest(member, leaves) for member in shape.elements)
+
+
+def _disjoint(arrays: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """A copy of each result that shares its memory with another: a program may return a value twice."""
+    starts = [array.__array_interface__["data"][0] for array in arrays]
+    end = 0
+    for number in sorted(range(len(arrays)), key=starts.__getitem__):
+        array = arrays[number]
+        if not array.nbytes:
+            continue
+        if starts[number] < end:
+            arrays[number] = array.copy(order="K")
+        end = max(end, starts[number] + array.nbytes)
+    return arrays
 
 
 def _detach(array: np.ndarray[Any, Any], foreign: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
