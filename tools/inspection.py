@@ -19,7 +19,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.audit import describe
 from hloforge.pipelines.capabilities import Verdict, capability
 from hloforge.pipelines.named import lower, normalize
-from hloforge.runtime.session import load
+from hloforge.runtime.session import read_manifest
 from hloforge.runtime.targets import Target
 
 Facts: TypeAlias = dict[str, Any]
@@ -30,7 +30,7 @@ _STRUCTURE = frozenset({"func.func", "func.return", "stablehlo.return"})
 
 def vmfb_facts(source: str | bytes) -> Facts:
     """What a vmfb says of itself. Raises LoadError."""
-    manifest = load(source, device="local-sync").manifest
+    manifest = read_manifest(source)
     return {
         "kind": "vmfb",
         "name": manifest.name,

@@ -32,7 +32,7 @@ def test_standard_input_to_standard_output(call: Call, add: Path) -> None:
 
 def test_iree_flags_and_target_reach_the_manifest(call: Call, add: Path, tmp_path: Path) -> None:
     vmfb = tmp_path / "a.vmfb"
-    result = call("compile", "--iree-opt-level=O1", add, "--target=cpu:generic", "-o", vmfb)
+    result = call("compile", "--iree-opt-level=O1", add, "--target=cpu:generic", "-o", vmfb, "--isolation=none")
     assert result.exit_code == 0, result.stderr
     manifest = hloforge.load(vmfb).manifest
     assert manifest.target == "cpu:generic"
