@@ -8,7 +8,7 @@ After, where ``%r#2`` has no use and ``%dead`` none either::
 
     %r = stablehlo.while(%i = %zero) ... do { ... %scale ... stablehlo.return %next }
 
-Each carried array costs a copy. A next value that may be fixed, and a carry that only the condition reads,
+Each carried array costs a copy. A next value that may be fixed, and a carry that the body overwrites unread,
 go through an optimization barrier: IREE 3.13 drops them from what the condition passes on, and then loses count
 ("region branch point has 26 operands, but region successor needs 28").
 """
@@ -56,12 +56,12 @@ def without_idle_carries(op: Any) -> Replacement:
 
 @pattern("stablehlo.while")
 def with_opaque_carries(op: Any) -> Replacement:
-    """Hide from IREE which next values are fixed and which carries only the condition reads."""
+    """Hide from IREE which next values are fixed and which carries the body overwrites unread."""
     body = op.regions[1].blocks[0]
     end = _terminator(body)
     with ir.InsertionPoint(end), end.location:
         for i, argument in enumerate(body.arguments):
-            unread = not _has_uses(argument) and not _has_uses(op.results[i])
+            unread = not _has_uses(argument)
             if unread or _may_be_fixed(end.operands[i], body):
                 values = [end.operands[i], argument] if unread else [end.operands[i]]
                 types = [value.type for value in values]

@@ -46,3 +46,29 @@ def test_the_body_reads_what_only_the_condition_read() -> None:
     once = str(module)
     PassManager([LegalizeLoopCarries()]).run(module)
     assert str(module) == once
+
+
+OVERWRITTEN = """func.func @main(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %last = %x) : tensor<i32>, tensor<4xf32>
+    cond {
+      %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %f = stablehlo.convert %j : (tensor<i32>) -> tensor<f32>
+      %b = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<4xf32>
+      stablehlo.return %j, %b : tensor<i32>, tensor<4xf32>
+    }
+  return %r#1 : tensor<4xf32> }"""
+
+
+def test_a_carry_that_the_body_overwrites_unread_is_still_read() -> None:
+    module = parse_module(OVERWRITTEN)
+    PassManager([LegalizeLoopCarries()]).run(module)
+    (loop,) = operations(module, {"stablehlo.while"})
+    assert all(list(argument.uses) for argument in loop.regions[1].blocks[0].arguments)
+    start = np.array([7, 7, 7, 7], np.float32)
+    np.testing.assert_array_equal(interpret(module, np.int32(0), start)[0], start)
+    np.testing.assert_array_equal(interpret(module, np.int32(3), start)[0], np.full(4, 3, np.float32))
