@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 from hloforge.importers.reader import read
@@ -15,6 +17,22 @@ from hloforge.runtime.executable import Executable
 @functools.cache
 def _compiled(text: str) -> Executable:
     return compile_program(read(text))
+
+
+def _aligned(shape: tuple[int, ...], order: Any = "C", offset: int = 0) -> np.ndarray[Any, Any]:
+    """Random f32 at an address that is ``offset`` beyond a multiple of 64."""
+    size = 4 * int(np.prod(shape))
+    raw = np.empty(size + 128, np.uint8)
+    start = -raw.ctypes.data % 64 + offset
+    array = raw[start : start + size].view(np.float32).reshape(shape, order=order)
+    array[...] = np.random.default_rng(0).normal(size=shape)
+    return array
+
+
+@pytest.fixture(scope="session")
+def aligned() -> Callable[..., np.ndarray[Any, Any]]:
+    """Makes arrays that IREE can use in place."""
+    return _aligned
 
 
 @pytest.fixture(scope="session")

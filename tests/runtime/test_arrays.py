@@ -14,16 +14,6 @@ from hloforge.dialect.errors import ArgumentError
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, 1e-40]
 
 
-def aligned(shape: tuple[int, ...], order: Any = "C", offset: int = 0) -> np.ndarray[Any, Any]:
-    """Random f32 at an address that is ``offset`` beyond a multiple of 64."""
-    size = 4 * int(np.prod(shape))
-    raw = np.empty(size + 128, np.uint8)
-    start = -raw.ctypes.data % 64 + offset
-    array = raw[start : start + size].view(np.float32).reshape(shape, order=order)
-    array[...] = np.random.default_rng(0).normal(size=shape)
-    return array
-
-
 def busy_memory() -> list[Any]:
     """Takes over memory that was freed too early."""
     return [np.full((64, 64), -1, np.float32) for _ in range(8)]
@@ -31,7 +21,7 @@ def busy_memory() -> list[Any]:
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("offset", [0, 4, 32])
-def test_strides_and_alignment_of_arguments_do_not_matter(layouts: Any, order: Any, offset: int) -> None:
+def test_strides_and_alignment_of_arguments_do_not_matter(layouts: Any, order: Any, offset: int, aligned: Any) -> None:
     w, x = aligned((64, 64), order, offset), aligned((64, 64), order, offset) * 3
     for _ in range(5):
         difference, double = layouts.load()(w, x)
@@ -44,13 +34,13 @@ def test_strides_and_alignment_of_arguments_do_not_matter(layouts: Any, order: A
     assert double.strides == (256, 4)
 
 
-def test_negative_and_wide_strides(layouts: Any) -> None:
+def test_negative_and_wide_strides(layouts: Any, aligned: Any) -> None:
     w, x = aligned((128, 64))[::-2], aligned((64, 128))[:, 1::2]
     difference, _ = layouts.load()(w, x)
     np.testing.assert_array_equal(difference, w - x)
 
 
-def test_a_read_only_array_is_taken_and_left_alone(layouts: Any) -> None:
+def test_a_read_only_array_is_taken_and_left_alone(layouts: Any, aligned: Any) -> None:
     w = aligned((64, 64))
     w.flags.writeable = False
     before = w.copy()
@@ -59,7 +49,7 @@ def test_a_read_only_array_is_taken_and_left_alone(layouts: Any) -> None:
     np.testing.assert_array_equal(w, before)
 
 
-def test_a_view_of_a_result_outlives_result_and_session(layouts: Any) -> None:
+def test_a_view_of_a_result_outlives_result_and_session(layouts: Any, aligned: Any) -> None:
     x = aligned((64, 64))
     session = layouts.load()
     row = session(x, x)[1].T[3]
@@ -70,7 +60,7 @@ def test_a_view_of_a_result_outlives_result_and_session(layouts: Any) -> None:
     assert noise
 
 
-def test_a_result_is_never_the_argument_that_it_repeats(swap: Any) -> None:
+def test_a_result_is_never_the_argument_that_it_repeats(swap: Any, aligned: Any) -> None:
     a, b = aligned((64, 64)), aligned((64, 64)) + 1
     kept_a, kept_b = a.copy(), b.copy()
     session = swap.load()
@@ -82,7 +72,7 @@ def test_a_result_is_never_the_argument_that_it_repeats(swap: Any) -> None:
     np.testing.assert_array_equal(on_device, kept_b)
 
 
-def test_a_device_array_never_changes(swap: Any) -> None:
+def test_a_device_array_never_changes(swap: Any, aligned: Any) -> None:
     source = aligned((64, 64))
     kept = source.copy()
     session = swap.load()
@@ -95,8 +85,94 @@ def test_a_device_array_never_changes(swap: Any) -> None:
         np.asarray(array)[0] = 1
 
 
+UPDATES = {
+    "dynamic-update-slice": """ROOT r = f32[200,100] dynamic-update-slice(x, u, i, zero)""",
+    "scatter": """indices = s32[10,1] broadcast(i), dimensions={}
+      ROOT r = f32[200,100] scatter(x, indices, u), update_window_dims={1}, inserted_window_dims={0},
+        scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add""",
+    "while": """start = (s32[], f32[200,100], f32[10,100]) tuple(i, x, u)
+      end = (s32[], f32[200,100], f32[10,100]) while(start), condition=condition, body=body
+      ROOT r = f32[200,100] get-tuple-element(end), index=1""",
+}
+PARTS = """
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+condition { p = (s32[], f32[200,100], f32[10,100]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(20)
+  ROOT c = pred[] compare(i, n), direction=LT }
+body { p = (s32[], f32[200,100], f32[10,100]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[200,100] get-tuple-element(p), index=1
+  u = f32[10,100] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  ten = s32[] constant(10)
+  zero = s32[] constant(0)
+  next = s32[] add(i, one)
+  row = s32[] multiply(i, ten)
+  y = f32[200,100] dynamic-update-slice(x, u, row, zero)
+  ROOT t = (s32[], f32[200,100], f32[10,100]) tuple(next, y, u) }
+ENTRY main { x = f32[200,100] parameter(0)
+  u = f32[10,100] parameter(1)
+  i = s32[] parameter(2)
+  zero = s32[] constant(0)
+"""
+
+
+def updated(kind: str, x: np.ndarray[Any, Any], u: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What the programs of ``UPDATES`` make of ``x`` and ``u`` from row or step 3."""
+    result = x.copy()
+    if kind == "dynamic-update-slice":
+        result[3:13] = u
+    elif kind == "scatter":
+        for row in u:
+            result[3] += row
+    else:
+        result[30:] = np.tile(u, (17, 1))
+    return result
+
+
+@pytest.mark.parametrize("donation", ["", ", input_output_alias={ {}: (0, {}, must-alias) }"], ids=["kept", "donated"])
+@pytest.mark.parametrize("kind", UPDATES)
+def test_no_program_changes_an_argument(compiled: Any, aligned: Any, kind: str, donation: str) -> None:
+    """Not even a donated one: who donates in XLA cannot look again, here everyone can."""
+    session = compiled(f"HloModule m{donation}\n{PARTS}{UPDATES[kind]} }}").load()
+    x, u = aligned((200, 100)), aligned((10, 100)) * 2
+    before, expected = x.copy(), updated(kind, x, u)
+    np.testing.assert_allclose(session(x, u, 3), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(x, before)
+    on_device = session.put(x, "x")
+    for _ in range(2):
+        result = session.call_device(on_device, session.put(u, "u"), 3)
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(on_device, before)
+    kept = np.array(result)
+    session(result, u, 5)
+    np.testing.assert_array_equal(result, kept)
+
+
+def test_each_result_has_memory_of_its_own(compiled: Any, aligned: Any) -> None:
+    constant = ", ".join(map(str, range(3000)))
+    session = compiled(f"""func.func @main(%a: tensor<3000xf32>, %e: tensor<0xf32>) -> (tensor<3000xf32>,
+        tensor<3000xf32>, tensor<0xf32>, tensor<3000xf32>, tensor<3000xf32>, tensor<3000xi32>, tensor<3000xi32>) {{
+      %sum = stablehlo.add %a, %a : tensor<3000xf32>
+      %c = stablehlo.constant dense<[{constant}]> : tensor<3000xi32>
+      return %sum, %a, %e, %sum, %a, %c, %c : tensor<3000xf32>, tensor<3000xf32>, tensor<0xf32>, tensor<3000xf32>,
+        tensor<3000xf32>, tensor<3000xi32>, tensor<3000xi32> }}""").load()
+    a = aligned((3000,))
+    before = a.copy()
+    expected = [a + a, before, np.empty(0), a + a, before, np.arange(3000), np.arange(3000)]
+    for _ in range(2):
+        results = session(a, np.empty(0, np.float32))
+        for result, right in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(result, right)
+            result[:] = -7
+    np.testing.assert_array_equal(a, before)
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_device_arrays_go_from_call_to_call(layouts: Any, order: Any) -> None:
+def test_device_arrays_go_from_call_to_call(layouts: Any, order: Any, aligned: Any) -> None:
     w, x = aligned((64, 64), order), aligned((64, 64), order) * 3
     session = layouts.load()
     placed = session.put(w, 0)
@@ -182,7 +258,7 @@ def test_empty_arrays(compiled: Any) -> None:
     np.testing.assert_array_equal(sums, np.zeros(3))
 
 
-def test_dynamic_sizes(compiled: Any) -> None:
+def test_dynamic_sizes(compiled: Any, aligned: Any) -> None:
     session = compiled("""func.func @main(%a: tensor<?x2xf32>) -> tensor<?x2xf32> {
       %0 = stablehlo.add %a, %a : tensor<?x2xf32> return %0 : tensor<?x2xf32> }""").load()
     for size in (0, 1, 5, 3000):

@@ -174,6 +174,18 @@ def test_unknown_flags_and_features(tmp_path: Path) -> None:
         compile_program(read(ADD), "cpu:generic,+nosuch")
 
 
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--iree-no-such-flag", "option not found: iree-no-such-flag"),
+        ("--iree-opt-level=Q", "option parse error for: iree-opt-level=Q"),
+        ("--iree-hal-target-device=nonsense", 'unregistered device alias "nonsense"'),
+    ],
+)
+def test_wrong_flags_in_process(flag: str, said: str, tmp_path: Path) -> None:
+    assert said in failing(read(ADD), flags=(flag,), isolation="none", reproducer_dir=tmp_path).message
+
+
 def test_flags_are_passed_through_and_remembered() -> None:
     flags = ("--iree-opt-level=O2",)
     assert compile_program(read(ADD), "cpu", CompileOptions(flags=flags)).manifest.flags[-1:] == flags

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import subprocess
 import threading
 from pathlib import Path
@@ -160,6 +162,19 @@ def test_a_program_that_wants_too_much_memory_fails_alone(compiled: Any) -> None
         session(1.0)
 
 
+def test_a_program_that_iree_cannot_set_up_says_why(compiled: Any) -> None:
+    """IREE 3.13 fuses as many operands as it finds, but a dispatch takes 32 buffers."""
+    parameters = "".join(f" p{i} = f32[4] parameter({i})\n" for i in range(40))
+    sums = "".join(f" sum{i} = f32[4] add({f'sum{i - 1}' if i > 1 else 'p0'}, p{i})\n" for i in range(1, 40))
+    executable = compiled(f"HloModule many\nENTRY main {{\n{parameters}{sums} ROOT r = f32[4] negate(sum39) }}")
+    try:
+        result = executable.load()(*[X] * 40)
+    except LoadError as error:
+        assert error.message == "the vmfb cannot run here: binding count 41 > 32"
+    else:
+        np.testing.assert_array_equal(result, -40 * X)
+
+
 def test_devices_and_threads(add: Any) -> None:
     assert add.load().device == "local-sync"
     assert add.load(device="local-task").device == "local-task"
@@ -177,6 +192,57 @@ def test_heavy_work_takes_threads_where_there_are_any(monkeypatch: pytest.Monkey
     assert devices.choose_driver(10**9, 1) == "local-sync"
     monkeypatch.setattr(devices.os, "cpu_count", lambda: 1)
     assert devices.choose_driver(10**9, None) == "local-sync"
+
+
+def test_layouts_of_three_dimensions(compiled: Any) -> None:
+    """Each parameter has another order of its dimensions; the result has one that is no parameter's inverse."""
+    orders = ["{" + ",".join(map(str, order)) + "}" for order in itertools.permutations(range(3))]
+    shapes = [f"f32[2,3,5]{order}" for order in orders]
+    lines = [f"p{i} = {shape} parameter({i})" for i, shape in enumerate(shapes)]
+    lines += [f"n{i} = f32[2,3,5]{{0,2,1}} negate(p{i})" for i in range(6)]
+    result = "(" + ", ".join(["f32[2,3,5]{0,2,1}"] * 6) + ")"
+    lines.append(f"ROOT t = {result} tuple({', '.join(f'n{i}' for i in range(6))})")
+    body = "\n".join(lines)
+    session = compiled(
+        f"HloModule m, entry_computation_layout={{({', '.join(shapes)})->{result}}}\nENTRY main {{ {body} }}"
+    ).load()
+    arrays = list(np.random.default_rng(0).random((6, 2, 3, 5), np.float32))
+    placed = [session.put(array, number) for number, array in enumerate(arrays)]
+    for results in (session(*arrays), session(*placed)):
+        for array, negated in zip(arrays, results, strict=True):
+            np.testing.assert_array_equal(negated, -array)
+            assert negated.strides == (4, 40, 8)
+
+
+def test_several_thread_counts_in_one_process(layouts: Any) -> None:
+    w, x = np.random.default_rng(0).random((2, 64, 64), np.float32)
+    for session in [layouts.load(device="local-task", threads=threads) for threads in (1, 2, 3)]:
+        np.testing.assert_array_equal(session(w, x)[0], w - x)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
+@pytest.mark.parametrize("driver", devices.DRIVERS)
+def test_thousands_of_calls_keep_no_memory(layouts: Any, driver: str) -> None:
+    session = layouts.load(device=driver)
+    w, x = np.ones((2, 64, 64), np.float32)
+
+    def megabytes() -> float:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    def work() -> None:
+        for _ in range(500):
+            session(w, x)
+            session.call_device(w, x)
+
+    work()
+    before = megabytes()
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # The results alone are 250 MiB.
+    assert megabytes() - before < 50
 
 
 @pytest.mark.parametrize("driver", devices.DRIVERS)
