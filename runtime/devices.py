@@ -11,7 +11,10 @@ import iree.runtime as rt
 
 from hloforge.dialect.errors import OptionError
 
-__all__ = ["DRIVERS", "choose_driver", "device", "instance", "rt"]
+__all__ = ["DRIVERS", "FAILURES", "choose_driver", "device", "instance", "rt"]
+
+# What IREE's bindings raise for a status of failure: by its code, one of these.
+FAILURES = (RuntimeError, ValueError, IndexError, KeyError, MemoryError)
 
 # local-sync runs a call on the caller's thread; local-task splits its dispatches over a pool.
 DRIVERS = ("local-sync", "local-task")

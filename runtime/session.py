@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,15 @@ from hloforge.dialect.program import ENTRY, Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime import devices
 from hloforge.runtime.arrays import Codec, DeviceArray
-from hloforge.runtime.devices import instance, rt
+from hloforge.runtime.devices import FAILURES, instance, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
 
 _ADVICE = "a vmfb runs on the IREE version that compiled it: compile again with this hloforge"
+
+# ``…: context.c:24: OUT_OF_RANGE; binding count 40 > 32; while invoking …``
+_STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$")
 
 
 def load(
@@ -60,7 +65,7 @@ def _module(source: str | PathLike[str] | bytes | Executable) -> Any:
         if data is None:
             return rt.VmModule.mmap(instance(), name)
         return rt.VmModule.copy_buffer(instance(), data)
-    except (ValueError, RuntimeError) as error:
+    except FAILURES as error:
         raise LoadError(f"{name} is no vmfb, or damaged: {_reason(error)}", hint=_ADVICE) from None
 
 
@@ -71,8 +76,10 @@ def _contents(path: Path) -> bytes | None:
 
 
 def _reason(error: Exception) -> str:
-    """What IREE says of a failure, without its source position and status code."""
-    return str(error).strip().splitlines()[0].rpartition("; ")[2]
+    """What IREE says of a failure, without its source positions, status code and stack."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    match = _STATUS.search(line)
+    return match[1] if match else line
 
 
 def _entry(module: Any) -> Any:
@@ -127,11 +134,14 @@ class Session:
         hal = rt.create_hal_module(instance(), self._device)
         try:
             return rt.VmContext(instance(), modules=[hal, module])
-        except (RuntimeError, ValueError) as error:
-            made = dict(self.manifest.versions).get("iree-base-compiler", "an unknown version")
-            raise LoadError(
-                f"the vmfb cannot run here: {_reason(error)}", hint=f"compiled by IREE {made}; {_ADVICE}"
-            ) from None
+        except FAILURES as error:
+            raise LoadError(f"the vmfb cannot run here: {_reason(error)}", hint=self._version_advice()) from None
+
+    def _version_advice(self) -> str:
+        made, here = dict(self.manifest.versions).get("iree-base-compiler"), version("iree-base-runtime")
+        if made == here:
+            return f"it was compiled for {self.manifest.target}"
+        return f"compiled by IREE {made or 'of an unknown version'}, and this is {here}; {_ADVICE}"
 
     @property
     def signature(self) -> Signature:
@@ -213,7 +223,7 @@ class Session:
         outputs = rt.VmVariantList(count)
         try:
             self._context.invoke(self._entry, inputs, outputs)
-        except (RuntimeError, ValueError, MemoryError) as error:
+        except FAILURES as error:
             raise ExecutionError(f"the program {self.manifest.name} failed: {_reason(error)}") from None
         return [outputs.get_as_object(i, rt.HalBufferView) for i in range(count)], borrowed, flat
 
