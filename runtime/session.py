@@ -92,7 +92,10 @@ def _entry(module: Any) -> Any:
 
 
 def _manifest(entry: Any) -> Manifest:
-    reflection = entry.reflection
+    try:
+        reflection = entry.reflection
+    except FAILURES as error:
+        raise LoadError(f"the vmfb is damaged: {_reason(error)}", hint=_ADVICE) from None
     if reflection.get("iree.abi.model", "sync") != "sync":
         raise LoadError(
             f"{ENTRY} of the vmfb is asynchronous", hint="compile it without --iree-execution-model=async-external"

@@ -105,3 +105,15 @@ def test_a_vmfb_for_another_processor_says_so() -> None:
     assert foreign != executable.vmfb
     with pytest.raises(LoadError, match="the vmfb cannot run here"):
         load(foreign)
+
+
+def test_a_manifest_that_is_no_text(add: Any) -> None:
+    for damaged in (
+        add.vmfb.replace(b"hloforge.manifest", b"\xff" * 17),
+        add.vmfb.replace(b'"signature"', b"\xff" * 11),
+        add.vmfb.replace(b'"signature"', b"x" * 11),
+    ):
+        assert damaged != add.vmfb
+        with pytest.raises(LoadError, match="damaged") as caught:
+            load(damaged)
+        assert "\n" not in caught.value.message
