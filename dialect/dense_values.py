@@ -15,12 +15,24 @@ _NUMBER = re.compile(r"true|false|0x[0-9A-Fa-f]+|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)
 
 def array_of(attribute: Any) -> np.ndarray[Any, Any]:
     """The elements of a dense constant as an array of the element type's numpy dtype."""
-    type_ = attribute.type
-    row = element_type(type_.element_type)
-    shape = [type_.get_dim_size(d) for d in range(type_.rank)]
+    row = element_type(attribute.type.element_type)
     if row.bits > 8 and not row.is_complex and row.name != "bf16":
-        return np.array(attribute).reshape(shape).astype(row.dtype, copy=False)
-    text = str(attribute)
+        return np.array(attribute).reshape(attribute.type.shape).astype(row.dtype, copy=False)
+    return _array_of_text(str(attribute), attribute.type)
+
+
+def constant_of(op: Any) -> np.ndarray[Any, Any]:
+    """The elements of a ``stablehlo.constant``; complex ones too, whose attribute the bindings cannot hand out."""
+    type_ = op.results[0].type
+    if not element_type(type_.element_type).is_complex:
+        return array_of(op.attributes["value"])
+    text = op.get_asm(print_generic_op_form=True)
+    return _array_of_text(text[text.index("dense<") : text.index("}>")], type_)
+
+
+def _array_of_text(text: str, type_: Any) -> np.ndarray[Any, Any]:
+    """The elements of ``dense<…> : type`` as MLIR prints them."""
+    row, shape = element_type(type_.element_type), list(type_.shape)
     match = _HEX.match(text)
     if match:
         elements = np.frombuffer(bytes.fromhex(match[1]), np.uint8).view(row.dtype)

@@ -180,6 +180,14 @@ ROWS: tuple[Capability, ...] = (
         "chlo.scan",
         form=forms.is_reverse_scan,
     ),
+    *decompose(
+        "legalize-complex-constants",
+        "IREE fills patterns of at most 64 bits, and crashes on constants of 128",
+        "stablehlo.constant",
+        form=forms.is_wide_complex,
+    ),
+    *decompose("decompose-cholesky", "IREE has no factorizations", "stablehlo.cholesky"),
+    *decompose("decompose-triangular-solve", "IREE has no solvers", "stablehlo.triangular_solve"),
     *decompose("decompose-top-k", "CHLO's expansion sorts all to take a few", "chlo.top_k", form=forms.is_small_top_k),
     *decompose("func.func(chlo-legalize-to-stablehlo)", "IREE is given StableHLO alone", "chlo.*"),
     *decompose(
@@ -193,10 +201,8 @@ ROWS: tuple[Capability, ...] = (
     ),
     *reject(
         "no pass lowers it and IREE has no kernel for it",
-        "stablehlo.cholesky",
         "stablehlo.select_and_scatter",
         "stablehlo.set_dimension_size",
-        "stablehlo.triangular_solve",
     ),
     *reject(
         "IREE compiles it for static shapes only",

@@ -19,6 +19,17 @@ tanh
 ROUNDING = tuple(f"stablehlo.{name}" for name in _ROUNDING.split())
 
 
+def is_static(op: Any) -> bool:
+    """All sizes of its operands are known."""
+    return all(operand.type.has_static_shape for operand in op.operands)
+
+
+def is_wide_complex(op: Any) -> bool:
+    """Its result is c128."""
+    element = op.results[0].type.element_type
+    return isinstance(element, ir.ComplexType) and isinstance(element.element_type, ir.F64Type)
+
+
 def names_an_algorithm(op: Any) -> bool:
     """A dot_general with a dot algorithm."""
     return "algorithm" in op.attributes

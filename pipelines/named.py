@@ -10,6 +10,7 @@ from hloforge.pipelines.audit import Audit
 from hloforge.pipelines.capabilities import TABLES, decomposing_passes
 from hloforge.pipelines.decompose.arctangent import DecomposeArctangent
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
+from hloforge.pipelines.decompose.cholesky import DecomposeCholesky
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
 from hloforge.pipelines.decompose.composites import LowerComposites
 from hloforge.pipelines.decompose.cube_root import DecomposeCubeRoot
@@ -23,10 +24,12 @@ from hloforge.pipelines.decompose.scatter import DecomposeScatter
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.decompose.sort import DecomposeSort
 from hloforge.pipelines.decompose.top_k import DecomposeTopK
+from hloforge.pipelines.decompose.triangular_solve import DecomposeTriangularSolve
 from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
 from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
+from hloforge.pipelines.legalize.complex_constants import LegalizeComplexConstants
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
@@ -73,6 +76,8 @@ BORDER: tuple[Stage, ...] = (
 
 DECOMPOSE: tuple[Stage, ...] = (
     Stage(LowerComposites(), "handlers see a composite whole, before its portable body replaces it"),
+    Stage(DecomposeCholesky(), "IREE has no factorizations; makes complex divisions and roots"),
+    Stage(DecomposeTriangularSolve(), "IREE has no solvers; makes complex divisions"),
     Stage(DecomposeTopK(), "CHLO's expansion sorts all elements to take a few"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans takes no notice of is_reverse"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
@@ -105,6 +110,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeBf16(), "rounds where XLA rounds; IREE drops some roundings inside a chain"),
     Stage(LegalizeSignConversions(), "IREE loses the sign of an index that changes its type"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
+    Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
     Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),
 )

@@ -1,0 +1,81 @@
+"""``decompose-cholesky``: the Cholesky factor, a column a turn.
+
+Before::
+
+    %l = stablehlo.cholesky %a, lower = true : tensor<4x4xf64>
+
+After::
+
+    for j in 0 .. n - 1:   %c = %a[:, j] - %l @ conj(%l[j, :]);   %l[j:, j] = %c[j:] / sqrt(%c[j])
+
+A matrix that is not positive definite gives NaN throughout, as in XLA. Only the named triangle is read, and the other
+one of the result is zero. Source: XLA "Cholesky"; Golub & Van Loan, 4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from hloforge.dialect.ops.control import for_loop
+from hloforge.dialect.ops.elementwise import complex_number, real, select, square_root
+from hloforge.dialect.ops.linalg import batch_matmul, conjugate, matrix_transpose
+from hloforge.dialect.ops.shape import broadcast_in_dim, dynamic_slice, dynamic_update_slice, iota, reshape, zeros
+from hloforge.dialect.values import Value, constant, full
+from hloforge.pipelines.forms import is_static
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+
+@pattern("stablehlo.cholesky")
+def by_columns(op: Any) -> Replacement:
+    """The lower factor, or its adjoint for an upper one."""
+    if not is_static(op):
+        return NoMatch("dynamic size")
+    operand = Value(op.operands[0])
+    if prod(operand.dims) == 0:
+        return operand
+    lower = "lower" in op.attributes and op.attributes["lower"].value
+    a = reshape(operand, (prod(operand.dims[:-2]), *operand.dims[-2:]))
+    factor = _lower_factor(a if lower else conjugate(matrix_transpose(a)))
+    return reshape(factor if lower else conjugate(matrix_transpose(factor)), operand.dims)
+
+
+def _lower_factor(a: Value) -> Value:
+    batch, n, _ = a.dims
+    zero = constant(0, "s32")
+    rows = iota("s32", (batch, n, 1), 1)
+
+    def turn(column: Value, factor: Value, valid: Value) -> list[Value]:
+        done = conjugate(matrix_transpose(dynamic_slice(factor, [zero, column, zero], [batch, 1, n])))
+        rest = dynamic_slice(a, [zero, zero, column], [batch, n, 1]) - batch_matmul(factor, done)
+        pivot = reshape(_real(dynamic_slice(rest, [zero, column, zero], [batch, 1, 1])), [batch])
+        root = broadcast_in_dim(_as(square_root(pivot), rest), (batch, n, 1), [0])
+        below = rows >= broadcast_in_dim(column, (batch, n, 1), [])
+        values = select(below, rest / root, full(rest, 0))
+        return [dynamic_update_slice(factor, values, [zero, zero, column]), valid & (pivot > 0)]
+
+    start = [zeros(a.element_type, a.dims), full(zeros("pred", (batch,)), True)]
+    factor, valid = for_loop(n, start, turn)
+    return select(broadcast_in_dim(valid, a.dims, [0]), factor, full(factor, float("nan")))
+
+
+def _real(value: Value) -> Value:
+    return real(value) if value.element_type.is_complex else value
+
+
+def _as(value: Value, like: Value) -> Value:
+    """A real value in the element type of ``like``."""
+    return complex_number(value, full(value, 0)) if like.element_type.is_complex else value
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeCholesky(Pass):
+    """Replace Cholesky factorizations of static size."""
+
+    name: ClassVar[str] = "decompose-cholesky"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, by_columns)

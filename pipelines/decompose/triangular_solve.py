@@ -1,0 +1,89 @@
+"""``decompose-triangular-solve``: triangular systems by forward substitution, a row a turn.
+
+Before::
+
+    %x = "stablehlo.triangular_solve"(%a, %b) <{left_side = true, lower = true, transpose_a = NO_TRANSPOSE, ...}>
+
+After::
+
+    for i in 0 .. n - 1:   %x[i] = (%b[i] - %a[i, :] @ %x) / %a[i, i]        (%x starts as zeros)
+
+Every form is first turned into this one: a right side by transposing the equation, an upper triangle by reversing rows
+and columns. Elements outside of the triangle are not read. Source: XLA "TriangularSolve"; Golub & Van Loan, 3.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.ops.control import for_loop
+from hloforge.dialect.ops.elementwise import select
+from hloforge.dialect.ops.linalg import batch_matmul, conjugate, lower_triangle, matrix_transpose
+from hloforge.dialect.ops.shape import broadcast_in_dim, dynamic_slice, dynamic_update_slice, reshape, reverse, zeros
+from hloforge.dialect.values import Value, constant, full
+from hloforge.pipelines.forms import is_static
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+
+@pattern("stablehlo.triangular_solve")
+def by_substitution(op: Any) -> Replacement:
+    """Solve op(a) x = b, or x op(a) = b."""
+    if not is_static(op):
+        return NoMatch("dynamic size")
+    a, b = map(Value, op.operands)
+    dims = b.dims
+    if prod(dims) == 0:
+        return b
+    attributes = op.attributes
+    left, lower = attributes["left_side"].value, attributes["lower"].value
+    form = stablehlo.TransposeAttr(attributes["transpose_a"]).value
+    a, b = (reshape(value, (prod(value.dims[:-2]), *value.dims[-2:])) for value in (a, b))
+    if form == "ADJOINT":
+        a = conjugate(a)
+    if (form in ("TRANSPOSE", "ADJOINT")) == left:  # what stands on the left of the unknown in the end
+        a, lower = matrix_transpose(a), not lower
+    if not left:
+        b = matrix_transpose(b)
+    if not lower:
+        a, b = reverse(a, [1, 2]), reverse(b, [1])
+    x = solve_lower(a, b, unit_diagonal=attributes["unit_diagonal"].value)
+    if not lower:
+        x = reverse(x, [1])
+    return reshape(x if left else matrix_transpose(x), dims)
+
+
+def solve_lower(a: Value, b: Value, *, unit_diagonal: bool) -> Value:
+    """x with tril(a) x = b: ``[b, n, n]`` and ``[b, n, m]`` to ``[b, n, m]``.
+
+    Args:
+        unit_diagonal: take the diagonal for ones, whatever it holds.
+    """
+    batch, n, width = b.dims
+    a = select(lower_triangle(a.dims), a, full(a, 0))
+    zero = constant(0, "s32")
+
+    def turn(row: Value, x: Value) -> list[Value]:
+        coefficients = dynamic_slice(a, [zero, row, zero], [batch, 1, n])
+        rest = dynamic_slice(b, [zero, row, zero], [batch, 1, width]) - batch_matmul(coefficients, x)
+        if not unit_diagonal:
+            diagonal = reshape(dynamic_slice(a, [zero, row, row], [batch, 1, 1]), [batch, 1])
+            rest = rest / broadcast_in_dim(diagonal, (batch, 1, width), [0, 1])
+        return [dynamic_update_slice(x, rest, [zero, row, zero])]
+
+    (x,) = for_loop(n, [zeros(b.element_type, b.dims)], turn)
+    return x
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeTriangularSolve(Pass):
+    """Replace triangular solves of static size."""
+
+    name: ClassVar[str] = "decompose-triangular-solve"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, by_substitution)
