@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.ops.reduction import fill_region
-from hloforge.dialect.values import Value, constant
+from hloforge.dialect.values import Value, constant, emit
 
 
 def while_loop(
@@ -38,3 +38,8 @@ def for_loop(count: int, init: Sequence[Value], body: Callable[..., Sequence[Val
     start = constant(0, "s32")
     _, *results = while_loop([start, *init], lambda number, *_: number < count, turn)
     return results
+
+
+def barrier(operand: Value) -> Value:
+    """The value, through which no compiler moves or merges anything (XLA "OptimizationBarrier")."""
+    return emit("stablehlo.optimization_barrier", [operand], operand.type)

@@ -19,7 +19,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect.mlir import stablehlo
-from hloforge.dialect.ops.control import for_loop
+from hloforge.dialect.ops.control import barrier, for_loop
 from hloforge.dialect.ops.elementwise import select
 from hloforge.dialect.ops.linalg import batch_matmul, conjugate, lower_triangle, matrix_transpose
 from hloforge.dialect.ops.shape import broadcast_in_dim, dynamic_slice, dynamic_update_slice, reshape, reverse, zeros
@@ -49,7 +49,8 @@ def by_substitution(op: Any) -> Replacement:
     if not left:
         b = matrix_transpose(b)
     if not lower:
-        a, b = reverse(a, [1, 2]), reverse(b, [1])
+        # The barriers keep IREE from fusing a reversal into the slices, which makes invalid IR of it.
+        a, b = barrier(reverse(a, [1, 2])), barrier(reverse(b, [1]))
     x = solve_lower(a, b, unit_diagonal=attributes["unit_diagonal"].value)
     if not lower:
         x = reverse(x, [1])

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.ops.control import barrier
 from hloforge.dialect.ops.elementwise import convert
 from hloforge.dialect.ops.reduction import fill_region
 from hloforge.dialect.values import Value, emit
@@ -35,7 +36,8 @@ def contraction_in_f32(op: Any) -> Replacement:
     result = Value(op.results[0])
     operands = [Value(operand) for operand in op.operands]
     if op.name == "stablehlo.convolution" and op.attributes["feature_group_count"].value > 1:
-        operands = [_opaque(convert(operand, "f32")) for operand in operands]
+        # IREE would pull the conversion into the convolution, and its depthwise lowering then mixes up the types.
+        operands = [barrier(convert(operand, "f32")) for operand in operands]
     wide = ir.Operation.create(
         op.name,
         results=[_as_f32(result.type)],
@@ -61,12 +63,6 @@ def reduction_in_f32(op: Any) -> Replacement:
     scalar = ir.RankedTensorType.get([], ir.F32Type.get())
     fill_region(wide.regions[0], [scalar, scalar], lambda a, b: emit(combiner(op), [a, b], scalar))
     return convert(Value(wide.results[0]), result.element_type)
-
-
-def _opaque(value: Value) -> Value:
-    """The value behind a barrier. IREE would pull the conversion into a grouped convolution, and its depthwise lowering
-    then mixes up the element types of filter and result."""
-    return emit("stablehlo.optimization_barrier", [value], value.type)
 
 
 def _as_f32(type_: Any) -> Any:

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.dense_values import constant_of
+from hloforge.dialect.ops.control import barrier
 from hloforge.dialect.ops.elementwise import complex_number
-from hloforge.dialect.values import constant, emit
+from hloforge.dialect.values import constant
 from hloforge.pipelines.forms import is_wide_complex
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -32,7 +33,7 @@ def from_parts(op: Any) -> Replacement:
         return NoMatch("not c128")
     values = constant_of(op)
     real, imaginary = constant(values.real, "f64"), constant(values.imag, "f64")
-    return complex_number(real, emit("stablehlo.optimization_barrier", [imaginary], imaginary.type))
+    return complex_number(real, barrier(imaginary))
 
 
 @register
