@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hloforge.dialect.element_types import ElementType, element_type, mlir_type
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.shapes import Shape
 
@@ -46,7 +47,11 @@ class Value:
 
     @property
     def element_type(self) -> ElementType:
-        return element_type(self.ir.type.element_type)
+        """XLA's element type. Raises UnsupportedError for one of MLIR's that XLA has not, such as f6E2M3FN."""
+        try:
+            return element_type(self.ir.type.element_type)
+        except ValueError as error:
+            raise UnsupportedError(str(error)) from None
 
     def __repr__(self) -> str:
         return f"Value({self.shape})"
