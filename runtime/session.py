@@ -131,6 +131,7 @@ class Session:
         self._flat = all(parameter.shape.is_array for parameter in signature.parameters)
         self._leaves = _leaf_numbers(self._parameters)
         self._names = {parameter.name: i for i, parameter in enumerate(signature.parameters)}
+        self._count = len(signature.parameters)
         self._single = signature.result.is_array
 
     def _create_context(self, module: Any) -> Any:
@@ -215,13 +216,14 @@ class Session:
         """Results as buffer views, the callers' arrays that the program saw in place, and the flat arguments."""
         if named:
             arguments = self._ordered(arguments, named)
-        if len(arguments) != len(self.signature.parameters):
+        if len(arguments) != self._count:
             raise self._wrong_count(len(arguments))
         flat: Sequence[Any] = arguments if self._flat else list(self._flatten(arguments))
         borrowed: list[np.ndarray[Any, Any]] = []
         inputs = rt.VmVariantList(len(flat))
+        device = self._device
         for codec, argument in zip(self._parameters, flat, strict=True):
-            inputs.push_ref(codec.encode(argument, self._device, borrowed))
+            inputs.push_ref(codec.encode(argument, device, borrowed))
         count = len(self._results)
         outputs = rt.VmVariantList(count)
         try:
