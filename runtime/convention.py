@@ -23,16 +23,27 @@ def flatten_arguments(signature: Signature, arguments: Sequence[Any]) -> list[np
         ArgumentError: count, nesting, element type or sizes do not fit; names the argument.
     """
     if len(arguments) != len(signature.parameters):
-        expected = len(signature.parameters)
-        noun = "argument" if expected == 1 else "arguments"
-        raise ArgumentError(
-            f"the program takes {expected} {noun}, got {len(arguments)}",
-            hint=f"signature: {signature}",
-        )
-    pairs = zip(signature.parameters, arguments, strict=True)
-    values = [value for parameter, argument in pairs for value in _members(parameter, argument)]
+        raise wrong_count(signature, len(arguments))
+    values = leaf_values(signature, arguments)
     leaves = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
     return [checked(leaf, value) for leaf, value in zip(leaves, values, strict=True)]
+
+
+def wrong_count(signature: Signature, got: int) -> ArgumentError:
+    """The error for a call with ``got`` arguments."""
+    expected = len(signature.parameters)
+    noun = "argument" if expected == 1 else "arguments"
+    return ArgumentError(f"the program takes {expected} {noun}, got {got}", hint=f"signature: {signature}")
+
+
+def leaf_values(signature: Signature, arguments: Sequence[Any]) -> list[Any]:
+    """The leaves of a call's arguments in the order of the signature's, unchecked; tokens carry nothing.
+
+    Raises:
+        ArgumentError: an argument is nested in another way than its parameter.
+    """
+    pairs = zip(signature.parameters, arguments, strict=True)
+    return [value for parameter, argument in pairs for value in _members(parameter, argument)]
 
 
 def _members(parameter: Parameter, value: Any) -> Iterator[Any]:
@@ -43,7 +54,8 @@ def _members(parameter: Parameter, value: Any) -> Iterator[Any]:
         return
     if not isinstance(value, tuple | list) or len(value) != len(shape.elements):
         got = f"{len(value)} elements" if isinstance(value, tuple | list) else type(value).__name__
-        raise ArgumentError(f"argument {parameter.name!r}: expected a tuple for {shape}, got {got}")
+        wanted = f"a tuple of {len(shape.elements)} for {shape}"
+        raise ArgumentError(f"argument {parameter.name!r}: expected {wanted}, got {got}")
     for number, (member, element) in enumerate(zip(shape.elements, value, strict=True)):
         yield from _members(Parameter(f"{parameter.name}{{{number}}}", member), element)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -14,9 +14,9 @@ import numpy as np
 from hloforge.dialect.abi import crosses, donated_arguments
 from hloforge.dialect.errors import ArgumentError, ExecutionError, LoadError
 from hloforge.dialect.program import ENTRY, Signature
-from hloforge.dialect.shapes import Shape
 from hloforge.runtime import devices
 from hloforge.runtime.arrays import Codec, DeviceArray
+from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
 from hloforge.runtime.devices import FAILURES, instance, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
@@ -175,7 +175,7 @@ class Session:
             arrays = [_detach(array, foreign) for array in arrays]
         if self._single:
             return arrays[0]
-        return _nest(self.signature.result, iter(_disjoint(arrays)))
+        return nest_results(self.signature.result, _disjoint(arrays))
 
     def call_device(self, *arguments: Any, **named: Any) -> Any:
         """Run the program and leave its results on the device, as ``DeviceArray``s nested like the result.
@@ -187,7 +187,7 @@ class Session:
         arrays = [DeviceArray(view, codec) for codec, view in zip(self._results, views, strict=True)]
         if borrowed:
             arrays = [self._own(array, codec, borrowed) for codec, array in zip(self._results, arrays, strict=True)]
-        return arrays[0] if self._single else _nest(self.signature.result, iter(arrays))
+        return arrays[0] if self._single else nest_results(self.signature.result, arrays)
 
     def _own(self, array: DeviceArray, codec: Codec, borrowed: list[np.ndarray[Any, Any]]) -> DeviceArray:
         """A copy if the array lies in a caller's memory, which may change."""
@@ -217,8 +217,8 @@ class Session:
         if named:
             arguments = self._ordered(arguments, named)
         if len(arguments) != self._count:
-            raise self._wrong_count(len(arguments))
-        flat: Sequence[Any] = arguments if self._flat else list(self._flatten(arguments))
+            raise wrong_count(self.signature, len(arguments))
+        flat: Sequence[Any] = arguments if self._flat else leaf_values(self.signature, arguments)
         borrowed: list[np.ndarray[Any, Any]] = []
         inputs = rt.VmVariantList(len(flat))
         device = self._device
@@ -251,40 +251,11 @@ class Session:
             )
         return tuple(slots)
 
-    def _wrong_count(self, got: int) -> ArgumentError:
-        expected = len(self.signature.parameters)
-        noun = "argument" if expected == 1 else "arguments"
-        return ArgumentError(f"the program takes {expected} {noun}, got {got}", hint=f"signature: {self.signature}")
-
-    def _flatten(self, arguments: tuple[Any, ...]) -> Iterator[Any]:
-        for parameter, argument in zip(self.signature.parameters, arguments, strict=True):
-            yield from _leaves(parameter.name, parameter.shape, argument)
-
 
 def _leaf_numbers(leaves: Sequence[Codec]) -> dict[int | str, int]:
     """The position of an array leaf, by its name and by itself."""
     found: dict[int | str, int] = {leaf.name: i for i, leaf in enumerate(leaves)}
     return found | {i: i for i in range(len(leaves))}
-
-
-def _leaves(name: str, shape: Shape, value: Any) -> Iterator[Any]:
-    """The arrays of an argument in the order of the shape's leaves; tokens carry nothing."""
-    if shape.elements is None:
-        if crosses(shape):
-            yield value
-        return
-    if not isinstance(value, tuple | list) or len(value) != len(shape.elements):
-        got = f"{len(value)} elements" if isinstance(value, tuple | list) else type(value).__name__
-        raise ArgumentError(f"argument {name!r}: expected a tuple of {len(shape.elements)} for {shape}, got {got}")
-    for number, (member, element) in enumerate(zip(shape.elements, value, strict=True)):
-        yield from _leaves(f"{name}{{{number}}}", member, element)
-
-
-def _nest(shape: Shape, leaves: Iterator[Any]) -> Any:
-    """Flat results in the tuples of the result shape."""
-    if shape.elements is None:
-        return next(leaves) if crosses(shape) else None
-    return tuple(_nest(member, leaves) for member in shape.elements)
 
 
 def _disjoint(arrays: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
