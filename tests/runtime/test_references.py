@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +12,7 @@ from hloforge.dialect.element_types import TABLE, ElementType
 from hloforge.dialect.errors import ArgumentError, OptionError, ReferenceEngineError
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program, Signature
+from hloforge.importers.reader import read
 from hloforge.runtime.random_inputs import special_values
 from hloforge.runtime.reference_engines import InterpreterEngine
 from hloforge.runtime.references import REFERENCES, ReferenceEngine, reference
@@ -221,3 +223,14 @@ def test_no_child_outlives_its_engine() -> None:
     assert process.returncode is not None
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
+
+
+def test_a_folder_of_the_packages_name_does_not_hide_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hloforge").mkdir()
+    (tmp_path / "hloforge" / "__init__.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    program = read("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }")
+    engine = reference("xla", isolated=True)
+    x = np.array([1, 2], np.float32)
+    np.testing.assert_array_equal(engine.prepare(program)(x), x)
+    engine.close()
