@@ -1,4 +1,4 @@
-"""What IREE 3.13's llvm-cpu target does with StableHLO, measured; see docs/numerics.md and docs/targets.md."""
+"""What IREE 3.13's llvm-cpu target does with StableHLO, measured; see docs/numerics.md and docs/status.md."""
 
 from __future__ import annotations
 

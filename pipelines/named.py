@@ -108,7 +108,7 @@ DECOMPOSE: tuple[Stage, ...] = (
 
 FINISH: tuple[Stage, ...] = (
     Stage(LegalizeBf16(), "rounds where XLA rounds; IREE drops some roundings inside a chain"),
-    Stage(LegalizeSignConversions(), "IREE loses the sign of an index that changes its type"),
+    Stage(LegalizeSignConversions(), "IREE folds a change of sign into invalid IR"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
