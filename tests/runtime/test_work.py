@@ -1,0 +1,35 @@
+"""Which programs are worth IREE's search for constant expressions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hloforge import Builder, Value, ops
+from hloforge.runtime.work import hoists_in_vain
+
+
+def _long(x: Value) -> Value:
+    for _ in range(300):
+        x = ops.sin(x)
+    return x
+
+
+def _with_table(x: Value) -> Value:
+    return ops.add(_long(x), np.arange(512, dtype=np.float32))
+
+
+def _with_loop(x: Value) -> Value:
+    return ops.while_(lambda y: ops.lt(y[0], 1.0), lambda y: y + 1, _long(x))
+
+
+@pytest.mark.parametrize(
+    ("build", "in_vain"),
+    [(_long, True), (_with_table, False), (_with_loop, False), (ops.sin, False)],
+)
+def test_only_long_programs_without_tables_and_loops_are_not_searched(build: object, in_vain: bool) -> None:
+    with Builder("searched") as builder:
+        x = builder.parameter(0, "f32[512]", "x")
+        assert callable(build)
+        program = builder.build(build(x))
+    assert hoists_in_vain(program.module) is in_vain
