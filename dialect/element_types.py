@@ -91,6 +91,8 @@ TABLE: tuple[ElementType, ...] = (
     _row("u32", "ui32", np.uint32, Kind.UNSIGNED, 32),
     _row("u64", "ui64", np.uint64, Kind.UNSIGNED, 64),
     _row("f4e2m1fn", "f4E2M1FN", ml_dtypes.float4_e2m1fn, Kind.FLOAT, 4),
+    _row("f6e2m3fn", "f6E2M3FN", ml_dtypes.float6_e2m3fn, Kind.FLOAT, 6),
+    _row("f6e3m2fn", "f6E3M2FN", ml_dtypes.float6_e3m2fn, Kind.FLOAT, 6),
     _row("f8e3m4", "f8E3M4", ml_dtypes.float8_e3m4, Kind.FLOAT, 8),
     _row("f8e4m3", "f8E4M3", ml_dtypes.float8_e4m3, Kind.FLOAT, 8),
     _row("f8e4m3fn", "f8E4M3FN", ml_dtypes.float8_e4m3fn, Kind.FLOAT, 8),

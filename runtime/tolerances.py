@@ -42,6 +42,7 @@ _BY_BITS: dict[int, Tolerance] = {
     32: Tolerance(1e-4),  # 2^-24 is 6e-8
     16: Tolerance(1e-2),  # 2^-11 for f16, 2^-8 = 4e-3 for bf16: one step of bf16 and a half
     8: Tolerance(1e-1),  # steps of 1/8 or 1/4 of a value: of two neighbours only close ones pass
+    6: Tolerance(1e-1),  # steps of 1/8 or 1/4 of a value, as with 8 bits
     4: Tolerance(1e-1),  # steps of 0.5 from 0 to 6: no neighbour passes
 }
 

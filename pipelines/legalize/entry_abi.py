@@ -24,6 +24,8 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.abi import buffer_layout, crosses, major_to_minor, physical_element, physical_shape
+from hloforge.dialect.element_types import ElementType, element_type
+from hloforge.dialect.emission import emit
 from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
@@ -35,6 +37,8 @@ from hloforge.pipelines.passes import Pass, register
 
 # Marks a main that has its physical form, so that a second run changes nothing.
 _DONE = "hloforge.physical_abi"
+# Widths of narrow floats that an integer type has as well; StableHLO has none of 6 bits.
+_CODE_BITS = (4, 8)
 
 
 @register
@@ -124,8 +128,7 @@ def _to_logical(value: Value, shape: Shape) -> Value:
     assert element is not None
     if not element.is_float or element == physical_element(element):
         return ops.convert_element_type(ordered, element)
-    # Codes of 4 bits use the low half of their byte.
-    return ops.bitcast_convert_type(ops.convert_element_type(ordered, f"u{element.bits}"), element)
+    return _from_code(ordered, element)
 
 
 def _in_logical_order(value: Value, shape: Shape) -> Value:
@@ -140,11 +143,29 @@ def _to_physical(value: Value, shape: Shape) -> Value:
     element = shape.element
     assert element is not None
     target = physical_element(element)
-    if element.is_float and element != target:
-        value = ops.bitcast_convert_type(value, f"u{element.bits}")
-    converted = ops.convert_element_type(value, target)
+    converted = _to_code(value) if element.is_float and element != target else ops.convert_element_type(value, target)
     layout = buffer_layout(shape)
     return ops.transpose(converted, major_to_minor(shape)) if layout is None else to_buffer(converted, layout)
+
+
+def _from_code(codes: Value, element: ElementType) -> Value:
+    """The narrow floats whose codes stand in the low bits of bytes."""
+    if element.bits not in _CODE_BITS:
+        return _cast(codes, element)
+    return ops.bitcast_convert_type(ops.convert_element_type(codes, f"u{element.bits}"), element)
+
+
+def _to_code(value: Value) -> Value:
+    bits = value.element_type.bits
+    if bits not in _CODE_BITS:
+        return _cast(value, element_type("u8"))
+    return ops.convert_element_type(ops.bitcast_convert_type(value, f"u{bits}"), "u8")
+
+
+def _cast(value: Value, element: ElementType) -> Value:
+    """Between codes and floats that no integer type is as wide as; ``legalize-narrow-floats`` takes it away."""
+    shape = Shape(element, value.shape.dimensions, value.shape.dynamic)
+    return emit("builtin.unrealized_conversion_cast", [value], shape)
 
 
 def _retype(entry: Any, inputs: list[Any], results: list[Any]) -> None:

@@ -52,6 +52,8 @@ class Format:
 
 _FORMATS = {
     "f4e2m1fn": Format(2, 1, 1, "finite"),
+    "f6e2m3fn": Format(2, 3, 1, "finite"),
+    "f6e3m2fn": Format(3, 2, 3, "finite"),
     "f8e3m4": Format(3, 4, 3, "ieee"),
     "f8e4m3": Format(4, 3, 7, "ieee"),
     "f8e4m3fn": Format(4, 3, 7, "fn"),

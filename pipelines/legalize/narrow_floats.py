@@ -1,4 +1,4 @@
-"""``legalize-narrow-floats``: floats of 4 and 8 bits, kept as codes and computed in f32.
+"""``legalize-narrow-floats``: floats of 4, 6 and 8 bits, kept as codes and computed in f32.
 
 Before::
 
@@ -9,10 +9,10 @@ After, ``decode`` and ``encode`` being a few integer operations each::
     %r = encode(stablehlo.add(decode %x, decode %y)) : tensor<3xui8>
 
 f32 has more than twice the precision of these types, so rounding twice gives what rounding once would. Codes of 4 bits
-are ui4, for ``legalize-narrow-integers`` to widen. The total order, in which every code has a place, is that of the
-codes as sign and magnitude, as with XLA; the one NaN of a format without -0 comes first. IREE 3.13 refuses four of the
-nine types and reads the NaN of f8E4M3FN as -480. Source: StableHLO spec "Types", "convert"; XLA computes them in a
-wider type on the CPU as well.
+are ui4, those of 6 bits ui8, for ``legalize-narrow-integers`` to widen. The total order, in which every code has a
+place, is that of the codes as sign and magnitude, as with XLA; the one NaN of a format without -0 comes first. IREE
+3.13 refuses six of the eleven types and reads the NaN of f8E4M3FN as -480. Source: StableHLO spec "Types", "convert";
+XLA computes them in a wider type on the CPU as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, mlir_type
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import location_of
 from hloforge.dialect.values import Value
 from hloforge.pipelines.legalize.narrow_float_formats import decode, encode, from_order, in_order
 from hloforge.pipelines.legalize.retyping import Retyped, correct_operands, correct_result, retype
@@ -44,7 +46,7 @@ MOVING = frozenset(
 
 
 def _storage(row: ElementType) -> str | None:
-    return f"u{row.bits}" if row.is_float and row.bits <= 8 else None
+    return ("u4" if row.bits == 4 else "u8") if row.is_float and row.bits <= 8 else None
 
 
 def _is_narrow(row: ElementType | None) -> bool:
@@ -56,7 +58,7 @@ def _decoded(codes: Value, row: ElementType) -> Value:
 
 
 def _encoded(values: Value, row: ElementType) -> Value:
-    return ops.convert_element_type(encode(to_f32(values), row), f"u{row.bits}")
+    return ops.convert_element_type(encode(to_f32(values), row), _storage(row))
 
 
 def to_f32(values: Value) -> Value:
@@ -95,6 +97,14 @@ def _convert(entry: Retyped) -> None:
 def _bitcast(entry: Retyped) -> None:
     """The codes are the bits; two types of equal code need no operation."""
     op = entry.op
+    source, target = entry.operands[0], entry.results[0]
+    assert source is not None and target is not None
+    if source.bits != target.bits and 6 in (source.bits, target.bits) and op.name == "stablehlo.bitcast_convert":
+        raise UnsupportedError(
+            f"the bits of {source} cannot be taken as {target}: no byte holds a whole number of 6 bits",
+            location=location_of(op),
+            hint="convert the values to a type of 8 bits first",
+        )
     if op.operands[0].type == op.results[0].type:
         replace(op, [Value(op.operands[0])])
 
@@ -129,11 +139,12 @@ def _top_k(entry: Retyped) -> None:
     assert row is not None
     correct_operands(op, [0], lambda codes: in_order(ops.convert_element_type(codes, "u8"), row))
     op.results[0].set_type(ir.RankedTensorType.get(op.results[0].type.shape, mlir_type("s8")))
-    correct_result(op, lambda keys: ops.convert_element_type(from_order(keys, row), f"u{row.bits}"))
+    correct_result(op, lambda keys: ops.convert_element_type(from_order(keys, row), _storage(row)))
 
 
 _CORRECTIONS = {
     "bitcast_convert": _bitcast,
+    "builtin.unrealized_conversion_cast": _bitcast,
     "chlo.top_k": _top_k,
     "compare": _compare,
     "convert": _convert,

@@ -15,7 +15,8 @@ from hloforge.dialect.shapes import Shape
 from hloforge.runtime.random_inputs import random_array
 from tests.operations.row import Row, Varying
 
-_ORDER = [row.name for row in TABLE]
+# XLA's CPU client computes with no float of 6 bits; tests/pipelines/legalize/test_narrow_floats.py judges those.
+_ORDER = [row.name for row in TABLE if row.bits != 6]
 
 
 def elements_of(row: Row) -> list[str]:

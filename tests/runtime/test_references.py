@@ -32,6 +32,8 @@ def engine(request: pytest.FixtureRequest) -> Iterator[ReferenceEngine]:
 
 @pytest.mark.parametrize("row", TABLE, ids=str)
 def test_every_element_type_travels_both_ways(engine: ReferenceEngine, row: ElementType) -> None:
+    if row.bits == 6 and engine.name == "xla":
+        pytest.skip("XLA's CPU client takes no floats of 6 bits")
     values = special_values(row)
     x = np.resize(values, (2, len(values)))
     function = engine.prepare(
