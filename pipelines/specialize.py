@@ -21,6 +21,7 @@ from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.program import Parameter, Program, Signature, entry_function
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.decompose.composites import LowerComposites
+from hloforge.pipelines.decompose.set_dimension_size import DecomposeSetDimensionSize
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.normalize.refine_dynamism import RefineDynamism
 from hloforge.pipelines.passes import NativePass, diagnostic_text
@@ -60,6 +61,7 @@ def size_parameters(program: Program) -> tuple[int, ...]:
     """The positions, among the leaves that cross the border, of integer arguments whose values become sizes."""
     copy = program.clone()
     normalize(copy.module)
+    DecomposeSetDimensionSize().run(copy.module)
     with in_context(copy.module):
         block = entry_function(copy.module).operation.regions[0].blocks[0]
         sources = _sources(copy.module, block)
@@ -124,6 +126,8 @@ def specialize(
     normalize(copy.module)
     # The body of a composite is a function of its own, which no refinement reaches.
     LowerComposites().run(copy.module)
+    # Its result has no other size to be refined to than that of a slice.
+    DecomposeSetDimensionSize().run(copy.module)
     leaves = copy.signature.flat_parameters
     _check([leaf for leaf in leaves if crosses(leaf.shape)], shapes, copy.signature)
     given = iter(enumerate(shapes))

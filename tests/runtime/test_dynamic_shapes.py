@@ -322,6 +322,26 @@ def test_what_the_target_refuses_is_compiled_for_each_size() -> None:
         hloforge.compile(SORT, dynamic_shapes="keep", cache=False)
 
 
+SORT_OF_A_PART = """
+func.func @main(%x: tensor<5xf32>, %n: tensor<i32>) -> tensor<?xf32, #stablehlo.bounds<5>> {
+  %part = stablehlo.set_dimension_size %x, %n, dim = 0
+    : (tensor<5xf32>, tensor<i32>) -> tensor<?xf32, #stablehlo.bounds<5>>
+  %r = "stablehlo.sort"(%part) ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %less = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %less : tensor<i1>
+  }) {is_stable = true} : (tensor<?xf32, #stablehlo.bounds<5>>) -> tensor<?xf32, #stablehlo.bounds<5>>
+  return %r : tensor<?xf32, #stablehlo.bounds<5>>
+}"""
+
+
+def test_a_dimensions_size_that_is_set_to_an_arguments_value() -> None:
+    session = compiled(SORT_OF_A_PART, "auto").load()
+    x = np.array([4, 1, 5, 3, 2], np.float32)
+    for size in (0, 3, 5):
+        np.testing.assert_array_equal(session(x, np.int32(size)), np.sort(x[:size]))
+
+
 def test_sizes_named_when_compiling() -> None:
     executable = hloforge.compile(SORT, shapes={"arg0": (3,)}, cache=False)
     assert str(executable.manifest.signature) == "(arg0: f32[3]) -> f32[3]"
