@@ -133,9 +133,10 @@ def is_static_dynamism(op: Any) -> bool:
 
 
 def is_no_bf16_rounding(op: Any) -> bool:
-    """A reduce_precision other than that of f32 to bf16, which IREE gets right."""
+    """A reduce_precision other than that of static f32 to bf16, which IREE gets right; it crashes on dynamic ones."""
     formats = (op.attributes["exponent_bits"].value, op.attributes["mantissa_bits"].value)
-    return formats != (8, 7) or not isinstance(op.operands[0].type.element_type, ir.F32Type)
+    type_ = op.operands[0].type
+    return formats != (8, 7) or not isinstance(type_.element_type, ir.F32Type) or not type_.has_static_shape
 
 
 def fills_with_complex(op: Any) -> bool:

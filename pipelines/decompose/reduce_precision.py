@@ -33,7 +33,7 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pa
 def on_bits(op: Any) -> Replacement:
     """reduce_precision -> integer arithmetic, for floats of at least 16 bits; any shape."""
     if not is_no_bf16_rounding(op):
-        return NoMatch("IREE rounds f32 to bf16 rightly")
+        return NoMatch("IREE rounds static f32 to bf16 rightly")
     operand = Value(op.operands[0])
     if operand.element_type.bits < 16:
         return NoMatch("legalize-narrow-floats has it computed in f32")

@@ -8,8 +8,11 @@ import pytest
 
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import parse_module
+from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.reduce_precision import DecomposeReducePrecision
 from hloforge.pipelines.manager import PassManager
+from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret
 
 FORMATS = [(5, 2), (8, 7), (8, 0), (3, 0), (1, 1), (11, 5), (4, 3), (5, 10), (8, 23), (11, 52), (2, 60)]
@@ -36,3 +39,12 @@ def test_every_format(name: str) -> None:
         np.testing.assert_array_equal(*wide, str(format_))
         number = ~np.isnan(wide[1])
         np.testing.assert_array_equal(np.signbit(wide[0])[number], np.signbit(wide[1])[number], str(format_))
+
+
+def test_bf16_of_dynamic_size() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %r = stablehlo.reduce_precision %x, format = e8m7 : tensor<?xf32>
+      return %r : tensor<?xf32> }"""
+    x = np.array([1.0, -0.0, 3.14159, np.inf, np.nan, 1e38], np.float32)
+    got = compile_program(read(text), options=CompileOptions(dynamic_shapes="keep"))(x)
+    np.testing.assert_array_equal(got, x.astype(ml_dtypes.bfloat16).astype(np.float32))
