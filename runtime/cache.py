@@ -28,6 +28,7 @@ from hloforge.runtime.files import write_atomically
 from hloforge.runtime.manifest import Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.targets import Target
+from hloforge.runtime.weights import described
 
 # A folder instead of the platform's own; empty for no cache at all.
 FOLDER_VARIABLE = "HLOFORGE_CACHE_DIR"
@@ -48,9 +49,11 @@ class Entry:
 
     Attributes:
         path: its file; None where nothing is cached.
+        weights: the file that the compilation looks its weights up in.
     """
 
     path: Path | None
+    weights: Path | None = None
 
     def find(self) -> Executable | None:
         """What was compiled before; None if nothing was, or the file is damaged."""
@@ -61,7 +64,7 @@ class Entry:
             fields = json.loads(head)
             if fields["digest"] != hashlib.sha256(vmfb).hexdigest():
                 return None
-            executable = Executable(vmfb, Manifest.from_json(fields["manifest"]))
+            executable = Executable(vmfb, Manifest.from_json(fields["manifest"]), weights=self.weights)
         except (OSError, ValueError, KeyError, TypeError, LoadError):
             return None
         with suppress(OSError):
@@ -88,12 +91,13 @@ def entry(data: bytes, reading: Mapping[str, object], target: Target, options: C
         reading: what else decides which program it is: its name and the options of the reader.
 
     Raises:
-        OptionError: ``HLOFORGE_CACHE_LIMIT`` is no number.
+        OptionError: ``HLOFORGE_CACHE_LIMIT`` is no number, or the weights are no file of weights.
     """
     home = folder()
-    # Who asks for the IR between passes wants them run.
-    if home is None or not options.cache or options.dump_after:
+    # Who asks for the IR between passes wants them run, and who asks for a file of weights wants it written.
+    if home is None or not options.cache or options.dump_after or options.externalize_weights:
         return Entry(None)
+    weights = options.weights and options.weights.absolute()
     limit()
     facts = (
         sorted(reading.items()),
@@ -101,13 +105,14 @@ def entry(data: bytes, reading: Mapping[str, object], target: Target, options: C
         options.flags,
         options.dynamic_shapes,
         sorted(options.shapes.items()),
+        weights and (weights.name, sorted(described(weights).items())),
         tool_versions(),
         _sources(),
         _processor(target),
     )
     digest = hashlib.sha256(repr(facts).encode())
     digest.update(data)
-    return Entry(home / f"{digest.hexdigest()}{_SUFFIX}")
+    return Entry(home / f"{digest.hexdigest()}{_SUFFIX}", weights)
 
 
 def folder() -> Path | None:

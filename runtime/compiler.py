@@ -26,6 +26,7 @@ from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops, has_fused_loops
 from hloforge.pipelines.specialize import is_dynamic
+from hloforge.pipelines.weights import weights_of
 from hloforge.runtime import iree
 from hloforge.runtime.diagnostics import failure
 from hloforge.runtime.executable import Executable
@@ -33,6 +34,7 @@ from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.specializing import compile_dynamic
 from hloforge.runtime.targets import Target
+from hloforge.runtime.weights import place_weights
 from hloforge.runtime.work import gains_by_data_tiling, heaviest_operation, hoists_in_vain
 
 # Rows, softmax and sorts take a half to a third of the time.
@@ -58,8 +60,10 @@ def compile_program(
     Raises:
         UnsupportedError: an operation that the target cannot compile, at its line in the user's file.
         CompileError: IREE's compiler failed; the message names the reproducer.
+        OptionError: a file of weights that is none, or is not the program's.
     """
-    target, options = Target.parse(target), options or CompileOptions()
+    target = Target.parse(target)
+    program, options = place_weights(program, options or CompileOptions())
 
     def compile_form(form: Program) -> Executable:
         def lowered(without: frozenset[str]) -> Program:
@@ -140,15 +144,17 @@ def _compile_with(
         versions=tool_versions(),
         work=heaviest_operation(lowered.module),
         source=Path(lowered.source).name,
+        weights=tuple(weights_of(lowered.module).items()),
+        weights_file=options.weights.name if options.weights else "",
     )
     _attach(lowered.module, manifest)
     text = lowered.text(locations=True)
     if options.isolation == "none":
         vmfb = iree.compile_in_process(text, flags)
         if vmfb is not None:
-            return Executable(vmfb, manifest)
+            return Executable(vmfb, manifest, weights=options.weights)
         # A child repeats what failed: only there can the compiler's diagnostics be read.
-    return Executable(_compile_in_child(text, flags, lowered.name, options), manifest)
+    return Executable(_compile_in_child(text, flags, lowered.name, options), manifest, weights=options.weights)
 
 
 def _attach(module: Any, manifest: Manifest) -> None:

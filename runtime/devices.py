@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from functools import cache
 from typing import Any
@@ -11,10 +12,13 @@ import iree.runtime as rt
 
 from hloforge.dialect.errors import OptionError
 
-__all__ = ["DRIVERS", "FAILURES", "choose_driver", "device", "instance", "rt"]
+__all__ = ["DRIVERS", "FAILURES", "choose_driver", "device", "instance", "reason", "rt"]
 
 # What IREE's bindings raise for a status of failure: by its code, one of these.
 FAILURES = (RuntimeError, ValueError, IndexError, KeyError, MemoryError)
+
+# ``…: context.c:24: OUT_OF_RANGE; binding count 40 > 32; while invoking …``
+_STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$")
 
 # local-sync runs a call on the caller's thread; local-task splits its dispatches over a pool.
 DRIVERS = ("local-sync", "local-task")
@@ -84,3 +88,10 @@ def device(driver: str, threads: int | None = None) -> Any:
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be at least 1, not {threads}")
     return _devices.get(driver, (threads or 0) if driver == "local-task" else 0)
+
+
+def reason(error: Exception) -> str:
+    """What IREE says of a failure, without its source positions, status code and stack."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    match = _STATUS.search(line)
+    return match[1] if match else line

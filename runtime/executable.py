@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hloforge.runtime.files import write_atomically
@@ -21,10 +22,12 @@ class Executable:
     Attributes:
         vmfb: the bytes that any IREE tool reads; the manifest stands inside them.
         manifest: signature, target, flags and versions.
+        weights: the file that the program looks its weights up in, if it does.
     """
 
     vmfb: bytes
     manifest: Manifest
+    weights: Path | None = field(default=None, kw_only=True)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the vmfb; whoever looks sees the old file or the whole new one.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
@@ -24,22 +25,30 @@ def write_atomically(path: str | PathLike[str], data: bytes) -> None:
             destination.write_bytes(data)
         else:
             # A link keeps pointing where it does.
-            _replace(destination.resolve(), data)
+            with replacing(destination.resolve()) as temporary:
+                temporary.write_bytes(data)
     except (OSError, RuntimeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CompileError(f"cannot write {destination}: {reason}") from None
 
 
-def _replace(destination: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name[:100]}.", suffix=".tmp")
+@contextmanager
+def replacing(destination: Path) -> Iterator[Path]:
+    """A temporary file beside the destination, to be filled; it takes the destination's place if the block ends well.
+
+    Raises:
+        OSError: it cannot be made there, or renamed.
+    """
+    handle, name = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name[:100]}.", suffix=".tmp")
+    os.close(handle)
+    temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.chmod(temporary, _mode(destination))  # noqa: PTH101
-        os.replace(temporary, destination)  # noqa: PTH105
+        yield temporary
+        temporary.chmod(_mode(destination))
+        temporary.replace(destination)
     except BaseException:
         with suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108
+            temporary.unlink()
         raise
 
 

@@ -33,6 +33,8 @@ class Manifest:
         versions: package name to version.
         work: estimated elements of the heaviest single operation (``work.heaviest_operation``); chooses the device.
         source: the base name of the file that was compiled.
+        weights: the arrays that the program looks up when it is loaded, by name.
+        weights_file: the base name of the file that holds them; empty if there are none.
     """
 
     name: str
@@ -42,12 +44,15 @@ class Manifest:
     versions: tuple[tuple[str, str], ...] = ()
     work: int = 0
     source: str = ""
+    weights: tuple[tuple[str, Shape], ...] = ()
+    weights_file: str = ""
 
     def to_json(self) -> str:
         signature = self.signature
         fields = asdict(self) | {
             "format": FORMAT,
             "versions": dict(self.versions),
+            "weights": {name: str(shape) for name, shape in self.weights},
             "signature": {
                 "parameters": [[parameter.name, str(parameter.shape)] for parameter in signature.parameters],
                 "result": str(signature.result),
@@ -72,6 +77,7 @@ class Manifest:
                 ),
                 flags=tuple(fields.pop("flags")),
                 versions=tuple(fields.pop("versions").items()),
+                weights=tuple((name, Shape.parse(text)) for name, text in fields.pop("weights", {}).items()),
                 **fields,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

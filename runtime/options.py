@@ -28,12 +28,15 @@ class CompileOptions:
             ``specialize`` (a module for each combination of sizes, compiled when a call first brings it), or ``auto``
             (one module if the target takes the program so). Programs of static shapes do not care.
         shapes: sizes of arguments by name, for which a program of dynamic shapes is compiled once and for all.
+        weights: a file (``.safetensors`` or IREE's ``.irpa``) whose arrays take the place of the parameters of their
+            names: the vmfb looks them up in it when it is loaded.
+        externalize_weights: such a file that shall be written, with the program's large constants.
         dump_after: passes after which the IR is written; ``all`` for every one.
         dump_to: folder for these dumps; None for standard error.
 
     Raises:
-        OptionError: a flag that is not IREE's, an unknown isolation or treatment of dynamic shapes, or a limit that
-            isolation ``none`` cannot keep.
+        OptionError: a flag that is not IREE's, an unknown isolation or treatment of dynamic shapes, two files of
+            weights, or a limit that isolation ``none`` cannot keep.
     """
 
     flags: tuple[str, ...] = ()
@@ -43,16 +46,20 @@ class CompileOptions:
     reproducer_dir: Path | None = None
     dynamic_shapes: str = "auto"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    weights: Path | None = None
+    externalize_weights: Path | None = None
     verify: bool = True
     cache: bool = True
     dump_after: frozenset[str] = frozenset()
     dump_to: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("reproducer_dir", "dump_to"):
-            folder = getattr(self, name)
-            if folder is not None:
-                object.__setattr__(self, name, Path(folder))
+        for name in ("reproducer_dir", "dump_to", "weights", "externalize_weights"):
+            path = getattr(self, name)
+            if path is not None:
+                object.__setattr__(self, name, Path(path))
+        if self.weights is not None and self.externalize_weights is not None:
+            raise OptionError("a program takes its weights from one file: either weights or externalize_weights")
         if self.isolation not in ISOLATIONS:
             raise OptionError(f"unknown isolation {self.isolation!r}", hint=f"one of: {', '.join(ISOLATIONS)}")
         if self.dynamic_shapes not in DYNAMIC_SHAPES:

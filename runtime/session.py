@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from os import PathLike
@@ -17,19 +16,21 @@ from hloforge.dialect.program import ENTRY, Signature
 from hloforge.runtime import devices
 from hloforge.runtime.arrays import Codec, DeviceArray
 from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
-from hloforge.runtime.devices import FAILURES, instance, rt
+from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
+from hloforge.runtime.weights import provider
 
 _ADVICE = "a vmfb runs on the IREE version that compiled it: compile again with this hloforge"
 
-# ``…: context.c:24: OUT_OF_RANGE; binding count 40 > 32; while invoking …``
-_STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$")
-
 
 def load(
-    source: str | PathLike[str] | bytes | Executable, *, device: str | None = None, threads: int | None = None
+    source: str | PathLike[str] | bytes | Executable,
+    *,
+    device: str | None = None,
+    threads: int | None = None,
+    weights: str | PathLike[str] | None = None,
 ) -> Session:
     """Load a compiled program.
 
@@ -38,11 +39,20 @@ def load(
         device: ``local-sync`` (the caller's thread) or ``local-task`` (a pool of threads); None chooses by the size of
             the program.
         threads: size of the pool; None for one a core. 1 is ``local-sync``.
+        weights: the file of its weights, for a program that was compiled with one; None for the file of that name
+            beside the vmfb.
 
     Raises:
-        LoadError: no such file, no vmfb, damaged, or of another version.
+        LoadError: no such file, no vmfb, damaged, or of another version; weights that are not the program's.
     """
-    return Session(_module(source), device, threads)
+    return Session(_module(source), device, threads, weights_near(source) if weights is None else Path(weights))
+
+
+def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
+    """The folder or file where the weights of a program are looked for."""
+    if isinstance(source, Executable):
+        return source.weights or Path()
+    return Path() if isinstance(source, bytes) else Path(source).parent
 
 
 def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
@@ -66,20 +76,13 @@ def _module(source: str | PathLike[str] | bytes | Executable) -> Any:
             return rt.VmModule.mmap(instance(), name)
         return rt.VmModule.copy_buffer(instance(), data)
     except FAILURES as error:
-        raise LoadError(f"{name} is no vmfb, or damaged: {_reason(error)}", hint=_ADVICE) from None
+        raise LoadError(f"{name} is no vmfb, or damaged: {reason(error)}", hint=_ADVICE) from None
 
 
 def _contents(path: Path) -> bytes | None:
     """The bytes of a pipe or an empty file; None for a file that is to be mapped, which costs no memory."""
     with path.open("rb") as stream:
         return None if path.is_file() and path.stat().st_size else stream.read()
-
-
-def _reason(error: Exception) -> str:
-    """What IREE says of a failure, without its source positions, status code and stack."""
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    match = _STATUS.search(line)
-    return match[1] if match else line
 
 
 def _entry(module: Any) -> Any:
@@ -95,7 +98,7 @@ def _manifest(entry: Any) -> Manifest:
     try:
         reflection = entry.reflection
     except FAILURES as error:
-        raise LoadError(f"the vmfb is damaged: {_reason(error)}", hint=_ADVICE) from None
+        raise LoadError(f"the vmfb is damaged: {reason(error)}", hint=_ADVICE) from None
     if reflection.get("iree.abi.model", "sync") != "sync":
         raise LoadError(
             f"{ENTRY} of the vmfb is asynchronous", hint="compile it without --iree-execution-model=async-external"
@@ -113,13 +116,15 @@ class Session:
         device: the name of the driver that it runs on.
     """
 
-    def __init__(self, module: Any, driver: str | None, threads: int | None) -> None:
+    def __init__(
+        self, module: Any, driver: str | None = None, threads: int | None = None, weights: Path | None = None
+    ) -> None:
         entry = _entry(module)
         self._take_manifest(_manifest(entry))
         self.device = driver or devices.choose_driver(self.manifest.work, threads)
         self._device = devices.device(self.device, threads)
         self._entry = entry
-        self._context = self._create_context(module)
+        self._context = self._create_context(module, weights or Path())
 
     def _take_manifest(self, manifest: Manifest) -> None:
         """Prepare for calls of the manifest's signature."""
@@ -138,12 +143,15 @@ class Session:
         self._count = len(signature.parameters)
         self._single = signature.result.is_array
 
-    def _create_context(self, module: Any) -> Any:
-        hal = rt.create_hal_module(instance(), self._device)
+    def _create_context(self, module: Any, weights: Path) -> Any:
+        modules = [rt.create_hal_module(instance(), self._device), module]
+        if self.manifest.weights:
+            file = weights / self.manifest.weights_file if weights.is_dir() else weights
+            modules.insert(0, provider(file, dict(self.manifest.weights)))
         try:
-            return rt.VmContext(instance(), modules=[hal, module])
+            return rt.VmContext(instance(), modules=modules)
         except FAILURES as error:
-            raise LoadError(f"the vmfb cannot run here: {_reason(error)}", hint=self._version_advice()) from None
+            raise LoadError(f"the vmfb cannot run here: {reason(error)}", hint=self._version_advice()) from None
 
     def _version_advice(self) -> str:
         made, here = dict(self.manifest.versions).get("iree-base-compiler"), version("iree-base-runtime")
@@ -230,17 +238,17 @@ class Session:
         try:
             self._context.invoke(self._entry, inputs, outputs)
         except FAILURES as error:
-            raise self._failure(_reason(error), inputs) from None
+            raise self._failure(reason(error), inputs) from None
         return [outputs.get_as_object(i, rt.HalBufferView) for i in range(count)], borrowed, flat
 
-    def _failure(self, reason: str, inputs: Any) -> Error:
+    def _failure(self, text: str, inputs: Any) -> Error:
         """The error for what IREE says of a failed call."""
-        if not reason.startswith(SHAPE_ASSERTION):
-            return ExecutionError(f"the program {self.manifest.name} failed: {reason}")
+        if not text.startswith(SHAPE_ASSERTION):
+            return ExecutionError(f"the program {self.manifest.name} failed: {text}")
         views = [inputs.get_as_object(number, rt.HalBufferView) for number in range(len(self._parameters))]
         sizes = [codec.logical_dimensions(view.shape) for codec, view in zip(self._parameters, views, strict=True)]
         given = ", ".join(f"{codec.name} {list(dims)}" for codec, dims in zip(self._parameters, sizes, strict=True))
-        message = reason.removeprefix(SHAPE_ASSERTION)
+        message = text.removeprefix(SHAPE_ASSERTION)
         return ArgumentError(message, notes=(f"sizes of the arguments: {given}",))
 
     def _in_order(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from hloforge.runtime.executable import Executable
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.specializing import compile_dynamic
 from hloforge.runtime.targets import Target
+from hloforge.runtime.weights import place_weights
 from hloforge.tools.options import read_program
 from hloforge.tools.progress import Say, Stopwatch, progress
 from hloforge.tools.streams import STDIO
@@ -49,6 +50,7 @@ def build_program(
     program: Program, target: Target, options: CompileOptions, watch: Stopwatch, say: Say = lambda _: None
 ) -> Executable:
     """Compile a program that was read; it is left as it was."""
+    program, options = place_weights(program, options)
 
     def on_pass(entry: Pass) -> None:
         say(str(entry))

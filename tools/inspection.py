@@ -39,6 +39,8 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "source": manifest.source,
         "target": manifest.target,
         "flags": list(manifest.flags),
+        "weights": {name: str(shape) for name, shape in manifest.weights},
+        "weights_file": manifest.weights_file,
         "versions": dict(manifest.versions),
         # No pass of this version leaves a call to the host behind.
         "host_calls": [],
@@ -171,6 +173,7 @@ def show(facts: Facts) -> None:
     if facts["kind"] == "vmfb":
         lines += [
             ("host calls", ", ".join(facts["host_calls"]) or "none"),
+            ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
             ("flags", " ".join(facts["flags"])),
             ("versions", ", ".join(f"{name} {version}" for name, version in facts["versions"].items())),
         ]
