@@ -46,6 +46,7 @@ from hloforge.pipelines.legalize.dynamic_shapes import LegalizeDynamicShapes
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.equal_operands import LegalizeEqualOperands
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
+from hloforge.pipelines.legalize.host_scalars import LegalizeHostScalars
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
@@ -176,6 +177,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeCrossedUses(), "IREE reads rows of a fused reduction before they are computed; sees the final uses"),
     Stage(LegalizeStridedSlices(), "IREE has no code for reading slices with steps by index"),
     Stage(FuseLoops(), "IREE runs a dispatch for each operation of each turn; leaves dialects that no pass here reads"),
+    Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
     Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),
