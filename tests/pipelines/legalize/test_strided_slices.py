@@ -34,6 +34,21 @@ def test_thinned_arrays_are_read_by_index() -> None:
     np.testing.assert_array_equal(whole, X[1:4, ::-1])
 
 
+@program
+def rearranged(x: Shape.parse("u8[6,7]")):  # type: ignore[no-untyped-def,valid-type]  # noqa: ANN201
+    thin = ops.slice(x, [0, 1], [6, 7], [1, 2])
+    rows = ops.reshape(ops.transpose(thin, [1, 0]), [2, 9])
+    # Unsigned integers are reversed as signed ones.
+    return ops.rev(thin, [0]), ops.rev(rows, [1])
+
+
+def test_thinned_arrays_are_rearranged_before() -> None:
+    x = np.arange(42, dtype=np.uint8).reshape(6, 7)
+    turned, rows = rearranged.compile()(x)
+    np.testing.assert_array_equal(turned, x[::-1, 1::2])
+    np.testing.assert_array_equal(rows, x[:, 1::2].T.reshape(2, 9)[:, ::-1])
+
+
 def test_only_slices_with_steps_are_kept_apart() -> None:
     copy = thinned.clone()
     PassManager([LegalizeStridedSlices()]).run(copy.module)
