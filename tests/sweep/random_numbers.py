@@ -25,8 +25,7 @@ def cases() -> Iterator[Case]:
             yield case(f"normal/{dtype}{list(shape)}", _draw(jax.random.normal, shape, dtype), _KEY)
         for algorithm in ("RNG_THREE_FRY", "RNG_PHILOX", "RNG_DEFAULT"):
             for dtype in ("uint32", "uint64", "uint8", "uint16"):
-                words = 2 if algorithm == "RNG_THREE_FRY" else 4
-                key = np.arange(1, words + 1, dtype=np.uint32)
+                key = np.array([1, 2], np.uint64) if algorithm == "RNG_THREE_FRY" else np.arange(1, 5, dtype=np.uint32)
                 yield case(f"generator_{algorithm}/{dtype}{list(shape)}", _generator(algorithm, shape, dtype), key)
     draws: dict[str, Callable[[Any], Any]] = {
         "bernoulli": lambda k: jax.random.bernoulli(k, 0.3, (33,)),
