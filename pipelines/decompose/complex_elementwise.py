@@ -15,9 +15,12 @@ Sources: W. Kahan, "Branch cuts for complex elementary functions" (1987), for ta
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from math import inf, nan
 from typing import Any, ClassVar
+
+import numpy as np
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
@@ -133,7 +136,8 @@ def logistic(z: Value) -> Value:
     a, b = _parts(z)
     left = a < 0.0
     decay = ops.exp(-ops.abs(a))
-    none = _is_zero(decay)
+    # No angle leaves no number, unless there is nothing to turn.
+    none = _is_zero(decay) & (ops.is_finite(b) | ops.abs(a).eq(inf))
     c, s = (ops.select(none, 0.0, decay * part) for part in (ops.cos(b), ops.sin(b)))
     s = ops.select(left, s, -s)
     half_cosine = ops.cos(b * 0.5)
@@ -170,23 +174,42 @@ def power(z: Value, w: Value) -> Value:
     c, d = _parts(w)
     a, b = _parts(z)
     radius, angle = modulus(z), ops.atan2(b, a)
-    turn = c * angle + ops.select(_is_zero(d), 0.0, d * ops.log(radius))
+    turn = c * angle + d * ops.log(radius)
     length = radius**c * ops.exp(-(d * angle))
     origin = _is_zero(radius)
     none = _is_zero(c) & _is_zero(d)
-    at_origin = ops.select(none, full(c, 1.0), ops.select(c > 0.0, full(c, 0.0), nan))
-    real_part = ops.select(origin, at_origin, length * ops.cos(turn))
+    at_origin = ops.select(none, full(c, 1.0), ops.select((c > 0.0) & ops.is_finite(d), full(c, 0.0), nan))
+    # Only the positive real infinity has a direction that real powers keep.
+    unbounded = a.eq(inf) & _is_zero(b) & _is_zero(d) & c.eq(c)
+    real_part = ops.select(origin, at_origin, ops.select(unbounded, length, length * ops.cos(turn)))
     imaginary_part = ops.select(origin, ops.select(none, 0.0, at_origin), length * ops.sin(turn))
-    return ops.complex(ops.select(none, 1.0, real_part), ops.select(none, 0.0, imaginary_part))
+    return ops.complex(ops.select(none, 1.0, real_part), ops.select(none | unbounded, 0.0, imaginary_part))
 
 
 def arc_tangent_2(y: Value, x: Value) -> Value:
-    """atan2(y, x) = -i log((x + iy) / sqrt(x^2 + y^2)) (XLA's definition for complex operands)."""
+    """atan2(y, x) = -i log((x + iy) / sqrt(x^2 + y^2)) (XLA's definition for complex operands), without overflow."""
     row = x.element_type.dtype
     unit: Operand = row.type(1j)
+    size = _power_of_two(_largest_part(x, y))
+    x, y = (ops.complex(*(part / size for part in _parts(z))) for z in (x, y))
     quotient = (x + y * unit) / ops.sqrt(x * x + y * y)
     a, b = _parts(ops.log(quotient))
     return ops.complex(b, -a)
+
+
+def _largest_part(*numbers: Value) -> Value:
+    """The largest magnitude among the parts of complex numbers; NaN if one is."""
+    parts = [ops.abs(part) for z in numbers for part in _parts(z)]
+    return functools.reduce(ops.max, parts)
+
+
+def _power_of_two(x: Value) -> Value:
+    """The greatest power of two up to a positive number; what is too small or infinite gives the nearest normal one."""
+    row = x.element_type
+    limits = np.finfo(row.dtype)
+    word = ops.bitcast_convert_type(ops.clamp(limits.tiny, x, limits.max), f"u{row.bits}")
+    exponent = int(np.array(inf, row.dtype).view(f"u{row.bits // 8}"))
+    return ops.bitcast_convert_type(word & exponent, row)
 
 
 def _unit(x: Value) -> Value:
@@ -214,7 +237,8 @@ def divide(z: Value, w: Value) -> Value:
     g, h = (ops.select(vanish, _unit(part), part) for part in (c, d))
     g, h = ops.select(pole, _sign(c), g), ops.select(pole, 0.0, h)
     factor = ops.select(vanish, full(a, 0.0), inf)
-    special = pole | overflow | vanish
+    # As there, only where the quotient is no number in either part.
+    special = is_nan(real_part) & is_nan(imaginary_part) & (pole | overflow | vanish)
     special_real = ops.select(pole, e * factor * g, factor * (e * g + f * h))
     special_imaginary = ops.select(pole, f * factor * g, factor * (f * g - e * h))
     return ops.complex(
