@@ -133,6 +133,13 @@ ROWS: tuple[Capability, ...] = (
         form=forms.reverses_unsigned,
     ),
     *decompose(
+        "legalize-empty-products",
+        "IREE's compiler divides by the number of features",
+        "stablehlo.convolution",
+        "stablehlo.dot_general",
+        form=forms.multiplies_nothing,
+    ),
+    *decompose(
         "unfold-convolutions",
         "IREE's loops over a window are slow, and its compiler crashes on complex ones",
         "stablehlo.convolution",

@@ -190,6 +190,11 @@ _PRODUCTS = frozenset({"stablehlo.convolution", "stablehlo.dot_general"})
 _MOVED = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose"})
 
 
+def multiplies_nothing(op: Any) -> bool:
+    """A product of arrays of known sizes, of which one has no elements."""
+    return is_static(op) and any(not prod(operand.type.shape) for operand in op.operands)
+
+
 def is_unsigned_factor(op: Any) -> bool:
     """A conversion of booleans or unsigned integers whose result is multiplied by dots or convolutions."""
     source, target = (value.type.element_type for value in (op.operands[0], op.results[0]))

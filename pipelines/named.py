@@ -43,6 +43,7 @@ from hloforge.pipelines.legalize.complex_parts import LegalizeComplexParts
 from hloforge.pipelines.legalize.crossed_uses import LegalizeCrossedUses
 from hloforge.pipelines.legalize.dynamic_contractions import LegalizeDynamicContractions
 from hloforge.pipelines.legalize.dynamic_shapes import LegalizeDynamicShapes
+from hloforge.pipelines.legalize.empty_products import LegalizeEmptyProducts
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.equal_operands import LegalizeEqualOperands
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
@@ -153,6 +154,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(ClampGatherIndices(), "IREE reads wherever an index points"),
     Stage(LegalizeSliceStarts(), "IREE misreads negative starts of 8 and 16 bits"),
     Stage(DecomposeSort(), "IREE's sort is quadratic and not stable; leaves those by integers to dispatch-sorts"),
+    Stage(LegalizeEmptyProducts(), "IREE's compiler crashes on some; stands after every pass that makes products"),
     Stage(LegalizeNarrowIntegers(), "IREE refuses odd counts and constants of packed integers"),
     Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
     Stage(LegalizeWindowPadding(), "IREE fails to pad unsigned integers below windows"),
