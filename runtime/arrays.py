@@ -40,7 +40,8 @@ _USAGE = int(rt.BufferUsage.DEFAULT) | int(rt.BufferUsage.MAPPING_SCOPED)
 
 # Importing pays for an array's address check and capsule from about this size on; below it a copy is as fast.
 _IMPORT_BYTES = 16384
-_ALIGNMENT = 64
+# Where IREE can use memory that it did not allocate.
+ALIGNMENT = 64
 
 
 class DeviceArray:
@@ -328,7 +329,7 @@ def _importable(array: np.ndarray[Any, Any]) -> bool:
     """Whether IREE can use the array's own memory: contiguous, writable (DLPack asks) and aligned to 64 bytes."""
     flags = array.flags
     address: int = array.__array_interface__["data"][0]
-    return bool(flags.c_contiguous and flags.writeable and address % _ALIGNMENT == 0)
+    return bool(flags.c_contiguous and flags.writeable and address % ALIGNMENT == 0)
 
 
 def _import_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

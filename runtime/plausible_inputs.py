@@ -20,6 +20,9 @@ _TRANSPARENT = frozenset(
 )
 _NON_NEGATIVE = frozenset({"stablehlo.rsqrt", "stablehlo.sqrt", "stablehlo.log", "stablehlo.log_plus_one"})
 
+# The operation and the number of its operand that is a variance.
+_VARIANCE = ("stablehlo.batch_norm_inference", 4)
+
 
 def plausible_inputs(program: Program, seed: int = 0) -> tuple[Any, ...]:
     """``random_inputs`` of a program, made plausible.
@@ -73,7 +76,7 @@ def _reaches_a_root(argument: Any) -> bool:
     while pending:
         for use in pending.pop().uses:
             op = use.owner.operation
-            if op.name in _NON_NEGATIVE:
+            if op.name in _NON_NEGATIVE or (op.name, use.operand_number) == _VARIANCE:
                 return True
             if op.name in _TRANSPARENT and op not in seen and _is_float(op.results[0]):
                 seen.add(op)

@@ -21,6 +21,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.weights import ELEMENTS, SCOPE, is_storable, take_constants, take_parameters
 from hloforge.runtime.dense_resources import inline_dense_resources
+from hloforge.runtime.arrays import ALIGNMENT
 from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.files import replacing
 from hloforge.runtime.options import CompileOptions
@@ -160,9 +161,17 @@ def _mapped(path: Path, changed: int, size: int) -> tuple[Sequence[tuple[str, An
 
 
 def _index(path: Path) -> Any:
+    """The arrays of a file, in its own pages if all of them can be used there."""
+    index = _opened(path)
+    starts = (np.frombuffer(entry.file_view, np.uint8).ctypes.data for _, entry in index.items() if entry.length)
+    # What is mapped and copied would take its memory twice.
+    return index if not any(start % ALIGNMENT for start in starts) else _opened(path, mode="file_async")
+
+
+def _opened(path: Path, **how: str) -> Any:
     index = rt.ParameterIndex()
     try:
-        index.load(str(path))
+        index.load(str(path), **how)
     except (*FAILURES, NotImplementedError) as error:
         raise LoadError(f"{path} is no file of weights: {reason(error)}", hint=".safetensors or .irpa") from None
     return index
