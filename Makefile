@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TYPED := build/typing
 JOBS ?= auto
 
-.PHONY: demo test test-all lint format typecheck benchmark tables clean
+.PHONY: demo test test-all lint format typecheck bench tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,10 +37,12 @@ typecheck: $(STAMP)
 	for folder in dialect importers pipelines runtime tools; do ln -s $(CURDIR)/$$folder $(TYPED)/hloforge/$$folder; done
 	MYPYPATH=$(TYPED) $(BIN)/mypy --config-file pyproject.toml -p hloforge
 
-benchmark: $(STAMP)
-	$(BIN)/python -m benchmarks
+# PyTorch, one of the engines to compare with, is optional: without it the table shows a dash.
+bench: $(STAMP)
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
 
-# docs/support.md from the capability tables, those of README.md and docs/benchmarks.md from the last measurements and the
+# docs/support.md from the capability tables, those of README.md and docs/performance.md from the last measurements and the
 # expected failures, and docs/operations.md from the docstrings.
 tables: $(STAMP)
 	$(BIN)/python -m tests.operations.support_page

@@ -1,4 +1,8 @@
-"""``python -m benchmarks``: measures every case in a process of its own, writes the JSON and renders the tables."""
+"""``python -m benchmarks``: measures every case in a process of its own, writes the JSON and renders the tables.
+
+The JSON is written after each case, so that an interrupted run keeps what it has: ``--resume`` goes on with it, and
+``--only`` measures some cases anew and leaves the others.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +13,33 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import render
-from benchmarks.case import CASES
-from benchmarks.kernels import Kernel
-from benchmarks.models import Model
+from benchmarks import render, tables
+from benchmarks.cases import KINDS, Case
+from benchmarks.one_case import ENGINES
 from benchmarks.render import RESULTS
+from benchmarks.suite import CASES
 from hloforge.runtime.manifest import tool_versions
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def child(arguments: Sequence[str], timeout: float) -> dict[str, Any]:
-    """The JSON that a case prints, or ``{"error": …}``."""
-    command = [sys.executable, "-m", "benchmarks.case", *arguments]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
-    except subprocess.TimeoutExpired:
-        return {"error": f"took longer than {timeout:g} s"}
+    """The JSON that a case prints, or ``{"error": …}``. Its compilations find an empty cache."""
+    command = [sys.executable, "-m", "benchmarks.one_case", *arguments]
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"HLOFORGE_CACHE_DIR": cache}
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False, env=environment
+            )
+        except subprocess.TimeoutExpired:
+            return {"error": f"took longer than {timeout:g} s"}
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         return {"error": lines[-1][:160] if lines else f"ended with status {done.returncode}"}
@@ -37,15 +47,14 @@ def child(arguments: Sequence[str], timeout: float) -> dict[str, Any]:
     return result
 
 
-def measure(case: Kernel | Model, options: argparse.Namespace) -> dict[str, Any]:
-    """Everything about one case."""
-    found = {"name": case.name, "kind": "model" if isinstance(case, Model) else "kernel"}
-    if isinstance(case, Model) and case.missing():
-        return found | {"skipped": case.missing()}
+def measure(case: Case, options: argparse.Namespace) -> dict[str, Any]:
+    """Everything about one case; a failure is part of the result."""
+    found = {"name": case.name, "kind": case.kind, "load": os.getloadavg()[0]}
+    if case.needs():
+        return found | {"skipped": case.needs()}
     found |= child([case.name, f"--seconds={options.seconds}"], options.timeout)
-    if options.memory and "error" not in found:
-        engines = ("hloforge", "plain", "xla")
-        found["memory"] = {name: child([case.name, f"--memory={name}"], options.timeout) for name in engines}
+    if "error" not in found and (options.memory == "all" or options.memory == case.kind):
+        found["memory"] = {name: child([case.name, f"--memory={name}"], options.timeout) for name in ENGINES}
     return found
 
 
@@ -69,33 +78,75 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def chosen(options: argparse.Namespace) -> list[Kernel | Model]:
-    cases = [case for case in CASES.values() if options.only is None or options.only in case.name]
-    kinds = {"kernels": Kernel, "models": Model}
-    return [case for case in cases if options.kind is None or isinstance(case, kinds[options.kind])]
+def chosen(options: argparse.Namespace) -> list[Case]:
+    """The cases that the command line asks for."""
+    words = options.only or [""]
+    return [
+        case
+        for case in CASES.values()
+        if any(word in case.name for word in words) and options.kind in (None, case.kind)
+    ]
+
+
+def earlier(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What an earlier run found, by name, where this run adds to it; cases that are no more are left out."""
+    if not (options.resume or options.only or options.kind) or not options.output.is_file():
+        return {}
+    found = json.loads(options.output.read_text())["cases"]
+    return {case["name"]: case for case in found if case["name"] in CASES}
+
+
+def write(path: Path, results: dict[str, Any], cases: dict[str, dict[str, Any]]) -> None:
+    """The JSON, in the suite's order, whole or not at all."""
+    ordered = [cases[name] for name in CASES if name in cases]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(results | {"cases": ordered}, indent=1, ensure_ascii=False) + "\n")
+    temporary.replace(path)
+
+
+def said(found: dict[str, Any], seconds: float) -> str:
+    """The line of progress that a case leaves."""
+    trouble = found.get("skipped") or found.get("error")
+    if trouble:
+        return trouble
+    value = tables.ratio(found, "xla")
+    wrong = [engine for engine, right in found["agrees"].items() if not right]
+    parts = [f"{value:.2f} of XLA's time" if value else "no ratio"]
+    parts += [f"{name} fails" for name in found["failures"]] + [f"{name} differs from XLA" for name in wrong]
+    return f"{', '.join(parts)} ({seconds:.0f} s)"
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", help="cases whose name holds this text; can be repeated")
+    parser.add_argument("--kind", choices=KINDS, help="one kind of case alone")
+    parser.add_argument("--resume", action="store_true", help="leave out what the JSON has already")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of calls for each case")
+    parser.add_argument("--timeout", type=float, default=180, help="seconds for one process")
+    parser.add_argument(
+        "--memory", choices=["none", "all", *KINDS], default="models", help="whose peak memory is measured as well"
+    )
+    parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON; other than the default renders nothing")
+    return parser.parse_args()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", help="cases whose name holds this text")
-    parser.add_argument("--kind", choices=["kernels", "models"], help="one kind of case alone")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of calls for each case")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds for one process")
-    parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave out the memory measurements")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON; other than the default renders nothing")
-    options = parser.parse_args()
-    results: dict[str, Any] = {"machine": machine(), "cases": []}
-    for case in chosen(options):
-        print(case.name, end=" … ", file=sys.stderr, flush=True)
-        found = measure(case, options)
-        results["cases"].append(found)
-        print(found.get("skipped") or found.get("error") or "done", file=sys.stderr)
-    results["overhead"] = child(["overhead", f"--seconds={options.seconds}"], options.timeout)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    options = parsed()
+    cases = earlier(options)
+    asked = [case for case in chosen(options) if not (options.resume and case.name in cases)]
+    results: dict[str, Any] = {"machine": machine(), "overhead": child(["overhead", "--seconds=1"], options.timeout)}
+    for number, case in enumerate(asked, 1):
+        print(f"[{number}/{len(asked)}] {case.name}", end=" … ", file=sys.stderr, flush=True)
+        start = time.perf_counter()
+        cases[case.name] = measure(case, options)
+        print(said(cases[case.name], time.perf_counter() - start), file=sys.stderr, flush=True)
+        write(options.output, results, cases)
     if options.output == RESULTS:
         render.main()
-        print("wrote benchmarks/results/latest.json, docs/benchmarks.md and the README's tables", file=sys.stderr)
+        print("wrote benchmarks/results/latest.json, docs/performance.md and the README's tables", file=sys.stderr)
 
 
 if __name__ == "__main__":

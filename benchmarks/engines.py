@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import hloforge
+from benchmarks.cases import Array, Body
 from hloforge.dialect.mlir import _jax
 from hloforge.dialect.program import Program
 from hloforge.runtime import devices, iree
@@ -23,10 +24,9 @@ from hloforge.runtime.targets import Target
 from hloforge.tools.calling import leaves
 from hloforge.tools.forms import bytecode, drop_signature
 
-Array = np.ndarray[Any, Any]
-
 # What a user of iree-compile gives it: this machine's processor, and no demotion of types.
 PLAIN_FLAGS = Target().flags()
+PLAIN_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,20 @@ class Prepared:
     Attributes:
         call: one call; returns when the results are there, and leaves them on the device.
         results: the flat results of a call, as arrays.
-        compile_seconds: from the program to something callable.
+        compile_seconds: from the program to something callable; None where nothing is compiled.
+        cached_seconds: the same when it had been compiled before.
     """
 
     call: Callable[[], Any]
     results: Callable[[], list[Array]]
-    compile_seconds: float
+    compile_seconds: float | None
+    cached_seconds: float | None = None
 
 
 def prepare_hloforge(program: Program, arguments: Sequence[Array]) -> Prepared:
     """hloforge as it comes: default target and options, the device that it chooses."""
-    start = time.perf_counter()
-    session = hloforge.compile(program).load()
-    seconds = time.perf_counter() - start
+    seconds, session = _timed(lambda: hloforge.compile(program).load())
+    again, session = _timed(lambda: hloforge.compile(program).load())
     placed = [session.put(value, number) for number, value in enumerate(arguments)]
     shape = hloforge.Shape.tuple_of(*(parameter.shape for parameter in program.signature.parameters))
     nested = nest_results(shape, placed)
@@ -56,7 +57,13 @@ def prepare_hloforge(program: Program, arguments: Sequence[Array]) -> Prepared:
     def results() -> list[Array]:
         return [np.asarray(array) for _, array in leaves(program.signature, session(*nested))]
 
-    return Prepared(lambda: session.call_device(*nested), results, seconds)
+    return Prepared(lambda: session.call_device(*nested), results, seconds, again)
+
+
+def _timed(make: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    made = make()
+    return time.perf_counter() - start, made
 
 
 def compile_plain(program: Program) -> bytes:
@@ -67,7 +74,7 @@ def compile_plain(program: Program) -> bytes:
         source, vmfb = Path(folder, "module.mlir"), Path(folder, "module.vmfb")
         source.write_text(plain.text())
         command = [iree.compiler_binary(), str(source), "-o", str(vmfb), *PLAIN_FLAGS]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PLAIN_TIMEOUT)
         if done.returncode:
             raise RuntimeError(f"iree-compile fails: {first_error(done.stderr)}")
         return vmfb.read_bytes()
@@ -115,9 +122,8 @@ def prepare_xla(program: Program, arguments: Sequence[Array]) -> Prepared:
         _register_lapack()
     client = _jax.get_tfrt_cpu_client(asynchronous=False)
     device = client.devices()[0]
-    start = time.perf_counter()
-    executable = client.compile_and_load(bytecode(program), _jax.DeviceList((device,)), _jax.CompileOptions())
-    seconds = time.perf_counter() - start
+    code, devices_ = bytecode(program), _jax.DeviceList((device,))
+    seconds, executable = _timed(lambda: client.compile_and_load(code, devices_, _jax.CompileOptions()))
     buffers = [_device_put(value, device) for value in arguments]
 
     def call() -> list[Any]:
@@ -130,3 +136,11 @@ def prepare_xla(program: Program, arguments: Sequence[Array]) -> Prepared:
         return [np.array(shard[0]._single_device_array_to_np_array_did_copy()[0]) for shard in call()]
 
     return Prepared(call, results, seconds)
+
+
+def prepare_eager(body: Body, arguments: Sequence[Array]) -> Prepared:
+    """PyTorch, run step by step on as many threads as it takes by itself. Raises ImportError where there is none."""
+    from benchmarks.eager import Eager, array
+
+    runner = Eager(arguments)
+    return Prepared(lambda: runner.run(body), lambda: [array(value) for value in runner.run(body)], None)

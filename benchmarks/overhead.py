@@ -9,18 +9,15 @@ import numpy as np
 
 import hloforge
 from benchmarks.engines import compile_plain
-from benchmarks.kernels import function, tensor
-from benchmarks.models import normalized
+from benchmarks.hlo import text_of
 from hloforge.runtime import devices
 from hloforge.runtime.devices import rt
-
-TYPE = tensor(4)
-TEXT = function(f"%a: {TYPE}, %b: {TYPE}", TYPE, f"%c = stablehlo.add %a, %b : {TYPE}\nreturn %c : {TYPE}")
 
 
 def calls() -> dict[str, Callable[[], Any]]:
     """The ways to call it, by name; ``raw`` is IREE's API used by hand as briefly as it goes."""
-    program = normalized(TEXT)
+    text, _ = text_of(lambda nn: nn.new("f32[4]") + nn.new("f32[4]"))
+    program = hloforge.read(text)
     a, b = np.ones(4, np.float32), np.ones(4, np.float32)
     session = hloforge.compile(program).load(device="local-sync")
     xla = hloforge.reference("xla", isolated=False).prepare(program)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import render
+from benchmarks import render, tables
+from benchmarks.suite import CASES as SUITE
 
 
 def case(name: str, ours: float, plain: float | None, xla: float, **more: Any) -> dict[str, Any]:
@@ -14,39 +15,84 @@ def case(name: str, ours: float, plain: float | None, xla: float, **more: Any) -
     latencies = {"hloforge": latency(ours), "xla": latency(xla)}
     if plain:
         latencies |= {"plain local-task": latency(2 * plain), "plain local-sync": latency(plain)}
-    return {"name": name, "kind": "kernel", "latency": latencies, "compile_seconds": {"hloforge": 1.0}} | more
+    found = {
+        "name": name,
+        "kind": "kernels",
+        "latency": latencies,
+        "ratio": {"xla": {"low": 0.9 * ours / xla, "high": 1.1 * ours / xla}},
+        "compile_seconds": {"hloforge": 1.0, "plain local-sync": 0.8, "xla": 0.1},
+        "cached_seconds": 0.01,
+        "first_call": {"hloforge": 2e-3, "xla": 3e-3},
+        "throughput": {"hloforge": {"1": 5.0, "2": 20.0, "4": 1e4}, "xla": {"1": 5e3, "2": 2e3, "4": 1e3}},
+        "load": 0.5,
+    }
+    return found | more
 
 
 CASES = [case("fast", 1e-6, 2e-6, 4e-6), case("slow", 4e-3, None, 1e-3, failures={"plain": "iree-compile fails"})]
+RESULTS: dict[str, Any] = {
+    "machine": {"processor": "P", "architecture": "x86_64", "cores": 2, "date": "2026-01-01", "versions": {"a": "1"}},
+    "cases": [*CASES, case("network", 1.0, None, 2.0, kind="models")],
+    "overhead": {"hloforge": {"median": 1e-5}},
+}
 
 
 def test_ratios_take_the_better_plain_device() -> None:
-    assert render.ratio(CASES[0], "plain") == pytest.approx(0.5)
-    assert render.ratio(CASES[1], "plain") is None
+    assert tables.ratio(CASES[0], "plain") == pytest.approx(0.5)
+    assert tables.ratio(CASES[1], "plain") is None
 
 
-def test_summary_has_mean_worst_and_best() -> None:
-    lines = render.summary(CASES).splitlines()
-    assert lines[2] == "| latency / plain IREE | 1 | 0.50 | 0.50 (fast) | 0.50 (fast) |"
-    assert lines[3] == "| latency / XLA's CPU client | 2 | 1.00 | 4.00 (slow) | 0.25 (fast) |"
+def test_each_kind_has_rows_of_its_own() -> None:
+    lines = render.summary(RESULTS).splitlines()[2:]
+    assert lines == [
+        "| kernels / XLA's CPU client | 2 | 1.00 | 4.00 (slow) | 0.25 (fast) |",
+        "| kernels / plain IREE | 1 | 0.50 | 0.50 (fast) | 0.50 (fast) |",
+        "| models / XLA's CPU client | 1 | 0.50 | 0.50 (network) | 0.50 (network) |",
+    ]
 
 
 def test_rows_say_what_failed_and_what_is_wrong() -> None:
     wrong = case("wrong", 1e-3, 1e-3, 1e-3, agrees={"hloforge": True, "plain": False})
     rows = render.latency_table([CASES[1], wrong]).splitlines()[2:]
-    assert rows[0] == "| slow | 4 ms | 10 % | does not compile | 1 ms | – | 4.00 |"
-    assert rows[1] == "| wrong | 1 ms | 10 % | 1 ms ✗ | 1 ms | 1.00 | 1.00 |"
+    assert rows[0] == "| slow | 4 ms | 1 ms | does not compile | – | 4.00 | 3.60–4.40 | – | – |"
+    assert rows[1] == "| wrong | 1 ms | 1 ms | 1 ms ✗ | – | 1.00 | 0.90–1.10 | 1.00 | – |"
+
+
+def test_throughput_compares_the_most() -> None:
+    row = render.throughput_table(CASES[:1]).splitlines()[2]
+    assert row == "| fast | 5.0 | 20 | 10,000 | 5,000 | 2,000 | 1,000 | 2.00 |"
+
+
+def test_costs_are_those_of_the_cold_compilation_and_the_cache() -> None:
+    row = render.cost_table(CASES[:1]).splitlines()[2]
+    assert row == "| fast | 1 s | 800 ms | 100 ms | 1.25 | 10 ms | 2 ms | 3 ms |"
+
+
+def test_slow_cases_are_explained_or_said_not_to_be() -> None:
+    slower = case("slower", 5e-3, None, 1e-3)
+    found = render.analysis(RESULTS | {"cases": [*CASES, slower]}, {"slow": "bound by memory", "fast": "unused"})
+    assert found == "- **slower**, 5.00: not explained yet\n- **slow**, 4.00: bound by memory"
+
+
+def test_explanations_name_cases() -> None:
+    assert render.explanations().keys() <= SUITE.keys()
 
 
 def test_skipped_and_failed_cases_are_listed_with_their_reasons() -> None:
-    skipped = {"name": "absent", "kind": "model", "skipped": "the dump is not on this machine"}
-    found = render.problems({"cases": [*CASES, skipped]})
-    assert found == "- slow: plain: iree-compile fails\n- absent: the dump is not on this machine"
+    skipped = {"name": "absent", "kind": "dumps", "skipped": "the dump is not on this machine"}
+    broken = {"name": "broken", "kind": "kernels", "error": "took longer than 9 s"}
+    found = render.problems({"cases": [*CASES, skipped, broken]})
+    assert found.splitlines() == [
+        "- slow: plain: iree-compile fails",
+        "- absent: the dump is not on this machine",
+        "- broken: took longer than 9 s",
+    ]
+    # Cases without a latency stand in no table.
+    assert render.measured({"cases": [skipped, broken]}, "kernels") == []
 
 
 def test_the_document_holds_every_measured_case() -> None:
-    machine = {"processor": "P", "architecture": "x86_64", "cores": 2, "date": "2026-01-01", "versions": {"a": "1"}}
-    overhead = {"hloforge": {"median": 1e-5}}
-    text = render.document({"machine": machine, "cases": CASES, "overhead": overhead})
-    assert "P (x86_64, 2 cores), 2026-01-01; a 1" in text
+    text = render.document(RESULTS, {})
+    assert "P (x86_64, 2 cores), 2026-01-01; a 1. Load averages before each case: median 0.5, highest 0.5." in text
     assert "| fast |" in text and "| slow |" in text and "| hloforge's `Session` | 10 µs |" in text
+    assert "### Models" in text and "| network |" in text

@@ -65,7 +65,7 @@ def test_links_lead_to_files(document: Path) -> None:
 def test_the_tables_are_the_generated_ones() -> None:
     results = json.loads(render.RESULTS.read_text())
     assert render.fill(README, render.readme_tables(results)) == README, "run: make tables"
-    assert render.DOCUMENT.read_text() == render.document(results), "run: make tables"
+    assert render.DOCUMENT.read_text() == render.document(results, render.explanations()), "run: make tables"
 
 
 def test_markers_that_are_missing_are_an_error() -> None:

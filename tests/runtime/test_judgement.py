@@ -136,3 +136,15 @@ def test_plausible_inputs_keep_a_deep_network_finite(xla: ReferenceEngine) -> No
     assert arguments[1].min() >= 0.5 and arguments[2].min() < 0
     result = xla.prepare(deep)(*arguments)
     assert np.isfinite(result).all() and 1e-6 < np.abs(result).max() < 1e6
+
+
+def test_plausible_variances_of_batch_norm_are_positive() -> None:
+    row = "tensor<64xf32>"
+    norm = program(
+        f"func.func @main(%x: tensor<8x64xf32>, %scale: {row}, %offset: {row}, %mean: {row}, %variance: {row})"
+        ' -> tensor<8x64xf32> {%y = "stablehlo.batch_norm_inference"(%x, %scale, %offset, %mean, %variance)'
+        " {epsilon = 1.0e-3 : f32, feature_index = 1 : i64}"
+        f" : (tensor<8x64xf32>, {row}, {row}, {row}, {row}) -> tensor<8x64xf32> return %y : tensor<8x64xf32>}}"
+    )
+    arguments = plausible_inputs(norm)
+    assert [array.min() > 0 for array in arguments] == [False, False, False, False, True]
