@@ -1,0 +1,8 @@
+"""Whole networks, their weights random and given as arguments, and optimized HLO dumps of others."""
+
+from __future__ import annotations
+
+from benchmarks.cases import Case
+from benchmarks.models import dumps, other, training, transformers, vision
+
+MODELS: tuple[Case, ...] = (*vision.CASES, *transformers.CASES, *other.CASES, *training.CASES, *dumps.CASES)
