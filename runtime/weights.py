@@ -20,8 +20,8 @@ from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.weights import ELEMENTS, SCOPE, is_storable, take_constants, take_parameters
-from hloforge.runtime.dense_resources import inline_dense_resources
 from hloforge.runtime.arrays import ALIGNMENT
+from hloforge.runtime.dense_resources import inline_dense_resources
 from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.files import replacing
 from hloforge.runtime.options import CompileOptions
