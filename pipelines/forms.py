@@ -182,7 +182,9 @@ def is_better_unfolded(op: Any) -> bool:
     if isinstance(result.element_type, ir.ComplexType):
         return True
     grouped = op.attributes["feature_group_count"].value > 1
-    return isinstance(result.element_type, ir.F32Type) and window > 1 and features >= _FEWEST_FEATURES and not grouped
+    if not isinstance(result.element_type, ir.F32Type | ir.BF16Type | ir.F16Type):
+        return False
+    return window > 1 and features >= _FEWEST_FEATURES and not grouped
 
 
 # What multiplies, and what IREE moves away from between a conversion and a product.

@@ -56,6 +56,8 @@ UNFOLDED = {
         lhs_dilation=[2, 1], rhs_dilation=[1, 3], padding=[(1, 2), (0, 3)]),
     "one dimension": convolution("f32[2,30,8]", "f32[5,8,3]", "b0f_0io->b0f"),
     "three dimensions": convolution("f32[1,4,5,6,8]", "f32[2,2,3,8,3]", "b012f_012io->b012f", window_strides=[1, 2, 1]),
+    "bf16": convolution("bf16[2,6,5,8]", "bf16[3,3,8,4]", padding=[(1, 1), (1, 1)]),
+    "f16": convolution("f16[2,6,5,8]", "f16[3,3,8,4]", window_strides=[2, 1]),
     "complex": convolution("c64[2,6,5,3]", "c64[3,3,3,4]", window_strides=[2, 1], padding=[(1, 1), (2, 0)]),
     "complex groups": convolution("c64[2,5,5,6]", "c64[2,2,3,4]", feature_group_count=2),
 }  # fmt: skip
