@@ -124,7 +124,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--only", action="append", help="cases whose name holds this text; can be repeated")
     parser.add_argument("--kind", choices=KINDS, help="one kind of case alone")
     parser.add_argument("--resume", action="store_true", help="leave out what the JSON has already")
-    parser.add_argument("--seconds", type=float, default=1.5, help="of calls for each case")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of calls for each case")
     parser.add_argument("--timeout", type=float, default=180, help="seconds for one process")
     parser.add_argument(
         "--memory", choices=["none", "all", *KINDS], default="models", help="whose peak memory is measured as well"

@@ -25,6 +25,7 @@ class Latency:
 
     Attributes:
         samples: how many.
+        cpu: the median of the processor's time, of all threads: what a busy machine changes little.
         values: each sample; those of one number were taken one right after the other.
     """
 
@@ -32,10 +33,20 @@ class Latency:
     median: float
     high: float
     samples: int
+    cpu: float
     values: tuple[float, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {"low": self.low, "median": self.median, "high": self.high, "samples": self.samples}
+        names = ("low", "median", "high", "samples", "cpu")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Seconds of a call on the clock and on all processors."""
+
+    wall: float
+    cpu: float
 
 
 def interleaved(calls: Mapping[str, Call], seconds: float) -> dict[str, Latency]:
@@ -46,20 +57,20 @@ def interleaved(calls: Mapping[str, Call], seconds: float) -> dict[str, Latency]
         seconds: for all calls together. A call that alone takes longer is made once.
     """
     counts: dict[str, int] = {}
-    samples: dict[str, list[float]] = {}
+    samples: dict[str, list[Sample]] = {}
     for name, call in calls.items():
         once = _sample(call, 1)
         samples[name] = []
-        if once > seconds:
+        if once.wall > seconds:
             samples[name].append(once)
         else:
-            counts[name] = max(1, int(SAMPLE_SECONDS / max(once, 1e-7)))
+            counts[name] = max(1, int(SAMPLE_SECONDS / max(once.wall, 1e-7)))
     spent = 0.0
     while counts and (spent < seconds or min(len(samples[name]) for name in counts) < LEAST_SAMPLES):
         for name, count in counts.items():
             sample = _sample(calls[name], count)
             samples[name].append(sample)
-            spent += sample * count
+            spent += sample.wall * count
             time.sleep(SETTLING_SECONDS)
     return {name: _latency(found) for name, found in samples.items()}
 
@@ -96,16 +107,18 @@ def calls_per_second(call: Call, threads: int, seconds: float) -> float:
 
 def timed(call: Call) -> float:
     """Seconds of one call."""
-    return _sample(call, 1)
+    return _sample(call, 1).wall
 
 
-def _sample(call: Call, count: int) -> float:
-    start = time.perf_counter()
+def _sample(call: Call, count: int) -> Sample:
+    start, cpu_start = time.perf_counter(), time.process_time()
     for _ in range(count):
         call()
-    return (time.perf_counter() - start) / count
+    cpu = time.process_time() - cpu_start
+    return Sample((time.perf_counter() - start) / count, cpu / count)
 
 
-def _latency(samples: Sequence[float]) -> Latency:
-    low, middle, high = (float(np.quantile(samples, share)) for share in (0.25, 0.5, 0.75))
-    return Latency(low, middle, high, len(samples), tuple(samples))
+def _latency(samples: Sequence[Sample]) -> Latency:
+    values = tuple(sample.wall for sample in samples)
+    low, middle, high = (float(np.quantile(values, share)) for share in (0.25, 0.5, 0.75))
+    return Latency(low, middle, high, len(samples), float(np.median([sample.cpu for sample in samples])), values)

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks import support
 from benchmarks.one_case import THREADS
-from benchmarks.tables import Case, geometric_mean, median, rate, ratio, seconds, table, times
+from benchmarks.tables import Case, cpu_ratio, geometric_mean, median, rate, ratio, seconds, table, times
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
@@ -66,7 +66,7 @@ def summary(results: dict[str, Any]) -> str:
 
 
 def latency_table(cases: Sequence[Case]) -> str:
-    header = ["", "hloforge", "XLA", "plain IREE", "PyTorch", "/ XLA", "quartiles", "/ IREE", "/ PyTorch"]
+    header = ["", "hloforge", "XLA", "plain IREE", "PyTorch", "/ XLA", "quartiles", "CPU", "/ IREE", "/ PyTorch"]
     return table(header, [_latency_row(case) for case in cases])
 
 
@@ -86,6 +86,7 @@ def _latency_row(case: Case) -> list[str]:
         cell("torch"),
         times(ratio(case, "xla")),
         f"{times(noise['low'])}–{times(noise['high'])}" if noise else "–",
+        times(cpu_ratio(case)),
         times(ratio(case, "plain")),
         times(ratio(case, "torch")),
     ]
@@ -221,8 +222,9 @@ its default flags; `iree-compile` with this machine's processor and no demotion 
 better of its two CPU devices; PyTorch eagerly, from the extra `bench`, where it has the operations. Each engine may use
 every core. Arguments lie on the device and results stay there. Latencies are medians of warm calls. A ratio below 1
 says that hloforge takes less time; "quartiles" are those of the ratios to XLA of samples taken in the same turn: the
-noise. ✗ marks results that differ from XLA's by more than the tolerance. Repeat it with `make bench`, single cases with
-`python -m benchmarks --only='matmul 256'`; an interrupted run goes on with `--resume`.
+noise. "CPU" is the ratio to XLA in processor time, of all threads. ✗ marks results that differ from XLA's by more than
+the tolerance. Repeat it with `make bench`, single cases with `python -m benchmarks --only='matmul 256'`; an interrupted
+run goes on with `--resume`.
 
 ## Summary
 {summary(results)}

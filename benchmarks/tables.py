@@ -44,6 +44,15 @@ def median(case: Case, engine: str) -> float | None:
     return min((latencies[name]["median"] for name in names), default=None)
 
 
+def cpu_ratio(case: Case) -> float | None:
+    """hloforge's processor time over XLA's, of all threads: other work on the machine changes it little."""
+    latencies = case.get("latency", {})
+    if not {"hloforge", "xla"} <= latencies.keys():
+        return None
+    ours, theirs = (latencies[name].get("cpu", 0.0) for name in ("hloforge", "xla"))
+    return ours / theirs if ours and theirs else None
+
+
 def ratio(case: Case, other: str) -> float | None:
     """hloforge's median over another engine's; below 1 hloforge is ahead."""
     ours, theirs = median(case, "hloforge"), median(case, other)

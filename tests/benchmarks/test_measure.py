@@ -9,7 +9,7 @@ from benchmarks.measure import LEAST_SAMPLES, Latency, calls_per_second, interle
 
 
 def latency(*values: float) -> Latency:
-    return Latency(min(values), sorted(values)[len(values) // 2], max(values), len(values), values)
+    return Latency(min(values), sorted(values)[len(values) // 2], max(values), len(values), 0.0, values)
 
 
 def test_calls_are_taken_in_turn_and_fast_ones_are_repeated() -> None:
@@ -38,7 +38,9 @@ def test_a_call_that_takes_too_long_is_made_once() -> None:
 def test_quartiles() -> None:
     found = interleaved({"sleep": lambda: time.sleep(0.003)}, 0.05)["sleep"]
     assert 0.003 <= found.low <= found.median <= found.high
-    assert found.to_json().keys() == {"low", "median", "high", "samples"}
+    # Sleep costs a processor nothing.
+    assert found.cpu < found.low
+    assert found.to_json().keys() == {"low", "median", "high", "samples", "cpu"}
 
 
 def test_the_noise_of_a_ratio_leaves_out_what_hits_both() -> None:

@@ -10,7 +10,7 @@ from benchmarks.suite import CASES as SUITE
 
 def case(name: str, ours: float, plain: float | None, xla: float, **more: Any) -> dict[str, Any]:
     def latency(value: float) -> dict[str, float]:
-        return {"low": 0.9 * value, "median": value, "high": 1.1 * value, "samples": 9}
+        return {"low": 0.9 * value, "median": value, "high": 1.1 * value, "samples": 9, "cpu": 2 * value}
 
     latencies = {"hloforge": latency(ours), "xla": latency(xla)}
     if plain:
@@ -54,8 +54,8 @@ def test_each_kind_has_rows_of_its_own() -> None:
 def test_rows_say_what_failed_and_what_is_wrong() -> None:
     wrong = case("wrong", 1e-3, 1e-3, 1e-3, agrees={"hloforge": True, "plain": False})
     rows = render.latency_table([CASES[1], wrong]).splitlines()[2:]
-    assert rows[0] == "| slow | 4 ms | 1 ms | does not compile | – | 4.00 | 3.60–4.40 | – | – |"
-    assert rows[1] == "| wrong | 1 ms | 1 ms | 1 ms ✗ | – | 1.00 | 0.90–1.10 | 1.00 | – |"
+    assert rows[0] == "| slow | 4 ms | 1 ms | does not compile | – | 4.00 | 3.60–4.40 | 4.00 | – | – |"
+    assert rows[1] == "| wrong | 1 ms | 1 ms | 1 ms ✗ | – | 1.00 | 0.90–1.10 | 1.00 | 1.00 | – |"
 
 
 def test_throughput_compares_the_most() -> None:
