@@ -52,7 +52,7 @@ def measure(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     found = {"name": case.name, "kind": case.kind, "load": os.getloadavg()[0]}
     if case.needs():
         return found | {"skipped": case.needs()}
-    found |= child([case.name, f"--seconds={options.seconds}"], options.timeout)
+    found |= child([case.name, f"--seconds={options.seconds}", f"--tune={options.tune}"], options.timeout)
     if "error" not in found and (options.memory == "all" or options.memory == case.kind):
         found["memory"] = {name: child([case.name, f"--memory={name}"], options.timeout) for name in ENGINES}
     return found
@@ -125,6 +125,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--kind", choices=KINDS, help="one kind of case alone")
     parser.add_argument("--resume", action="store_true", help="leave out what the JSON has already")
     parser.add_argument("--seconds", type=float, default=1.0, help="of calls for each case")
+    parser.add_argument("--tune", type=float, default=0.0, help="seconds of `hloforge tune` for each case; 0 for none")
     parser.add_argument("--timeout", type=float, default=180, help="seconds for one process")
     parser.add_argument(
         "--memory", choices=["none", "all", *KINDS], default="models", help="whose peak memory is measured as well"

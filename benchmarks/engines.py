@@ -50,9 +50,27 @@ def prepare_hloforge(program: Program, arguments: Sequence[Array]) -> Prepared:
     """hloforge as it comes: default target and options, the device that it chooses."""
     seconds, session = _timed(lambda: hloforge.compile(program).load())
     again, session = _timed(lambda: hloforge.compile(program).load())
-    placed = [session.put(value, number) for number, value in enumerate(arguments)]
-    shape = hloforge.Shape.tuple_of(*(parameter.shape for parameter in program.signature.parameters))
-    nested = nest_results(shape, placed)
+    return _session(program, arguments, session, seconds, again)
+
+
+def prepare_tuned(program: Program, arguments: Sequence[Array], budget: float) -> Prepared:
+    """The fastest form that ``hloforge tune`` finds within some seconds."""
+    from hloforge.runtime.tuning import tune
+
+    nested = nest_arguments(program, arguments)
+    seconds, found = _timed(lambda: tune(program, nested, budget=budget))
+    return _session(program, arguments, found.executable.load(), seconds)
+
+
+def nest_arguments(program: Program, flat: Sequence[Any]) -> Any:
+    """Flat arguments in the tuples of the parameters."""
+    return nest_results(hloforge.Shape.tuple_of(*(parameter.shape for parameter in program.signature.parameters)), flat)
+
+
+def _session(
+    program: Program, arguments: Sequence[Array], session: Any, seconds: float, again: float | None = None
+) -> Prepared:
+    nested = nest_arguments(program, [session.put(value, number) for number, value in enumerate(arguments)])
 
     def results() -> list[Array]:
         return [np.asarray(array) for _, array in leaves(program.signature, session(*nested))]

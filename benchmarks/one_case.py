@@ -19,11 +19,19 @@ import numpy as np
 
 import hloforge
 from benchmarks.cases import Array, Case
-from benchmarks.engines import Prepared, compile_plain, prepare_eager, prepare_hloforge, prepare_plain, prepare_xla
+from benchmarks.engines import (
+    Prepared,
+    compile_plain,
+    nest_arguments,
+    prepare_eager,
+    prepare_hloforge,
+    prepare_plain,
+    prepare_tuned,
+    prepare_xla,
+)
 from benchmarks.measure import calls_per_second, interleaved, paired_ratio, timed
 from benchmarks.suite import CASES
 from hloforge.dialect.program import Program
-from hloforge.dialect.shapes import Shape
 from hloforge.importers.reader import read
 from hloforge.pipelines.named import normalize
 from hloforge.runtime.compare import compare
@@ -51,10 +59,15 @@ def program_of(case: Case) -> tuple[Program, list[Array]]:
     return program, case.adapt(arguments)
 
 
-def compare_engines(case: Case, seconds: float) -> dict[str, Any]:
-    """Latency, throughput, compile time and agreement with XLA of every engine that can run the case."""
+def compare_engines(case: Case, seconds: float, tuning: float = 0.0) -> dict[str, Any]:
+    """Latency, throughput, compile time and agreement with XLA of every engine that can run the case.
+
+    Args:
+        seconds: of calls.
+        tuning: seconds for ``hloforge tune`` to search for the fastest form of the program; 0 for none.
+    """
     program, arguments = program_of(case)
-    prepared, failures = _prepare_all(case, program, arguments)
+    prepared, failures = _prepare_all(case, program, arguments, tuning)
     first = {name: timed(engine.call) for name, engine in prepared.items()}
     latencies = interleaved({name: engine.call for name, engine in prepared.items()}, seconds)
     ratios = {
@@ -79,7 +92,7 @@ def compare_engines(case: Case, seconds: float) -> dict[str, Any]:
 
 
 def _prepare_all(
-    case: Case, program: Program, arguments: Sequence[Array]
+    case: Case, program: Program, arguments: Sequence[Array], tuning: float
 ) -> tuple[dict[str, Prepared], dict[str, str]]:
     prepared: dict[str, Prepared] = {}
     failures: dict[str, str] = {}
@@ -96,6 +109,8 @@ def _prepare_all(
         return found
 
     attempt("hloforge", lambda: prepare_hloforge(program, arguments))
+    if tuning:
+        attempt("tuned", lambda: prepare_tuned(program, arguments, tuning))
     attempt("xla", lambda: prepare_xla(_for_xla(program), arguments))
     if case.plain_devices:
         start = time.perf_counter()
@@ -138,7 +153,7 @@ def _nested(program: Program, one: Prepared) -> Any:
 
 
 def _is_as_exact(program: Program, arguments: Sequence[Array], actual: Any) -> bool:
-    nested = nest_results(Shape.tuple_of(*(parameter.shape for parameter in program.signature.parameters)), arguments)
+    nested = nest_arguments(program, arguments)
     engine = hloforge.reference("xla")
     try:
         return bool(judge(engine, program, nested, actual).agrees)
@@ -179,13 +194,14 @@ def main() -> None:
     parser.add_argument("name", choices=[*CASES, "overhead"], metavar="NAME")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--memory", choices=ENGINES)
+    parser.add_argument("--tune", type=float, default=0.0)
     options = parser.parse_args()
     if options.name == "overhead":
         found = call_overhead(options.seconds)
     elif options.memory:
         found = peak_memory(CASES[options.name], options.memory)
     else:
-        found = compare_engines(CASES[options.name], options.seconds)
+        found = compare_engines(CASES[options.name], options.seconds, options.tune)
     json.dump(found, sys.stdout)
     print()
 

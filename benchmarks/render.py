@@ -30,7 +30,14 @@ TITLES = {
     "models": "models",
     "dumps": "optimized HLO dumps",
 }
-OTHERS = {"xla": "XLA's CPU client", "plain": "plain IREE", "torch": "PyTorch, eager"}
+# Engine, the one that it is compared with, and what the tables call the pair.
+PAIRS = (
+    ("hloforge", "xla", "{} / XLA's CPU client"),
+    ("hloforge", "plain", "{} / plain IREE"),
+    ("hloforge", "torch", "{} / PyTorch, eager"),
+    ("tuned", "xla", "{}, tuned / XLA's CPU client"),
+    ("hloforge", "tuned", "{} / tuned"),
+)
 # A case that takes more than this of XLA's time needs an explanation.
 SLOW = 1.2
 
@@ -55,18 +62,30 @@ def summary(results: dict[str, Any]) -> str:
     """For each kind of case, the geometric mean and the worst against each engine."""
     rows = []
     for kind, title in TITLES.items():
-        for engine, other in OTHERS.items():
-            found = [(value, case["name"]) for case in measured(results, kind) if (value := ratio(case, engine))]
+        for one, other, name in PAIRS:
+            found = [(value, case["name"]) for case in measured(results, kind) if (value := ratio(case, other, one))]
             if found:
                 (worst, worst_name), (best, best_name) = max(found), min(found)
                 mean = times(geometric_mean([value for value, _ in found]))
                 extremes = [f"{times(worst)} ({worst_name})", f"{times(best)} ({best_name})"]
-                rows.append([f"{title} / {other}", str(len(found)), mean, *extremes])
+                rows.append([name.format(title), str(len(found)), mean, *extremes])
     return table(["latency of", "cases", "geometric mean", "worst", "best"], rows)
 
 
 def latency_table(cases: Sequence[Case]) -> str:
-    header = ["", "hloforge", "XLA", "plain IREE", "PyTorch", "/ XLA", "quartiles", "CPU", "/ IREE", "/ PyTorch"]
+    header = [
+        "",
+        "hloforge",
+        "XLA",
+        "plain IREE",
+        "PyTorch",
+        "/ XLA",
+        "quartiles",
+        "CPU",
+        "tuned / XLA",
+        "/ IREE",
+        "/ PyTorch",
+    ]
     return table(header, [_latency_row(case) for case in cases])
 
 
@@ -87,6 +106,7 @@ def _latency_row(case: Case) -> list[str]:
         times(ratio(case, "xla")),
         f"{times(noise['low'])}–{times(noise['high'])}" if noise else "–",
         times(cpu_ratio(case)),
+        times(ratio(case, "xla", "tuned")),
         times(ratio(case, "plain")),
         times(ratio(case, "torch")),
     ]
@@ -222,9 +242,9 @@ its default flags; `iree-compile` with this machine's processor and no demotion 
 better of its two CPU devices; PyTorch eagerly, from the extra `bench`, where it has the operations. Each engine may use
 every core. Arguments lie on the device and results stay there. Latencies are medians of warm calls. A ratio below 1
 says that hloforge takes less time; "quartiles" are those of the ratios to XLA of samples taken in the same turn: the
-noise. "CPU" is the ratio to XLA in processor time, of all threads. ✗ marks results that differ from XLA's by more than
-the tolerance. Repeat it with `make bench`, single cases with `python -m benchmarks --only='matmul 256'`; an interrupted
-run goes on with `--resume`.
+noise. "CPU" is the ratio to XLA in processor time, of all threads; "tuned" is the form that `hloforge tune` found,
+where it was asked (`--tune=30`). ✗ marks results that differ from XLA's by more than the tolerance. Repeat it with
+`make bench`, single cases with `python -m benchmarks --only='matmul 256'`; an interrupted run goes on with `--resume`.
 
 ## Summary
 {summary(results)}

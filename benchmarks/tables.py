@@ -53,7 +53,7 @@ def cpu_ratio(case: Case) -> float | None:
     return ours / theirs if ours and theirs else None
 
 
-def ratio(case: Case, other: str) -> float | None:
-    """hloforge's median over another engine's; below 1 hloforge is ahead."""
-    ours, theirs = median(case, "hloforge"), median(case, other)
+def ratio(case: Case, other: str, one: str = "hloforge") -> float | None:
+    """An engine's median over another's; below 1 it is ahead."""
+    ours, theirs = median(case, one), median(case, other)
     return ours / theirs if ours and theirs else None

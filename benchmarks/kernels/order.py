@@ -10,10 +10,11 @@ def top_k(shape: str, k: int) -> Body:
     return lambda nn: nn.top_k(nn.new(shape), k)
 
 
-# Plain IREE's sort takes time by the square of the length, and an argsort's rows do not fit on its stack.
+# Plain IREE's sort takes time by the square of the length, 65,536 elements 9 seconds; an argsort's rows do not fit on
+# its stack.
 CASES: tuple[Case, ...] = (
     kernel("sort 4,096", of("sort", "f32[4096]"), plain_devices=("local-sync",)),
-    kernel("sort 65,536", of("sort", "f32[65536]"), plain_devices=("local-sync",)),
+    kernel("sort 65,536", of("sort", "f32[65536]"), plain_devices=()),
     kernel("sort 1,048,576", of("sort", "f32[1048576]"), plain_devices=()),
     kernel("argsort 4,096", of("argsort", "f32[4096]"), plain_devices=()),
     kernel("argsort 65,536", of("argsort", "f32[65536]"), plain_devices=()),

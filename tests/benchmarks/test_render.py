@@ -51,11 +51,22 @@ def test_each_kind_has_rows_of_its_own() -> None:
     ]
 
 
+def test_tuned_forms_have_rows_of_their_own() -> None:
+    tuned = case("tuned", 1.0, None, 2.0)
+    tuned["latency"]["tuned"] = {"low": 0.5, "median": 0.5, "high": 0.5, "samples": 9}
+    lines = render.summary(RESULTS | {"cases": [tuned]}).splitlines()[2:]
+    assert lines == [
+        "| kernels / XLA's CPU client | 1 | 0.50 | 0.50 (tuned) | 0.50 (tuned) |",
+        "| kernels, tuned / XLA's CPU client | 1 | 0.25 | 0.25 (tuned) | 0.25 (tuned) |",
+        "| kernels / tuned | 1 | 2.00 | 2.00 (tuned) | 2.00 (tuned) |",
+    ]
+
+
 def test_rows_say_what_failed_and_what_is_wrong() -> None:
     wrong = case("wrong", 1e-3, 1e-3, 1e-3, agrees={"hloforge": True, "plain": False})
     rows = render.latency_table([CASES[1], wrong]).splitlines()[2:]
-    assert rows[0] == "| slow | 4 ms | 1 ms | does not compile | – | 4.00 | 3.60–4.40 | 4.00 | – | – |"
-    assert rows[1] == "| wrong | 1 ms | 1 ms | 1 ms ✗ | – | 1.00 | 0.90–1.10 | 1.00 | 1.00 | – |"
+    assert rows[0] == "| slow | 4 ms | 1 ms | does not compile | – | 4.00 | 3.60–4.40 | 4.00 | – | – | – |"
+    assert rows[1] == "| wrong | 1 ms | 1 ms | 1 ms ✗ | – | 1.00 | 0.90–1.10 | 1.00 | – | 1.00 | – |"
 
 
 def test_throughput_compares_the_most() -> None:

@@ -15,7 +15,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def options(output: Path, **given: object) -> argparse.Namespace:
-    settings = {"only": None, "kind": None, "resume": False, "memory": "none", "timeout": 1.0, "seconds": 0.1}
+    settings = {
+        "only": None,
+        "kind": None,
+        "resume": False,
+        "memory": "none",
+        "timeout": 1.0,
+        "seconds": 0.1,
+        "tune": 0,
+    }
     return argparse.Namespace(output=output, **settings | given)
 
 
