@@ -67,39 +67,47 @@ def by_rows(op: Any) -> Replacement:
         return operand
     lower = "lower" in op.attributes and op.attributes["lower"].value
     a = ops.reshape(operand, (prod(operand.dims[:-2]), *operand.dims[-2:]))
-    factor = _upper_factor(conjugate(matrix_transpose(a)) if lower else a)
-    return ops.reshape(conjugate(matrix_transpose(factor)) if lower else factor, operand.dims)
+    return ops.reshape(factored(a, lower=lower)[0], operand.dims)
 
 
-def _upper_factor(a: Value) -> Value:
+def factored(a: Value, *, lower: bool) -> tuple[Value, Value]:
+    """The factors of ``[b, n, n]``, and s32 ``[b]``: 0, or the number of the first pivot that was not positive."""
+    if lower:
+        factor, failed = _upper_factor(conjugate(matrix_transpose(a)))
+        return conjugate(matrix_transpose(factor)), failed
+    return _upper_factor(a)
+
+
+def _upper_factor(a: Value) -> tuple[Value, Value]:
     batch, n, _ = a.dims
 
-    def turn(block: Block, factor: Value, valid: Value) -> list[Value]:
+    def turn(block: Block, factor: Value, failed: Value) -> list[Value]:
         coefficients = conjugate(matrix_transpose(columns_at(factor, block.start, block.rows)))
         rest = minus_found(block.of(a), coefficients, factor, block)
-        rows, valid = _rows_of_block(rest, block.of(factor), valid, block)
-        return [with_rows(factor, rows, block.start), valid]
+        rows, failed = _rows_of_block(rest, block.of(factor), failed, block)
+        return [with_rows(factor, rows, block.start), failed]
 
     # What is found left of the diagonal is arbitrary, and depends on nothing but that.
-    factor, valid = by_blocks(batch, n, n, [zeros(a.element_type, a.dims), full(zeros("pred", (batch,)), True)], turn)
+    factor, failed = by_blocks(batch, n, n, [zeros(a.element_type, a.dims), zeros("s32", (batch,))], turn)
     upper = zero_unless(matrix_transpose(lower_triangle(a.dims)), factor)
-    return ops.select(spread(valid, a.dims), upper, full(upper, float("nan")))
+    return ops.select(spread(failed.eq(0), a.dims), upper, full(upper, float("nan"))), failed
 
 
-def _rows_of_block(rest: Value, rows: Value, valid: Value, block: Block) -> list[Value]:
-    """The rows of a block from what the blocks before leave of the matrix, and whether all pivots were positive."""
+def _rows_of_block(rest: Value, rows: Value, failed: Value, block: Block) -> list[Value]:
+    """The rows of a block from what the blocks before leave of the matrix, and the first pivot that failed."""
     above = ops.iota("s32", (rest.dims[0], block.rows, 1), 1)
 
-    def turn(row: Value, rows: Value, valid: Value) -> list[Value]:
+    def turn(row: Value, rows: Value, failed: Value) -> list[Value]:
         column = columns_at(rows, block.start + row, 1)
         column = zero_unless(above < spread(row, above.dims), column)
         length = ops.reduce(squares(column), 0, ops.add, [1, 2])
         pivot = real_part(element_at(rest, row, block.start + row)) - length
         product = batch_matmul(conjugate(matrix_transpose(column)), rows)
         values = (rows_at(rest, row, 1) - product) / spread(typed_as(ops.sqrt(pivot), rest), product.dims)
-        return [with_rows(rows, values, row), valid & (pivot > 0)]
+        fails = failed.eq(0) & ~(pivot > 0)
+        return [with_rows(rows, values, row), ops.select(fails, spread(block.start + row + 1, failed.dims), failed)]
 
-    return block.by_rows([rows, valid], turn)
+    return block.by_rows([rows, failed], turn)
 
 
 @register

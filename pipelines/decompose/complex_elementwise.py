@@ -191,7 +191,7 @@ def arc_tangent_2(y: Value, x: Value) -> Value:
     row = x.element_type.dtype
     unit: Operand = row.type(1j)
     size = _power_of_two(_largest_part(x, y))
-    x, y = (ops.complex(*(part / size for part in _parts(z))) for z in (x, y))
+    x, y = (ops.complex(ops.real(z) / size, ops.imag(z) / size) for z in (x, y))
     quotient = (x + y * unit) / ops.sqrt(x * x + y * y)
     a, b = _parts(ops.log(quotient))
     return ops.complex(b, -a)

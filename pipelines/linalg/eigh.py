@@ -1,4 +1,5 @@
-"""Eigenvalues and eigenvectors of Hermitian matrices. Source: LAPACK "syevd", "heevd"; JAX ``jnp.linalg.eigh``."""
+"""Eigenvalues and eigenvectors of Hermitian matrices. Source: LAPACK "syevd", "heevd"; JAX ``jnp.linalg.eigh``,
+whose call on TPUs is XLA's "Eigh"."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from math import prod
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.idioms import matrix_transpose, zeros
 from hloforge.dialect.values import Value
 from hloforge.pipelines.linalg.matrices import (
@@ -31,13 +33,25 @@ def syevd(call: CustomCall) -> list[Value]:
     Numbers that are not finite make NaN of a matrix's results, and 1 of its info.
     """
     (a,) = call.operands
-    wanted, lower = call.choice("mode", _MODE), call.choice("uplo", UPLO)
+    return _of_any_batch(a, lower=call.choice("uplo", UPLO), vectors=call.choice("mode", _MODE))
+
+
+@custom_call_target("Eigh")
+def portable(call: CustomCall) -> list[Value]:
+    """a -> eigenvectors, ascending eigenvalues; its text tells the triangle, and three things of its own algorithm."""
+    lower, *rest = call.text.split(",")
+    if lower not in ("0", "1") or len(rest) != 3:
+        raise UnsupportedError(f'@Eigh has the configuration "{call.text}", and not lower,sort,turns,tolerance')
+    return _of_any_batch(call.operands[0], lower=lower == "1", vectors=True)[:2]
+
+
+def _of_any_batch(a: Value, *, lower: bool, vectors: bool) -> list[Value]:
     batch, n = a.dims[:-2], a.dims[-1]
     if not prod(a.dims):
         real = ops.real(a).element_type if a.element_type.is_complex else a.element_type
         return [a, zeros(real, a.dims[:-1]), zeros("s32", batch)]
-    values, vectors, info = eigh(ops.reshape(a, [prod(batch), n, n]), lower=lower, vectors=wanted)
-    found = a if vectors is None else ops.reshape(vectors, a.dims)
+    values, columns, info = eigh(ops.reshape(a, [prod(batch), n, n]), lower=lower, vectors=vectors)
+    found = a if columns is None else ops.reshape(columns, a.dims)
     return [found, ops.reshape(values, a.dims[:-1]), ops.reshape(info, batch)]
 
 

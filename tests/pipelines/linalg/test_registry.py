@@ -58,6 +58,47 @@ def test_an_unknown_target_names_those_that_it_may_mean() -> None:
     assert "lapack_spotrf_ffi" in caught.value.hint
 
 
+def test_info_is_the_first_column_that_fails() -> None:
+    # 70 columns are two blocks of rows; the leading minors of an indefinite matrix tell where it fails.
+    n = 70
+    diagonals = np.ones((5, n))
+    for batch, column in enumerate([0, 5, 63, 69]):
+        diagonals[batch, column] = -1
+    a = np.stack([np.diag(diagonal) for diagonal in diagonals])
+    a[1, 20, 20] = np.nan
+    matrices = f"tensor<5x{n}x{n}xf64>"
+
+    def call(names: str, letter: int) -> str:
+        return f"""{names} = stablehlo.custom_call @lapack_dpotrf_ffi(%a) {{
+          api_version = 4 : i32, backend_config = {{uplo = {letter} : ui8}}
+        }} : ({matrices}) -> ({matrices}, tensor<5xi32>)"""
+
+    text = f"""func.func @main(%a: {matrices}) -> (tensor<5xi32>, tensor<5xi32>) {{
+      {call("%l, %i", ord("L"))}
+      {call("%u, %j", ord("U"))}
+      return %i, %j : tensor<5xi32>, tensor<5xi32> }}"""
+    lower, upper = hloforge.compile(text).load()(a)
+    np.testing.assert_array_equal(lower, [1, 6, 64, 70, 0])
+    np.testing.assert_array_equal(upper, [1, 6, 64, 70, 0])
+
+
+def test_a_portable_eigh_reads_the_triangle_that_its_text_names() -> None:
+    def program(configuration: str) -> str:
+        return f"""func.func @main(%a: tensor<2x3x3xf64>) -> (tensor<2x3x3xf64>, tensor<2x3xf64>) {{
+          %v, %w = stablehlo.custom_call @Eigh(%a) {{backend_config = "{configuration}"}}
+            : (tensor<2x3x3xf64>) -> (tensor<2x3x3xf64>, tensor<2x3xf64>)
+          return %v, %w : tensor<2x3x3xf64>, tensor<2x3xf64> }}"""
+
+    a = np.random.default_rng(0).standard_normal((2, 3, 3))
+    upper = np.triu(a) + np.swapaxes(np.triu(a, 1), 1, 2)
+    vectors, values = hloforge.compile(program("0,1,100,1e-6")).load()(a)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(upper), atol=1e-13)
+    np.testing.assert_allclose(upper @ vectors, vectors * values[:, None], atol=1e-13)
+    with pytest.raises(UnsupportedError, match="lower,sort,turns,tolerance") as caught:
+        hloforge.compile(program("jacobi"))
+    assert caught.value.location is not None
+
+
 def test_a_target_has_one_decomposition() -> None:
     def other(call: CustomCall) -> list[hloforge.Value]:
         return list(call.operands)

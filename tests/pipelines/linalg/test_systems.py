@@ -91,6 +91,57 @@ def test_tridiagonal_systems(element: str) -> None:
     np.testing.assert_allclose(got[:3], want[:3], rtol=0, atol=500 * np.finfo(element).eps * np.max(np.abs(want[:3])))
 
 
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_tridiagonal_systems_that_may_be_singular(element: str) -> None:
+    # The first is regular. Of the second a row is zero; the third is singular, and its x is dominated by a null vector.
+    below, main, above = (random((3, 7), element) for _ in range(3))
+    below[1, 3] = main[1, 3] = above[1, 3] = 0
+    below[2], above[2], main[2] = -1, -1, [1, 2, 2, 2, 2, 2, 1]
+    b = random((3, 7, 2), element)
+
+    def program(*operands: Any) -> Any:
+        return lax.tridiagonal_solve(*operands, perturb_singular=True)
+
+    (got,), (want,) = evaluated(program, below, main, above, b), by_jax(program, below, main, above, b)
+    assert np.isfinite(got).all()
+    eps = np.finfo(element).eps
+    np.testing.assert_allclose(got[0], want[0], rtol=0, atol=500 * eps * np.max(np.abs(want[0])))
+    first, second = (x[1:] / np.linalg.norm(x[1:], axis=1, keepdims=True) for x in (got, want))
+    np.testing.assert_allclose(np.abs(np.sum(np.conj(first) * second, axis=1)), 1, atol=1e-3)
+
+
+def test_eigenvectors_by_inverse_iteration() -> None:
+    d, e = random((12,), "float64"), random((11,), "float64")
+    a = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+
+    def program(d: Any, e: Any) -> Any:
+        return linalg.eigh_tridiagonal(d, e)
+
+    w, v = evaluated(program, d, e)
+    np.testing.assert_allclose(w, np.linalg.eigvalsh(a), atol=1e-12)
+    np.testing.assert_allclose(a @ v, v * w, atol=1e-12)
+    np.testing.assert_allclose(v.T @ v, np.eye(12), atol=1e-12)
+
+
+@pytest.mark.parametrize("element", ["float32", "complex64", "int32"])
+def test_sparse_rows_times_a_dense_matrix(element: str) -> None:
+    sparse = pytest.importorskip("jax.experimental.sparse")
+    a = np.random.default_rng(0).integers(-3, 4, (9, 6)).astype(element)
+    a[np.random.default_rng(1).random((9, 6)) < 0.6] = 0
+    a[4] = 0
+    b = np.arange(24).reshape(6, 4).astype(element)
+    # Two entries more than needed are padding.
+    packed = sparse.BCSR.fromdense(a, nse=np.count_nonzero(a) + 2)
+    parts = [np.asarray(part) for part in (packed.data, packed.indices, packed.indptr)]
+
+    def program(data: Any, indices: Any, starts: Any, b: Any) -> Any:
+        matrix = sparse.BCSR((data, indices, starts), shape=(9, 6))
+        return matrix @ b, matrix @ b[:, 0]
+
+    for got, want in zip(evaluated(program, *parts, b), (a @ b, a @ b[:, 0]), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_a_singular_system_has_infinities_from_its_pivot_on() -> None:
     a = np.tril(np.ones((70, 70))) + np.eye(70)
     a[66, 66] = 0
