@@ -68,7 +68,14 @@ ROWS = (
     ),
     Row("TopK", lambda x: ops.top_k(x, 4), (moderate(3, 37),)),
     Row("TopK", lambda x: ops.top_k(x, 4, largest=False), (moderate(3, 37),), "smallest"),
-    Row("TopK", lambda x: ops.top_k(x, 9), (moderate(2, 2, 9),), "all"),
+    Row(
+        "TopK",
+        lambda x: ops.top_k(x, 9),
+        (moderate(2, 2, 9),),
+        "all",
+        on=ARRAY - COMPLEX - {"f4e2m1fn"},
+        reason="no engine orders zeros of 4 bits: tests/pipelines/legalize/test_narrow_floats.py does",
+    ),
     Row("TopK", lambda x: ops.top_k(x, 9), (varying(40),), "total-order", on=TOPPED, judge="xla", reason=TOTAL_ORDER),
     Row(
         "TopK",
