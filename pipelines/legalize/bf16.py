@@ -16,8 +16,9 @@ Processors have no bf16 arithmetic: every operation widens its operands and roun
 goes on in f32, XLA hands the value on as it was before the rounding.
 
 A rounding between two sums or products is a conversion to bf16 and back, which IREE folds where both stand in one
-dispatch, as XLA's library fusions do (xla_allow_excess_precision). Around a transcendental function XLA rounds, and a
-lost rounding of an exponent shows in the result: there it is a ``reduce_precision``, which nothing folds.
+dispatch, as XLA's library fusions do (xla_allow_excess_precision): those are around products, convolutions and
+reductions. In a program without such, and around a transcendental function in any, where a lost rounding shows in the
+result, XLA rounds: there it is a ``reduce_precision``, which nothing folds.
 Source: XLA's FloatNormalization.
 """
 
@@ -28,7 +29,8 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
 from hloforge.pipelines.passes import Pass, register
@@ -52,8 +54,23 @@ _ARITHMETIC = frozenset(
 )
 
 
+# What XLA hands to a library, together with the arithmetic around it.
+_LIBRARY = frozenset(f"stablehlo.{name}" for name in ("convolution", "dot_general", "reduce", "reduce_window"))
+
+
+@pattern(*ROUNDING)
+def in_f32_by_library(op: Any) -> Replacement:
+    """In f32; roundings around transcendental functions are kept."""
+    return _in_f32(op, pinned=_touches_a_function(op))
+
+
 @pattern(*ROUNDING)
 def in_f32(op: Any) -> Replacement:
+    """In f32; every rounding is kept."""
+    return _in_f32(op, pinned=True)
+
+
+def _in_f32(op: Any, *, pinned: bool) -> Replacement:
     """The operation on f32, its result rounded to bf16 except for conversions back to f32."""
     if not computes_in_bf16(op):
         return NoMatch("not bf16 arithmetic on whole arrays")
@@ -75,9 +92,7 @@ def in_f32(op: Any) -> Replacement:
         if use.owner.operation.name == "stablehlo.convert" and use.owner.operation.results[0].type == type_:
             use.owner.operation.results[0].replace_all_uses_with(created.result)
     value = Value(created.result)
-    return ops.convert_element_type(
-        _rounded(value) if is_float and _touches_a_function(op) else value, result.element_type
-    )
+    return ops.convert_element_type(_rounded(value) if is_float and pinned else value, result.element_type)
 
 
 @pattern("stablehlo.convert")
@@ -129,4 +144,6 @@ class LegalizeBf16(Pass):
     name: ClassVar[str] = "legalize-bf16"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*in_f32, *integer_by_f32, *iota_by_integers))
+        with in_context(module):
+            arithmetic = in_f32_by_library if operations(module, _LIBRARY) else in_f32
+        apply_patterns(module, (*arithmetic, *integer_by_f32, *iota_by_integers))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+import hloforge
 from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
 from hloforge.pipelines.manager import PassManager
@@ -75,3 +76,12 @@ def test_the_computation_of_a_reduction_is_left_alone() -> None:
     module = parse_module(text)
     PassManager([LegalizeBf16()]).run(module)
     assert str(module) == str(parse_module(text))
+
+
+def test_sums_of_products_are_rounded_twice_where_no_library_computes_them() -> None:
+    text = """func.func @main(%x: tensor<64xbf16>, %y: tensor<64xbf16>) -> tensor<64xbf16> {
+      %p = stablehlo.multiply %x, %y : tensor<64xbf16>
+      %r = stablehlo.subtract %p, %y : tensor<64xbf16>
+      return %r : tensor<64xbf16> }"""
+    x, y = X.astype(np.float32), Y.astype(np.float32)
+    np.testing.assert_array_equal(hloforge.compile(text)(X, Y), (rounded(x * y) - y).astype(BF16))
