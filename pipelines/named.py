@@ -48,10 +48,12 @@ from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.equal_operands import LegalizeEqualOperands
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
 from hloforge.pipelines.legalize.host_scalars import LegalizeHostScalars
+from hloforge.pipelines.legalize.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
 from hloforge.pipelines.legalize.product_factors import LegalizeProductFactors
+from hloforge.pipelines.legalize.promotions import LegalizePromotions
 from hloforge.pipelines.legalize.protect_arguments import ProtectArguments
 from hloforge.pipelines.legalize.protect_updated import ProtectUpdated
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
@@ -112,6 +114,7 @@ BORDER: tuple[Stage, ...] = (
 DECOMPOSE: tuple[Stage, ...] = (
     Stage(LowerComposites(), "handlers see a composite whole, before its portable body replaces it"),
     Stage(DecomposeMap(), "a computation over scalars, which may loop; every later pass sees arrays"),
+    Stage(LegalizePromotions(), "a reduction may compute in a wider type; later passes see one type"),
     Stage(DecomposeSetDimensionSize(), "IREE has no kernel for it; a slice of dynamic size"),
     Stage(RefineDynamism(), "sizes that are constants make static operations; IREE lacks dynamic ones"),
     Stage(DecomposeDynamicWindows(), "IREE has no windows of dynamic padding or over dynamic arrays"),
@@ -158,7 +161,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(LegalizeNarrowIntegers(), "IREE refuses odd counts and constants of packed integers"),
     Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
     Stage(LegalizeWindowPadding(), "IREE fails to pad unsigned integers below windows"),
-    Stage(LegalizeUnsignedReverse(), "IREE refuses reversals of unsigned integers"),
+    Stage(LegalizeUnsignedReverse(), "IREE refuses reversals of unsigned integers and along no dimension"),
     Stage(LegalizeAccumulation(), "XLA carries 16-bit sums in f32; stands after every pass that makes reductions"),
     Stage(DecomposeReducePrecision(), "IREE makes NaN of infinity; stands after narrow floats became f32"),
     Stage(LegalizeSubnormalRounding(), "IREE flushes subnormals, whose floor may be -1"),
@@ -183,7 +186,14 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
     Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),
+    Stage(
+        KeepLoopBuffers(),
+        "IREE frees arrays around loops too early; sees the loops that did not fuse",
+    ),
 )
+
+# Passes that a program can do without.
+OPTIMIZING: tuple[str, ...] = (FuseLoops.name, UnfoldConvolutions.name)
 
 PIPELINES: tuple[str, ...] = ("normalize", *TABLES)
 
@@ -224,12 +234,16 @@ def lower(module: Any, *, target: str = "cpu", without: frozenset[str] = frozens
     """Rewrite an imported module in place to what IREE compiles for the target kind.
 
     Args:
-        without: names of passes to leave out; only those that optimize may be missed.
+        without: names of passes to leave out, of ``OPTIMIZING``.
         options: fields of PassManager, as of ``normalize``.
 
     Raises:
+        PipelineError: ``without`` names a pass that the target needs.
         UnsupportedError: an operation that the target cannot compile, located in the user's file.
     """
+    needed = sorted(without - set(OPTIMIZING))
+    if needed:
+        raise PipelineError(f"{needed[0]!r} is no pass to leave out", hint=f"these are: {', '.join(OPTIMIZING)}")
     manager = PassManager([entry for entry in pipeline(target) if entry.name not in without], **options)
     manager.run(module)
     return manager.timings

@@ -28,6 +28,7 @@ from hloforge.pipelines.optimize.fuse_loops import FuseLoops, has_fused_loops
 from hloforge.pipelines.specialize import is_dynamic
 from hloforge.pipelines.weights import weights_of
 from hloforge.runtime import iree
+from hloforge.runtime.branch_moves import with_ordered_moves
 from hloforge.runtime.diagnostics import failure
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
@@ -71,7 +72,7 @@ def compile_program(
             lower(
                 copy.module,
                 target=target.kind,
-                without=without,
+                without=without | options.without,
                 verify=options.verify,
                 dump_after=options.dump_after,
                 dump_to=options.dump_to,
@@ -143,18 +144,18 @@ def _compile_with(
         flags=flags,
         versions=tool_versions(),
         work=heaviest_operation(lowered.module),
+        device=options.device,
+        threads=options.threads,
         source=Path(lowered.source).name,
         weights=tuple(weights_of(lowered.module).items()),
         weights_file=options.weights.name if options.weights else "",
     )
     _attach(lowered.module, manifest)
     text = lowered.text(locations=True)
-    if options.isolation == "none":
-        vmfb = iree.compile_in_process(text, flags)
-        if vmfb is not None:
-            return Executable(vmfb, manifest, weights=options.weights)
-        # A child repeats what failed: only there can the compiler's diagnostics be read.
-    return Executable(_compile_in_child(text, flags, lowered.name, options), manifest, weights=options.weights)
+    made = iree.compile_in_process(text, flags) if options.isolation == "none" else None
+    # A child repeats what failed: only there can the compiler's diagnostics be read.
+    vmfb = with_ordered_moves(made or _compile_in_child(text, flags, lowered.name, options))
+    return Executable(vmfb, manifest, weights=options.weights)
 
 
 def _attach(module: Any, manifest: Manifest) -> None:
