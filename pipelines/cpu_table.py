@@ -51,6 +51,16 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.multiply",
         elements=("pred",),
     ),
+    *decompose(
+        "legalize-promotions",
+        "IREE computes in the type of the operands",
+        "stablehlo.all_reduce",
+        "stablehlo.reduce",
+        "stablehlo.reduce_scatter",
+        "stablehlo.reduce_window",
+        "stablehlo.scatter",
+        form=forms.promotes,
+    ),
     *decompose("legalize-quantized", "IREE has no quantized types", "*", elements=("quantized",)),
     *decompose(
         "decompose-complex-elementwise",
@@ -130,7 +140,7 @@ ROWS: tuple[Capability, ...] = (
         "legalize-unsigned-reverse",
         "IREE refuses it",
         "stablehlo.reverse",
-        form=forms.reverses_unsigned,
+        form=forms.reverses_unsigned_or_nothing,
     ),
     *decompose(
         "legalize-empty-products",
@@ -323,6 +333,12 @@ ROWS: tuple[Capability, ...] = (
         "IREE compiles it for static shapes only",
         "stablehlo.dynamic_update_slice",
         form=forms.updates_a_dynamic_array,
+    ),
+    *decompose(
+        "legalize-dynamic-shapes",
+        "IREE's compiler aborts",
+        "stablehlo.bitcast_convert",
+        form=forms.changes_the_width_of_a_dynamic_array,
     ),
     *decompose("func.func(chlo-legalize-to-stablehlo)", "IREE is given StableHLO alone", "chlo.*"),
     *decompose("func.func(canonicalize,shape-legalize-to-stablehlo)", "IREE is given StableHLO alone", "shape.*"),

@@ -49,6 +49,11 @@ def updates_a_dynamic_array(op: Any) -> bool:
     return not all(operand.type.has_static_shape for operand in list(op.operands)[:2])
 
 
+def changes_the_width_of_a_dynamic_array(op: Any) -> bool:
+    """A bitcast between elements of different widths, of a size that only a call knows."""
+    return op.operands[0].type.rank != op.results[0].type.rank and not is_static(op)
+
+
 def is_wide_complex(op: Any) -> bool:
     """Its result is c128."""
     element = op.results[0].type.element_type
@@ -96,9 +101,28 @@ def may_flush_a_subnormal(op: Any) -> bool:
     return isinstance(element, (ir.BF16Type, ir.F32Type, ir.F64Type)) and IS_NORMAL not in op.attributes
 
 
-def reverses_unsigned(op: Any) -> bool:
-    """A reverse of unsigned integers."""
-    return _is_unsigned(op.operands[0])
+def promoted_operands(op: Any) -> dict[int, Any]:
+    """The operands of a reduction or scatter, by number, whose element type differs from their result's; and this."""
+    indices = 1 if op.name == "stablehlo.scatter" else 0
+    count = len(op.results)
+    found = {}
+    for number, operand in enumerate(op.operands):
+        if indices and number == count:
+            continue
+        element = op.results[(number - indices * (number > count)) % count].type.element_type
+        if operand.type.element_type != element and not str(element).startswith("!quant"):
+            found[number] = element
+    return found
+
+
+def promotes(op: Any) -> bool:
+    """A reduction or scatter that computes in another type than its operands'."""
+    return bool(promoted_operands(op))
+
+
+def reverses_unsigned_or_nothing(op: Any) -> bool:
+    """A reverse of unsigned integers, or along no dimension."""
+    return _is_unsigned(op.operands[0]) or not integers(op, "dimensions")
 
 
 def _is_unsigned(value: Any) -> bool:

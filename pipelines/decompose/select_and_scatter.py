@@ -113,7 +113,9 @@ class _Pooling:
 
     @classmethod
     def of(cls, op: Any) -> _Pooling:
-        operand, source, init = map(Value, op.operands)
+        operand, *combined = map(Value, op.operands)
+        # The scatter computation may have a wider type than the operand.
+        source, init = (ops.convert_element_type(value, Value(op.results[0]).element_type) for value in combined)
         rank = operand.rank
         window, strides = (
             [int(n) for n in op.attributes[name]] if name in op.attributes else [1] * rank

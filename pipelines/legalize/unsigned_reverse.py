@@ -10,7 +10,8 @@ After::
     %t = stablehlo.reverse %s, dims = [0] : tensor<4xi8>
     %r = stablehlo.bitcast_convert %t : (tensor<4xi8>) -> tensor<4xui8>
 
-IREE 3.13 refuses the former. Source: StableHLO spec "reverse".
+IREE 3.13 refuses the former, and any reversal along no dimension, which is its operand.
+Source: StableHLO spec "reverse".
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import typed_like
+from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import reverses_unsigned
+from hloforge.pipelines.forms import reverses_unsigned_or_nothing
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -30,9 +32,11 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pa
 @pattern("stablehlo.reverse")
 def as_signed(op: Any) -> Replacement:
     """bitcast, reverse, bitcast back."""
-    if not reverses_unsigned(op):
-        return NoMatch("not unsigned")
+    if not reverses_unsigned_or_nothing(op):
+        return NoMatch("IREE reverses it")
     operand = Value(op.operands[0])
+    if not integers(op, "dimensions"):
+        return operand
     row = operand.element_type
     signed = ops.bitcast_convert_type(operand, f"s{row.bits}")
     turned = emit(op.name, [signed], typed_like(operand, f"s{row.bits}"), dimensions=op.attributes["dimensions"])
