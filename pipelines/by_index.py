@@ -21,11 +21,16 @@ _COMPARISONS = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
 
 def signless(value: Any) -> Any:
     """An array of unsigned integers as one of signless ones, which hold the same bits; others as they are."""
-    element = value.type.element_type
+    type_ = signless_type(value.type)
+    return value if type_ == value.type else emit("stablehlo.bitcast_convert", [Value(value)], type_).ir
+
+
+def signless_type(type_: Any) -> Any:
+    """The type of an array of unsigned integers as one of signless ones; others as they are."""
+    element = type_.element_type
     if not isinstance(element, ir.IntegerType) or not element.is_unsigned:
-        return value
-    type_ = ir.RankedTensorType.get(value.type.shape, ir.IntegerType.get_signless(element.width))
-    return emit("stablehlo.bitcast_convert", [Value(value)], type_).ir
+        return type_
+    return ir.RankedTensorType.get(type_.shape, ir.IntegerType.get_signless(element.width))
 
 
 def restored(array: Any, type_: Any) -> Value:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hloforge.dialect.abi import crosses
-from hloforge.dialect.errors import ArgumentError, CompileError, OptionError, UnsupportedError
+from hloforge.dialect.errors import ArgumentError, CompileError, OperationError, OptionError, UnsupportedError
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.specialize import is_dynamic, size_parameters, specialize
@@ -53,7 +53,8 @@ def compile_dynamic(program: Program, compile_form: Compile, target: Target, opt
     if options.dynamic_shapes == "auto":
         try:
             return compile_form(program)
-        except CompileError as error:
+        except (CompileError, OperationError) as error:
+            # The latter: a pass wrote an operation for static sizes alone.
             refusal = error.message
         except UnsupportedError as error:
             # An operation of static shapes would be refused again, when it is too late.

@@ -54,6 +54,21 @@ def size_of_unsigned(op: Any) -> Replacement:
     return emit(op.name, [Value(plain)], op.results[0].type, dimension=op.attributes["dimension"])
 
 
+@pattern("stablehlo.bitcast_convert")
+def bitcast(op: Any) -> Replacement:
+    """bitcast_convert between widths -> flow.tensor.bitcast; both sides have the same dynamic dimensions."""
+    operand, result = op.operands[0], op.results[0]
+    if operand.type.rank == result.type.rank or not is_dynamic(operand):
+        return NoMatch("static, or of one width")
+    plain = at.signless(operand)
+    known = [size for size in at.sizes_of(plain) if not isinstance(size, int)]
+    segments = ir.DenseI32ArrayAttr.get([1, len(known), len(known)])
+    made = create(
+        "flow.tensor.bitcast", [plain, *known, *known], [at.signless_type(result.type)], operandSegmentSizes=segments
+    )
+    return at.restored(made.results[0], result.type)
+
+
 @pattern("stablehlo.dynamic_reshape")
 def reshaped(op: Any) -> Replacement:
     """dynamic_reshape -> flow.tensor.reshape, which moves nothing."""
@@ -241,7 +256,7 @@ def _with_opaque_sizes(value: Any, before: Any) -> Any:
     return restored
 
 
-PATTERNS = (*size_of_unsigned, *reshaped, *broadcast, *padded, *gathered, *updated, *with_opaque_sizes)
+PATTERNS = (*size_of_unsigned, *bitcast, *reshaped, *broadcast, *padded, *gathered, *updated, *with_opaque_sizes)
 
 
 @register

@@ -10,8 +10,8 @@ After::
     %r = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<2xf32>) -> tensor<1x2xf32>
 
 StableHLO's own passes evaluate the arithmetic of sizes; they start from the sizes of ``main``'s arguments, so a program
-with dynamic arguments keeps its dynamic types. They know neither CHLO nor the calls of ``lower-dynamic-calls``, whose
-results are refined here, in turns with them. Source: StableHLO "Dynamism in StableHLO".
+with dynamic arguments keeps its dynamic types. They know neither CHLO nor bitcasts between widths nor the calls of
+``lower-dynamic-calls``, whose results are refined here, in turns with them. Source: StableHLO "Dynamism in StableHLO".
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RefineDynamism(Pass):
                     _REFINE.run(module)
                 _CANONICALIZE.run(module)
                 lowered = apply_patterns(module, dynamic_call).rewritten
-                refined = can_refine and _refine_chlo(module)
+                refined = can_refine and _refine_others(module)
                 if not lowered and not refined:
                     return
 
@@ -78,16 +78,18 @@ def _can_refine(module: Any) -> bool:
     return all(t.has_static_shape for t in arrays)
 
 
-def _refine_chlo(module: Any) -> bool:
-    """Give the results of CHLO's elementwise operations and selections the sizes of their operands."""
+def _refine_others(module: Any) -> bool:
+    """Give the results of bitcasts, and of CHLO's elementwise operations and selections, the sizes of their operands."""
     changed = False
     for op in operations(module):
-        if not op.name.startswith("chlo.") or all(_is_static(result.type) for result in op.results):
+        if not op.name.startswith(("chlo.", "stablehlo.bitcast_convert")):
+            continue
+        if all(_is_static(result.type) for result in op.results):
             continue
         if not all(_is_static(operand.type) for operand in op.operands):
             continue
         for result in op.results:
-            sizes = _chlo_sizes(op)
+            sizes = _sizes(op)
             result.set_type(ir.RankedTensorType.get(sizes, result.type.element_type))
         changed = True
     if changed:
@@ -103,10 +105,13 @@ def declare_results(function: Any) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(type_.inputs, results))
 
 
-def _chlo_sizes(op: Any) -> list[int]:
+def _sizes(op: Any) -> list[int]:
     shapes = [list(operand.type.shape) for operand in op.operands]
     if op.name == "chlo.top_k":
         return [*shapes[0][:-1], op.attributes["k"].value]
+    if op.name == "stablehlo.bitcast_convert":
+        # Wider elements are made of those along the last dimension, narrower ones are along a new last one.
+        return [*shapes[0], *op.results[0].type.shape[-1:]][: op.results[0].type.rank]
     return list(np.broadcast_shapes(*shapes))
 
 

@@ -256,6 +256,34 @@ def test_sizes_that_are_an_arguments_values(dynamic_shapes: str) -> None:
         assert on_device.shape == tuple(sizes)
 
 
+BITCASTS = """
+func.func @main(%x: tensor<?x2xui16>, %y: tensor<3x?xf64>) -> (tensor<?xf32>, tensor<3x?x8xui8>) {
+  %r = stablehlo.bitcast_convert %x : (tensor<?x2xui16>) -> tensor<?xf32>
+  %s = stablehlo.bitcast_convert %y : (tensor<3x?xf64>) -> tensor<3x?x8xui8>
+  return %r, %s : tensor<?xf32>, tensor<3x?x8xui8>
+}"""
+NARROW_BITCAST = """
+func.func @main(%x: tensor<?xui8>) -> tensor<?x2xui4> {
+  %r = stablehlo.bitcast_convert %x : (tensor<?xui8>) -> tensor<?x2xui4>
+  return %r : tensor<?x2xui4>
+}"""
+
+
+@pytest.mark.parametrize("dynamic_shapes", ["keep", "specialize"])
+def test_bitcasts_between_widths(dynamic_shapes: str) -> None:
+    executable = compiled(BITCASTS, dynamic_shapes)
+    for rows in (0, 1, 5):
+        x, y = np.arange(2 * rows, dtype=np.uint16).reshape(rows, 2) * 771, np.arange(3.0 * rows).reshape(3, rows)
+        joined, split = executable(x, y)
+        np.testing.assert_array_equal(joined, x.view(np.float32)[:, 0])
+        np.testing.assert_array_equal(split, y.view(np.uint8).reshape(3, rows, 8))
+
+
+def test_what_a_pass_cannot_write_is_compiled_for_each_size() -> None:
+    got = compiled(NARROW_BITCAST, "auto")(np.array([0x21, 0xF3], np.uint8))
+    np.testing.assert_array_equal(got.astype(int), [[1, 2], [3, 15]])
+
+
 BOUNDED = """
 func.func @main(%x: tensor<?x2xf32, #stablehlo.bounds<4, ?>>) -> tensor<?x2xf32, #stablehlo.bounds<4, ?>> {
   %r = stablehlo.add %x, %x : tensor<?x2xf32, #stablehlo.bounds<4, ?>>
