@@ -79,7 +79,7 @@ def _can_refine(module: Any) -> bool:
 
 
 def _refine_others(module: Any) -> bool:
-    """Give the results of bitcasts, and of CHLO's elementwise operations and selections, the sizes of their operands."""
+    """Give the results of bitcasts and of CHLO's elementwise operations and selections the sizes of their operands."""
     changed = False
     for op in operations(module):
         if not op.name.startswith(("chlo.", "stablehlo.bitcast_convert")):
