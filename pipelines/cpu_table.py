@@ -285,6 +285,12 @@ ROWS: tuple[Capability, ...] = (
         form=forms.is_reverse_scan,
     ),
     *decompose(
+        "legalize-small-erf",
+        "jaxlib's expansion has products that IREE flushes",
+        "chlo.erf",
+        elements=("bf16", "f32"),
+    ),
+    *decompose(
         "legalize-complex-constants",
         "IREE fills patterns of at most 64 bits, and crashes on constants of 128",
         "stablehlo.constant",

@@ -59,6 +59,7 @@ from hloforge.pipelines.legalize.protect_updated import ProtectUpdated
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
 from hloforge.pipelines.legalize.sign_conversions import LegalizeSignConversions
 from hloforge.pipelines.legalize.slice_starts import LegalizeSliceStarts
+from hloforge.pipelines.legalize.small_erf import LegalizeSmallErf
 from hloforge.pipelines.legalize.strided_slices import LegalizeStridedSlices
 from hloforge.pipelines.legalize.subnormal_rounding import LegalizeSubnormalRounding
 from hloforge.pipelines.legalize.unsigned_reverse import LegalizeUnsignedReverse
@@ -127,6 +128,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeFft(), "IREE transforms one axis of a power of two in f32; makes matrix products of real numbers"),
     Stage(UnfoldConvolutions(), "IREE's loops over a window are slow, and its compiler crashes on complex ones"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans takes no notice of is_reverse"),
+    Stage(LegalizeSmallErf(), "jaxlib's expansion has products that IREE flushes"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
     Stage(
         NativePass("func.func(canonicalize,shape-legalize-to-stablehlo)"),

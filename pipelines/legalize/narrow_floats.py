@@ -18,7 +18,6 @@ XLA computes them in a wider type on the CPU as well.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import pi, sqrt
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
@@ -134,17 +133,6 @@ def _compare(entry: Retyped) -> None:
     op.attributes["compare_type"] = ir.Attribute.parse("#stablehlo<comparison_type SIGNED>")
 
 
-def _erf(entry: Retyped) -> None:
-    """Near zero a multiple of the operand: products on the usual way fall below the least normal f32, and are lost."""
-    op, row = entry.op, entry.operands[0]
-    assert row is not None
-    with op.location, ir.InsertionPoint(op):
-        values = _decoded(Value(op.operands[0]), row)
-        near_zero = ops.abs(values) < 2.0**-60
-        result = ops.select(near_zero, values * (2 / sqrt(pi)), ops.erf(values))
-        replace(op, [_encoded(result, row)])
-
-
 def _top_k(entry: Retyped) -> None:
     """The first in the total order are the greatest integers."""
     op, row = entry.op, entry.operands[0]
@@ -157,7 +145,6 @@ def _top_k(entry: Retyped) -> None:
 _CORRECTIONS = {
     "bitcast_convert": _bitcast,
     "builtin.unrealized_conversion_cast": _bitcast,
-    "chlo.erf": _erf,
     "chlo.top_k": _top_k,
     "compare": _compare,
     "convert": _convert,
