@@ -5,6 +5,7 @@ A parameter's ``Codec`` knows its logical shape (what a user sees) and its physi
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,22 @@ class Codec:
         self._hal_type = _HAL_TYPES[physical.element.name]
         self._inverse = tuple(np.argsort(self.order)) if self.order != tuple(range(shape.rank)) else None
         self._plain = self._inverse is None and self.buffer_layout is None and self.dtype == self._physical_dtype
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of the physical array, of static shape."""
+        return prod(self._physical_dimensions) * self._physical_dtype.itemsize
+
+    @property
+    def is_small(self) -> bool:
+        """Whether arguments have few bytes, always as many, and cross as they are."""
+        return self._plain and self._never_empty and self.byte_count < _IMPORT_BYTES
+
+    def put_zeros(self, device: Any, inputs: Any) -> np.ndarray[Any, Any]:
+        """Append a new buffer of zeros to an argument list; the array, which may be written to, is its memory."""
+        view = self._copy_in(np.zeros(self._physical_dimensions, self._physical_dtype), device)
+        inputs.push_ref(view)
+        return self.physical(view)
 
     def logical_dimensions(self, physical: Any) -> tuple[int, ...]:
         """Sizes of a physical buffer in the logical order."""

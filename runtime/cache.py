@@ -105,6 +105,8 @@ def entry(data: bytes, reading: Mapping[str, object], target: Target, options: C
         options.flags,
         options.dynamic_shapes,
         sorted(options.shapes.items()),
+        sorted(options.without),
+        (options.device, options.threads),
         weights and (weights.name, sorted(described(weights).items())),
         tool_versions(),
         _sources(),

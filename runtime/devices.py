@@ -11,6 +11,7 @@ from typing import Any
 import iree.runtime as rt
 
 from hloforge.dialect.errors import OptionError
+from hloforge.runtime.options import DRIVERS
 
 __all__ = ["DRIVERS", "FAILURES", "choose_driver", "device", "instance", "reason", "rt"]
 
@@ -19,9 +20,6 @@ FAILURES = (RuntimeError, ValueError, IndexError, KeyError, MemoryError)
 
 # ``…: context.c:24: OUT_OF_RANGE; binding count 40 > 32; while invoking …``
 _STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$")
-
-# local-sync runs a call on the caller's thread; local-task splits its dispatches over a pool.
-DRIVERS = ("local-sync", "local-task")
 
 # Below this many elements in its heaviest operation a program gains nothing by a pool: handing over a dispatch takes
 # 30 to 100 µs. Measured on two cores, where a matrix product of 192³ is faster without, one of 256³ with threads.

@@ -32,6 +32,8 @@ class Manifest:
         flags: IREE's flags, all of them.
         versions: package name to version.
         work: estimated elements of the heaviest single operation (``work.heaviest_operation``); chooses the device.
+        device: where sessions run if nobody says; empty for a choice by ``work``.
+        threads: of the device; 0 for one a core.
         source: the base name of the file that was compiled.
         weights: the arrays that the program looks up when it is loaded, by name.
         weights_file: the base name of the file that holds them; empty if there are none.
@@ -43,6 +45,8 @@ class Manifest:
     flags: tuple[str, ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
     work: int = 0
+    device: str = ""
+    threads: int = 0
     source: str = ""
     weights: tuple[tuple[str, Shape], ...] = ()
     weights_file: str = ""

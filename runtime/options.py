@@ -9,6 +9,8 @@ from pathlib import Path
 from hloforge.dialect.errors import OptionError
 
 ISOLATIONS = ("process", "none")
+# local-sync runs a call on the caller's thread; local-task splits its dispatches over a pool.
+DRIVERS = ("local-sync", "local-task")
 DYNAMIC_SHAPES = ("auto", "keep", "specialize")
 
 
@@ -28,6 +30,10 @@ class CompileOptions:
             ``specialize`` (a module for each combination of sizes, compiled when a call first brings it), or ``auto``
             (one module if the target takes the program so). Programs of static shapes do not care.
         shapes: sizes of arguments by name, for which a program of dynamic shapes is compiled once and for all.
+        without: optimizing passes to leave out (``hloforge.pipelines.named.OPTIMIZING``).
+        device: where sessions of the program run if nobody says, one of ``DRIVERS``; empty for a choice by the
+            program's size.
+        threads: of local-task in such a session; 0 for one a core.
         weights: a file (``.safetensors`` or IREE's ``.irpa``) whose arrays take the place of the parameters of their
             names: the vmfb looks them up in it when it is loaded.
         externalize_weights: such a file that shall be written, with the program's large constants.
@@ -35,8 +41,8 @@ class CompileOptions:
         dump_to: folder for these dumps; None for standard error.
 
     Raises:
-        OptionError: a flag that is not IREE's, an unknown isolation or treatment of dynamic shapes, two files of
-            weights, or a limit that isolation ``none`` cannot keep.
+        OptionError: a flag that is not IREE's, an unknown isolation, device or treatment of dynamic shapes, two
+            files of weights, or a limit that isolation ``none`` cannot keep.
     """
 
     flags: tuple[str, ...] = ()
@@ -46,6 +52,9 @@ class CompileOptions:
     reproducer_dir: Path | None = None
     dynamic_shapes: str = "auto"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()
+    device: str = ""
+    threads: int = 0
     weights: Path | None = None
     externalize_weights: Path | None = None
     verify: bool = True
@@ -69,6 +78,10 @@ class CompileOptions:
         for flag in self.flags:
             if not flag.startswith("--iree-"):
                 raise OptionError(f"{flag!r} is no flag of IREE's compiler", hint="they begin with --iree-")
+        if self.device and self.device not in DRIVERS:
+            raise OptionError(f"unknown device {self.device!r}", hint=f"devices: {', '.join(DRIVERS)}")
+        if self.threads < 0:
+            raise OptionError(f"threads must not be negative: {self.threads}")
         for name in ("timeout", "memory_limit"):
             limit = getattr(self, name)
             if limit is not None and limit <= 0:

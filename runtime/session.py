@@ -20,6 +20,7 @@ from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
+from hloforge.runtime.small_calls import SmallCalls
 from hloforge.runtime.weights import provider
 
 _ADVICE = "a vmfb runs on the IREE version that compiled it: compile again with this hloforge"
@@ -121,10 +122,13 @@ class Session:
     ) -> None:
         entry = _entry(module)
         self._take_manifest(_manifest(entry))
-        self.device = driver or devices.choose_driver(self.manifest.work, threads)
+        threads = threads if threads is not None else self.manifest.threads or None
+        self.device = driver or self.manifest.device or devices.choose_driver(self.manifest.work, threads)
         self._device = devices.device(self.device, threads)
         self._entry = entry
         self._context = self._create_context(module, weights or Path())
+        fits = self._flat and SmallCalls.fit(self._parameters, self._results)
+        self._small = SmallCalls(self._parameters, self._device) if fits else None
 
     def _take_manifest(self, manifest: Manifest) -> None:
         """Prepare for calls of the manifest's signature."""
@@ -180,14 +184,25 @@ class Session:
             ArgumentError: count, name, element type or shape do not fit; names the argument.
             ExecutionError: the program failed, such as for want of memory.
         """
+        if self._small is not None and not named and len(arguments) == self._count:
+            frame = self._small.borrow()
+            if frame.take(arguments):
+                arrays = [frame.own(array) for array in self._decoded(self._invoke(frame.inputs))]
+                self._small.give_back(frame)
+                return self._nested(arrays)
         views, borrowed, flat = self._run(arguments, named)
-        arrays = [codec.decode(view) for codec, view in zip(self._results, views, strict=True)]
+        arrays = self._decoded(views)
         foreign = borrowed + [value.host for value in flat if type(value) is DeviceArray]
         if foreign:
             arrays = [_detach(array, foreign) for array in arrays]
-        if self._single:
-            return arrays[0]
-        return nest_results(self.signature.result, _disjoint(arrays))
+        return self._nested(arrays)
+
+    def _decoded(self, views: list[Any]) -> list[np.ndarray[Any, Any]]:
+        return [codec.decode(view) for codec, view in zip(self._results, views, strict=True)]
+
+    def _nested(self, arrays: list[np.ndarray[Any, Any]]) -> Any:
+        """The results as the program's result shape nests them."""
+        return arrays[0] if self._single else nest_results(self.signature.result, _disjoint(arrays))
 
     def call_device(self, *arguments: Any, **named: Any) -> Any:
         """Run the program and leave its results on the device, as ``DeviceArray``s nested like the result.
@@ -233,13 +248,17 @@ class Session:
         device = self._device
         for codec, argument in zip(self._parameters, flat, strict=True):
             inputs.push_ref(codec.encode(argument, device, borrowed))
+        return self._invoke(inputs), borrowed, flat
+
+    def _invoke(self, inputs: Any) -> list[Any]:
+        """The results of a call as buffer views."""
         count = len(self._results)
         outputs = rt.VmVariantList(count)
         try:
             self._context.invoke(self._entry, inputs, outputs)
         except FAILURES as error:
             raise self._failure(reason(error), inputs) from None
-        return [outputs.get_as_object(i, rt.HalBufferView) for i in range(count)], borrowed, flat
+        return [outputs.get_as_object(i, rt.HalBufferView) for i in range(count)]
 
     def _failure(self, text: str, inputs: Any) -> Error:
         """The error for what IREE says of a failed call."""

@@ -61,7 +61,7 @@ def build_program(
             timings = lower(
                 copy.module,
                 target=target.kind,
-                without=without,
+                without=without | options.without,
                 verify=options.verify,
                 dump_after=options.dump_after,
                 dump_to=options.dump_to,

@@ -112,6 +112,12 @@ def compiler_options(function: Function) -> Function:
                 help="Sizes of an argument of dynamic shape.",
             ),
             click.option(
+                "--profile",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="Flags, passes and device that hloforge tune found.",
+            ),
+            click.option(
                 "--weights",
                 type=click.Path(path_type=Path),
                 metavar="FILE",
@@ -150,6 +156,7 @@ def compile_options_of(
     *,
     dynamic_shapes: str = "auto",
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    profile: Path | None = None,
     weights: Path | None = None,
     externalize_weights: Path | None = None,
     dump_after: tuple[str, ...] = (),
@@ -163,8 +170,9 @@ def compile_options_of(
 ) -> CompileOptions:
     """``CompileOptions`` of the command line, IREE's flags included. Raises OptionError."""
     from hloforge.runtime.options import CompileOptions
+    from hloforge.runtime.profile import Profile
 
-    return CompileOptions(
+    options = CompileOptions(
         flags=iree_flags(),
         dynamic_shapes=dynamic_shapes,
         shapes=shapes or {},
@@ -179,6 +187,7 @@ def compile_options_of(
         dump_after=dump_names(dump_after),
         dump_to=dump_to,
     )
+    return options if profile is None else Profile.load(profile).applied(options)
 
 
 def dump_names(dumps: tuple[str, ...]) -> frozenset[str]:

@@ -1,0 +1,113 @@
+"""Profiles, and the search that finds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge.pipelines.named import lower
+from hloforge.runtime import tuning
+from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.profile import Profile
+from hloforge.runtime.timing import latencies
+
+TEXT = """func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %start = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %end = stablehlo.constant dense<3> : tensor<i32>
+  %last:2 = stablehlo.while(%i = %start, %v = %x) : tensor<i32>, tensor<64xf32>
+   cond {
+    %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %w = stablehlo.add %v, %x : tensor<64xf32>
+    stablehlo.return %next, %w : tensor<i32>, tensor<64xf32>
+  }
+  return %last#1 : tensor<64xf32>
+}
+"""
+X = np.linspace(3, -2, 64, dtype=np.float32)
+BROKEN, WRONG = "--iree-no-such-flag", "--iree-opt-level=O0"
+
+
+def test_a_profile_is_read_back(tmp_path: Path) -> None:
+    profile = Profile(("--iree-opt-level=O3",), ("fuse-loops",), "local-task", 2)
+    profile.save(tmp_path / "p.json")
+    assert Profile.load(tmp_path / "p.json") == profile
+    options = profile.applied(CompileOptions(flags=("--iree-opt-level=O1",), device="local-sync"))
+    assert options.flags == ("--iree-opt-level=O3", "--iree-opt-level=O1")  # the user's flag comes last, and wins
+    assert (options.device, options.threads, options.without) == ("local-sync", 2, {"fuse-loops"})
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"kind": "other"}', '{"kind": "hloforge.profile", "flags": 3}'])
+def test_what_is_no_profile_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(hloforge.OptionError, match="profile"):
+        Profile.load(tmp_path / "p.json")
+    with pytest.raises(hloforge.OptionError, match="cannot read"):
+        Profile.load(tmp_path / "none.json")
+
+
+def test_a_vmfb_remembers_its_device() -> None:
+    executable = hloforge.compile(TEXT, device="local-task", threads=1, without=frozenset({"fuse-loops"}))
+    assert executable.load().device == "local-task"
+    assert executable.load(device="local-sync").device == "local-sync"
+    np.testing.assert_allclose(executable(X), 4 * X, rtol=1e-6)
+
+
+def test_only_optimizing_passes_can_be_left_out() -> None:
+    with pytest.raises(hloforge.PipelineError, match="decompose-sort"):
+        lower(hloforge.read(TEXT).module, without=frozenset({"decompose-sort"}))
+
+
+def test_latencies_tell_slow_from_fast() -> None:
+    found = latencies({"fast": lambda: None, "slow": lambda: sum(range(20000))}, 0.05)
+    assert found["fast"].median < found["slow"].median
+    assert found["slow"].low <= found["slow"].median <= found["slow"].high
+
+
+def _compile(program: Any, target: Any, options: CompileOptions) -> hloforge.Executable:
+    """One flag makes another program of it."""
+    other = TEXT.replace("stablehlo.add %v", "stablehlo.multiply %v")
+    return compile_program(hloforge.read(other) if WRONG in options.flags else program, target, options)
+
+
+@pytest.fixture
+def questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "_FLAGS", (BROKEN, WRONG))
+    monkeypatch.setattr(tuning, "compile_program", _compile)
+
+
+@pytest.mark.usefixtures("questions")
+@pytest.mark.parametrize("engine", ["xla", None])
+def test_wrong_and_broken_forms_never_win(engine: str | None) -> None:
+    reference = hloforge.reference(engine) if engine else None
+    seen: list[tuning.Trial] = []
+    found = tuning.tune(hloforge.read(TEXT), [X], reference=reference, budget=60, on_trial=seen.append)
+    assert found.trials == tuple(seen)
+    problems = {trial.profile.flags[-1]: trial.problem for trial in seen if trial.profile.flags}
+    assert "no-such-flag" in problems[BROKEN]
+    assert problems[WRONG] == "its results differ"
+    assert ("fuse-loops",) in [trial.profile.without for trial in seen]
+    assert ("unfold-convolutions",) not in [trial.profile.without for trial in seen]  # there is none
+    assert not {BROKEN, WRONG} & set(found.profile.flags)
+    np.testing.assert_allclose(found.executable(X), 4 * X, rtol=1e-6)
+    assert found.executable.load().device == (found.profile.device or "local-sync")
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_program_that_is_wrong_before_is_not_tuned() -> None:
+    with pytest.raises(hloforge.MismatchError, match="before any tuning"):
+        tuning.tune(
+            hloforge.read(TEXT),
+            [X],
+            options=CompileOptions(flags=(WRONG,)),
+            reference=hloforge.reference("xla"),
+            budget=0,
+        )

@@ -1,0 +1,98 @@
+"""``hloforge tune``: the fastest form of a program on this machine, and a profile for programs like it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hloforge.tools.options import (
+    CompilerCommand,
+    compile_options_of,
+    compiler_options,
+    import_options,
+    read_program,
+    target_option,
+)
+from hloforge.tools.progress import progress
+
+if TYPE_CHECKING:
+    from hloforge.runtime.references import ReferenceEngine
+    from hloforge.runtime.tuning import Trial
+
+
+@click.command(
+    cls=CompilerCommand,
+    short_help="Search for what makes a program fastest here.",
+    epilog="Options that begin with --iree- hold for every form that is tried.",
+)
+@click.argument("source", metavar="PROGRAM")
+@click.option("-o", "--output", help="The fastest form as a vmfb, with its device.")
+@click.option("-p", "--save-profile", metavar="FILE", help="What was found, for --profile=FILE of compile and run.")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As of run; by default plausible ones.")
+@click.option("--budget", type=click.FloatRange(min=0), default=120.0, show_default=True, help="Seconds of search.")
+@click.option(
+    "--reference",
+    type=click.Choice(["xla", "interpreter", "none"]),
+    default="xla",
+    show_default=True,
+    help="The engine that every form has to agree with; none: the untuned form.",
+)
+@target_option
+@import_options
+@compiler_options
+def command(
+    source: str,
+    output: str | None,
+    save_profile: str | None,
+    inputs: tuple[str, ...],
+    budget: float,
+    reference: str,
+    target: str,
+    format: str | None,
+    elided: str,
+    seed: int,
+    drop_unknown_attributes: bool,
+    **compiler: Any,
+) -> None:
+    """Compile PROGRAM in many forms (flags, passes, device), time those with the right results, and keep the fastest.
+
+    \b
+    Example:
+      hloforge tune model.hlo -o model.vmfb --save-profile=model.profile.json
+      hloforge compile other.hlo --profile=model.profile.json
+    """
+    from hloforge.runtime.tuning import tune
+    from hloforge.runtime.weights import place_weights
+    from hloforge.tools import calling
+
+    options = compile_options_of(**compiler)
+    read = read_program(
+        source, format=format, elided=elided, seed=seed, drop_unknown_attributes=drop_unknown_attributes
+    )
+    arguments = calling.arguments(place_weights(read, options)[0].signature, inputs or ("plausible",), seed, read)
+    with progress("tuning") as say:
+
+        def on_trial(trial: Trial) -> None:
+            say(str(trial.profile))
+            click.echo(_line(trial), err=True)
+
+        found = tune(read, arguments, target, options, reference=_engine(reference), budget=budget, on_trial=on_trial)
+    click.echo(f"{found.profile}: {found.speedup:.2f} times as fast as untuned, after {len(found.trials)} trials")
+    if output is not None:
+        found.executable.save(Path(output))
+    if save_profile is not None:
+        found.profile.save(save_profile)
+
+
+def _engine(name: str) -> ReferenceEngine | None:
+    from hloforge.runtime.references import reference
+
+    return None if name == "none" else reference(name)
+
+
+def _line(trial: Trial) -> str:
+    if trial.problem:
+        return f"  –     {trial.profile}: {trial.problem.splitlines()[0]}"
+    return f"{trial.ratio:5.2f} {'*' if trial.accepted else ' '} {trial.profile}"
