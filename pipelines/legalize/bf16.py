@@ -32,6 +32,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
+from hloforge.pipelines.decompose.reduce_precision import rounded
 from hloforge.pipelines.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -126,6 +127,8 @@ def _touches_a_function(op: Any) -> bool:
 
 def _rounded(value: Value) -> Value:
     """An f32 value rounded to the precision of bf16, in f32: IREE folds a conversion to bf16 and back to nothing."""
+    if not value.shape.is_static:
+        return rounded(value, 8, 7)
     bits = ir.IntegerType.get_signless(32)
     return emit(
         "stablehlo.reduce_precision",

@@ -85,3 +85,13 @@ def test_sums_of_products_are_rounded_twice_where_no_library_computes_them() -> 
       return %r : tensor<64xbf16> }"""
     x, y = X.astype(np.float32), Y.astype(np.float32)
     np.testing.assert_array_equal(hloforge.compile(text)(X, Y), (rounded(x * y) - y).astype(BF16))
+
+
+def test_exponents_of_dynamic_size_are_rounded_too() -> None:
+    text = """func.func @main(%x: tensor<?xbf16>, %y: tensor<?xbf16>) -> tensor<?xbf16> {
+      %d = stablehlo.subtract %x, %y : tensor<?xbf16>
+      %r = stablehlo.abs %d : tensor<?xbf16>
+      return %r : tensor<?xbf16> }"""
+    difference = rounded(X.astype(np.float32) - Y.astype(np.float32))
+    got = hloforge.compile(text, dynamic_shapes="keep")(X, Y)
+    np.testing.assert_array_equal(got, np.abs(difference).astype(BF16))
