@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -29,15 +28,12 @@ def lowered(precision: str, accumulation: str, operations: int) -> object:
     return module
 
 
-def test_one_primitive_operation_rounds_the_operands() -> None:
-    rounded = [x.astype(ml_dtypes.bfloat16).astype(np.float64) for x in (A, B)]
-    (result,) = interpret(lowered("bf16", "f32", 1), A, B)
-    np.testing.assert_allclose(result, rounded[0] @ rounded[1], rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize(("precision", "operations"), [("bf16", 3), ("bf16", 6), ("tf32", 1), ("tf32", 3), ("f32", 1)])
-def test_split_operands_keep_the_precision_of_f32(precision: str, operations: int) -> None:
-    (result,) = interpret(lowered(precision, "f32", operations), A, B)
+@pytest.mark.parametrize(
+    ("precision", "operations"), [("bf16", 1), ("bf16", 3), ("f8E5M2", 1), ("f16", 1), ("tf32", 1), ("f32", 1)]
+)
+def test_operands_keep_their_own_precision(precision: str, operations: int) -> None:
+    accumulation = "f16" if precision == "f16" else "f32"
+    (result,) = interpret(lowered(precision, accumulation, operations), A, B)
     np.testing.assert_allclose(result, EXACT, rtol=1e-5, atol=1e-5)
 
 
