@@ -5,6 +5,7 @@ A parameter's ``Codec`` knows its logical shape (what a user sees) and its physi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -49,18 +50,37 @@ class DeviceArray:
     """An array that stays on its device between calls.
 
     Its elements never change: it converts to a read-only numpy array, without a copy where the element type allows.
+    A call that takes it as a donated argument ends it: the program may write into its memory.
 
     Attributes:
         shape_text: XLA's text of its shape and layout.
         dtype, shape, ndim: as of the numpy array that it converts to.
+        is_shared: whether something else refers to its memory, so that a call gets a copy even where it is donated.
     """
 
-    __slots__ = ("_codec", "_host", "buffer_view")
+    __slots__ = ("_codec", "_host", "_taker", "_view", "is_shared")
 
     def __init__(self, buffer_view: Any, codec: Codec) -> None:
-        self.buffer_view = buffer_view
+        self._view = buffer_view
         self._codec = codec
         self._host: np.ndarray[Any, Any] | None = None
+        self._taker = ""
+        self.is_shared = False
+
+    @property
+    def buffer_view(self) -> Any:
+        """IREE's own object. Raises ArgumentError once the array has been donated."""
+        if self._view is None:
+            raise ArgumentError(
+                f"this device array of {self.shape_text} was donated as argument {self._taker!r}",
+                hint="use the result that took its place, or pass a copy: np.array(array)",
+            )
+        return self._view
+
+    def end(self, taker: str) -> None:
+        """Give the memory up, to the argument of this name."""
+        self._view = self._host = None
+        self._taker = taker
 
     @property
     def host(self) -> np.ndarray[Any, Any]:
@@ -96,10 +116,13 @@ class DeviceArray:
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        # Copied or not: whether numpy still shows the memory later is not known here.
+        self.is_shared = self.is_shared or not copy
         return np.array(self._codec.logical(self.host), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **arguments: Any) -> Any:
         """As numpy's: a consumer that knows no read-only arrays gets a BufferError unless it asks for a copy."""
+        self.is_shared = True
         return self._codec.logical(self.host).__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -109,14 +132,27 @@ class DeviceArray:
         return f"DeviceArray({self.shape_text})"
 
 
+def share(arrays: Sequence[DeviceArray]) -> None:
+    """Mark device arrays that lie in the same memory: a program may return an argument, or a value twice."""
+    if len(arrays) < 2:
+        return
+    placed = sorted((array.host.__array_interface__["data"][0], array.host.nbytes, n) for n, array in enumerate(arrays))
+    end, last = 0, 0
+    for start, length, number in placed:
+        if length and start < end:
+            arrays[number].is_shared = arrays[last].is_shared = True
+        if start + length > end:
+            end, last = start + length, number
+
+
 class Codec:
     """Conversion of one parameter or result between logical arrays and IREE's buffer views.
 
     Args:
         name: what messages call it.
         shape: its logical shape, an array.
-        overwritten: whether the program may write into the argument's buffer; it then gets a copy, for callers still
-            see their arrays.
+        overwritten: whether the program may write into the argument's buffer; it then gets a copy of what callers see.
+        donated: whether callers give up the device arrays that they pass, so that these need no copy.
     """
 
     __slots__ = (
@@ -125,18 +161,19 @@ class Codec:
         "_hal_type",
         "_inverse",
         "_never_empty",
-        "_overwritten",
         "_physical_dimensions",
         "_physical_dtype",
         "_plain",
         "buffer_layout",
+        "donated",
         "dtype",
         "name",
         "order",
+        "overwritten",
         "shape",
     )
 
-    def __init__(self, name: str, shape: Shape, *, overwritten: bool = False) -> None:
+    def __init__(self, name: str, shape: Shape, *, overwritten: bool = False, donated: bool = False) -> None:
         physical = physical_shape(shape)
         if shape.element is None or physical.element is None:
             raise ValueError(f"{shape} is not an array")
@@ -145,7 +182,8 @@ class Codec:
         self.dtype = shape.element.dtype
         self.order = major_to_minor(shape)
         self.buffer_layout = buffer_layout(shape)
-        self._overwritten = overwritten
+        self.overwritten = overwritten or donated
+        self.donated = donated
         self._dimensions = shape.dimensions
         self._fixed = shape.is_static
         self._never_empty = shape.is_static and 0 not in shape.dimensions
@@ -200,11 +238,12 @@ class Codec:
         if isinstance(value, DeviceArray):
             if not value.fits(self):
                 raise self._refuse(value, f"a device array {value.shape_text}")
-            return self._copy_in(value.host, device) if self._overwritten else value.buffer_view
+            keeps = self.overwritten and (value.is_shared or not self.donated)
+            return self._copy_in(value.host, device) if keeps else value.buffer_view
         array = self._checked(value)
         if not self._plain:
             array = self._to_physical(array)
-        if array.nbytes >= _IMPORT_BYTES and not self._overwritten and _importable(array):
+        if array.nbytes >= _IMPORT_BYTES and not self.overwritten and _importable(array):
             keep.append(array)
             view = device.from_dlpack_capsule(array.view(_import_dtype(array.dtype)).__dlpack__())
             return rt.HalBufferView(view.get_buffer(), list(array.shape), int(self._hal_type))
@@ -222,7 +261,9 @@ class Codec:
     def store(self, value: Any, device: Any) -> DeviceArray:
         """A copy of ``value`` on the device. Raises ArgumentError as ``encode`` does."""
         if isinstance(value, DeviceArray):
-            return DeviceArray(self.encode(value, device, []), self)
+            stored = DeviceArray(self.encode(value, device, []), self)
+            share([value, stored])
+            return stored
         array = self._checked(value)
         return DeviceArray(self._copy_in(array if self._plain else self._to_physical(array), device), self)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from os import PathLike
@@ -14,7 +15,7 @@ from hloforge.dialect.abi import SHAPE_ASSERTION, crosses, donated_arguments
 from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError
 from hloforge.dialect.program import ENTRY, Signature
 from hloforge.runtime import devices
-from hloforge.runtime.arrays import Codec, DeviceArray
+from hloforge.runtime.arrays import Codec, DeviceArray, share
 from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
 from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
@@ -135,11 +136,14 @@ class Session:
         self.manifest = manifest
         signature = manifest.signature
         parameters = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
+        donated = donated_arguments(signature)
         # Only hloforge's own modules copy what they would overwrite and nobody gave away.
-        donated = donated_arguments(signature) if self.manifest.target else range(len(parameters))
+        foreign = not self.manifest.target
         self._parameters = tuple(
-            Codec(leaf.name, leaf.shape, overwritten=number in donated) for number, leaf in enumerate(parameters)
+            Codec(leaf.name, leaf.shape, overwritten=foreign, donated=number in donated)
+            for number, leaf in enumerate(parameters)
         )
+        self._donates = bool(donated)
         self._results = tuple(Codec(f"result {i}", s) for i, s in enumerate(signature.flat_results) if crosses(s))
         self._flat = all(parameter.shape.is_array for parameter in signature.parameters)
         self._leaves = _leaf_numbers(self._parameters)
@@ -192,7 +196,7 @@ class Session:
                 return self._nested(arrays)
         views, borrowed, flat = self._run(arguments, named)
         arrays = self._decoded(views)
-        foreign = borrowed + [value.host for value in flat if type(value) is DeviceArray]
+        foreign = borrowed + [value.host for value in self._kept(flat)]
         if foreign:
             arrays = [_detach(array, foreign) for array in arrays]
         return self._nested(arrays)
@@ -210,11 +214,17 @@ class Session:
         Raises:
             ArgumentError, ExecutionError: as a call.
         """
-        views, borrowed, _ = self._run(arguments, named)
+        views, borrowed, flat = self._run(arguments, named)
         arrays = [DeviceArray(view, codec) for codec, view in zip(self._results, views, strict=True)]
         if borrowed:
             arrays = [self._own(array, codec, borrowed) for codec, array in zip(self._results, arrays, strict=True)]
+        share([*arrays, *self._kept(flat)])
         return arrays[0] if self._single else nest_results(self.signature.result, arrays)
+
+    def _kept(self, flat: Sequence[Any]) -> list[DeviceArray]:
+        """The device arrays among a call's arguments that still are theirs who passed them."""
+        pairs = zip(self._parameters, flat, strict=True)
+        return [value for codec, value in pairs if type(value) is DeviceArray and not codec.donated]
 
     def _own(self, array: DeviceArray, codec: Codec, borrowed: list[np.ndarray[Any, Any]]) -> DeviceArray:
         """A copy if the array lies in a caller's memory, which may change."""
@@ -248,7 +258,23 @@ class Session:
         device = self._device
         for codec, argument in zip(self._parameters, flat, strict=True):
             inputs.push_ref(codec.encode(argument, device, borrowed))
+        if self._donates:
+            self._end_donated(flat)
         return self._invoke(inputs), borrowed, flat
+
+    def _end_donated(self, flat: Sequence[Any]) -> None:
+        """Take the device arrays of donated arguments away from who passed them."""
+        arrays = [
+            (codec, value) for codec, value in zip(self._parameters, flat, strict=True) if type(value) is DeviceArray
+        ]
+        times = Counter(id(value) for _, value in arrays)
+        given = [(codec, value) for codec, value in arrays if codec.donated]
+        for codec, value in given:
+            if times[id(value)] > 1:
+                message = f"argument {codec.name!r} is donated, and the same device array is passed a second time"
+                raise ArgumentError(message, hint="put the second one on the device by itself")
+        for codec, value in given:
+            value.end(codec.name)
 
     def _invoke(self, inputs: Any) -> list[Any]:
         """The results of a call as buffer views."""

@@ -155,15 +155,69 @@ def updated(kind: str, x: np.ndarray[Any, Any], u: np.ndarray[Any, Any]) -> np.n
     return result
 
 
-@pytest.mark.parametrize("donation", ["", ", input_output_alias={ {}: (0, {}, must-alias) }"], ids=["kept", "donated"])
+DONATION = ", input_output_alias={ {}: (0, {}, must-alias) }"
+
+
+@pytest.mark.parametrize("donation", ["", DONATION], ids=["kept", "donated"])
 @pytest.mark.parametrize("kind", UPDATES)
-def test_no_program_changes_an_argument(compiled: Any, aligned: Any, kind: str, donation: str) -> None:
-    """Not even a donated one: who donates in XLA cannot look again, here everyone can."""
+def test_no_program_changes_an_array_of_numpy(compiled: Any, aligned: Any, kind: str, donation: str) -> None:
+    """Not even a donated one."""
     session = compiled(f"HloModule m{donation}\n{PARTS}{UPDATES[kind]} }}").load()
     x, u = aligned((200, 100)), aligned((10, 100)) * 2
     before, expected = x.copy(), updated(kind, x, u)
-    np.testing.assert_allclose(session(x, u, 3), expected, rtol=1e-5, atol=1e-5)
+    result = session(x, u, 3)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+    session(x, u, 5)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("kind", UPDATES)
+def test_donated_device_arrays_are_updated_in_place_and_end(compiled: Any, aligned: Any, kind: str) -> None:
+    session = compiled(f"HloModule m{DONATION}\n{PARTS}{UPDATES[kind]} }}").load()
+    x, u = aligned((200, 100)), aligned((10, 100)) * 2
+    expected = updated(kind, x, u)
+    given = session.put(x, "x")
+    place = given.host.ctypes.data
+    result = session.call_device(given, u, 3)
+    # A loop in one dispatch has a place of its own.
+    assert kind == "while" or result.host.ctypes.data == place
+    np.testing.assert_allclose(np.array(result), expected, rtol=1e-5, atol=1e-5)
+    for use in (np.asarray, lambda array: session(array, u, 3), lambda array: session.put(array, "u")):
+        with pytest.raises(ArgumentError, match="donated as argument 'x'"):
+            use(given)
+    again = session.put(x, "x")
+    with pytest.raises(ArgumentError, match="'x' is donated, and the same device array"):
+        compiled(
+            f"HloModule m{DONATION}\nENTRY main {{ x = f32[200,100] parameter(0)\n"
+            "y = f32[200,100] parameter(1)\nROOT s = f32[200,100] add(x, y) }"
+        ).load()(again, again)
+    np.testing.assert_allclose(session(again, u, 3), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_donated_device_arrays_that_others_see_are_copied(compiled: Any, aligned: Any) -> None:
+    update = f"HloModule m{DONATION}\n{PARTS}{UPDATES['dynamic-update-slice']} }}"
+    session = compiled(update).load()
+    x, u = aligned((200, 100)), aligned((10, 100)) * 2
+    before = x.copy()
+    seen = session.put(x, "x")
+    shown = np.asarray(seen)
+    original = session.put(x, "x")
+    alias = session.put(original, "x")
+    same = compiled("HloModule same\nENTRY main { ROOT x = f32[200,100] parameter(0) }").load()
+    argument = same.put(x, 0)
+    returned = same.call_device(argument)
+    for given in (seen, alias, returned):
+        session(given, u, 3)
+    for kept in (shown, original, argument):
+        np.testing.assert_array_equal(kept, before)
+
+
+@pytest.mark.parametrize("kind", UPDATES)
+def test_no_program_changes_a_device_array(compiled: Any, aligned: Any, kind: str) -> None:
+    session = compiled(f"HloModule m\n{PARTS}{UPDATES[kind]} }}").load()
+    x, u = aligned((200, 100)), aligned((10, 100)) * 2
+    before, expected = x.copy(), updated(kind, x, u)
     on_device = session.put(x, "x")
     for _ in range(2):
         result = session.call_device(on_device, session.put(u, "u"), 3)
