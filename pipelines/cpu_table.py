@@ -296,6 +296,7 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.constant",
         form=forms.is_wide_complex,
     ),
+    *decompose("lower-mhlo", "XLA's converter writes its top_k as a call", "stablehlo.custom_call@mhlo.topk"),
     *decompose(
         "decompose-linalg",
         "IREE calls no library",
