@@ -52,7 +52,8 @@ def measure(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     found = {"name": case.name, "kind": case.kind, "load": os.getloadavg()[0]}
     if case.needs():
         return found | {"skipped": case.needs()}
-    found |= child([case.name, f"--seconds={options.seconds}", f"--tune={options.tune}"], options.timeout)
+    asked = [case.name, f"--seconds={options.seconds}", f"--tune={options.tune}"]
+    found |= child(asked, options.timeout + options.tune)
     if "error" not in found and (options.memory == "all" or options.memory == case.kind):
         found["memory"] = {name: child([case.name, f"--memory={name}"], options.timeout) for name in ENGINES}
     return found

@@ -46,8 +46,10 @@ def test_each_kind_has_rows_of_its_own() -> None:
     lines = render.summary(RESULTS).splitlines()[2:]
     assert lines == [
         "| kernels / XLA's CPU client | 2 | 1.00 | 4.00 (slow) | 0.25 (fast) |",
+        "| kernels / XLA's CPU client, processor time | 2 | 1.00 | 4.00 (slow) | 0.25 (fast) |",
         "| kernels / plain IREE | 1 | 0.50 | 0.50 (fast) | 0.50 (fast) |",
         "| models / XLA's CPU client | 1 | 0.50 | 0.50 (network) | 0.50 (network) |",
+        "| models / XLA's CPU client, processor time | 1 | 0.50 | 0.50 (network) | 0.50 (network) |",
     ]
 
 
@@ -57,9 +59,16 @@ def test_tuned_forms_have_rows_of_their_own() -> None:
     lines = render.summary(RESULTS | {"cases": [tuned]}).splitlines()[2:]
     assert lines == [
         "| kernels / XLA's CPU client | 1 | 0.50 | 0.50 (tuned) | 0.50 (tuned) |",
+        "| kernels / XLA's CPU client, processor time | 1 | 0.50 | 0.50 (tuned) | 0.50 (tuned) |",
         "| kernels, tuned / XLA's CPU client | 1 | 0.25 | 0.25 (tuned) | 0.25 (tuned) |",
         "| kernels / tuned | 1 | 2.00 | 2.00 (tuned) | 2.00 (tuned) |",
     ]
+
+
+def test_a_busy_machine_is_told() -> None:
+    busy = [one | {"load": 9.0} for one in CASES]
+    assert "Other work" in render.quiet_line(RESULTS | {"cases": busy})
+    assert "Other work" not in render.quiet_line(RESULTS)
 
 
 def test_rows_say_what_failed_and_what_is_wrong() -> None:
@@ -104,6 +113,6 @@ def test_skipped_and_failed_cases_are_listed_with_their_reasons() -> None:
 
 def test_the_document_holds_every_measured_case() -> None:
     text = render.document(RESULTS, {})
-    assert "P (x86_64, 2 cores), 2026-01-01; a 1. Load averages before each case: median 0.5, highest 0.5." in text
+    assert "P (x86_64, 2 cores), 2026-01-01; a 1.\nLoad averages before each case: median 0.5, highest 0.5.\n" in text
     assert "| fast |" in text and "| slow |" in text and "| hloforge's `Session` | 10 µs |" in text
     assert "### Models" in text and "| network |" in text
