@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _HAS_JAX, reason="JAX wri
 # Cases that differ, and why that is right or left so.
 _DIFFERENCES = {
     "gamma/bfloat16_positive": "one element in 130 is two steps of bf16 from XLA's, after a chain of ten roundings",
-    "sort_keys/int2": "the interpreter orders floats wrongly in total order, XLA's client has no sorts of two-bit keys",
-    "sort_keys/uint2": "the interpreter orders floats wrongly in total order, XLA's client has no sorts of two-bit keys",
+    "sort_keys/int2": "the interpreter misorders floats, XLA's client has no sorts of two-bit keys",
+    "sort_keys/uint2": "the interpreter misorders floats, XLA's client has no sorts of two-bit keys",
     "power_mixed/complex64^int64": "powers beyond the largest number: infinite parts for XLA's NaN",
     "power_mixed/complex128^int64": "powers beyond the largest number: infinite parts for XLA's NaN",
 }
