@@ -131,6 +131,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--memory", choices=["none", "all", *KINDS], default="models", help="whose peak memory is measured as well"
     )
+    parser.add_argument("--note", default="", help="a sentence about this run, for the tables' readers")
     parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON; other than the default renders nothing")
     return parser.parse_args()
 
@@ -139,7 +140,8 @@ def main() -> None:
     options = parsed()
     cases = earlier(options)
     asked = [case for case in chosen(options) if not (options.resume and case.name in cases)]
-    results: dict[str, Any] = {"machine": machine(), "overhead": child(["overhead", "--seconds=1"], options.timeout)}
+    overhead = child(["overhead", "--seconds=1"], options.timeout)
+    results: dict[str, Any] = {"machine": machine(), "note": options.note, "overhead": overhead}
     for number, case in enumerate(asked, 1):
         print(f"[{number}/{len(asked)}] {case.name}", end=" … ", file=sys.stderr, flush=True)
         start = time.perf_counter()

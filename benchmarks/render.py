@@ -211,15 +211,17 @@ def machine_line(results: dict[str, Any]) -> str:
 
 
 def quiet_line(results: dict[str, Any]) -> str:
-    """How busy the machine was before the cases began; the measurement itself keeps its cores busy."""
+    """How busy the machine was before the cases began (the measurement itself keeps its cores busy), and any note."""
+    parts = [results["note"]] if results.get("note") else []
     loads = sorted(case["load"] for case in results["cases"] if "load" in case)
-    if not loads:
-        return ""
-    middle = loads[len(loads) // 2]
-    line = f"Load averages before each case: median {middle:.1f}, highest {loads[-1]:.1f}."
-    if middle > BUSY * results["machine"]["cores"]:
-        line += " Other work kept the machine busy: ratios of latency say little here, those of processor time more."
-    return line
+    if loads:
+        middle = loads[len(loads) // 2]
+        parts.append(f"Load averages before each case: median {middle:.1f}, highest {loads[-1]:.1f}.")
+        if middle > BUSY * results["machine"]["cores"]:
+            parts.append(
+                "Other work kept the machine busy: ratios of latency say little, those of processor time more."
+            )
+    return " ".join(parts)
 
 
 def problems(results: dict[str, Any]) -> str:

@@ -69,6 +69,7 @@ def test_a_busy_machine_is_told() -> None:
     busy = [one | {"load": 9.0} for one in CASES]
     assert "Other work" in render.quiet_line(RESULTS | {"cases": busy})
     assert "Other work" not in render.quiet_line(RESULTS)
+    assert render.quiet_line({"machine": {}, "cases": [], "note": "At night."}) == "At night."
 
 
 def test_rows_say_what_failed_and_what_is_wrong() -> None:
