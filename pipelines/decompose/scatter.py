@@ -13,7 +13,7 @@ After, rows being the operand flattened to ``[rows, w]`` by its trailing untouch
 IREE 3.13 takes only that form, and an index out of bounds corrupts its heap. It updates such rows in place, one by one
 in order, at about 2 ns a row, while a slice read, combined and written back costs a copy of the operand. So nothing
 here reads the operand apart from the scatter itself, and only a computation without a neutral element, on several
-windows, copies it. A computation with branches or loops runs element by element.
+windows, copies it. A computation with branches, loops, or what IREE takes on arrays alone runs element by element.
 
 Source: StableHLO spec "scatter", XLA "Scatter". Where they differ, on windows that lie partly out of bounds, XLA's CPU
 backend skips the window; the specification's text skips only its elements out of bounds.

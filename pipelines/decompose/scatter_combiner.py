@@ -14,6 +14,20 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.values import Value
 
+# What IREE 3.13 takes on arrays, and not inside of a scatter ("failed to legalize unresolved materialization").
+_APART = frozenset(
+    (
+        "func.call",
+        "stablehlo.cbrt",
+        "stablehlo.count_leading_zeros",
+        "stablehlo.popcnt",
+        "stablehlo.power",
+        "stablehlo.reduce_precision",
+        "stablehlo.round_nearest_afz",
+        "stablehlo.round_nearest_even",
+        "stablehlo.tan",
+    )
+)
 _WIDE_FLOATS = ("bf16", "f16", "f32", "f64")
 
 
@@ -58,8 +72,8 @@ class Combiner:
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether the body is straight-line arithmetic, without calls, loops or branches."""
-        return not any(len(op.regions) or op.name == "func.call" for op in operations_of(self.block))
+        """Whether the body is straight-line arithmetic that IREE takes inside of a scatter."""
+        return not any(len(op.regions) or op.name in _APART for op in operations_of(self.block))
 
     def on_scalars(self, scalars: Sequence[Value]) -> list[Value]:
         """All results at the insertion point, from (old_1.., update_1..)."""

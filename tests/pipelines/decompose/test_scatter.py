@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import hloforge
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
@@ -262,3 +263,36 @@ def test_indices_known_to_be_inside_are_not_checked() -> None:
     assert not operations(lowered(constant), {"stablehlo.compare"})
     outside = constant.replace("dense<3>", "dense<6>")
     assert operations(lowered(outside), {"stablehlo.compare"})
+
+
+APPLIED = """
+func.func @main(%x: tensor<4x3xf32>, %i: tensor<2x1xi32>, %n: tensor<4xi32>) -> (tensor<4x3xf32>, tensor<4xi32>) {
+  %u = stablehlo.constant dense<0.0> : tensor<2x3xf32>
+  %r = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.sine %a : tensor<f32>
+      %t = stablehlo.round_nearest_afz %a : tensor<f32>
+      %v = stablehlo.add %s, %t : tensor<f32>
+      stablehlo.return %v : tensor<f32>
+  }) : (tensor<4x3xf32>, tensor<2x1xi32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  %w = stablehlo.constant dense<3> : tensor<2xi32>
+  %m = "stablehlo.scatter"(%n, %i, %w) <{scatter_dimension_numbers = #stablehlo.scatter<
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+    ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+      %p = stablehlo.popcnt %a : tensor<i32>
+      %q = stablehlo.count_leading_zeros %b : tensor<i32>
+      %v = stablehlo.add %p, %q : tensor<i32>
+      stablehlo.return %v : tensor<i32>
+  }) : (tensor<4xi32>, tensor<2x1xi32>, tensor<2xi32>) -> tensor<4xi32>
+  return %r, %m : tensor<4x3xf32>, tensor<4xi32>
+}"""
+
+
+def test_computations_that_iree_takes_on_arrays_alone() -> None:
+    x = np.linspace(-4, 5, 12, dtype=np.float32).reshape(4, 3)
+    applied, counted = hloforge.compile(APPLIED)(x, np.array([[2], [7]], np.int32), np.arange(4, dtype=np.int32) + 4)
+    expected = x.copy()
+    expected[2] = np.sin(x[2]) + np.round(x[2])
+    np.testing.assert_allclose(applied, expected, rtol=1e-6)
+    np.testing.assert_array_equal(counted, [4, 5, 2 + 30, 7])
