@@ -89,12 +89,12 @@ def chosen(options: argparse.Namespace) -> list[Case]:
     ]
 
 
-def earlier(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """What an earlier run found, by name, where this run adds to it; cases that are no more are left out."""
+def earlier(options: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], str]:
+    """What an earlier run found, by name, where this run adds to it, and its note; without cases that are no more."""
     if not (options.resume or options.only or options.kind) or not options.output.is_file():
-        return {}
-    found = json.loads(options.output.read_text())["cases"]
-    return {case["name"]: case for case in found if case["name"] in CASES}
+        return {}, ""
+    found = json.loads(options.output.read_text())
+    return {case["name"]: case for case in found["cases"] if case["name"] in CASES}, found.get("note", "")
 
 
 def write(path: Path, results: dict[str, Any], cases: dict[str, dict[str, Any]]) -> None:
@@ -138,10 +138,10 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    cases = earlier(options)
+    cases, note = earlier(options)
     asked = [case for case in chosen(options) if not (options.resume and case.name in cases)]
     overhead = child(["overhead", "--seconds=1"], options.timeout)
-    results: dict[str, Any] = {"machine": machine(), "note": options.note, "overhead": overhead}
+    results: dict[str, Any] = {"machine": machine(), "note": options.note or note, "overhead": overhead}
     for number, case in enumerate(asked, 1):
         print(f"[{number}/{len(asked)}] {case.name}", end=" … ", file=sys.stderr, flush=True)
         start = time.perf_counter()

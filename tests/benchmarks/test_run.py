@@ -31,11 +31,11 @@ def test_results_are_kept_in_the_suites_order_and_merged(tmp_path: Path) -> None
     output = tmp_path / "out.json"
     first, second, third = list(CASES)[:3]
     found = {name: {"name": name, "value": 1} for name in (third, first)}
-    run.write(output, {"machine": {}}, found | {"gone": {"name": "gone"}})
+    run.write(output, {"machine": {}, "note": "At night."}, found | {"gone": {"name": "gone"}})
     assert [case["name"] for case in json.loads(output.read_text())["cases"]] == [first, third]
-    assert run.earlier(options(output)) == {}
-    assert run.earlier(options(output, resume=True)) == found
-    assert run.earlier(options(output, only=[second])) == found
+    assert run.earlier(options(output)) == ({}, "")
+    assert run.earlier(options(output, resume=True)) == (found, "At night.")
+    assert run.earlier(options(output, only=[second])) == (found, "At night.")
 
 
 def test_cases_are_chosen_by_words_and_kind(tmp_path: Path) -> None:
