@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -41,10 +42,16 @@ def child(arguments: Sequence[str], timeout: float) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             return {"error": f"took longer than {timeout:g} s"}
     if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        return {"error": lines[-1][:160] if lines else f"ended with status {done.returncode}"}
+        return {"error": reason(done.stderr) or f"ended with status {done.returncode}"}
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
+
+
+def reason(stderr: str) -> str:
+    """The line of a traceback that says what went wrong; notes and hints may follow it."""
+    lines = stderr.strip().splitlines()
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return (errors or lines or [""])[-1][:160]
 
 
 def measure(case: Case, options: argparse.Namespace) -> dict[str, Any]:

@@ -61,6 +61,16 @@ def test_arguments_have_the_parameters_shapes_and_limits() -> None:
     assert arguments[1].min() >= 0 and arguments[1].max() == 6
 
 
+def test_donation_is_left_out(tmp_path: Path) -> None:
+    dump = tmp_path / "donates.hlo"
+    dump.write_text(
+        "HloModule donates, input_output_alias={ {}: (0, {}, must-alias) }\n"
+        "ENTRY main { p0 = f32[4] parameter(0) ROOT r = f32[4] add(p0, p0) }\n"
+    )
+    program, _ = program_of(Case("donates", "dumps", source=lambda: dump))
+    assert program.signature.aliases == ()
+
+
 def test_adapted_matrices_have_a_cholesky_factor() -> None:
     (matrix,) = linear_algebra.symmetric([X[:, :4]])
     np.linalg.cholesky(matrix)

@@ -55,6 +55,13 @@ def test_a_failing_case_is_part_of_the_results(tmp_path: Path, monkeypatch: pyte
     assert run.said(found, 1.0) == "took longer than 1 s"
 
 
+def test_the_reason_of_a_crash_is_its_error_without_notes() -> None:
+    traceback = 'Traceback (most recent call last):\n  File "x.py"\nhloforge.errors.ArgumentError: no\nnote: do that'
+    assert run.reason(traceback) == "hloforge.errors.ArgumentError: no"
+    assert run.reason("Killed") == "Killed"
+    assert run.reason("") == ""
+
+
 def test_the_line_of_progress_tells_what_is_wrong() -> None:
     found = {
         "latency": {"hloforge": {"median": 2.0}, "xla": {"median": 1.0}},
