@@ -17,7 +17,7 @@ from typing import Any
 from hloforge.dialect.emission import mlir_type_of
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.mlir import _hlo, _jax, in_context, ir
-from hloforge.dialect.operations import file_location, operations, string_attribute
+from hloforge.dialect.operations import file_location, location_of, operations, string_attribute
 from hloforge.dialect.program import Program, Signature, entry_function
 from hloforge.dialect.protobuf import fields
 from hloforge.dialect.shapes import Shape
@@ -29,6 +29,8 @@ _ALIASING = "tf.aliasing_output"
 _TOP_K = "mhlo.topk"
 # Fields of HloModuleProto that hold the entry's calling convention.
 _PROGRAM_SHAPE, _ALIASES = 4, 8
+# Types whose constants end XLA's converter, and the process with it.
+_UNWRITABLE = ("f6E2M3FN", "f6E3M2FN")
 
 
 def hlo_proto(program: Program) -> bytes:
@@ -46,13 +48,18 @@ def hlo_text(program: Program) -> str:
 
 
 def sources(program: Program) -> tuple[str, str]:
-    """What ``proto_of`` takes: the module as XLA's converter reads it, and HLO text with the calling convention."""
+    """What ``proto_of`` takes: the module as XLA's converter reads it, and HLO text with the calling convention.
+
+    Raises:
+        CompileError: it has a constant of 6-bit floats, on which XLA's converter ends the process.
+    """
     copy = program.clone()
     with in_context(copy.module):
         attributes = copy.module.operation.attributes
         for name in [name for name in attributes if name.startswith(_PREFIX)]:
             del attributes[name]
         for op in operations(copy.module):
+            _check_constant(op)
             op.location = _metadata(op.location)
         for op in operations(copy.module, {"stablehlo.custom_call"}):
             if string_attribute(op, "call_target_name") == _TOP_K:
@@ -82,6 +89,18 @@ def text_of(proto: bytes) -> str:
     options.print_percent = options.print_program_shape = options.print_operand_shape = False
     text: str = _hlo.HloModule.from_serialized_hlo_module_proto(proto).to_string(options)
     return text
+
+
+def _check_constant(op: Any) -> None:
+    if op.name != "stablehlo.constant":
+        return
+    element = str(op.results[0].type.element_type)
+    if element in _UNWRITABLE:
+        raise CompileError(
+            f"XLA's converter has no HLO for constants of {element}",
+            location=location_of(op),
+            hint="convert a constant of another type",
+        )
 
 
 def _metadata(location: Any) -> Any:

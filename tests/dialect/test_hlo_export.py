@@ -62,3 +62,14 @@ def test_what_has_no_hlo_is_one_error() -> None:
     )
     with pytest.raises(CompileError, match="XLA's converter has no HLO for this program"):
         program.hlo_text()
+
+
+def test_floats_of_6_bits_come_back_but_their_constants_are_refused() -> None:
+    """XLA's converter would end the process."""
+    text = """func.func @main(%x: tensor<3xf6E3M2FN>) -> tensor<3xf6E3M2FN> {
+      %c = stablehlo.add %x, %x : tensor<3xf6E3M2FN>
+      return %c : tensor<3xf6E3M2FN> }"""
+    assert "f6e3m2fn[3]{0} add(" in read(text).hlo_text()
+    with pytest.raises(CompileError, match="no HLO for constants of f6E3M2FN") as caught:
+        read(text.replace("add %x, %x", "constant dense<[1.0, 2.0, -28.0]>")).hlo_text()
+    assert caught.value.location is not None

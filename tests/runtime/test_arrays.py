@@ -304,6 +304,7 @@ TYPES = {
     "f8E4M3FN": np.arange(256).astype(np.uint8).view(ml_dtypes.float8_e4m3fn),
     "f8E3M4": np.arange(256).astype(np.uint8).view(ml_dtypes.float8_e3m4),
     "f8E8M0FNU": np.arange(256).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu),
+    "f6E2M3FN": np.arange(64).astype(np.uint8).view(ml_dtypes.float6_e2m3fn),
     "f4E2M1FN": np.arange(16).astype(np.uint8).view(ml_dtypes.float4_e2m1fn),
     "complex<f32>": np.array([1 - 2j, complex(np.nan, -0.0)], np.complex64),
     "complex<f64>": np.array([1 - 2j, complex(-0.0, np.inf)]),
