@@ -41,6 +41,7 @@ from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
 from hloforge.pipelines.legalize.complex_constants import LegalizeComplexConstants
 from hloforge.pipelines.legalize.complex_parts import LegalizeComplexParts
 from hloforge.pipelines.legalize.crossed_uses import LegalizeCrossedUses
+from hloforge.pipelines.legalize.dynamic_barriers import LegalizeDynamicBarriers
 from hloforge.pipelines.legalize.dynamic_contractions import LegalizeDynamicContractions
 from hloforge.pipelines.legalize.dynamic_shapes import LegalizeDynamicShapes
 from hloforge.pipelines.legalize.empty_products import LegalizeEmptyProducts
@@ -183,6 +184,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeDynamicShapes(), "IREE takes few operations on sizes that only a call knows; leaves lower dialects"),
     Stage(LegalizeCrossedUses(), "IREE reads rows of a fused reduction before they are computed; sees the final uses"),
     Stage(LegalizeStridedSlices(), "IREE has no code for reading slices with steps by index"),
+    Stage(LegalizeDynamicBarriers(), "IREE cannot ask for sizes behind barriers; stands behind passes that make them"),
     Stage(FuseLoops(), "IREE runs a dispatch for each operation of each turn; leaves dialects that no pass here reads"),
     Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),

@@ -8,7 +8,7 @@ After::
 
     %r = linalg.generic ... [(n, h, w, o, y, x, i) -> (n, h + y, w + x, i), (...) -> (y, x, i, o)] ...
 
-IREE 3.13 takes dynamic convolutions in the batch alone, and dots of several summed dimensions not at all.
+IREE 3.13 takes dynamic convolutions in the batch alone, and dots in the form of matrix products, of at most one batch.
 Source: StableHLO spec "convolution", "dot_general".
 """
 
@@ -35,15 +35,17 @@ def _is_taken(op: Any) -> bool:
 
 @pattern("stablehlo.dot_general")
 def dot_by_maps(op: Any) -> Replacement:
-    """A dot_general of dynamic sizes with more or less than one summed dimension -> linalg.generic."""
+    """A dot_general of dynamic sizes that is no product of matrices, or of batches of them -> linalg.generic."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     summed = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
     batch = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
-    if _is_static(op) or len(summed[0]) == 1 or not _is_taken(op):
+    ranks = [operand.type.rank for operand in op.operands]
+    free = [[d for d in range(rank) if d not in b + s] for rank, b, s in zip(ranks, batch, summed, strict=True)]
+    count = len(batch[0])
+    of_matrices = count <= 1 and all(len(dims) == 1 for dims in (summed[0], *free))
+    if _is_static(op) or of_matrices or not _is_taken(op):
         return NoMatch("IREE takes it, or its element types are not multiplied here")
     arrays = [at.signless(operand) for operand in op.operands]
-    free = [[d for d in range(a.type.rank) if d not in b + s] for a, b, s in zip(arrays, batch, summed, strict=True)]
-    count = len(batch[0])
     kept = count + len(free[0]) + len(free[1])
     starts = (count, count + len(free[0]))
     maps, sizes = [], [at.size_at(arrays[0], d) for d in batch[0]]

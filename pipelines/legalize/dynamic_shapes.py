@@ -16,6 +16,7 @@ Source: StableHLO spec "dynamic_gather", "dynamic_pad", "dynamic_broadcast_in_di
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -198,7 +199,7 @@ def gathered(op: Any) -> Replacement:
 
 @pattern("stablehlo.dynamic_update_slice")
 def updated(op: Any) -> Replacement:
-    """dynamic_update_slice of dynamic sizes -> tensor.insert_slice at clamped places."""
+    """dynamic_update_slice of dynamic sizes -> tensor.insert_slice at clamped places; a new array behind a barrier."""
     if not any(map(is_dynamic, list(op.operands)[:2])):
         return NoMatch("static")
     operand, update = map(at.signless, list(op.operands)[:2])
@@ -208,13 +209,16 @@ def updated(op: Any) -> Replacement:
         at.clamp(0, at.entry(start), at.maximum(0, at.subtract(size, window)))
         for start, size, window in zip(list(op.operands)[2:], at.sizes_of(operand), windows, strict=True)
     ]
+    if _is_hidden(op.operands[0]):
+        # IREE would update the array before the barrier, which others may still read.
+        return at.restored(_with_window(operand, update, places, windows), op.results[0].type)
     open_ = ir.ShapedType.get_dynamic_size()
     dynamic = [window for window in windows if not isinstance(window, int)]
     # IREE takes a slice of the array itself for an update in place, and then copies between overlapping ranges.
-    barrier = emit("stablehlo.optimization_barrier", [Value(update)], update.type)
+    hidden = emit("stablehlo.optimization_barrier", [Value(update)], update.type)
     made = create(
         "tensor.insert_slice",
-        [barrier.ir, operand, *map(at.as_value, places), *dynamic],
+        [hidden.ir, operand, *map(at.as_value, places), *dynamic],
         [operand.type],
         static_offsets=ir.DenseI64ArrayAttr.get([open_] * rank),
         static_sizes=ir.DenseI64ArrayAttr.get([n if isinstance(n, int) else open_ for n in windows]),
@@ -222,6 +226,22 @@ def updated(op: Any) -> Replacement:
         operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 1, rank, len(dynamic), 0]),
     )
     return at.restored(made.results[0], op.results[0].type)
+
+
+def _is_hidden(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.optimization_barrier"
+
+
+def _with_window(array: Any, window: Any, places: Sequence[at.Number], sizes: Sequence[at.Number]) -> Any:
+    """A new array that is ``window`` in its place, and ``array`` elsewhere."""
+
+    def rule(*position: Any) -> Any:
+        offsets = [at.subtract(i, place) for i, place in zip(position, places, strict=True)]
+        inside = [at.compare("ge", offset, 0) for offset in offsets]
+        inside += [at.compare("lt", offset, size) for offset, size in zip(offsets, sizes, strict=True)]
+        return at.choose(at.both(inside), lambda: at.extract(window, offsets), at.extract(array, position))
+
+    return at.array_by_index(at.sizes_of(array), array.type.element_type, rule)
 
 
 @pattern("stablehlo.while")
@@ -256,7 +276,10 @@ def _with_opaque_sizes(value: Any, before: Any) -> Any:
     return restored
 
 
-PATTERNS = (*size_of_unsigned, *bitcast, *reshaped, *broadcast, *padded, *gathered, *updated, *with_opaque_sizes)
+PATTERNS = (
+    *(*size_of_unsigned, *bitcast, *reshaped, *broadcast, *padded, *gathered),
+    *(*updated, *with_opaque_sizes),
+)
 
 
 @register

@@ -50,7 +50,7 @@ _PASS_ON = frozenset(
         "select",
         "transpose",
     )
-) | {"flow.tensor.reshape", "tensor.cast"}
+) | {"flow.tensor.bitcast", "flow.tensor.reshape", "flow.tensor.tie_shape", "tensor.cast"}
 # Operations that move elements, and none if the result has as many as the operand.
 _MOVES = frozenset(
     f"stablehlo.{name}"
@@ -78,7 +78,7 @@ class ProtectArguments(Pass):
             exposed = [
                 argument
                 for number, argument in enumerate(block.arguments)
-                if number not in donated and _may_be_overwritten(argument)
+                if number not in donated and may_be_overwritten(argument)
             ]
             if not exposed:
                 return
@@ -108,7 +108,7 @@ def _reversed(value: Value) -> Value:
     return restored(reversed_.ir, value.type)
 
 
-def _may_be_overwritten(value: Any) -> bool:
+def may_be_overwritten(value: Any) -> bool:
     """Whether an in-place operation may get this value's own buffer."""
     pending, seen = [value], set()
     while pending:
@@ -165,7 +165,7 @@ def _may_be_neutral(value: Any) -> bool:
 
 def _aliases(op: Any, position: int) -> Iterator[Any]:
     """The values that may share the buffer of an operation's operand."""
-    if op.name == "stablehlo.optimization_barrier":
+    if op.name in ("stablehlo.optimization_barrier", "util.optimization_barrier"):
         yield op.results[position]
     elif _passes_on(op, position):
         yield op.results[0]

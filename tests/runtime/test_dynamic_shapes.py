@@ -284,6 +284,34 @@ def test_what_a_pass_cannot_write_is_compiled_for_each_size() -> None:
     np.testing.assert_array_equal(got.astype(int), [[1, 2], [3, 15]])
 
 
+UNEQUAL = """
+func.func @main(%x: tensor<?x?xf32>, %u: tensor<?x?xf32>, %b: tensor<?x?xui8>, %v: tensor<?xf32>)
+    -> (tensor<?x?xf32>, tensor<?x?xui8>, tensor<?xf32>, tensor<?x?x?xf32>) {
+  %i = stablehlo.constant dense<1> : tensor<i32>
+  %p:3 = stablehlo.optimization_barrier %x, %b, %v : tensor<?x?xf32>, tensor<?x?xui8>, tensor<?xf32>
+  %r = stablehlo.dynamic_update_slice %p#0, %u, %i, %i
+    : (tensor<?x?xf32>, tensor<?x?xf32>, tensor<i32>, tensor<i32>) -> tensor<?x?xf32>
+  %d = stablehlo.dot_general %p#2, %x, contracting_dims = [0] x [0] : (tensor<?xf32>, tensor<?x?xf32>) -> tensor<?xf32>
+  %o = stablehlo.dot_general %u, %v, contracting_dims = [] x [] : (tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?x?xf32>
+  return %r, %p#1, %d, %o : tensor<?x?xf32>, tensor<?x?xui8>, tensor<?xf32>, tensor<?x?x?xf32>
+}"""
+
+
+def test_arguments_of_one_operation_that_have_sizes_of_their_own() -> None:
+    session = compiled(UNEQUAL, "keep").load()
+    rng = np.random.default_rng(0)
+    for rows, columns in ((3, 4), (2, 2)):
+        x, v = (rng.normal(size=size).astype(np.float32) for size in ((rows, columns), rows))
+        u, b = np.full((1, columns - 1), 7, np.float32), np.arange(5, dtype=np.uint8)[:, None]
+        updated_, passed, product, outer = session(x, u, b, v)
+        expected = x.copy()
+        expected[1, 1:] = 7
+        np.testing.assert_array_equal(updated_, expected)
+        np.testing.assert_array_equal(passed, b)
+        np.testing.assert_allclose(product, v @ x, rtol=1e-5)
+        np.testing.assert_allclose(outer, np.multiply.outer(u, v), rtol=1e-6)
+
+
 BOUNDED = """
 func.func @main(%x: tensor<?x2xf32, #stablehlo.bounds<4, ?>>) -> tensor<?x2xf32, #stablehlo.bounds<4, ?>> {
   %r = stablehlo.add %x, %x : tensor<?x2xf32, #stablehlo.bounds<4, ?>>
