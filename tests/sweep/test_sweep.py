@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 
+import numpy as np
 import pytest
 
 import hloforge
+from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.options import CompileOptions
 from tests.sweep.forms import forms
 
 _HAS_JAX = importlib.util.find_spec("jax") is not None
 if _HAS_JAX:
-    from tests.sweep import suite
+    import jax
+
+    from tests.sweep import polymorphic, suite
     from tests.sweep.chains import chain
     from tests.sweep.loops import loop
 
@@ -56,3 +61,21 @@ def test_forms(name: str) -> None:
     program = hloforge.read(form.text)
     outcome = suite.judged(program, form.arguments, hloforge.compile(form.text)(*form.arguments))
     assert not outcome.stage, f"{outcome.stage}: {outcome.message}"
+
+
+@pytest.mark.parametrize("name", polymorphic.bundles() if _HAS_JAX else [])
+def test_symbolic_sizes(name: str) -> None:
+    members = polymorphic.bundles()[name]
+    mode = members[0].mode
+    options = CompileOptions(dynamic_shapes="keep" if mode == "keep" else "specialize")
+    session = compile_program(polymorphic.exported(members), options=options).load()
+    for sizes in polymorphic.SIZES:
+        arguments = [argument for member in members for argument in member.drawn(sizes)]
+        actual = session(*arguments)
+        if mode == "jax":
+            expected = jax.tree.leaves(polymorphic.together(members)(*arguments))
+            for number, (got, wanted) in enumerate(zip(jax.tree.leaves(actual), expected, strict=True)):
+                np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4, err_msg=f"result {number} at {sizes}")
+            continue
+        outcome = suite.judged(polymorphic.static(members, arguments), arguments, actual)
+        assert not outcome.stage, f"at {sizes}: {outcome.stage}: {outcome.message}"
