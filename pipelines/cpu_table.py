@@ -255,6 +255,13 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "legalize-product-factors",
+        "IREE's compiler mixes up the types",
+        "stablehlo.convolution",
+        "stablehlo.dot_general",
+        form=forms.mixes_up_types,
+    ),
+    *decompose(
+        "legalize-product-factors",
         "IREE takes factors converted from booleans and unsigned integers for signed ones",
         "stablehlo.convert",
         form=forms.is_unsigned_factor,

@@ -221,6 +221,15 @@ def multiplies_nothing(op: Any) -> bool:
     return is_static(op) and any(not prod(operand.type.shape) for operand in op.operands)
 
 
+def mixes_up_types(op: Any) -> bool:
+    """A product in a wider type than its operands': a convolution by groups, or one of complex numbers."""
+    element = op.results[0].type.element_type
+    if all(operand.type.element_type == element for operand in op.operands):
+        return False
+    by_groups = op.name == "stablehlo.convolution" and op.attributes["feature_group_count"].value > 1
+    return by_groups or isinstance(element, ir.ComplexType)
+
+
 def is_unsigned_factor(op: Any) -> bool:
     """A conversion of booleans or unsigned integers whose result is multiplied by dots or convolutions."""
     source, target = (value.type.element_type for value in (op.operands[0], op.results[0]))

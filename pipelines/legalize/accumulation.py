@@ -34,14 +34,10 @@ def contraction_in_f32(op: Any) -> Replacement:
     if not has_16_bit_float_result(op):
         return NoMatch("not a 16-bit float")
     result = Value(op.results[0])
-    operands = [Value(operand) for operand in op.operands]
-    if op.name == "stablehlo.convolution" and op.attributes["feature_group_count"].value > 1:
-        # IREE would pull the conversion into the convolution, and its depthwise lowering then mixes up the types.
-        operands = [ops.optimization_barrier(ops.convert_element_type(operand, "f32")) for operand in operands]
     wide = ir.Operation.create(
         op.name,
         results=[_as_f32(result.type)],
-        operands=[operand.ir for operand in operands],
+        operands=list(op.operands),
         attributes=_attributes(op),
     )
     return ops.convert_element_type(Value(wide.result), result.element_type)

@@ -1,4 +1,4 @@
-"""``legalize-product-factors``: booleans and unsigned numbers as factors of products.
+"""``legalize-product-factors``: booleans, unsigned numbers and narrower types as factors of products.
 
 Before::
 
@@ -10,7 +10,8 @@ After::
     %x = stablehlo.select %mask, %ones, %zeros : tensor<4x4xi1>, tensor<4x4xf32>
 
 IREE 3.13 makes the conversion a part of the product, and there takes every integer for a signed one: true counts as -1,
-200 of u8 as -56. An unsigned number is kept from that by a barrier behind its conversion.
+200 of u8 as -56. An unsigned number is kept from that by a barrier behind its conversion. So are the factors of a
+convolution by groups, or of complex numbers, in a wider type than their own, where IREE's compiler mixes the types up.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import Kind
+from hloforge.dialect.emission import emit
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import is_unsigned_factor
+from hloforge.pipelines.forms import is_unsigned_factor, mixes_up_types
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -44,12 +46,23 @@ def of_unsigned(op: Any) -> Replacement:
     return ops.optimization_barrier(ops.convert_element_type(Value(op.operands[0]), Value(op.results[0]).element_type))
 
 
+@pattern("stablehlo.convolution", "stablehlo.dot_general")
+def of_one_type(op: Any) -> Replacement:
+    """product(a, b) -> product(barrier(convert(a)), barrier(convert(b)))."""
+    if not mixes_up_types(op):
+        return NoMatch("IREE takes both types")
+    result = Value(op.results[0])
+    factors = [ops.convert_element_type(Value(operand), result.element_type) for operand in op.operands]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    return emit(op.name, [ops.optimization_barrier(factor) for factor in factors], result.type, **attributes)
+
+
 @register
 @dataclass(frozen=True)
 class LegalizeProductFactors(Pass):
-    """Keep conversions of booleans and unsigned numbers apart from the products that use them."""
+    """Keep conversions apart from the products that use them, where IREE does not get them right as one."""
 
     name: ClassVar[str] = "legalize-product-factors"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*of_booleans, *of_unsigned))
+        apply_patterns(module, (*of_one_type, *of_booleans, *of_unsigned))

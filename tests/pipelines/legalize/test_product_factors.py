@@ -31,3 +31,25 @@ def test_every_factor_counts_as_it_stands() -> None:
             a, wide = A.astype(type_), factor.astype(type_)
             for want in (a @ wide, wide @ a, a @ wide.T):
                 np.testing.assert_allclose(next(got), want, rtol=1e-6)
+
+
+def test_factors_may_be_narrower_than_the_product() -> None:
+    random = np.random.default_rng(0)
+    image, kernel = (random.integers(-99, 99, dims).astype(np.int8) for dims in ((1, 6, 4), (3, 1, 4)))
+    numbers = random.standard_normal((2, 3, 4, 4, 2)).astype(np.float32)
+    x, y = numbers[..., 0] + 1j * numbers[..., 1]
+    depthwise, product = hloforge.compile(NARROWER)(image, kernel, x, y)
+    windows = np.lib.stride_tricks.sliding_window_view(image[0].astype(np.int32), 3, 0)
+    np.testing.assert_array_equal(depthwise[0], np.einsum("sfw,wf->sf", windows, kernel[:, 0]))
+    np.testing.assert_allclose(product, x.astype(np.complex128) @ y, rtol=1e-12)
+
+
+NARROWER = """func.func @main(%i: tensor<1x6x4xi8>, %k: tensor<3x1x4xi8>, %x: tensor<3x4x4xcomplex<f32>>,
+    %y: tensor<3x4x4xcomplex<f32>>) -> (tensor<1x4x4xi32>, tensor<3x4x4xcomplex<f64>>) {
+  %0 = stablehlo.convolution(%i, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+      {batch_group_count = 1 : i64, feature_group_count = 4 : i64}
+      : (tensor<1x6x4xi8>, tensor<3x1x4xi8>) -> tensor<1x4x4xi32>
+  %1 = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+      : (tensor<3x4x4xcomplex<f32>>, tensor<3x4x4xcomplex<f32>>) -> tensor<3x4x4xcomplex<f64>>
+  return %0, %1 : tensor<1x4x4xi32>, tensor<3x4x4xcomplex<f64>>
+}"""
