@@ -10,6 +10,7 @@ import pytest
 import hloforge
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.options import CompileOptions
+from tests.sweep import bounded
 from tests.sweep.forms import forms
 
 _HAS_JAX = importlib.util.find_spec("jax") is not None
@@ -80,3 +81,12 @@ def test_symbolic_sizes(name: str) -> None:
             continue
         outcome = suite.judged(polymorphic.static(members, arguments), arguments, actual)
         assert not outcome.stage, f"at {sizes}: {outcome.stage}: {outcome.message}"
+
+
+@pytest.mark.parametrize("name", bounded.NAMES)
+def test_bounded_sizes(name: str) -> None:
+    session = compile_program(hloforge.read(bounded.program(name))).load()
+    x = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    for rows in (3, 5, 1):
+        got, wanted = np.asarray(session(x, np.int32(rows))), bounded.expected(name, x, rows)
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6, err_msg=f"{rows} rows")
