@@ -9,6 +9,10 @@ first halves only::
 A loop then counted on from the size of an array: it ended too early, or never. This happens where a loop or a
 conditional carries host numbers of both widths, such as a counter and the offset of an array in memory, and depends on
 which registers are free: any operation anywhere near changes it. So the moves of a finished vmfb are put in order here.
+
+A register that refers to an array may be moved with the right to it, and is empty then. The compiler does so also where
+the target block goes on to read the register (iree-org/iree#24753): "ref is null". Here registers keep what they refer
+to unless the branch itself gives them something else; arrays then live until the register is used again.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hloforge.dialect.errors import CompileError
-from hloforge.runtime.bytecode import REFERENCE, Function, UnknownFormError, functions, with_moves
+from hloforge.runtime.bytecode import MOVED, REFERENCE, Function, UnknownFormError, functions, with_moves
 
 Pairs = list[tuple[int, int]]
 
@@ -38,9 +42,17 @@ def _corrections(function: Function) -> Iterable[tuple[int, Pairs]]:
     spare = _spare_registers(function)
     for place, pairs in function.moves:
         numbers = [pair for pair in pairs if not pair[0] & REFERENCE]
+        references = _keeping([pair for pair in pairs if pair[0] & REFERENCE])
         if _overwrites_what_it_reads(numbers, spare):
-            references = [pair for pair in pairs if pair[0] & REFERENCE]
             yield place, references + _ordered(numbers, spare)
+        elif any(pair not in pairs for pair in references):
+            yield place, references + numbers
+
+
+def _keeping(references: Pairs) -> Pairs:
+    """The same moves, without the end of what a register refers to if nothing takes its place."""
+    targets = {target for _, target in references}
+    return [(source if source & ~MOVED in targets else source & ~MOVED, target) for source, target in references]
 
 
 def _spare_registers(function: Function) -> set[int]:

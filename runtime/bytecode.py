@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 VERSION = 17
-REFERENCE = 0x8000
+# Bits of a register's number: it refers to an object; a move empties it.
+REFERENCE, MOVED = 0x8000, 0x4000
 _ARCHIVE, _DIRECTORY_END = b"PK\x03\x04", b"PK\x06\x06"
 _IDENTIFIER = b"IREE"
 # Fields of the root table, and the bytes of a descriptor of a function.

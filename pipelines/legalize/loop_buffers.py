@@ -1,4 +1,4 @@
-"""``keep-loop-buffers``: arrays around loops and conditionals live as long as something refers to them.
+"""``keep-loop-buffers``: arrays that loops and conditionals take and return stay, and are waited for.
 
 Before::
 
@@ -15,19 +15,28 @@ IREE 3.13 frees an array after its last use in a function. For the arrays that a
 it finds this use too early, or twice where two results are one array (iree-org/iree#24885, #24841): a call ends with
 "transient buffer has not been committed", or reads what another array has become. It leaves functions alone that call
 others, whatever those do. Arrays then end with their last reference, which costs no time that can be measured.
+
+Behind an optimization barrier on what a loop carries, IREE does not wait for the turn before, which on a device with
+threads may still be writing. Such barriers end; a single number goes through arithmetic that IREE does not see through.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
-from hloforge.dialect.emission import create
+from hloforge.dialect.emission import create, emit
+from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import operations
 from hloforge.dialect.program import entry_function
+from hloforge.dialect.values import Value
+from hloforge.pipelines.legalize.loop_carries import opaque_copy
 from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import replace
 
-_KEEP = "hloforge.keep_buffers"
+_KEEP, _BARRIER = "hloforge.keep_buffers", "stablehlo.optimization_barrier"
 _CONTROL = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while", "scf.for", "scf.if", "scf.while"})
 
 
@@ -43,10 +52,31 @@ class KeepLoopBuffers(Pass):
         if not any(op.operation.name in _CONTROL for op in block.operations):
             return
         with in_context(module):
+            for barrier in operations(module, {_BARRIER}):
+                _pass_carries(barrier)
             with ir.InsertionPoint.at_block_begin(module.body):
                 _declare()
             with ir.InsertionPoint.at_block_begin(block):
                 create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(_KEEP))
+
+
+def _pass_carries(barrier: Any) -> None:
+    """Take a barrier away from the values that a loop carries."""
+    if not any(map(_is_carried, barrier.operands)):
+        return
+    with ir.InsertionPoint(barrier), barrier.location:
+        replace(barrier, [_behind_barrier(Value(operand)) for operand in barrier.operands])
+
+
+def _behind_barrier(value: Value) -> Value:
+    if not _is_carried(value.ir):
+        return emit(_BARRIER, [value], value.type)
+    is_number = value.shape.is_static and prod(value.dims) == 1
+    return opaque_copy(value, zeros(value.element_type, value.dims)) if is_number else value
+
+
+def _is_carried(value: Any) -> bool:
+    return isinstance(value.owner, ir.Block) and value.owner.owner.name == "stablehlo.while"
 
 
 def _declare() -> None:

@@ -13,7 +13,8 @@ go through an optimization barrier: IREE 3.13 drops them from what the condition
 ("region branch point has 26 operands, but region successor needs 28").
 
 A carry that takes over another one (``u, t = t, f(t)``) in a loop that does not count crashes IREE: it carries the
-size of ``t`` for ``u``, then folds one side of it. There the next value is a select that never selects the old one.
+size of ``t`` for ``u``, then folds one side of it. There the next value is a select that never selects the old one; so
+is that of a carry that the body overwrites unread, for IREE does not wait for what is behind a barrier on a carry.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ def with_opaque_carries(op: Any) -> Replacement:
     with ir.InsertionPoint(end), end.location:
         for i, argument in enumerate(body.arguments):
             unread = not _has_uses(argument)
-            if not counts and _takes_over(end.operands[i], argument):
-                end.operands[i] = _copy(Value(end.operands[i]), Value(argument)).ir
+            if (unread or not counts) and _takes_over(end.operands[i], argument):
+                end.operands[i] = opaque_copy(Value(end.operands[i]), Value(argument)).ir
             elif unread or _may_be_fixed(end.operands[i], body):
                 values = [end.operands[i], argument] if unread else [end.operands[i]]
                 types = [value.type for value in values]
@@ -117,7 +118,7 @@ def _is_carry(value: Any, argument: Any) -> bool:
     return _takes_over(value, argument) or value == argument
 
 
-def _copy(value: Value, other: Value) -> Value:
+def opaque_copy(value: Value, other: Value) -> Value:
     """``value``, by an operation on both that IREE does not see through: no float is less than itself."""
     real = ops.real(value) if value.element_type.is_complex else value
     number = ops.convert_element_type(real, "f32")

@@ -8,14 +8,14 @@ Before::
 After::
 
     %true = stablehlo.optimization_barrier (constant true)
-    %w = stablehlo.select %true, %v, zeros
+    %w = stablehlo.optimization_barrier (stablehlo.select %true, %v, zeros)
     %u = stablehlo.dynamic_update_slice %w, %part, %i
     return %u, %v
 
 IREE 3.13 runs an update in the buffer of its operand, and elides the copy of an operand that is still needed in some
 programs: it then reads the updated array for the old one. It also writes a part of an array over another part of the
 same one where the two overlap, an element after the other. Both copies would be made anyway; a choice whose condition
-IREE cannot see is one that it does not elide.
+IREE cannot see is one that it does not elide. What a loop updates is copied once before it, if it is read again.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
+from hloforge.pipelines.legalize.protect_arguments import may_be_overwritten
 from hloforge.pipelines.passes import Pass, register
 
-_UPDATE = "stablehlo.dynamic_update_slice"
+_UPDATE, _SCATTER, _LOOP = "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"
 _CONTROL = frozenset(f"stablehlo.{name}" for name in ("case", "if", "while"))
 # Operations that move elements.
 _VIEWS = frozenset(
     f"stablehlo.{name}"
-    for name in ("broadcast_in_dim", "dynamic_slice", "pad", "reshape", "reverse", "slice", "transpose")
+    for name in ("broadcast_in_dim", "dynamic_slice", "gather", "pad", "reshape", "reverse", "slice", "transpose")
 )
 
 
@@ -52,58 +53,75 @@ class ProtectUpdated(Pass):
 
     def run(self, module: Any) -> None:
         entry = entry_function(module).operation
+        block = entry.regions[0].blocks[0]
         with in_context(module):
-            found = [
-                (op, number)
-                for op in _updates(entry.regions[0].blocks[0])
-                for number in _unsafe(op)
-                if _can_copy(Value(op.operands[number]))
-            ]
-            if not found:
-                return
-            with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]):
-                flag = constant(True)
-                condition = emit("stablehlo.optimization_barrier", [flag], flag.type)
-            for op, number in found:
-                with ir.InsertionPoint(op), op.location:
-                    op.operands[number] = _copy(Value(op.operands[number]), condition).ir
+            found = [(op, number) for op in _updates(block) for number in _unsafe(op)]
+            copied = [(op, number) for op, number in found if _can_copy(Value(op.operands[number]))]
+            if copied:
+                _copy_all(copied, block)
+
+
+def _copy_all(found: list[tuple[Any, int]], block: Any) -> None:
+    for op, number in found:
+        # With conditions of their own, equal copies stay two.
+        with ir.InsertionPoint.at_block_begin(block):
+            flag = constant(True)
+            condition = emit("stablehlo.optimization_barrier", [flag], flag.type)
+        with ir.InsertionPoint(op), op.location:
+            op.operands[number] = _copy(Value(op.operands[number]), condition).ir
 
 
 def _copy(value: Value, condition: Value) -> Value:
-    # Without the first barrier, equal copies would become one; without the second, IREE copies while it updates.
-    opaque = emit("stablehlo.optimization_barrier", [value], value.type)
-    copied = ops.select(condition, opaque, zeros(value.element_type, value.dims))
+    # The other choice must differ: where the value is zeros as well, there would be none.
+    other = zeros(value.element_type, value.dims)
+    if value.element_type.is_integer or value.element_type.name in ("f32", "f64"):
+        other = ops.broadcast(ops.convert_element_type(condition, value.element_type), value.dims)
+    copied = ops.select(condition, value, other)
+    # Without the barrier, IREE copies while it updates.
     return emit("stablehlo.optimization_barrier", [copied], copied.type)
 
 
 def _updates(block: Any) -> Iterator[Any]:
-    """The updates of a block, and of the loops and branches in it."""
+    """The updates of a block, its loops, and the updates of the loops and branches in it."""
     for op in block.operations:
-        if op.operation.name == _UPDATE:
+        if op.operation.name in (_UPDATE, _SCATTER, _LOOP):
             yield op.operation
-        elif op.operation.name in _CONTROL:
+        if op.operation.name in _CONTROL:
             for region in op.operation.regions:
                 for inner in region.blocks:
                     yield from _updates(inner)
 
 
-def _unsafe(update: Any) -> Iterator[int]:
-    """The operands that need copies: 0, the array; 1, what is written into it."""
-    array, part = update.operands[0], update.operands[1]
-    if _is_read_after(array, update):
-        yield 0
-    if _reads(part, array, update):
-        yield 1
+def _overwritten(op: Any) -> list[int]:
+    """The operands in whose place the results of an update or a loop may lie."""
+    if op.name == _LOOP:
+        arguments = op.regions[1].blocks[0].arguments
+        return [number for number, argument in enumerate(arguments) if may_be_overwritten(argument)]
+    return [0] if op.name == _UPDATE else list(range(len(op.results)))
 
 
-def _is_read_after(value: Any, update: Any) -> bool:
+def _unsafe(op: Any) -> Iterator[int]:
+    """The operands that need copies: arrays that are overwritten, and what is written into them."""
+    arrays = _overwritten(op)
+    yield from (number for number in arrays if _is_read_after(op.operands[number], op, number))
+    if op.name != _LOOP:
+        # A scatter has indices between its arrays and its updates, a slice's update has starts behind it.
+        parts = [1] if op.name == _UPDATE else range(len(arrays), len(op.operands))
+        yield from (n for n in parts if any(_reads(op.operands[n], op.operands[array], op) for array in arrays))
+
+
+def _is_read_after(value: Any, op: Any, number: int) -> bool:
+    """Whether a value is read by or behind an operation other than as its operand of this number."""
     block = value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
-    if block != update.block:
+    if block != op.block:
         # A loop may run again, and a branch ends before what follows it.
         return True
-    order = {op.operation: number for number, op in enumerate(block.operations)}
-    here = order[update]
-    return any(order[_in_block(use.owner.operation, block)] > here for use in value.uses)
+    order = {inner.operation: place for place, inner in enumerate(block.operations)}
+    here = order[op]
+    others = (use for use in value.uses if (use.owner.operation, use.operand_number) != (op, number))
+    if op.name == _LOOP:
+        return any(order[_in_block(use.owner.operation, block)] >= here for use in others)
+    return any(order[_in_block(use.owner.operation, block)] > here for use in others)
 
 
 def _in_block(op: Any, block: Any) -> Any:
@@ -131,7 +149,8 @@ def _reads(value: Any, array: Any, update: Any) -> bool:
 def _is_the_same_part(op: Any, array: Any, update: Any) -> bool:
     """Whether an operation takes what the update overwrites."""
     return bool(
-        op.name == "stablehlo.dynamic_slice"
+        update.name == _UPDATE
+        and op.name == "stablehlo.dynamic_slice"
         and op.operands[0] == array
         and list(op.operands)[1:] == list(update.operands)[2:]
         and op.results[0].type == update.operands[1].type

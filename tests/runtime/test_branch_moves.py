@@ -62,6 +62,26 @@ EXCHANGED = """vm.module @exchanged {
 }"""
 
 
+# What %b refers to stays where it is, and is moved besides.
+REPEATED = """vm.module @repeated {
+  vm.export @total
+  vm.func @total(%n: i32) -> i64 {
+    %size = vm.const.i64 7
+    %align = vm.const.i32 16
+    %a = vm.buffer.alloc %size, %align : !vm.buffer
+    %b = vm.buffer.alloc %size, %align : !vm.buffer
+    vm.br ^end(%a, %b, %b : !vm.buffer, !vm.buffer, !vm.buffer)
+  ^end(%x: !vm.buffer, %y: !vm.buffer, %z: !vm.buffer):
+    %i = vm.buffer.length %x : !vm.buffer -> i64
+    %j = vm.buffer.length %y : !vm.buffer -> i64
+    %k = vm.buffer.length %z : !vm.buffer -> i64
+    %ij = vm.add.i64 %i, %j : i64
+    %sum = vm.add.i64 %ij, %k : i64
+    vm.return %sum : i64
+  }
+}"""
+
+
 def compiled(text: str) -> bytes:
     command = [compiler_binary(), "-", "-o", "-", "--compile-mode=vm"]
     return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout
@@ -91,6 +111,10 @@ def test_exchanges_by_a_spare_register_stay_as_they_are() -> None:
     assert any(len(pairs) > 4 for function in functions(vmfb) for _, pairs in function.moves)
     assert with_ordered_moves(vmfb) is vmfb
     assert total(vmfb, 0) == 10 + 10
+
+
+def test_what_is_passed_twice_is_there_twice() -> None:
+    assert total(with_ordered_moves(compiled(REPEATED)), 0) == 21
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,12 +1,15 @@
-"""keep-loop-buffers: arrays that loops take and return stay until they are read for the last time."""
+"""keep-loop-buffers: arrays that loops take and return stay until they are read, and are waited for."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import hloforge
 from hloforge import Value, ops
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import lower
@@ -43,6 +46,68 @@ def test_arrays_are_read_behind_loops_that_return_them(program: Program) -> None
     x = np.arange(1, 9, dtype=np.float32) / 4
     unfused = program.clone()
     lower(unfused.module, target="cpu", without=frozenset({"fuse-loops"}))
+    got = compile_module(unfused, Target(), CompileOptions()).load(device="local-task")(x)
+    np.testing.assert_allclose(got, interpret(program.module, x)[0], rtol=1e-6)
+
+
+def exchanged(x: Value) -> Value:
+    """A loop that updates one carry, and keeps in the other what it was."""
+
+    def turn(i: Value, new: Value, old: Value) -> list[Value]:
+        del old
+        return [ops.add(i, 1), ops.dynamic_update_slice(new, ops.constant(np.full(9000, 7, np.float32)), [i]), new]
+
+    first = ops.mul(x, 2)
+    _, new, old = ops.while_(lambda i, *_: ops.lt(i, 4), turn, [ops.constant(0, "s32"), first, first])
+    return ops.sub(new, old)
+
+
+def summed(x: Value) -> Value:
+    """A loop in a loop, whose array the outer one reads before and after."""
+
+    def inner(j: Value, y: Value) -> list[Value]:
+        return [ops.add(j, 1), ops.dynamic_update_slice(y, ops.constant(np.ones(3, np.float32)), [j])]
+
+    def outer(i: Value, y: Value, total: Value) -> list[Value]:
+        updated = ops.while_(lambda j, _: ops.lt(j, ops.add(i, 3)), inner, [i, y])[1]
+        return [ops.add(i, 1), updated, ops.add(total, ops.mul(y, updated))]
+
+    first = ops.mul(x, 2)
+    return ops.while_(lambda i, *_: ops.lt(i, 4), outer, [ops.constant(0, "s32"), first, ops.mul(x, 0)])[2]
+
+
+@pytest.mark.parametrize(("build", "size"), [(exchanged, 20000), (summed, 30)])
+def test_carries_are_waited_for(build: Callable[[Value], Value], size: int) -> None:
+    with hloforge.Builder(build.__name__) as builder:
+        program = builder.build(build(builder.parameter(0, f"f32[{size}]")))
+    x = np.arange(size, dtype=np.float32) / 4
+    unfused = program.clone()
+    lower(unfused.module, target="cpu", without=frozenset({"fuse-loops"}))
+    session = compile_module(unfused, Target(), CompileOptions()).load(device="local-task")
+    want = interpret(program.module, x)[0]
+    for _ in range(5):
+        np.testing.assert_allclose(session(x), want, rtol=1e-6)
+
+
+def held(x: Value) -> Value:
+    """Barriers on what a loop carries: a number and an array."""
+
+    def turn(i: Value, y: Value) -> list[Value]:
+        number, array = ops.optimization_barrier([i, y])
+        return [ops.add(number, 1), ops.add(ops.rev(array, [0]), ops.convert_element_type(number, "f32"))]
+
+    return ops.while_(lambda i, _: ops.lt(i, 4), turn, [ops.constant(0, "s32"), ops.mul(x, 2)])[1]
+
+
+def test_no_barrier_stands_on_a_carry() -> None:
+    with hloforge.Builder("held") as builder:
+        program = builder.build(held(builder.parameter(0, "f32[30]")))
+    x = np.arange(30, dtype=np.float32) / 4
+    unfused = program.clone()
+    lower(unfused.module, target="cpu", without=frozenset({"fuse-loops"}))
+    barriers = operations(unfused.module, {"stablehlo.optimization_barrier"})
+    carried = [op for op in barriers for operand in op.operands if isinstance(operand.owner, ir.Block)]
+    assert not any(op.block.owner.name == "stablehlo.while" for op in carried)
     got = compile_module(unfused, Target(), CompileOptions()).load(device="local-task")(x)
     np.testing.assert_allclose(got, interpret(program.module, x)[0], rtol=1e-6)
 
