@@ -8,10 +8,10 @@ from hloforge.dialect import ops
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.cholesky import factored
-from hloforge.pipelines.linalg.registry import UPLO, CustomCall, custom_call_target, lapack
+from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 
 
-@custom_call_target(*lapack("potrf"))
+@custom_call_target(*lapack("potrf"), *solver("potrf"))
 def potrf(call: CustomCall) -> list[Value]:
     """a -> its factor in the triangle ``uplo`` beside the other triangle of a, and info.
 
@@ -19,7 +19,7 @@ def potrf(call: CustomCall) -> list[Value]:
     definite is undefined; here it is NaN.
     """
     (a,) = call.operands
-    lower = call.choice("uplo", UPLO)
+    lower = call.lower
     batch = a.dims[:-2]
     if not prod(a.dims):
         return [a, zeros("s32", batch)]

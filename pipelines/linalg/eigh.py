@@ -19,7 +19,7 @@ from hloforge.pipelines.linalg.matrices import (
     scaled,
 )
 from hloforge.pipelines.linalg.reflectors import accumulated
-from hloforge.pipelines.linalg.registry import UPLO, CustomCall, custom_call_target, lapack
+from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 from hloforge.pipelines.linalg.tridiagonal import TAU, D, E, tridiagonalize
 from hloforge.pipelines.linalg.tridiagonal_ql import diagonalize
 
@@ -33,7 +33,14 @@ def syevd(call: CustomCall) -> list[Value]:
     Numbers that are not finite make NaN of a matrix's results, and 1 of its info.
     """
     (a,) = call.operands
-    return _of_any_batch(a, lower=call.choice("uplo", UPLO), vectors=call.choice("mode", _MODE))
+    return _of_any_batch(a, lower=call.lower, vectors=call.choice("mode", _MODE))
+
+
+@custom_call_target(*solver("syevd"))
+def syevd_of_solver(call: CustomCall) -> list[Value]:
+    """The same with the vectors, whichever algorithm is asked for."""
+    call.setting("algorithm")
+    return _of_any_batch(call.operands[0], lower=call.lower, vectors=True)
 
 
 @custom_call_target("Eigh")

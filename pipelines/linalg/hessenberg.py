@@ -15,7 +15,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.linalg import tridiagonal
 from hloforge.pipelines.linalg.matrices import from_parts, hermitian, not_finite, parts_of, poisoned, scaled
 from hloforge.pipelines.linalg.reflectors import reflector, rows_times
-from hloforge.pipelines.linalg.registry import UPLO, CustomCall, custom_call_target, lapack
+from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 from hloforge.pipelines.linalg.rows import Number, Rows, count_up, each_matrix
 
 # Rows below the n of a matrix and the n of reflectors: their factors, and two for a step's own.
@@ -47,14 +47,14 @@ def gehrd(call: CustomCall) -> list[Value]:
     return [ops.reshape(poisoned(packed, bad), a.dims), ops.reshape(poisoned(taus, bad), [*batch, n - 1]), info]
 
 
-@custom_call_target(*lapack("sytrd", prefixes="sd"), *lapack("hetrd", prefixes="cz"))
+@custom_call_target(*lapack("sytrd", prefixes="sd"), *lapack("hetrd", prefixes="cz"), *solver("sytrd"))
 def sytrd(call: CustomCall) -> list[Value]:
     """a ``[..., n, n]`` -> vectors of reflectors beside a's other triangle, diagonal, other diagonal, factors, info.
 
     The reduction of an upper triangle, from the last row up, is that of a lower one with rows and columns reversed.
     """
     (a,) = call.operands
-    lower = call.choice("uplo", UPLO)
+    lower = call.lower
     *batch, n, _ = a.dims
     real = parts_of(a).re.element_type
     info = zeros("s32", batch)

@@ -28,10 +28,10 @@ from hloforge.pipelines.linalg.blocks import (
     with_rows,
     zero_unless,
 )
-from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack
+from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 
 
-@custom_call_target(*lapack("getrf"))
+@custom_call_target(*lapack("getrf"), *solver("getrf"))
 def getrf(call: CustomCall) -> list[Value]:
     """a -> l and u in one array, the rows exchanged (from 1), and 0 or the number of the first zero pivot."""
     factors, pivots, _, info = _of_any_batch(call.operands[0])

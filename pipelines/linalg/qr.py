@@ -27,12 +27,12 @@ from hloforge.pipelines.linalg.blocks import (
     zero_unless,
 )
 from hloforge.pipelines.linalg.householder import block_at, block_triangle, block_vectors, reflector, with_block
-from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack
+from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 
 _REAL, _COMPLEX = ("s", "d"), ("c", "z")
 
 
-@custom_call_target("Qr", *lapack("geqrf"))
+@custom_call_target("Qr", *lapack("geqrf"), *solver("geqrf"))
 def geqrf(call: CustomCall) -> list[Value]:
     """a -> r with the vectors of reflectors below it, and their taus."""
     (a,) = call.operands
@@ -47,6 +47,7 @@ def geqrf(call: CustomCall) -> list[Value]:
     "ProductOfElementaryHouseholderReflectors",
     *lapack("orgqr", prefixes=_REAL),
     *lapack("ungqr", prefixes=_COMPLEX),
+    *solver("orgqr"),
 )
 def orgqr(call: CustomCall) -> list[Value]:
     """Vectors of reflectors ``[..., m, n]`` and taus ``[..., k]`` -> the first n columns of their product."""
@@ -59,7 +60,7 @@ def orgqr(call: CustomCall) -> list[Value]:
     return [ops.reshape(product(a, taus, identity, adjoint=False), a.dims)]
 
 
-@custom_call_target(*lapack("ormqr", prefixes=_REAL), *lapack("unmqr", prefixes=_COMPLEX))
+@custom_call_target(*lapack("ormqr", prefixes=_REAL), *lapack("unmqr", prefixes=_COMPLEX), *solver("ormqr"))
 def ormqr(call: CustomCall) -> list[Value]:
     """a, taus, c -> q c, or c q, with the product q of reflectors or its adjoint."""
     a, taus, c = call.operands

@@ -96,6 +96,11 @@ class CustomCall:
             raise UnsupportedError(f"@{self.target} has {name} = {letter!r}, which is none of {', '.join(meanings)}")
         return meanings[letter]
 
+    @property
+    def lower(self) -> bool:
+        """Whether it reads the lower triangle, by LAPACK's letter or cuSOLVER's flag; errors as of ``choice``."""
+        return bool(self.setting("lower")) if "lower" in self.settings else self.choice("uplo", UPLO)
+
     def check_read(self) -> None:
         """Raises UnsupportedError if a setting was not read."""
         unknown = sorted(self.settings.keys() - self._read)
@@ -124,6 +129,11 @@ def custom_call_target(*names: str) -> Callable[[DecompositionType], Decompositi
 def lapack(*functions: str, prefixes: Iterable[str] = _PREFIXES) -> list[str]:
     """The targets that JAX calls a LAPACK or BLAS function by, one for each element type."""
     return [f"lapack_{prefix}{function}_ffi" for function in functions for prefix in prefixes]
+
+
+def solver(*functions: str) -> list[str]:
+    """The targets that JAX calls cuSOLVER's and hipSOLVER's functions by, one for all element types."""
+    return [f"{library}solver_{function}_ffi" for function in functions for library in ("cu", "hip")]
 
 
 def target_of(op: Any) -> str:

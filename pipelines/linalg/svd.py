@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from hloforge.dialect import ops
@@ -13,7 +14,7 @@ from hloforge.pipelines.linalg.bidiagonal_qr import diagonalize
 from hloforge.pipelines.linalg.matrices import from_parts, identity, kept, not_finite, parts_of, poisoned, scaled
 from hloforge.pipelines.linalg.qr import factored, product
 from hloforge.pipelines.linalg.reflectors import accumulated
-from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack
+from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 from hloforge.pipelines.linalg.rows import Number
 
 _JOBS = {"A": "full", "S": "thin", "N": "none"}
@@ -22,24 +23,62 @@ _JOBS = {"A": "full", "S": "thin", "N": "none"}
 @custom_call_target(*lapack("gesdd", "gesvd"))
 def gesdd(call: CustomCall) -> list[Value]:
     """a ``[..., m, n]`` -> a, descending singular values, u, the adjoint of v, info."""
-    vectors = call.choice("mode", _JOBS)
     (a,) = call.operands
-    shapes = [shape.dimensions for shape in call.shapes]
-    real = parts_of(a).re.element_type
+    return [a, *_of_any_batch(a, call.choice("mode", _JOBS), _dims(call))]
+
+
+@custom_call_target(*solver("gesvd", "gesdd"))
+def gesvd(call: CustomCall) -> list[Value]:
+    """The same; of a transposed matrix the adjoint of v stands before u."""
+    (a,) = call.operands
+    values, first, second, info = _dims(call)
+    if not call.setting("transposed"):
+        return [a, *_of_any_batch(a, _job(call), [values, first, second, info])]
+    found = _of_any_batch(a, _job(call), [values, second, first, info])
+    return [a, found[0], found[2], found[1], found[3]]
+
+
+@custom_call_target(*solver("gesvdj", "gesvdp"))
+def gesvdj(call: CustomCall) -> list[Value]:
+    """The same, with v in place of its adjoint."""
+    (a,) = call.operands
+    dims = _dims(call)
+    *batch, n, k = dims[2]
+    values, u, vt, info = _of_any_batch(a, _job(call), [dims[0], dims[1], (*batch, k, n), dims[3]])
+    v = ops.transpose(vt, [*range(len(batch)), len(batch) + 1, len(batch)])
+    return [a, values, u, conjugate(v), info]
+
+
+def _dims(call: CustomCall) -> list[tuple[int, ...]]:
+    """The sizes of the results after the first."""
+    return [shape.dimensions for shape in call.shapes[1:]]
+
+
+def _job(call: CustomCall) -> str:
+    wanted, full_size = call.setting("compute_uv"), call.setting("full_matrices")
+    return ("full" if full_size else "thin") if wanted else "none"
+
+
+def _of_any_batch(a: Value, vectors: str, dims: Sequence[tuple[int, ...]]) -> list[Value]:
+    """The values, u, the adjoint of v and info in these sizes; vectors that are not wanted are zeros."""
     *batch, m, n = a.dims
     if not min(m, n) or not prod(batch):
-        return [a, zeros(real, shapes[1]), *(_identities(a, dims) for dims in shapes[2:4]), zeros("s32", shapes[4])]
+        return [
+            zeros(parts_of(a).re.element_type, dims[0]),
+            *(_identities(a, sizes) for sizes in dims[1:3]),
+            zeros("s32", dims[3]),
+        ]
     values, u, vt, info = svd(ops.reshape(a, [prod(batch), m, n]), vectors)
     found = [
-        zeros(a.element_type, dims) if x is None else ops.reshape(x[:, : dims[-2], : dims[-1]], dims)
-        for x, dims in zip((u, vt), shapes[2:4], strict=True)
+        zeros(a.element_type, sizes) if x is None else ops.reshape(x[:, : sizes[-2], : sizes[-1]], sizes)
+        for x, sizes in zip((u, vt), dims[1:3], strict=True)
     ]
-    return [a, ops.reshape(values, shapes[1]), *found, ops.reshape(info, shapes[4])]
+    return [ops.reshape(values, dims[0]), *found, ops.reshape(info, dims[3])]
 
 
 def _identities(a: Value, dims: tuple[int, ...]) -> Value:
     """The vectors of empty matrices."""
-    if not prod(dims):
+    if not dims or not prod(dims):
         return zeros(a.element_type, dims)
     one = identity(a.element_type, (prod(dims[:-2]), dims[-2], dims[-1]))
     return ops.reshape(one, dims)

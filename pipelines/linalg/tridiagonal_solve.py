@@ -40,7 +40,15 @@ def gtsv(call: CustomCall) -> list[Value]:
     return [*shaped, ops.reshape(x, [*batch, n, width]), ops.reshape(info, batch)]
 
 
-@custom_call_target("tridiagonal_solve_perturbed_ffi")
+@custom_call_target("cusparse_gtsv2_ffi", "hipsparse_gtsv2_ffi")
+def gtsv2(call: CustomCall) -> list[Value]:
+    """x alone."""
+    return [gtsv(call)[3]]
+
+
+@custom_call_target(
+    "tridiagonal_solve_perturbed_ffi", "cu_tridiagonal_solve_perturbed", "hip_tridiagonal_solve_perturbed"
+)
 def tridiagonal_solve_perturbed(call: CustomCall) -> list[Value]:
     """The same x of a matrix that may be singular, as inverse iteration needs it: pivots that would let x overflow
     are moved away from zero, by the last place of the largest element of u."""
