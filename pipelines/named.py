@@ -80,6 +80,8 @@ from hloforge.pipelines.normalize.lower_sdy import LowerSdy
 from hloforge.pipelines.normalize.refine_dynamism import RefineDynamism
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
+from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
+from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
 from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
@@ -187,9 +189,11 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeDynamicBarriers(), "IREE cannot ask for sizes behind barriers; stands behind passes that make them"),
     Stage(FuseLoops(), "IREE runs a dispatch for each operation of each turn; leaves dialects that no pass here reads"),
     Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
+    Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
     Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),
+    Stage(CarriesInPlace(), "IREE copies what a loop carries in each turn; reads what the passes above protect"),
     Stage(
         KeepLoopBuffers(),
         "IREE frees arrays around loops too early; sees the loops that did not fuse",
@@ -197,7 +201,7 @@ FINISH: tuple[Stage, ...] = (
 )
 
 # Passes that a program can do without.
-OPTIMIZING: tuple[str, ...] = (FuseLoops.name, UnfoldConvolutions.name)
+OPTIMIZING: tuple[str, ...] = (FuseLoops.name, UnfoldConvolutions.name, DispatchProducts.name)
 
 PIPELINES: tuple[str, ...] = ("normalize", *TABLES)
 

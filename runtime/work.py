@@ -7,6 +7,7 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.optimize.scalar_code import WORK
 
 # Multiplications and additions that a core does in registers in the time of one element to and from memory. Measured:
 # a product of two 256x256 matrices gains by threads from about as many of them as an elementwise pass of 2 million.
@@ -60,6 +61,8 @@ def _is_splat(constant: Any) -> bool:
 
 
 def _work(op: Any) -> int:
+    if WORK in op.attributes and (multiplications := int(op.attributes[WORK].value)):
+        return 2 * multiplications // _DENSITY
     sizes = [_elements(value.type) for value in op.results]
     if op.name == "stablehlo.dot_general":
         return 2 * _multiplications(op) // _DENSITY

@@ -14,6 +14,8 @@ from hloforge.pipelines.optimize.below import create, empty, index
 
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3}
 _DISPATCH_TENSOR = "!iree_tensor_ext.dispatch.tensor"
+# The multiplications of a dispatch, which choose the device.
+WORK = "hloforge.work"
 # Stands for an offset that an operand gives.
 _DYNAMIC = -(2**63)
 
@@ -111,35 +113,67 @@ def over_rows(
         body: from the arrays ``[group, n]``, the scalars and the results' buffers ``[group, m]`` to the results.
     """
     rows = int(results[0].shape[0])
-    operands = [index(rows // group), *arrays, *scalars]
-    counts = ir.DenseI32ArrayAttr.get([1, len(operands) - 1, 0, 0])
-    made = ir.IntegerAttr.get(ir.IndexType.get(), -1)
+
+    def run(places: Sequence[Any], sources: Sequence[Any], inside: Sequence[Any], targets: Sequence[Any]) -> None:
+        first = combine("muli", places[0], group)
+        parts = [load(source, _part(a.type, group), [first, 0]) for source, a in zip(sources, arrays, strict=True)]
+        buffers = [empty(_part(result, group)) for result in results]
+        for part, target in zip(body(*parts, *inside, *buffers), targets, strict=True):
+            store(part, target, [first, 0])
+
+    return workgroups([rows // group], arrays, scalars, results, run)
+
+
+# From the place of a workgroup along each axis, the memory of the arrays, the scalars and the memory of the results.
+Work = Callable[[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Any]], None]
+
+
+def workgroups(
+    counts: Sequence[int],
+    arrays: Sequence[Any],
+    scalars: Sequence[Any],
+    results: Sequence[Any],
+    run: Work,
+    *,
+    work: int = 0,
+) -> list[Any]:
+    """One dispatch of many workgroups.
+
+    Args:
+        counts: of workgroups along one to three axes.
+        arrays: what they read, static tensors; ``load`` reads a part.
+        scalars: numbers that every workgroup gets.
+        results: the types of what they write, with ``store``.
+        run: the work of one of them.
+        work: multiplications of all of them, where these say more than the size of the arrays (``WORK``).
+    """
+    operands = [*map(index, counts), *arrays, *scalars]
     op = create(
         "flow.dispatch.workgroups",
         operands,
         results,
         2,
-        operandSegmentSizes=counts,
-        tied_operands=ir.ArrayAttr.get([made] * len(results)),
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(counts), len(operands) - len(counts), 0, 0]),
+        tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), -1)] * len(results)),
+        **{WORK: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), work)},
     )
     types = [_memory("readonly", array.type) for array in arrays]
     types += [scalar.type for scalar in scalars] + [_memory("writeonly", result) for result in results]
     block = ir.Block.create_at_start(op.regions[0], types)
     with ir.InsertionPoint(block):
-        sources, rest = block.arguments[: len(arrays)], block.arguments[len(arrays) :]
-        inside, targets = rest[: len(scalars)], rest[len(scalars) :]
-        axis = ir.IntegerAttr.get(ir.IndexType.get(), 0)
-        workgroup = create("flow.dispatch.workgroup.id", (), [ir.IndexType.get()], dimension=axis).results[0]
-        first = combine("muli", workgroup, group)
-        parts = [_load(source, array.type, first, group) for source, array in zip(sources, arrays, strict=True)]
-        buffers = [empty(_part(result, group)) for result in results]
-        for part, target in zip(body(*parts, *inside, *buffers), targets, strict=True):
-            _store(part, target, first)
+        ends = len(arrays), len(arrays) + len(scalars)
+        places = [_place(axis) for axis in range(len(counts))]
+        run(places, block.arguments[: ends[0]], block.arguments[ends[0] : ends[1]], block.arguments[ends[1] :])
         create("flow.return", (), ())
-    count = ir.Block.create_at_start(op.regions[1], [ir.IndexType.get()])
+    count = ir.Block.create_at_start(op.regions[1], [ir.IndexType.get()] * len(counts))
     with ir.InsertionPoint(count):
-        create("flow.return", [count.arguments[0], index(1), index(1)], ())
+        create("flow.return", [*count.arguments, *(index(1) for _ in range(3 - len(counts)))], ())
     return list(op.results)
+
+
+def _place(axis: int) -> Any:
+    number = ir.IntegerAttr.get(ir.IndexType.get(), axis)
+    return create("flow.dispatch.workgroup.id", (), [ir.IndexType.get()], dimension=number).results[0]
 
 
 def _memory(access: str, type_: Any) -> Any:
@@ -150,23 +184,27 @@ def _part(type_: Any, rows: int) -> Any:
     return ir.RankedTensorType.get([rows, int(type_.shape[1])], type_.element_type)
 
 
-def _load(memory: Any, whole: Any, first: Any, rows: int) -> Any:
-    part = _part(whole, rows)
-    counts = ir.DenseI32ArrayAttr.get([1, 0, 1, 0, 0])
+def load(memory: Any, part: Any, start: Sequence[Any]) -> Any:
+    """A part of an array, of this type; its start is an ``index`` or an int along each dimension."""
+    offsets = [at for at in start if not isinstance(at, int)]
+    counts = ir.DenseI32ArrayAttr.get([1, 0, len(offsets), 0, 0])
     name = "iree_tensor_ext.dispatch.tensor.load"
-    return create(name, [memory, first], [part], operandSegmentSizes=counts, **_rows_of(part)).results[0]
+    attributes = _window(part, start)
+    return create(name, [memory, *offsets], [part], operandSegmentSizes=counts, **attributes).results[0]
 
 
-def _store(part: Any, memory: Any, first: Any) -> None:
-    counts = ir.DenseI32ArrayAttr.get([1, 1, 0, 1, 0, 0])
+def store(part: Any, memory: Any, start: Sequence[Any]) -> None:
+    """Write a part of an array; its start as of ``load``."""
+    offsets = [at for at in start if not isinstance(at, int)]
+    counts = ir.DenseI32ArrayAttr.get([1, 1, 0, len(offsets), 0, 0])
     name = "iree_tensor_ext.dispatch.tensor.store"
-    create(name, [part, memory, first], (), operandSegmentSizes=counts, **_rows_of(part.type))
+    create(name, [part, memory, *offsets], (), operandSegmentSizes=counts, **_window(part.type, start))
 
 
-def _rows_of(part: Any) -> dict[str, Any]:
-    """Where a part of some rows lies in the whole."""
+def _window(part: Any, start: Sequence[Any]) -> dict[str, Any]:
+    """Where a part lies in the whole."""
     return {
-        "static_offsets": ir.DenseI64ArrayAttr.get([_DYNAMIC, 0]),
+        "static_offsets": ir.DenseI64ArrayAttr.get([at if isinstance(at, int) else _DYNAMIC for at in start]),
         "static_sizes": ir.DenseI64ArrayAttr.get([int(size) for size in part.shape]),
-        "static_strides": ir.DenseI64ArrayAttr.get([1, 1]),
+        "static_strides": ir.DenseI64ArrayAttr.get([1] * len(start)),
     }

@@ -1,0 +1,142 @@
+"""dispatch-products: products by hand-made tiles have numpy's numbers, in every arrangement of their factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge import Builder, Value, ops
+from hloforge.dialect.operations import operations
+from hloforge.dialect.program import Program
+from hloforge.pipelines.named import lower
+
+RANDOM = np.random.default_rng(0)
+Array = np.ndarray[Any, Any]
+
+# Letters of the left factor, the right one and the result, and the sizes.
+FORMS = [
+    ("mk,kn->mn", {"m": 64, "k": 784, "n": 1024}, np.float32),
+    ("mk,kn->mn", {"m": 97, "k": 576, "n": 272}, np.float32),  # a prime number of rows, 17 strips of columns
+    ("mk,kn->mn", {"m": 700, "k": 512, "n": 256}, np.float32),  # several groups of rows
+    ("mk,kn->mn", {"m": 20, "k": 520, "n": 136}, np.float64),
+    ("bmk,bkn->bmn", {"b": 3, "m": 33, "k": 384, "n": 352}, np.float32),
+    ("kbm,kbn->bmn", {"b": 2, "m": 18, "k": 512, "n": 272}, np.float32),
+    ("mkj,kjpn->mpn", {"m": 16, "k": 8, "j": 64, "p": 4, "n": 80}, np.float32),
+    ("mk,kn->mn", {"m": 48, "k": 512, "n": 512}, ml_dtypes.bfloat16),
+    ("mk,kn->mn", {"m": 48, "k": 512, "n": 512}, np.float16),
+]
+
+
+def factors(form: str, sizes: dict[str, int], dtype: Any) -> list[Array]:
+    letters = form.partition("->")[0].split(",")
+    return [RANDOM.standard_normal([sizes[d] for d in side]).astype(dtype) for side in letters]
+
+
+def product(form: str, lhs: Value, rhs: Value) -> Value:
+    (left, right), result = form.partition("->")[0].split(","), form.partition("->")[2]
+    batch = [d for d in result if d in left and d in right]
+    summed = [d for d in left if d not in result]
+    numbers = ops.DotDimensionNumbers(
+        [left.index(d) for d in summed],
+        [right.index(d) for d in summed],
+        [left.index(d) for d in batch],
+        [right.index(d) for d in batch],
+    )
+    return ops.dot_general(lhs, rhs, numbers)
+
+
+def program_of(forms: Sequence[str], arrays: Sequence[Array]) -> Program:
+    with Builder("products") as builder:
+        values = [
+            builder.parameter(n, hloforge.Shape.array(array.dtype, *array.shape), f"x{n}")
+            for n, array in enumerate(arrays)
+        ]
+        pairs = zip(values[::2], values[1::2], strict=True)
+        return builder.build(tuple(product(form, *pair) for form, pair in zip(forms, pairs, strict=True)))
+
+
+def dispatches(program: Program) -> tuple[int, int]:
+    """How many products became dispatches, and how many are left."""
+    copy = program.clone()
+    lower(copy.module)
+    names = [op.name for op in operations(copy.module)]
+    return names.count("flow.dispatch.workgroups"), names.count("stablehlo.dot_general")
+
+
+def test_products_of_every_form_are_right() -> None:
+    arrays = [array for form in FORMS for array in factors(*form)]
+    program = program_of([form for form, _, _ in FORMS], arrays)
+    assert dispatches(program) == (len(FORMS), 0)
+    executable = program.compile("cpu")
+    for device in ("local-sync", "local-task"):
+        results = executable.load(device=device)(*arrays)
+        for (form, sizes, dtype), lhs, rhs, got in zip(FORMS, arrays[::2], arrays[1::2], results, strict=True):
+            wide = lhs.astype(np.float64), rhs.astype(np.float64)
+            want = np.einsum(form, *wide, optimize=True)
+            # Rounding errors of a sum grow like the root of its length; results of 16 bits are rounded once more.
+            terms = np.prod([size for name, size in sizes.items() if name not in form.partition("->")[2]])
+            sums = np.finfo(np.float64 if dtype is np.float64 else np.float32).eps * np.sqrt(terms)
+            bound = sums * np.einsum(form, *map(np.abs, wide), optimize=True)
+            if np.dtype(dtype).itemsize == 2:
+                bound += float(ml_dtypes.finfo(dtype).eps) * np.abs(want)
+            assert np.all(np.abs(got.astype(np.float64) - want) <= bound), form
+
+
+def test_infinities_and_nan_reach_their_rows_alone() -> None:
+    lhs, rhs = (np.ones(dims, np.float32) for dims in ((32, 512), (512, 512)))
+    lhs[3, 7], lhs[5, 100], rhs[9, 30] = np.inf, np.nan, -np.inf
+    (got,) = program_of(["mk,kn->mn"], [lhs, rhs]).compile("cpu").load()(lhs, rhs)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(got, lhs @ rhs)
+
+
+@pytest.mark.parametrize(
+    ("form", "sizes", "dtype"),
+    [
+        ("mk,kn->mn", {"m": 256, "k": 256, "n": 256}, np.float32),  # the right factor fits a cache
+        ("mk,kn->mn", {"m": 8, "k": 1024, "n": 1024}, np.float32),  # too few rows to copy it for
+        ("mk,kn->mn", {"m": 64, "k": 784, "n": 1000}, np.float32),  # no whole strips
+        ("mk,kn->mn", {"m": 64, "k": 1009, "n": 1024}, np.float32),  # a depth without divisors
+        ("mk,nk->mn", {"m": 64, "k": 1024, "n": 1024}, np.float32),  # columns that lie in a row each
+        ("mk,kn->mn", {"m": 64, "k": 1024, "n": 1024}, np.int32),
+    ],
+)
+def test_products_that_iree_computes_as_well_stay_its_own(form: str, sizes: dict[str, int], dtype: Any) -> None:
+    assert dispatches(program_of([form], factors(form, sizes, dtype))) == (0, 1)
+
+
+def test_products_in_loops_and_of_their_results_are_right() -> None:
+    text = """func.func @main(%x: tensor<32x512xf32>, %w: tensor<512x512xf32>) -> tensor<32x512xf32> {
+      %start = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %end = stablehlo.constant dense<4> : tensor<i32>
+      %last:2 = stablehlo.while(%i = %start, %v = %x) : tensor<i32>, tensor<32x512xf32>
+       cond {
+        %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %more : tensor<i1>
+      } do {
+        %next = stablehlo.add %i, %one : tensor<i32>
+        %y = stablehlo.dot %v, %w : (tensor<32x512xf32>, tensor<512x512xf32>) -> tensor<32x512xf32>
+        %t = stablehlo.tanh %y : tensor<32x512xf32>
+        stablehlo.return %next, %t : tensor<i32>, tensor<32x512xf32>
+      }
+      return %last#1 : tensor<32x512xf32>
+    }"""
+    x, w = RANDOM.standard_normal((32, 512)) / 4, RANDOM.standard_normal((512, 512)) / 16
+    program = hloforge.read(text)
+    assert dispatches(program)[0] == 1
+    got = hloforge.compile(program)(*(array.astype(np.float32) for array in (x, w)))
+    want = x
+    for _ in range(4):
+        want = np.tanh(want @ w)
+    np.testing.assert_allclose(got, want, atol=2e-5)
+
+
+def test_large_products_run_on_threads() -> None:
+    program = program_of(["mk,kn->mn"], factors("mk,kn->mn", {"m": 256, "k": 1024, "n": 1024}, np.float32))
+    assert program.compile("cpu").load().device == "local-task"
