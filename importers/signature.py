@@ -12,6 +12,7 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Alias, Parameter, Signature, entry_function
 from hloforge.dialect.shapes import Layout, Shape, Tile
+from hloforge.importers.index_border import cross_as_integers
 from hloforge.importers.native import Converted
 from hloforge.importers.quantized_border import cross_as_storage
 
@@ -90,13 +91,14 @@ def _index(attribute: Any) -> tuple[int, ...]:
 def from_mlir(module: Any, file: str) -> Signature:
     """The signature of a StableHLO module: main's type, argument names, layouts and donation as JAX writes them.
 
-    Quantized arguments and results of main are given their storage types before.
+    Quantized arguments and results of main are given their storage types before, those of type index s64.
 
     Raises:
         ImporterError: there is no entry function, or its type has no XLA shape.
     """
     function = _entry(module)
     cross_as_storage(function)
+    cross_as_integers(function)
     try:
         signature = Signature.of(module)
     except ValueError as error:

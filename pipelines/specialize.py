@@ -126,6 +126,9 @@ def specialize(
     normalize(copy.module)
     # The body of a composite is a function of its own, which no refinement reaches.
     LowerComposites().run(copy.module)
+    if any(op.name.startswith("shape.") for op in _operations(copy.module)):
+        # StableHLO's refinement evaluates its own operations alone.
+        NativePass("func.func(shape-legalize-to-stablehlo)").run(copy.module)
     # Its result has no other size to be refined to than that of a slice.
     DecomposeSetDimensionSize().run(copy.module)
     leaves = copy.signature.flat_parameters
@@ -148,6 +151,11 @@ def specialize(
         signature = _specialized(copy.signature, shapes, [Shape.of_type(type_) for type_ in results])
         signature.attach(copy.module)
     return Program(copy.module, signature, program.name, program.source)
+
+
+def _operations(module: Any) -> list[Any]:
+    with in_context(module):
+        return operations(module)
 
 
 def _check(leaves: Sequence[Parameter], shapes: Sequence[Shape], signature: Signature) -> None:

@@ -312,6 +312,27 @@ def test_arguments_of_one_operation_that_have_sizes_of_their_own() -> None:
         np.testing.assert_allclose(outer, np.multiply.outer(u, v), rtol=1e-6)
 
 
+# Sizes of type index come from outside and go there, and StableHLO's refinement does not know the dialect shape.
+INDICES = """
+func.func @main(%x: tensor<?xf32>, %s: tensor<2xindex>, %y: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<2xindex>) {
+  %r = stablehlo.dynamic_reshape %x, %s : (tensor<?xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+  %t = shape.shape_of %y : tensor<?x?xf32> -> tensor<2xindex>
+  %b = stablehlo.dynamic_broadcast_in_dim %r, %t, dims = [0, 1] : (tensor<?x?xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+  %a = stablehlo.add %b, %y : tensor<?x?xf32>
+  return %a, %t : tensor<?x?xf32>, tensor<2xindex>
+}"""
+
+
+@pytest.mark.parametrize("dynamic_shapes", ["keep", "specialize"])
+def test_sizes_of_type_index(dynamic_shapes: str) -> None:
+    session = compiled(INDICES, dynamic_shapes).load()
+    for rows, columns in ((2, 3), (1, 4)):
+        x, y = np.arange(rows * columns, dtype=np.float32), np.ones((rows, columns), np.float32)
+        sums, sizes = session(x, np.array([rows, columns]), y)
+        np.testing.assert_array_equal(sums, x.reshape(rows, columns) + 1)
+        np.testing.assert_array_equal(sizes, [rows, columns])
+
+
 BOUNDED = """
 func.func @main(%x: tensor<?x2xf32, #stablehlo.bounds<4, ?>>) -> tensor<?x2xf32, #stablehlo.bounds<4, ?>> {
   %r = stablehlo.add %x, %x : tensor<?x2xf32, #stablehlo.bounds<4, ?>>
