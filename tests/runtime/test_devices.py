@@ -86,3 +86,31 @@ def test_threads_are_as_many_as_asked_for() -> None:
     before = threads()
     devices.device("local-task", 7)
     assert 7 <= threads() - before <= 9
+
+
+def test_released_memory_is_kept_for_the_same_size_and_within_limits() -> None:
+    device = devices.device("local-sync")
+
+    def allocate(count: int) -> list[Any]:
+        arguments = (devices.rt.MemoryType.DEVICE_LOCAL, devices.rt.BufferUsage.DEFAULT)
+        return [device.allocator.allocate_buffer(*arguments, (32 << 20) + n) for n in range(count)]
+
+    def held() -> int:
+        numbers = device.allocator.statistics
+        return int(numbers["device_bytes_allocated"] - numbers["device_bytes_freed"])
+
+    device.allocator.trim()
+    before = held()
+    del (first := allocate(1))[:]
+    assert held() - before == 32 << 20
+    second = allocate(1)
+    assert held() - before == 32 << 20
+    del first, second
+    many = allocate(40)
+    assert held() - before > 1 << 30
+    many.clear()
+    # One buffer more than the limit: what is released does not count itself.
+    assert 0 < held() - before <= (512 + 33) << 20
+    # A program that is loaded has results of other sizes.
+    assert devices.device("local-sync") is device
+    assert held() == before
