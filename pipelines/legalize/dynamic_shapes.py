@@ -142,6 +142,9 @@ def padded(op: Any) -> Replacement:
                 inside.append(at.compare("eq", at.remainder(place, step), 0))
         if not inside:
             return at.extract(operand, [])
+        if 0 in operand.type.shape:
+            # IREE refuses to read from it, even under a condition that never holds.
+            return fill
         sources = [at.divide(place, step) for place, step in zip(places, steps, strict=True)]
         return at.choose(at.both(inside), lambda: at.extract(operand, sources), fill)
 

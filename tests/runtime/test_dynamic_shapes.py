@@ -333,6 +333,19 @@ def test_sizes_of_type_index(dynamic_shapes: str) -> None:
         np.testing.assert_array_equal(sizes, [rows, columns])
 
 
+PAD_OF_NOTHING = """
+func.func @main(%x: tensor<?x0xf32>) -> tensor<?x3xf32> {
+  %v = stablehlo.constant dense<5.0> : tensor<f32>
+  %r = stablehlo.pad %x, %v, low = [0, 1], high = [0, 2], interior = [0, 1]
+    : (tensor<?x0xf32>, tensor<f32>) -> tensor<?x3xf32>
+  return %r : tensor<?x3xf32>
+}"""
+
+
+def test_a_pad_of_nothing() -> None:
+    np.testing.assert_array_equal(compiled(PAD_OF_NOTHING, "keep")(np.ones((2, 0), np.float32)), np.full((2, 3), 5))
+
+
 BOUNDED = """
 func.func @main(%x: tensor<?x2xf32, #stablehlo.bounds<4, ?>>) -> tensor<?x2xf32, #stablehlo.bounds<4, ?>> {
   %r = stablehlo.add %x, %x : tensor<?x2xf32, #stablehlo.bounds<4, ?>>
