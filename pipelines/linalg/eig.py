@@ -11,7 +11,7 @@ from hloforge.dialect.idioms import batch_matmul, matrix_transpose, zeros
 from hloforge.dialect.values import Value
 from hloforge.pipelines.linalg.matrices import from_parts, identity, kept, poisoned, prepared, unscaled
 from hloforge.pipelines.linalg.reflectors import rows_times
-from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack
+from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, hybrid, lapack
 from hloforge.pipelines.linalg.rows import Number, Rows, count_down, count_up, each_matrix
 from hloforge.pipelines.linalg.schur import eigenvalues, schur
 from hloforge.pipelines.linalg.schur_qr import schur_of_hessenberg
@@ -31,8 +31,18 @@ def geev(call: CustomCall) -> list[Value]:
     Vectors have norm 1 and a real largest element; pairs of conjugate values stand together, that above the real axis
     first. Without balancing: the errors are small beside the matrix's norm.
     """
+    return _found(call, call.choice("compute_left", _WANTED), call.choice("compute_right", _WANTED))
+
+
+@custom_call_target(*hybrid("eig_real", "eig_comp"))
+def hybrid_eig(call: CustomCall) -> list[Value]:
+    """The same, whichever library is asked for."""
+    call.setting("magma")
+    return _found(call, call.setting("left"), call.setting("right"))
+
+
+def _found(call: CustomCall, left: bool, right: bool) -> list[Value]:
     (a,) = call.operands
-    left, right = (call.choice(f"compute_{side}", _WANTED) for side in ("left", "right"))
     shapes = call.shapes
     if not prod(a.dims):
         return [zeros(shape.element, shape.dimensions) for shape in shapes]  # type: ignore[arg-type]

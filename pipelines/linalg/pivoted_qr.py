@@ -23,15 +23,16 @@ from hloforge.pipelines.linalg.blocks import (
 )
 from hloforge.pipelines.linalg.householder import reflector
 from hloforge.pipelines.linalg.lu import largest_place, with_exchanged
-from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack
+from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, hybrid, lapack
 
 
-@custom_call_target(*lapack("geqp3"))
+@custom_call_target(*lapack("geqp3"), *hybrid("geqp3"))
 def geqp3(call: CustomCall) -> list[Value]:
     """a, marks -> r with the vectors of reflectors below it, the columns in their order (from 1), and the taus.
 
     Columns whose mark is not 0 come first, and are not exchanged any more.
     """
+    call.setting("magma", "")  # which library a program for GPUs prefers
     a, marks = call.operands
     *batch, m, n = a.dims
     k = min(m, n)

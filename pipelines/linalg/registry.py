@@ -136,6 +136,11 @@ def solver(*functions: str) -> list[str]:
     return [f"{library}solver_{function}_ffi" for function in functions for library in ("cu", "hip")]
 
 
+def hybrid(*functions: str) -> list[str]:
+    """The targets that JAX calls LAPACK's or MAGMA's functions by in programs for GPUs."""
+    return [f"{library}hybrid_{function}" for function in functions for library in ("cu", "hip")]
+
+
 def target_of(op: Any) -> str:
     """The target of a custom call."""
     return string_attribute(op, "call_target_name")
