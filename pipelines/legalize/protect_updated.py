@@ -55,20 +55,24 @@ class ProtectUpdated(Pass):
         entry = entry_function(module).operation
         block = entry.regions[0].blocks[0]
         with in_context(module):
-            found = [(op, number) for op in _updates(block) for number in _unsafe(op)]
+            found = [(op, number) for op in updates(block) for number in unsafe(op)]
             copied = [(op, number) for op, number in found if _can_copy(Value(op.operands[number]))]
             if copied:
                 _copy_all(copied, block)
 
 
 def _copy_all(found: list[tuple[Any, int]], block: Any) -> None:
-    for op, number in found:
-        # With conditions of their own, equal copies stay two.
-        with ir.InsertionPoint.at_block_begin(block):
-            flag = constant(True)
-            condition = emit("stablehlo.optimization_barrier", [flag], flag.type)
+    with ir.InsertionPoint.at_block_begin(block):
+        flag = constant(True)
+        # With conditions of their own, equal copies stay two. Equal barriers would become one, also with that of
+        # protect-arguments, hence one of several results.
+        count = len(found) + 1
+        barrier = ir.Operation.create(
+            "stablehlo.optimization_barrier", results=[flag.type] * count, operands=[flag.ir] * count
+        )
+    for (op, number), condition in zip(found, list(barrier.results)[1:], strict=True):
         with ir.InsertionPoint(op), op.location:
-            op.operands[number] = _copy(Value(op.operands[number]), condition).ir
+            op.operands[number] = _copy(Value(op.operands[number]), Value(condition)).ir
 
 
 def _copy(value: Value, condition: Value) -> Value:
@@ -81,7 +85,7 @@ def _copy(value: Value, condition: Value) -> Value:
     return emit("stablehlo.optimization_barrier", [copied], copied.type)
 
 
-def _updates(block: Any) -> Iterator[Any]:
+def updates(block: Any) -> Iterator[Any]:
     """The updates of a block, its loops, and the updates of the loops and branches in it."""
     for op in block.operations:
         if op.operation.name in (_UPDATE, _SCATTER, _LOOP):
@@ -89,10 +93,10 @@ def _updates(block: Any) -> Iterator[Any]:
         if op.operation.name in _CONTROL:
             for region in op.operation.regions:
                 for inner in region.blocks:
-                    yield from _updates(inner)
+                    yield from updates(inner)
 
 
-def _overwritten(op: Any) -> list[int]:
+def overwritten(op: Any) -> list[int]:
     """The operands in whose place the results of an update or a loop may lie."""
     if op.name == _LOOP:
         arguments = op.regions[1].blocks[0].arguments
@@ -100,9 +104,9 @@ def _overwritten(op: Any) -> list[int]:
     return [0] if op.name == _UPDATE else list(range(len(op.results)))
 
 
-def _unsafe(op: Any) -> Iterator[int]:
+def unsafe(op: Any) -> Iterator[int]:
     """The operands that need copies: arrays that are overwritten, and what is written into them."""
-    arrays = _overwritten(op)
+    arrays = overwritten(op)
     yield from (number for number in arrays if _is_read_after(op.operands[number], op, number))
     if op.name != _LOOP:
         # A scatter has indices between its arrays and its updates, a slice's update has starts behind it.
