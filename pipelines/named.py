@@ -80,8 +80,9 @@ from hloforge.pipelines.normalize.lower_sdy import LowerSdy
 from hloforge.pipelines.normalize.refine_dynamism import RefineDynamism
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
-from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
 from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
+from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
+from hloforge.pipelines.optimize.dispatch_rows import DispatchRows
 from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
@@ -198,10 +199,11 @@ FINISH: tuple[Stage, ...] = (
         KeepLoopBuffers(),
         "IREE frees arrays around loops too early; sees the loops that did not fuse",
     ),
+    Stage(DispatchRows(), "IREE moves rows element by element; arrays in use are copied by the passes above"),
 )
 
 # Passes that a program can do without.
-OPTIMIZING: tuple[str, ...] = (FuseLoops.name, UnfoldConvolutions.name, DispatchProducts.name)
+OPTIMIZING: tuple[str, ...] = (FuseLoops.name, UnfoldConvolutions.name, DispatchProducts.name, DispatchRows.name)
 
 PIPELINES: tuple[str, ...] = ("normalize", *TABLES)
 

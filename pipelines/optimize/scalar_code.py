@@ -171,6 +171,35 @@ def workgroups(
     return list(op.results)
 
 
+def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any]) -> Any:
+    """One dispatch of one workgroup that rewrites an array where it lies.
+
+    Args:
+        array, others: static tensors.
+        run: from the contents of all of them to the array, with elements written into it.
+    """
+    everything = [array, *others]
+    op = create(
+        "flow.dispatch.workgroups",
+        [index(1), *everything],
+        [array.type],
+        2,
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, len(everything), 0, 0]),
+        tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), 0)]),
+    )
+    types = [_memory("readwrite", array.type), *(_memory("readonly", other.type) for other in others)]
+    block = ir.Block.create_at_start(op.regions[0], types)
+    with ir.InsertionPoint(block):
+        starts = [[0] * len(value.type.shape) for value in everything]
+        parts = [load(m, v.type, at) for m, v, at in zip(block.arguments, everything, starts, strict=True)]
+        store(run(*parts), block.arguments[0], starts[0])
+        create("flow.return", (), ())
+    count = ir.Block.create_at_start(op.regions[1], [ir.IndexType.get()])
+    with ir.InsertionPoint(count):
+        create("flow.return", [count.arguments[0], index(1), index(1)], ())
+    return op.results[0]
+
+
 def _place(axis: int) -> Any:
     number = ir.IntegerAttr.get(ir.IndexType.get(), axis)
     return create("flow.dispatch.workgroup.id", (), [ir.IndexType.get()], dimension=number).results[0]
