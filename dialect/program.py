@@ -9,6 +9,7 @@ survives printing and parsing::
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -222,6 +223,9 @@ class Program:
 
     def clone(self) -> Program:
         """A copy whose module can be rewritten without touching this one."""
+        # Not by text: StableHLO prints slices of scalars so that its parser does not read them.
+        stream = io.BytesIO()
         with in_context(self.module):
-            module = ir.Module.parse(self.text(locations=True))
+            self.module.operation.write_bytecode(stream)
+            module = ir.Module.parse(stream.getvalue())
         return Program(module, self.signature, self.name, self.source)

@@ -268,10 +268,10 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "legalize-slice-starts",
-        "IREE misreads negative starts of 8 and 16 bits, and large unsigned ones",
+        "IREE misreads negative starts of 8 and 16 bits, and large unsigned ones, and slices no scalars",
         "stablehlo.dynamic_slice",
         "stablehlo.dynamic_update_slice",
-        form=forms.starts_narrow_or_unsigned,
+        form=forms.starts_oddly,
     ),
     *decompose(
         "legalize-window-padding",

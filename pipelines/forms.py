@@ -130,10 +130,10 @@ def _is_unsigned(value: Any) -> bool:
     return isinstance(element, ir.IntegerType) and bool(element.is_unsigned)
 
 
-def starts_narrow_or_unsigned(op: Any) -> bool:
-    """A slice, or an update of one, that starts at numbers of a type other than s32 and s64."""
+def starts_oddly(op: Any) -> bool:
+    """A slice, or an update of one, that starts at numbers of a type other than s32 and s64, or at none."""
     starts = list(op.operands)[2 if op.name.endswith("update_slice") else 1 :]
-    return any(str(start.type.element_type) not in ("i32", "i64") for start in starts)
+    return not starts or any(str(start.type.element_type) not in ("i32", "i64") for start in starts)
 
 
 def pads_unsigned_windows(op: Any) -> bool:

@@ -100,7 +100,9 @@ def _copy(argument: Any, condition: Value) -> None:
 
 
 def _reversed(value: Value) -> Value:
-    """Another array of the same shape, which may be dynamic."""
+    """Another array of the same shape, which may be dynamic; of a scalar, which is complex, its negation."""
+    if not value.rank:
+        return ops.neg(value)
     dimensions = ir.DenseI64ArrayAttr.get(list(range(value.rank)))
     # IREE refuses reversals of unsigned integers.
     plain = signless(value.ir)

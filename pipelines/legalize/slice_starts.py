@@ -10,7 +10,9 @@ After::
     %r = stablehlo.dynamic_slice %x, %j, sizes = [3] : (tensor<10xf32>, tensor<i32>) -> tensor<3xf32>
 
 IREE 3.13 takes negative starts of 8 and 16 bits for large ones, and unsigned starts of the highest bit for negative
-ones. Source: StableHLO spec "dynamic_slice": starts are clamped so that the whole slice lies in the operand.
+ones. A slice of a scalar, which has no starts, is the scalar, and an update of it the new one: StableHLO prints the
+former so that no parser reads it. Source: StableHLO spec "dynamic_slice": starts are clamped so that the whole slice
+lies in the operand.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import starts_narrow_or_unsigned
+from hloforge.pipelines.forms import starts_oddly
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -34,11 +36,13 @@ _FAR = (1 << 63) - 1
 
 @pattern(*_ARRAYS)
 def from_signed_starts(op: Any) -> Replacement:
-    """The same slice from s32 or s64 starts."""
-    if not starts_narrow_or_unsigned(op):
+    """The same slice from s32 or s64 starts; all of a scalar."""
+    if not starts_oddly(op):
         return NoMatch("its starts are s32 or s64")
     operands = [Value(operand) for operand in op.operands]
     count = _ARRAYS[op.name]
+    if not operands[0].rank:
+        return operands[-1]
     starts = [_signed(start) for start in operands[count:]]
     attributes = {name: op.attributes[name] for name in op.attributes}
     return emit(op.name, [*operands[:count], *starts], op.results[0].type, **attributes)

@@ -104,3 +104,16 @@ def test_complex_constants_are_no_obstacle() -> None:
     np.testing.assert_array_equal(same, before)
     np.testing.assert_array_equal(updated, [3j, 3, 4j, -1])
     np.testing.assert_array_equal(array, before)
+
+
+def test_a_complex_scalar_is_scattered_into() -> None:
+    text = """func.func @main(%x: tensor<complex<f64>>, %i: tensor<0xi32>) -> tensor<complex<f64>> {
+      %r = "stablehlo.scatter"(%x, %i, %x) <{scatter_dimension_numbers = #stablehlo.scatter<index_vector_dim = 0>}> ({
+        ^bb0(%a: tensor<complex<f64>>, %b: tensor<complex<f64>>):
+          %0 = stablehlo.add %a, %b : tensor<complex<f64>>
+          stablehlo.return %0 : tensor<complex<f64>>
+      }) : (tensor<complex<f64>>, tensor<0xi32>, tensor<complex<f64>>) -> tensor<complex<f64>>
+      return %r : tensor<complex<f64>> }"""
+    x = np.array(3 - 2j)
+    assert hloforge.compile(text)(x, np.zeros(0, np.int32)) == 6 - 4j
+    assert x == 3 - 2j

@@ -25,3 +25,11 @@ def test_starts_of_every_type(start: int) -> None:
     got = program.compile("cpu")(x, *starts)
     for result, want in zip(got, program.evaluate(x, *starts, engine="xla"), strict=True):
         np.testing.assert_array_equal(result, want)
+
+
+def test_slices_and_updates_of_scalars() -> None:
+    text = """func.func @main(%x: tensor<f32>, %y: tensor<f64>) -> (tensor<f32>, tensor<f64>) {
+      %0 = "stablehlo.dynamic_slice"(%x) <{slice_sizes = array<i64>}> : (tensor<f32>) -> tensor<f32>
+      %1 = "stablehlo.dynamic_update_slice"(%y, %y) : (tensor<f64>, tensor<f64>) -> tensor<f64>
+      return %0, %1 : tensor<f32>, tensor<f64> }"""
+    assert hloforge.compile(text)(np.float32(3), np.float64(2)) == (3, 2)
