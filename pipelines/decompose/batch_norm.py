@@ -82,7 +82,16 @@ def training(op: Any) -> Replacement:
     mean = feature.mean(feature.x)
     centred = feature.x - feature.spread(mean)
     variance = feature.mean(centred * centred)
-    return [_normalize(feature, scale, offset, mean, variance), mean, variance]
+    return [_normalize(feature, scale, offset, _another(mean), variance), mean, variance]
+
+
+def _another(vector: Value) -> Value:
+    """The same vector, which the compiler does not know to be the same.
+
+    IREE writes a difference that a reduction and an elementwise chain share to memory, another pass over the array.
+    With a vector of its own each makes the difference for itself.
+    """
+    return emit("stablehlo.optimization_barrier", [vector], vector.type)
 
 
 def _normalize(feature: _Feature, scale: Value, offset: Value, mean: Value, variance: Value) -> Value:
@@ -99,9 +108,9 @@ def gradient(op: Any) -> Replacement:
         return NoMatch("dynamic size")
     scale, mean, variance, grad = map(Value, list(op.operands)[1:])
     reciprocal = feature.reciprocal_deviation(variance)
-    normalized = (feature.x - feature.spread(mean)) * feature.spread(reciprocal)
     mean_grad = feature.mean(grad)
-    mean_product = feature.mean(grad * normalized)
+    mean_product = feature.mean(grad * ((feature.x - feature.spread(mean)) * feature.spread(reciprocal)))
+    normalized = (feature.x - feature.spread(_another(mean))) * feature.spread(reciprocal)
     inner = grad - feature.spread(mean_grad) - normalized * feature.spread(mean_product)
     grad_operand = feature.spread(scale * reciprocal) * inner
     return [grad_operand, mean_product * feature.count, mean_grad * feature.count]
