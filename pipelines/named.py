@@ -203,7 +203,7 @@ FINISH: tuple[Stage, ...] = (
 )
 
 # Passes that a program can do without.
-OPTIMIZING: tuple[str, ...] = (FuseLoops.name, UnfoldConvolutions.name, DispatchProducts.name, DispatchRows.name)
+OPTIMIZING: tuple[str, ...] = (FuseLoops.name, DispatchProducts.name)
 
 PIPELINES: tuple[str, ...] = ("normalize", *TABLES)
 

@@ -95,7 +95,7 @@ def test_wrong_and_broken_forms_never_win(engine: str | None) -> None:
     assert "no-such-flag" in problems[BROKEN]
     assert problems[WRONG] == "its results differ"
     assert ("fuse-loops",) in [trial.profile.without for trial in seen]
-    assert ("unfold-convolutions",) not in [trial.profile.without for trial in seen]  # there is none
+    assert ("dispatch-products",) not in [trial.profile.without for trial in seen]  # there is none
     assert not {BROKEN, WRONG} & set(found.profile.flags)
     np.testing.assert_allclose(found.executable(X), 4 * X, rtol=1e-6)
     assert found.executable.load().device == (found.profile.device or "local-sync")
