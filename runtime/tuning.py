@@ -174,7 +174,7 @@ class _Search:
 
     def conclude(self, trials: tuple[Trial, ...]) -> Tuned:
         """The best form, measured against the first one; it knows its device."""
-        ratio = self._ratio(self.best, self.untuned)
+        ratio = 1.0 if self.best is self.untuned else self._ratio(self.best, self.untuned)
         executable = compile_program(self.program, self.target, self.best.profile.applied(self.options))
         return Tuned(executable, self.best.profile, trials, 1 / ratio)
 
