@@ -8,6 +8,7 @@ from typing import Any
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.optimize.scalar_code import WORK
+from hloforge.pipelines.weights import weights_of
 
 # Multiplications and additions that a core does in registers in the time of one element to and from memory. Measured:
 # a product of two 256x256 matrices gains by threads from about as many of them as an elementwise pass of 2 million.
@@ -43,10 +44,10 @@ def hoists_in_vain(module: Any) -> bool:
 
     Its search takes minutes for some hundred operations in one kernel (tanh of c128: 468 operations, 200 s); what it
     finds matters where a program has tables or weights. Programs of loops are left alone: without hoisted constants
-    IREE takes some loops in other forms, one of which was wrong (docs/status.md).
+    IREE takes some loops in other forms, one of which was wrong (docs/status.md). So are programs of weights.
     """
     found = operations(module)
-    if any(op.name == "stablehlo.while" for op in found):
+    if any(op.name == "stablehlo.while" for op in found) or weights_of(module):
         return False
     tables = (op for op in found if op.name == "stablehlo.constant" and _elements(op.results[0].type) >= _TABLE)
     return len(found) >= _LONG and all(map(_is_splat, tables))

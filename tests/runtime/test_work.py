@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hloforge import Builder, Value, ops
+from hloforge.pipelines.weights import take_parameters
 from hloforge.runtime.work import hoists_in_vain
 
 
@@ -33,3 +34,11 @@ def test_only_long_programs_without_tables_and_loops_are_not_searched(build: obj
         assert callable(build)
         program = builder.build(build(x))
     assert hoists_in_vain(program.module) is in_vain
+
+
+def test_what_is_computed_of_weights_is_worth_the_search() -> None:
+    with Builder("weighted") as builder:
+        x, w = (builder.parameter(number, "f32[512]", name) for number, name in enumerate("xw"))
+        program = builder.build(ops.add(_long(x), w))
+    assert hoists_in_vain(program.module)
+    assert not hoists_in_vain(take_parameters(program, {"w"}).module)
