@@ -127,7 +127,7 @@ def _optimizations(module: Any) -> tuple[tuple[str, ...], ...]:
     """IREE's flags, those for speed first and those for its errors last. A user's own flags come after them."""
     if is_dynamic(module):
         # Its fusions at O2 take a loop's carry of dynamic size for a scalar: a generator drew one number for all.
-        return ((), (_NO_HOISTING,))
+        return ((_NO_MASKS,), (), (_NO_HOISTING,))
     # One search for constant expressions may take minutes.
     kept = (_NO_HOISTING,) if hoists_in_vain(module) else ()
     fast = (_SUMS_IN_VECTORS, _NO_MASKS, *kept)
