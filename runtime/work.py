@@ -15,6 +15,8 @@ from hloforge.pipelines.weights import weights_of
 _DENSITY = 16
 # Multiplications of a product from which tiles pay.
 _LARGE_PRODUCT = 1 << 28
+# What stands in dispatches of scalar code, which say themselves how much they do: it names arrays, and takes parts.
+_INSIDE = ("iree_tensor_ext.", "scf.for", "scf.yield", "tensor.", "vector.")
 # Operations from which IREE's search for constant expressions is slow, and elements of a constant worth finding.
 _LONG, _TABLE = 256, 256
 
@@ -62,6 +64,8 @@ def _is_splat(constant: Any) -> bool:
 
 
 def _work(op: Any) -> int:
+    if op.name.startswith(_INSIDE):
+        return 0
     if WORK in op.attributes and (multiplications := int(op.attributes[WORK].value)):
         return 2 * multiplications // _DENSITY
     sizes = [_elements(value.type) for value in op.results]

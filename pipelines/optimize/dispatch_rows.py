@@ -39,6 +39,8 @@ from hloforge.pipelines.patterns import replace
 # Elements that are worth a dispatch of their own, and those that a workgroup copies.
 _WORTH, _GROUP_ELEMENTS = 1 << 12, 1 << 16
 _VECTOR_BYTES = 64
+# Multiplications that take as long as moving an element: the size of the table says nothing of the time.
+_WORK = 8
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
 _COMBINED = frozenset(("f32", "f64", "s32", "s64"))
 # The operations that stand for a computation, on floats and on signed integers.
@@ -132,7 +134,7 @@ def _gather(table: Any, indices: Any, count: int, width: int) -> Any:
         taken = empty(ir.RankedTensorType.get([group, width], element))
         code.store(code.for_each(group, [taken], copy)[0], targets[0], [first, 0])
 
-    return code.workgroups([count // group], [table, indices], (), [whole], run)[0]
+    return code.workgroups([count // group], [table, indices], (), [whole], run, work=_WORK * count * width)[0]
 
 
 def _along(array: Any, stop: Any, body: Callable[[Any, int, Any], Any]) -> list[Any]:
@@ -235,4 +237,4 @@ def _scatter(table: Any, rows: Any, updates: Any, make: _Make) -> Any:
 
         return code.for_each(count, [table], update)[0]
 
-    return code.in_place(table, [rows, updates], run)
+    return code.in_place(table, [rows, updates], run, work=_WORK * count * width)

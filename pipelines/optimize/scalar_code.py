@@ -171,12 +171,13 @@ def workgroups(
     return list(op.results)
 
 
-def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any]) -> Any:
+def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any], *, work: int) -> Any:
     """One dispatch of one workgroup that rewrites an array where it lies.
 
     Args:
         array, others: static tensors.
         run: from the contents of all of them to the array, with elements written into it.
+        work: as of ``workgroups``.
     """
     everything = [array, *others]
     op = create(
@@ -186,6 +187,7 @@ def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any]) -> Any:
         2,
         operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, len(everything), 0, 0]),
         tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), 0)]),
+        **{WORK: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), work)},
     )
     types = [_memory("readwrite", array.type), *(_memory("readonly", other.type) for other in others)]
     block = ir.Block.create_at_start(op.regions[0], types)
