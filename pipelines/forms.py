@@ -188,6 +188,8 @@ def is_integer_to_bf16(op: Any) -> bool:
 
 # Fewer features than a vector has lanes: IREE's own loops are as fast (7x7 by 3 features: 0.7 of XLA's time).
 _FEWEST_FEATURES = 8
+# Elements of a kernel: half a MiB of f32, a core's own cache.
+_LARGE_KERNEL = 1 << 17
 # Elements of the unfolded windows: 128 MiB of f32.
 _MOST_UNFOLDED = 1 << 25
 
@@ -208,7 +210,9 @@ def is_better_unfolded(op: Any) -> bool:
     grouped = op.attributes["feature_group_count"].value > 1
     if not isinstance(result.element_type, ir.F32Type | ir.BF16Type | ir.F16Type):
         return False
-    return window > 1 and features >= _FEWEST_FEATURES and not grouped
+    # One place at every element is a product as it stands, which IREE does well until the kernel outgrows a cache.
+    is_apart = window > 1 or any(stride > 1 for stride in integers(op, "window_strides"))
+    return (is_apart or prod(kernel.shape) >= _LARGE_KERNEL) and features >= _FEWEST_FEATURES and not grouped
 
 
 # What multiplies, and what IREE moves away from between a conversion and a product.

@@ -14,6 +14,7 @@ from hloforge import Builder, Value, ops
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import lower
+from hloforge.runtime.judgement import judge
 
 RANDOM = np.random.default_rng(0)
 Array = np.ndarray[Any, Any]
@@ -140,3 +141,52 @@ def test_products_in_loops_and_of_their_results_are_right() -> None:
 def test_large_products_run_on_threads() -> None:
     program = program_of(["mk,kn->mn"], factors("mk,kn->mn", {"m": 256, "k": 1024, "n": 1024}, np.float32))
     assert program.compile("cpu").load().device == "local-task"
+
+
+# Image, kernel, HLO's names of their dimensions, element type, and whether the product reads the windows in the image.
+CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], str, str, dict[str, Any], bool]] = [
+    ((1, 14, 14, 64), (3, 3, 64, 32), "b01f_01io->b01f", "f32", {"padding": [(1, 1), (1, 1)]}, True),
+    ((2, 15, 9, 32), (3, 2, 32, 48), "b01f_01io->b01f", "f32", {"strides": (2, 1), "padding": [(2, 0), (0, 1)]}, True),
+    ((1, 40, 96), (5, 96, 16), "b0f_0io->b0f", "f32", {"padding": [(4, 4)], "rhs_dilation": (2,)}, True),
+    ((1, 6, 7, 8, 32), (2, 3, 1, 32, 16), "b012f_012io->b012f", "f32", {"strides": (1, 2, 2)}, True),
+    ((1, 64, 16, 16), (32, 64, 1, 1), "bf01_oi01->bf01", "f32", {"strides": (2, 2)}, True),
+    (
+        (1, 9, 9, 32),
+        (3, 3, 32, 16),
+        "b01f_01io->b01f",
+        "f32",
+        {"padding": [(-1, 2), (1, 1)], "lhs_dilation": (2, 2)},
+        True,
+    ),
+    ((1, 4, 8, 512), (1, 1, 512, 256), "b01f_01io->b01f", "f32", {}, True),
+    ((1, 12, 12, 64), (3, 3, 64, 16), "b01f_01io->b01f", "f32", {"window_reversal": (True, True)}, False),
+    ((1, 14, 14, 24), (3, 3, 24, 32), "b01f_01io->b01f", "f32", {}, False),  # too few features for a strip
+]
+
+
+def convolved(*cases: tuple[Any, ...]) -> tuple[Program, list[Array]]:
+    arrays: list[Array] = []
+    with Builder("convolutions") as builder:
+        results = []
+        for image, kernel, names, element, window, _ in cases:
+            pair = [RANDOM.standard_normal(dims).astype(element.replace("f", "float")) for dims in (image, kernel)]
+            operands = [
+                builder.parameter(len(arrays) + n, hloforge.Shape.array(element, *array.shape), f"x{len(arrays) + n}")
+                for n, array in enumerate(pair)
+            ]
+            arrays += pair
+            space = len(image) - 2
+            settings = {"strides": (1,) * space, "padding": [(0, 0)] * space} | window
+            strides, padding = settings.pop("strides"), settings.pop("padding")
+            results.append(
+                ops.conv_with_general_padding(*operands, strides, padding, dimension_numbers=names, **settings)
+            )
+        return builder.build(tuple(results)), arrays
+
+
+def test_convolutions_read_their_windows_in_the_image() -> None:
+    program, arrays = convolved(*CONVOLUTIONS)
+    report = judge(hloforge.reference("xla"), program, arrays, hloforge.compile(program)(*arrays), tolerance=1e-4)
+    assert report.agrees, report.text()
+    found = [dispatches(convolved(case)[0])[0] for case in CONVOLUTIONS]
+    assert found == [int(read_in_place) for *_, read_in_place in CONVOLUTIONS]
