@@ -190,12 +190,8 @@ def test_random_loops(seed: int) -> None:
     assert agree(program, *arguments)
 
 
-# Too much work to be fused, and IREE's VM has no conversion for the counter that its body reads.
-REFUSED = pytest.param(38, marks=pytest.mark.xfail(raises=CompileError, strict=True, reason="arith.sitofp in the VM"))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [*range(38), REFUSED, *range(39, 100)])
+@pytest.mark.parametrize("seed", range(100))
 def test_many_random_loops(seed: int) -> None:
     program, arguments = random_program(seed)
     assert agree(program, *arguments)
