@@ -85,6 +85,7 @@ from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
 from hloforge.pipelines.optimize.dispatch_rows import DispatchRows
 from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops
+from hloforge.pipelines.optimize.hoist_products import HoistProducts
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.passes import NativePass, Pass
 
@@ -179,6 +180,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeBf16(), "rounds where XLA rounds; IREE drops some roundings inside a chain"),
     Stage(LegalizeSignConversions(), "IREE folds a change of sign into invalid IR"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
+    Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
