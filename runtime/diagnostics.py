@@ -13,6 +13,7 @@ _IN_LOC = re.compile(r'"(?P<file>[^"]+)":(?P<line>\d+):(?P<column>\d+)')
 _TRAILING_IR = re.compile(r": (%\w+(:\d+)?(, %\w+(:\d+)?)* = )?\"?[\w.]+\"?\(%?.*\) <?\{.*")
 _STACK = re.compile(r"^(?:Please report issues|PLEASE submit|Stack dump| *#\d+ 0x)", re.MULTILINE)
 _PROGRAM = re.compile(r"^(\S*iree-compile: |<unknown>:0: error: )")
+_MORE_MEMORY = "raise the memory limit, or compile on a larger machine"
 _UNDEFINED = re.compile(r"undefined symbol: (\w+)")
 
 
@@ -39,8 +40,10 @@ CAUSES: tuple[Cause, ...] = (
     Cause(re.compile("for the .* option:"), "iree-compile --help lists the flags of IREE's compiler and their values"),
     Cause(
         re.compile("out of memory|bad_alloc|allocation failed|failed to map segment|cannot allocate", re.IGNORECASE),
-        "raise the memory limit, or compile on a larger machine",
+        _MORE_MEMORY,
     ),
+    # C++ ends so where there is no memory for the stack of another thread.
+    Cause(re.compile("terminate called without an active exception|Resource temporarily unavailable"), _MORE_MEMORY),
 )
 # What the compiler's end tells when its output tells nothing.
 ENDINGS: tuple[Cause, ...] = (
