@@ -21,6 +21,14 @@ _ONE_WORKGROUP = (
 DISPATCH = "flow.dispatch.region"
 
 
+def stands_in_dispatch(op: Any) -> bool:
+    """Whether an operation is part of a dispatch already."""
+    parent = op.parent
+    while parent is not None and not parent.operation.name.startswith("flow."):
+        parent = parent.operation.parent
+    return parent is not None
+
+
 def create(name: str, operands: Sequence[Any], types: Sequence[Any], regions: int = 0, **attributes: Any) -> Any:
     """An operation at the insertion point, from and to ``ir`` objects."""
     return ir.Operation.create(

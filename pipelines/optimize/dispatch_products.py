@@ -28,6 +28,7 @@ from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.optimize import scalar_code as code
+from hloforge.pipelines.optimize.below import stands_in_dispatch
 from hloforge.pipelines.optimize.product_kernel import Kernel, MatrixRows, Tiles, WindowRows
 from hloforge.pipelines.optimize.windows import Windows, windows_of
 from hloforge.pipelines.passes import Pass, register
@@ -56,18 +57,9 @@ class DispatchProducts(Pass):
             for op in operations(module, {"stablehlo.dot_general"}):
                 windows = _windows_of(op)
                 tiles = _tiles_of(op, windows)
-                if tiles is not None and _is_outside_of_dispatches(op):
+                if tiles is not None and not stands_in_dispatch(op):
                     with ir.InsertionPoint(op), op.location:
                         replace(op, [_dispatched(op, tiles, windows)])
-
-
-def _is_outside_of_dispatches(op: Any) -> bool:
-    parent = op.parent
-    while parent is not None:
-        if parent.operation.name.startswith("flow."):
-            return False
-        parent = parent.operation.parent
-    return True
 
 
 def _tiles_of(op: Any, windows: Windows | None) -> Tiles | None:

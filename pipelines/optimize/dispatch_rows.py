@@ -32,7 +32,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.optimize import scalar_code as code
-from hloforge.pipelines.optimize.below import create, empty, index, read_vector, write_vector
+from hloforge.pipelines.optimize.below import create, empty, index, read_vector, stands_in_dispatch, write_vector
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
@@ -73,13 +73,9 @@ class DispatchRows(Pass):
 
 def _is_apart(op: Any) -> bool:
     """Whether the operation is in bounds, stands in no dispatch, and its arrays have known sizes."""
-    parent = op.parent
-    while parent is not None:
-        if parent.operation.name.startswith("flow."):
-            return False
-        parent = parent.operation.parent
     values = (*op.operands, *op.results)
-    return IN_BOUNDS in op.attributes and all(Value(value).shape.is_static for value in values)
+    is_known = IN_BOUNDS in op.attributes and not stands_in_dispatch(op)
+    return is_known and all(Value(value).shape.is_static for value in values)
 
 
 def _gathered(op: Any) -> Value | None:

@@ -16,6 +16,8 @@ _PREDICATES = {"eq": 0, "slt": 2, "sle": 3}
 _DISPATCH_TENSOR = "!iree_tensor_ext.dispatch.tensor"
 # The multiplications of a dispatch, which choose the device.
 WORK = "hloforge.work"
+# A result that is no operand's memory.
+_NEW = -1
 # Stands for an offset that an operand gives.
 _DYNAMIC = -(2**63)
 
@@ -147,28 +149,15 @@ def workgroups(
         run: the work of one of them.
         work: multiplications of all of them, where these say more than the size of the arrays (``WORK``).
     """
-    operands = [*map(index, counts), *arrays, *scalars]
-    op = create(
-        "flow.dispatch.workgroups",
-        operands,
-        results,
-        2,
-        operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(counts), len(operands) - len(counts), 0, 0]),
-        tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), -1)] * len(results)),
-        **{WORK: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), work)},
-    )
+    ends = len(arrays), len(arrays) + len(scalars)
+
+    def body(memory: Sequence[Any]) -> None:
+        places = [_place(axis) for axis in range(len(counts))]
+        run(places, memory[: ends[0]], memory[ends[0] : ends[1]], memory[ends[1] :])
+
     types = [_memory("readonly", array.type) for array in arrays]
     types += [scalar.type for scalar in scalars] + [_memory("writeonly", result) for result in results]
-    block = ir.Block.create_at_start(op.regions[0], types)
-    with ir.InsertionPoint(block):
-        ends = len(arrays), len(arrays) + len(scalars)
-        places = [_place(axis) for axis in range(len(counts))]
-        run(places, block.arguments[: ends[0]], block.arguments[ends[0] : ends[1]], block.arguments[ends[1] :])
-        create("flow.return", (), ())
-    count = ir.Block.create_at_start(op.regions[1], [ir.IndexType.get()] * len(counts))
-    with ir.InsertionPoint(count):
-        create("flow.return", [*count.arguments, *(index(1) for _ in range(3 - len(counts)))], ())
-    return list(op.results)
+    return _dispatch(counts, [*arrays, *scalars], types, results, [_NEW] * len(results), body, work)
 
 
 def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any], *, work: int) -> Any:
@@ -180,26 +169,44 @@ def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any], *, work
         work: as of ``workgroups``.
     """
     everything = [array, *others]
+
+    def body(memory: Sequence[Any]) -> None:
+        starts = [[0] * len(value.type.shape) for value in everything]
+        parts = [load(m, v.type, at) for m, v, at in zip(memory, everything, starts, strict=True)]
+        store(run(*parts), memory[0], starts[0])
+
+    types = [_memory("readwrite", array.type), *(_memory("readonly", other.type) for other in others)]
+    return _dispatch([1], everything, types, [array.type], [0], body, work)[0]
+
+
+def _dispatch(
+    counts: Sequence[int],
+    operands: Sequence[Any],
+    memory: Sequence[Any],
+    results: Sequence[Any],
+    tied: Sequence[int],
+    body: Callable[[Sequence[Any]], None],
+    work: int,
+) -> list[Any]:
+    """A dispatch whose workgroups see ``memory``; each result is the operand it is tied to, or ``_NEW``."""
+    number = ir.IndexType.get()
     op = create(
         "flow.dispatch.workgroups",
-        [index(1), *everything],
-        [array.type],
+        [*map(index, counts), *operands],
+        results,
         2,
-        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, len(everything), 0, 0]),
-        tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), 0)]),
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(counts), len(operands), 0, 0]),
+        tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(number, operand) for operand in tied]),
         **{WORK: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), work)},
     )
-    types = [_memory("readwrite", array.type), *(_memory("readonly", other.type) for other in others)]
-    block = ir.Block.create_at_start(op.regions[0], types)
+    block = ir.Block.create_at_start(op.regions[0], list(memory))
     with ir.InsertionPoint(block):
-        starts = [[0] * len(value.type.shape) for value in everything]
-        parts = [load(m, v.type, at) for m, v, at in zip(block.arguments, everything, starts, strict=True)]
-        store(run(*parts), block.arguments[0], starts[0])
+        body(list(block.arguments))
         create("flow.return", (), ())
-    count = ir.Block.create_at_start(op.regions[1], [ir.IndexType.get()])
+    count = ir.Block.create_at_start(op.regions[1], [number] * len(counts))
     with ir.InsertionPoint(count):
-        create("flow.return", [count.arguments[0], index(1), index(1)], ())
-    return op.results[0]
+        create("flow.return", [*count.arguments, *(index(1) for _ in range(3 - len(counts)))], ())
+    return list(op.results)
 
 
 def _place(axis: int) -> Any:
