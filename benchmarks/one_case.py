@@ -30,7 +30,7 @@ from benchmarks.engines import (
     prepare_tuned,
     prepare_xla,
 )
-from benchmarks.measure import calls_per_second, interleaved, paired_ratio, timed
+from benchmarks.measure import calls_per_second, paired_ratio, timed
 from benchmarks.suite import CASES
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
@@ -40,6 +40,7 @@ from hloforge.runtime.convention import flatten_arguments, nest_results
 from hloforge.runtime.dense_resources import inline_dense_resources
 from hloforge.runtime.judgement import judge
 from hloforge.runtime.plausible_inputs import plausible_inputs
+from hloforge.runtime.timing import interleaved
 
 # Python threads that call at once.
 THREADS = (1, 2, 4)

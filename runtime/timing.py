@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,40 +12,78 @@ import numpy as np
 Call = Callable[[], Any]
 
 # One sample is the mean of as many calls as fit in here: less than a scheduler's time slice, many ticks of the clock.
-_SAMPLE_SECONDS = 2e-3
-_LEAST_SAMPLES = 5
+SAMPLE_SECONDS = 2e-3
+# After a sample the engine's own threads get this long to fall asleep, before another engine's need the cores.
+SETTLING_SECONDS = 1e-3
+LEAST_SAMPLES = 5
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Seconds of a call: quartiles over the samples."""
+    """Seconds of a call: quartiles over the samples.
+
+    Attributes:
+        samples: how many.
+        cpu: the median of the processor's time, of all threads: what a busy machine changes little.
+        values: each sample; those of one number were taken one right after the other.
+    """
 
     low: float
     median: float
     high: float
+    samples: int
+    cpu: float
+    values: tuple[float, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        names = ("low", "median", "high", "samples", "cpu")
+        return {name: getattr(self, name) for name in names}
 
 
-def latencies(calls: Mapping[str, Call], seconds: float) -> dict[str, Latency]:
-    """The latency of each call, which was made before, so that it is warm.
+@dataclass(frozen=True)
+class Sample:
+    """Seconds of a call on the clock and on all processors."""
+
+    wall: float
+    cpu: float
+
+
+def interleaved(calls: Mapping[str, Call], seconds: float) -> dict[str, Latency]:
+    """Measure each call in turn until the time is used up.
 
     Args:
-        seconds: for all of them together; each is made five times at least.
+        calls: made once before, so that they are warm.
+        seconds: for all calls together. A call that alone takes longer is made once.
     """
-    counts = {name: max(1, int(_SAMPLE_SECONDS / max(_mean_of(call, 1), 1e-7))) for name, call in calls.items()}
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or any(len(found) < _LEAST_SAMPLES for found in samples.values()):
-        for name, call in calls.items():
-            samples[name].append(_mean_of(call, counts[name]))
+    counts: dict[str, int] = {}
+    samples: dict[str, list[Sample]] = {}
+    for name, call in calls.items():
+        once = sample(call, 1)
+        samples[name] = []
+        if once.wall > seconds:
+            samples[name].append(once)
+        else:
+            counts[name] = max(1, int(SAMPLE_SECONDS / max(once.wall, 1e-7)))
+    spent = 0.0
+    while counts and (spent < seconds or min(len(samples[name]) for name in counts) < LEAST_SAMPLES):
+        for name, count in counts.items():
+            taken = sample(calls[name], count)
+            samples[name].append(taken)
+            spent += taken.wall * count
+            time.sleep(SETTLING_SECONDS)
     return {name: _latency(found) for name, found in samples.items()}
 
 
-def _latency(samples: list[float]) -> Latency:
-    return Latency(*(float(np.quantile(samples, share)) for share in (0.25, 0.5, 0.75)))
-
-
-def _mean_of(call: Call, count: int) -> float:
-    start = time.perf_counter()
+def sample(call: Call, count: int) -> Sample:
+    """The mean seconds of ``count`` calls, one right after the other."""
+    start, cpu_start = time.perf_counter(), time.process_time()
     for _ in range(count):
         call()
-    return (time.perf_counter() - start) / count
+    cpu = time.process_time() - cpu_start
+    return Sample((time.perf_counter() - start) / count, cpu / count)
+
+
+def _latency(samples: Sequence[Sample]) -> Latency:
+    values = tuple(sample.wall for sample in samples)
+    low, middle, high = (float(np.quantile(values, share)) for share in (0.25, 0.5, 0.75))
+    return Latency(low, middle, high, len(samples), float(np.median([sample.cpu for sample in samples])), values)

@@ -25,7 +25,7 @@ from hloforge.runtime.profile import Profile
 from hloforge.runtime.references import ReferenceEngine
 from hloforge.runtime.session import Session
 from hloforge.runtime.targets import Target
-from hloforge.runtime.timing import latencies
+from hloforge.runtime.timing import interleaved
 
 # What may be asked of IREE's compiler; a later flag overrides hloforge's own choice.
 _FLAGS = (
@@ -192,7 +192,7 @@ class _Search:
 
     def _ratio(self, form: _Form, other: _Form) -> float:
         calls = {side: (lambda at=at: at.session(*self.arguments)) for side, at in (("form", form), ("other", other))}
-        found = latencies(calls, self.seconds)
+        found = interleaved(calls, self.seconds)
         return found["form"].median / found["other"].median
 
     def _passes_that_matter(self) -> list[str]:

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from benchmarks.measure import LEAST_SAMPLES, Latency, calls_per_second, interleaved, paired_ratio
+from benchmarks.measure import calls_per_second, paired_ratio
+from hloforge.runtime.timing import LEAST_SAMPLES, Latency, interleaved
 
 
 def latency(*values: float) -> Latency:

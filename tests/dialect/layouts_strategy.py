@@ -38,11 +38,11 @@ def layouts(draw: st.DrawFn, dimensions: Sequence[int]) -> Layout:
 
 @st.composite
 def shapes(draw: st.DrawFn) -> Shape:
-    """A static array shape with a layout; sub-byte elements are packed now and then."""
+    """A static array shape with a layout; elements that fill bytes evenly are packed now and then."""
     dimensions = draw(sizes)
     element = draw(st.sampled_from(TABLE))
     layout = draw(layouts(dimensions))
-    if element.is_sub_byte and draw(st.booleans()):
+    if element.bits in (1, 2, 4) and draw(st.booleans()):
         layout = Layout(layout.minor_to_major, layout.tiles, element_size_in_bits=element.bits)
     return Shape(element, tuple(dimensions), layout=layout)
 

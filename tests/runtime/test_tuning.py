@@ -14,7 +14,7 @@ from hloforge.runtime import tuning
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.profile import Profile
-from hloforge.runtime.timing import latencies
+from hloforge.runtime.timing import interleaved
 
 TEXT = """func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
   %start = stablehlo.constant dense<0> : tensor<i32>
@@ -67,7 +67,7 @@ def test_only_optimizing_passes_can_be_left_out() -> None:
 
 
 def test_latencies_tell_slow_from_fast() -> None:
-    found = latencies({"fast": lambda: None, "slow": lambda: sum(range(20000))}, 0.05)
+    found = interleaved({"fast": lambda: None, "slow": lambda: sum(range(20000))}, 0.05)
     assert found["fast"].median < found["slow"].median
     assert found["slow"].low <= found["slow"].median <= found["slow"].high
 
