@@ -87,6 +87,7 @@ from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.pipelines.optimize.hoist_products import HoistProducts
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
+from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
 from hloforge.pipelines.passes import NativePass, Pass
 
 
@@ -182,6 +183,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
+    Stage(SumsInVectors(), "IREE sums products one by one; a canonicalization might drop what keeps it from that"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
     Stage(CheckEqualSizes(), "a call with arrays of unequal sizes would read beyond the smaller one"),
