@@ -19,10 +19,15 @@ def inline_region(region: Any, arguments: Sequence[Value]) -> list[Value]:
     copies = dict(zip(block.arguments, (argument.ir for argument in arguments), strict=True))
     *body, terminator = [op.operation for op in block.operations]
     for op in body:
-        copy = op.clone()
-        _remap(copy, copies)
-        copies.update(zip(op.results, copy.results, strict=True))
+        copies.update(zip(op.results, clone_with(op, copies).results, strict=True))
     return [Value(copies.get(operand, operand)) for operand in terminator.operands]
+
+
+def clone_with(op: Any, copies: dict[Any, Any]) -> Any:
+    """A copy of an operation at the insertion point that reads ``copies`` of values, in nested regions as well."""
+    copy = op.clone()
+    _remap(copy, copies)
+    return copy
 
 
 def _remap(op: Any, copies: dict[Any, Any]) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from hloforge.pipelines import decompose, legalize, linalg, normalize, optimize
+from hloforge.pipelines import decompose, legalize, linalg, normalize, optimize, replicas
 from hloforge.pipelines.passes import Pass, load_modules, registered
 
 
 @cache
 def passes_by_name() -> dict[str, type[Pass]]:
     """All passes that textual pipelines may name; each file of the pass folders is imported once."""
-    for folder in (normalize, decompose, legalize, linalg, optimize):
+    for folder in (normalize, decompose, legalize, linalg, optimize, replicas):
         load_modules(folder)
     from hloforge.pipelines import audit  # noqa: F401 - registers the audit itself
 

@@ -1,0 +1,162 @@
+"""Who takes part in a collective: the grid of devices, and the groups and pairs that operations name.
+
+A device is numbered ``replica * partitions + partition``, as XLA flattens the grid. What the numbers in
+``replica_groups`` mean is told by ``channel_handle`` and ``use_global_device_ids``:
+
+| channel | global ids | all_gather, all_reduce, reduce_scatter | all_to_all, collective_broadcast, collective_permute |
+|---|---|---|---|
+| none | no | replicas, each partition for itself | replicas, each partition for itself |
+| yes | no | replicas, with all partitions of each | partitions, each replica for itself |
+| yes | yes | devices | - |
+
+Source: StableHLO specification "Parallel execution"; XLA "AllReduce" (replica_groups, channel_id).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hloforge.dialect.errors import OptionError, UnsupportedError
+from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.operations import location_of
+
+_CROSSING_BOTH = frozenset({"stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter"})
+# Operations in which a device may stand outside of all groups.
+_PARTIAL = frozenset({"stablehlo.collective_broadcast", "stablehlo.collective_permute"})
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The devices that run one program: ``replicas`` times ``partitions`` of them.
+
+    Raises:
+        OptionError: one of the counts is not positive.
+    """
+
+    replicas: int = 1
+    partitions: int = 1
+
+    def __post_init__(self) -> None:
+        for what in ("replicas", "partitions"):
+            if getattr(self, what) < 1:
+                raise OptionError(f"{what} must be positive, not {getattr(self, what)}")
+
+    @property
+    def devices(self) -> int:
+        return self.replicas * self.partitions
+
+    def device(self, replica: int, partition: int) -> int:
+        return replica * self.partitions + partition
+
+    def replica_of(self, device: int) -> int:
+        return device // self.partitions
+
+    def partition_of(self, device: int) -> int:
+        return device % self.partitions
+
+    def __str__(self) -> str:
+        return f"{self.replicas} replicas x {self.partitions} partitions"
+
+
+def channel_of(op: Any) -> int:
+    """The number of an operation's channel; 0 if it has none."""
+    if "channel_handle" not in op.attributes:
+        return 0
+    return int(stablehlo.ChannelHandle(op.attributes["channel_handle"]).handle)
+
+
+def groups_of(op: Any, grid: Grid) -> list[list[int]]:
+    """The groups of devices in which a collective combines, in the order of its members.
+
+    Raises:
+        UnsupportedError: a group names what is not in the grid, or leaves out a device that has to take part.
+    """
+    groups = _expanded(op, _rows(op, "replica_groups"), grid)
+    members = {device for group in groups for device in group}
+    left_out = sorted(set(range(grid.devices)) - members)
+    if left_out and op.name not in _PARTIAL:
+        raise _mismatch(op, f"its groups leave out {_named(left_out[0], grid)}", grid)
+    return groups
+
+
+def sources_of(op: Any, grid: Grid) -> dict[int, int]:
+    """Whose data each device receives by a collective_permute; devices that receive nothing are left out.
+
+    Raises:
+        UnsupportedError: a pair names what is not in the grid.
+    """
+    pairs = _expanded(op, _rows(op, "source_target_pairs"), grid)
+    return {target: source for source, target in pairs}
+
+
+def transfers_of(op: Any, grid: Grid) -> dict[int, int]:
+    """The source by target of a send or recv between devices. Its pairs name devices; a grid of one needs none.
+
+    Raises:
+        UnsupportedError: it names no pairs, or what is not in the grid.
+    """
+    rows = _rows(op, "source_target_pairs")
+    if not rows and grid.devices == 1:
+        return {0: 0}
+    if not rows:
+        raise UnsupportedError(
+            f"{op.name} on channel {channel_of(op)} does not say which device receives what which other one sends",
+            location=location_of(op),
+            hint="give it source_target_pairs, or run sender and receiver as two programs that share their feeds",
+        )
+    _check_numbers(op, rows, grid.devices, "device", grid)
+    return {target: source for source, target in rows}
+
+
+def is_host_transfer(op: Any) -> bool:
+    """Whether the other side of a send or recv is the host."""
+    return "is_host_transfer" in op.attributes and bool(ir.BoolAttr(op.attributes["is_host_transfer"]).value)
+
+
+def _rows(op: Any, name: str) -> list[list[int]]:
+    """The rows of a matrix attribute, without the -1 that fill short rows up."""
+    if name not in op.attributes:
+        return []
+    matrix = ir.DenseIntElementsAttr(op.attributes[name])
+    numbers = [int(number) for number in matrix]
+    width = matrix.type.shape[1] if matrix.type.rank == 2 else 0
+    rows = [numbers[start : start + width] for start in range(0, len(numbers), width)] if width else []
+    return [[number for number in row if number >= 0] for row in rows]
+
+
+def _expanded(op: Any, rows: list[list[int]], grid: Grid) -> list[list[int]]:
+    replicas, partitions = range(grid.replicas), range(grid.partitions)
+    channel = channel_of(op) > 0
+    if "use_global_device_ids" in op.attributes:
+        _check_numbers(op, rows, grid.devices, "device", grid)
+        return rows
+    if channel and op.name not in _CROSSING_BOTH:
+        groups = rows or [list(partitions)]
+        _check_numbers(op, groups, grid.partitions, "partition", grid)
+        return [[grid.device(replica, member) for member in group] for group in groups for replica in replicas]
+    groups = rows or [list(replicas)]
+    _check_numbers(op, groups, grid.replicas, "replica", grid)
+    if channel:
+        # StableHLO's order; XLA's own takes the partitions of a replica together.
+        return [[grid.device(member, partition) for partition in partitions for member in group] for group in groups]
+    return [[grid.device(member, partition) for member in group] for group in groups for partition in partitions]
+
+
+def _check_numbers(op: Any, rows: Iterable[Sequence[int]], count: int, what: str, grid: Grid) -> None:
+    for number in (number for row in rows for number in row):
+        if number >= count:
+            raise _mismatch(op, f"it names {what} {number}", grid)
+
+
+def _mismatch(op: Any, message: str, grid: Grid) -> UnsupportedError:
+    return UnsupportedError(
+        f"{op.name} does not fit {grid}: {message}",
+        location=location_of(op),
+        hint="run the program with the replicas and partitions that it was made for: --replicas, --partitions",
+    )
+
+
+def _named(device: int, grid: Grid) -> str:
+    return f"replica {grid.replica_of(device)}, partition {grid.partition_of(device)}"
