@@ -81,6 +81,7 @@ from hloforge.pipelines.normalize.refine_dynamism import RefineDynamism
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
+from hloforge.pipelines.optimize.dispatch_few_rows import DispatchFewRows
 from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
 from hloforge.pipelines.optimize.dispatch_rows import DispatchRows
 from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
@@ -194,6 +195,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeDynamicBarriers(), "IREE cannot ask for sizes behind barriers; stands behind passes that make them"),
     Stage(FuseLoops(), "IREE runs a dispatch for each operation of each turn; leaves dialects that no pass here reads"),
     Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
+    Stage(DispatchFewRows(), "IREE reads what a few rows are multiplied with in an order that no prefetcher follows"),
     Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
