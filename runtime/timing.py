@@ -13,8 +13,9 @@ Call = Callable[[], Any]
 
 # One sample is the mean of as many calls as fit in here: less than a scheduler's time slice, many ticks of the clock.
 SAMPLE_SECONDS = 2e-3
-# After a sample the engine's own threads get this long to fall asleep, before another engine's need the cores.
-SETTLING_SECONDS = 1e-3
+# After a sample an engine's threads look for more work for a while, OpenMP's for milliseconds, before they sleep: the
+# next engine's sample waits until the process takes less than a tenth of a processor, but for 50 looks at most.
+_LOOK_SECONDS, _IDLE_SHARE, _MOST_LOOKS = 1e-3, 0.1, 50
 LEAST_SAMPLES = 5
 
 
@@ -70,7 +71,7 @@ def interleaved(calls: Mapping[str, Call], seconds: float) -> dict[str, Latency]
             taken = sample(calls[name], count)
             samples[name].append(taken)
             spent += taken.wall * count
-            time.sleep(SETTLING_SECONDS)
+            _settle()
     return {name: _latency(found) for name, found in samples.items()}
 
 
@@ -81,6 +82,15 @@ def sample(call: Call, count: int) -> Sample:
         call()
     cpu = time.process_time() - cpu_start
     return Sample((time.perf_counter() - start) / count, cpu / count)
+
+
+def _settle() -> None:
+    """Wait until the threads of this process sleep."""
+    for _ in range(_MOST_LOOKS):
+        start, cpu_start = time.perf_counter(), time.process_time()
+        time.sleep(_LOOK_SECONDS)
+        if time.process_time() - cpu_start < _IDLE_SHARE * (time.perf_counter() - start):
+            return
 
 
 def _latency(samples: Sequence[Sample]) -> Latency:

@@ -4,10 +4,10 @@ IREE 3.13 tiles a product over its result, and reads a few columns of the right 
 rows are far apart, so that each read is of another line and page of memory. Where the right factor is larger than a
 core's cache, that takes two to three times the time of the arithmetic. Its data tiling copies both factors into tiles
 in memory first, which pays for large factors on both sides. Here a workgroup copies a strip of the right factor, 16
-columns of as many rows as half of the nearest cache holds, and multiplies all of its rows of the left factor with it::
+columns of some rows, and multiplies its part of the left factor with it, which stays in the second cache meanwhile::
 
-    for strip in columns, 16 at a time:
-      for depth in K, as many as the cache holds:
+    for depth in K, as many as half of the nearest cache holds:
+      for strip in columns, 16 at a time:
         packed = rhs[depth, strip]                           # one read of each element
         for rows in M, 6 at a time:
           result[rows, strip] += lhs[rows, depth] @ packed   # 6 x 16 sums in registers
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any, ClassVar
 
@@ -29,7 +30,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import stands_in_dispatch
-from hloforge.pipelines.optimize.product_kernel import Kernel, MatrixRows, Tiles, WindowRows
+from hloforge.pipelines.optimize.product_kernel import ROWS, Kernel, MatrixRows, Tiles, WindowRows
 from hloforge.pipelines.optimize.windows import Windows, windows_of
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
@@ -38,10 +39,15 @@ from hloforge.pipelines.patterns import replace
 _STRIP_BYTES = 64
 # Bytes of a strip, which leave room for the left factor in a nearest cache of 32 KiB, and fit IREE's limit of a stack.
 _PACKED_BYTES = 1 << 14
-# From how many bytes of the right factor IREE's own product is slower, and rows that are worth a copy of it.
+# From how many bytes of the right factor IREE's own product is slower, and rows of a workgroup that are worth a copy.
 _LARGE_BYTES, _LEAST_ROWS = 1 << 19, 16
-# Rows and columns of a workgroup, at most: enough of them for the threads, few enough copies.
-_GROUP_ROWS, _GROUP_COLUMNS = 512, 64
+# Rows of a workgroup whose part of the left factor, 128 KiB, stays in the second cache while it is read again for each
+# strip of columns; rows and columns at most.
+_CACHED_ROWS, _GROUP_ROWS, _GROUP_COLUMNS = 128, 2048, 512
+# The cost of copying the right factor once for a row of the left one, and of reading the left one for a column.
+_COPY_COST, _READ_COST = 8, 8
+# Of one workgroup: how late a worker may begin, or how many more workers there are than the two that are counted with.
+_START_COST = 1
 _LEAST_DEPTH = 32
 
 
@@ -77,14 +83,22 @@ def _tiles_of(op: Any, windows: Windows | None) -> Tiles | None:
     strip = _STRIP_BYTES // bytes_
     # Windows that need not be laid out pay for any kernel.
     is_large = windows is not None or depth * columns * bytes_ >= _LARGE_BYTES
-    packed = _divisor(windows.features if windows else depth, _PACKED_BYTES // _STRIP_BYTES)
-    if rows < _LEAST_ROWS or columns % strip or not is_large or packed < _LEAST_DEPTH:
+    packed = _divisors(windows.features if windows else depth, _PACKED_BYTES // _STRIP_BYTES)[-1]
+    heights = [height for height in _divisors(rows, _GROUP_ROWS) if height >= _LEAST_ROWS]
+    if not heights or columns % strip or not is_large or packed < _LEAST_DEPTH:
         return None
-    group_columns = strip * _divisor(columns // strip, _GROUP_COLUMNS // strip)
-    group_rows = _divisor(rows, _GROUP_ROWS)
-    if group_rows * 4 < min(rows, _GROUP_ROWS):
-        group_rows = rows
+    widths = [strip * count for count in _divisors(columns // strip, _GROUP_COLUMNS // strip)]
+    group_rows, group_columns = min(
+        product(heights, widths), key=lambda group: _cost(*group, batch * (rows // group[0]) * (columns // group[1]))
+    )
     return Tiles(batch, rows, depth, columns, group_rows, group_columns, strip, packed)
+
+
+def _cost(rows: int, columns: int, groups: int) -> float:
+    """What a multiplication costs in workgroups of this size, beside one that is all arithmetic."""
+    read = _READ_COST * max(1, rows / _CACHED_ROWS)
+    idle_rows = -(-rows // ROWS) * ROWS / rows
+    return idle_rows * (1 + _COPY_COST / rows + read / columns) * (code.imbalance(groups) + _START_COST / groups)
 
 
 def _can_multiply(lhs: Value, rhs: Value, result: Value) -> bool:
@@ -92,9 +106,9 @@ def _can_multiply(lhs: Value, rhs: Value, result: Value) -> bool:
     return result.element_type.name in ("f32", "f64") and names <= {"bf16", "f16", result.element_type.name}
 
 
-def _divisor(number: int, most: int) -> int:
-    """The largest divisor up to a limit."""
-    return max(divisor for divisor in range(1, min(number, most) + 1) if number % divisor == 0)
+def _divisors(number: int, most: int) -> list[int]:
+    """The divisors up to a limit, the largest last."""
+    return [divisor for divisor in range(1, min(number, most) + 1) if number % divisor == 0]
 
 
 def _windows_of(op: Any) -> Windows | None:

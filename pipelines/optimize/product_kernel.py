@@ -109,23 +109,28 @@ class Kernel:
         tiles = self.tiles
         packed = empty(ir.RankedTensorType.get([tiles.packed, tiles.strip], self.type.element_type))
 
-        def strip(column: Any, total: Any, packed: Any) -> list[Any]:
-            cleared = self._cleared(total, column)
+        def block(depth: Any, total: Any, packed: Any) -> list[Any]:
             return code.for_each(
-                tiles.depth,
-                [cleared, packed],
-                lambda depth, total, packed: self._part(depth, column, total, packed),
-                step=tiles.packed,
+                tiles.group_columns,
+                [total, packed],
+                lambda column, total, packed: self._part(depth, column, total, packed),
+                step=tiles.strip,
             )
 
-        return code.for_each(tiles.group_columns, [empty(self.type), packed], strip, step=tiles.strip)[0]
+        return code.for_each(tiles.depth, [self._cleared(), packed], block, step=tiles.packed)[0]
 
-    def _cleared(self, total: Any, column: Any) -> Any:
-        nothing = full_vector(zero(self.type.element_type), self.tiles.strip)
-        position = index(0)
-        return code.for_each(
-            self.tiles.group_rows, [total], lambda row, total: [write_vector(nothing, total, [position, row, column])]
-        )[0]
+    def _cleared(self) -> Any:
+        nothing, origin = full_vector(zero(self.type.element_type), self.tiles.strip), index(0)
+
+        def row(at: Any, total: Any) -> list[Any]:
+            return code.for_each(
+                self.tiles.group_columns,
+                [total],
+                lambda column, total: [write_vector(nothing, total, [origin, at, column])],
+                step=self.tiles.strip,
+            )
+
+        return code.for_each(self.tiles.group_rows, [empty(self.type)], row)[0]
 
     def _part(self, depth: Any, column: Any, total: Any, packed: Any) -> list[Any]:
         """Add what some rows of the right factor contribute to a strip of the result."""

@@ -13,6 +13,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize.below import create, empty, index
 
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3}
+_FLOAT_PREDICATES = {"oeq": 1, "ogt": 2}
 _DISPATCH_TENSOR = "!iree_tensor_ext.dispatch.tensor"
 # The multiplications of a dispatch, which choose the device.
 WORK = "hloforge.work"
@@ -27,16 +28,35 @@ def number(value: int, type_: Any) -> Any:
     return create("arith.constant", (), [type_], value=ir.IntegerAttr.get(type_, value)).results[0]
 
 
+def float_number(value: float, type_: Any) -> Any:
+    """A constant of a float type."""
+    return create("arith.constant", (), [type_], value=ir.FloatAttr.get(type_, value)).results[0]
+
+
 def combine(name: str, one: Any, other: Any) -> Any:
     """``arith.<name>`` of two numbers of one type; ``other`` may be an int."""
     return create(f"arith.{name}", [one, _like(other, one)], [one.type]).results[0]
 
 
 def compare(predicate: str, one: Any, other: Any) -> Any:
-    """A flag: ``eq``, ``slt`` or ``sle`` (less, or equal, of signed integers); ``other`` may be an int."""
-    flag, code = ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(64)
-    attribute = ir.IntegerAttr.get(code, _PREDICATES[predicate])
-    return create("arith.cmpi", [one, _like(other, one)], [flag], predicate=attribute).results[0]
+    """A flag: ``eq``, ``slt`` or ``sle`` (less, or equal, of signed integers); ``other`` of a number may be an int.
+
+    Vectors make a vector of flags.
+    """
+    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _PREDICATES[predicate])
+    return create("arith.cmpi", [one, _like(other, one)], [_flags(one)], predicate=attribute).results[0]
+
+
+def compare_floats(predicate: str, one: Any, other: Any) -> Any:
+    """A flag: ``oeq`` or ``ogt`` (equal, greater) of two floats, false of NaN."""
+    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _FLOAT_PREDICATES[predicate])
+    return create("arith.cmpf", [one, other], [_flags(one)], predicate=attribute).results[0]
+
+
+def _flags(value: Any) -> Any:
+    """The type of a comparison's result."""
+    flag = ir.IntegerType.get_signless(1)
+    return ir.VectorType.get(value.type.shape, flag) if isinstance(value.type, ir.VectorType) else flag
 
 
 def cast(name: str, value: Any, type_: Any) -> Any:
@@ -137,6 +157,7 @@ def workgroups(
     results: Sequence[Any],
     run: Work,
     *,
+    scratch: Sequence[Any] = (),
     work: int = 0,
 ) -> list[Any]:
     """One dispatch of many workgroups.
@@ -147,6 +168,8 @@ def workgroups(
         scalars: numbers that every workgroup gets.
         results: the types of what they write, with ``store``.
         run: the work of one of them.
+        scratch: the types of memory to work in, which stands behind that of the results. What is read there with
+            ``load`` has to be stored: IREE keeps unused memory that is read.
         work: multiplications of all of them, where these say more than the size of the arrays (``WORK``).
     """
     ends = len(arrays), len(arrays) + len(scalars)
@@ -157,7 +180,21 @@ def workgroups(
 
     types = [_memory("readonly", array.type) for array in arrays]
     types += [scalar.type for scalar in scalars] + [_memory("writeonly", result) for result in results]
-    return _dispatch(counts, [*arrays, *scalars], types, results, [_NEW] * len(results), body, work)
+    types += [_memory("readwrite", part) for part in scratch]
+    made = [*results, *scratch]
+    return _dispatch(counts, [*arrays, *scalars], types, made, [_NEW] * len(made), body, work)[: len(results)]
+
+
+def imbalance(groups: int) -> float:
+    """How many times as long two workers take for this many equal workgroups as if they shared them evenly.
+
+    IREE 3.13 hands out one at a time while there are fewer than 8 for each worker, then 8 at a time.
+    """
+    at_once = 8 if groups >= 2 * 8 else 1
+    loads = [0, 0]
+    for first in range(0, groups, at_once):
+        loads[loads.index(min(loads))] += min(at_once, groups - first)
+    return max(loads) * 2 / groups
 
 
 def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any], *, work: int) -> Any:
