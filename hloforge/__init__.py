@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hloforge.dialect.shapes import Layout, Shape
     from hloforge.dialect.values import Value
     from hloforge.importers.reader import read
+    from hloforge.runtime import host
     from hloforge.runtime.compare import Report, compare
     from hloforge.runtime.executable import Executable
     from hloforge.runtime.options import CompileOptions
@@ -85,6 +86,7 @@ _HOMES = {
     "compare": "hloforge.runtime.compare",
     "composite": "hloforge.dialect.composite",
     "compile": "hloforge.api",
+    "host": "hloforge.runtime",
     "index_util": "hloforge.dialect",
     "layout_util": "hloforge.dialect",
     "load": "hloforge.runtime.session",
@@ -99,7 +101,7 @@ _HOMES = {
 }
 
 # Public names that are modules of their home.
-_MODULES = frozenset({"index_util", "layout_util", "ops", "shape_util"})
+_MODULES = frozenset({"host", "index_util", "layout_util", "ops", "shape_util"})
 
 __all__ = [
     "ArgumentError",
@@ -135,6 +137,7 @@ __all__ = [
     "compare",
     "compile",
     "composite",
+    "host",
     "index_util",
     "layout_util",
     "load",

@@ -15,6 +15,7 @@ from hloforge.importers.source import NamedBytes, Source, load
 from hloforge.runtime import cache
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.executable import Executable
+from hloforge.runtime.host import has_functions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.targets import Target
 
@@ -22,6 +23,8 @@ from hloforge.runtime.targets import Target
 # ``mlir_module()`` (jax.export.Exported) or ``as_text()`` (jax.stages.Lowered).
 ProgramLike: TypeAlias = Source | Program | Any
 
+# What JAX calls its callbacks by on the CPU.
+_CALLBACK_TARGETS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
 _OPTION_FIELDS = frozenset(CompileOptions.__dataclass_fields__)
 
 
@@ -64,6 +67,8 @@ def compile(
         known = ", ".join(sorted(_OPTION_FIELDS))
         raise TypeError(f"compile() has no option {unknown[0]!r}; options: {known}")
     chosen = replace(options or CompileOptions(), **fields)
+    callbacks = _callbacks(source)
+    chosen = replace(chosen, host_calls=chosen.host_calls | callbacks.keys())
     target = Target.parse(target)
     reading = {
         "elided": elided,
@@ -75,12 +80,20 @@ def compile(
         source = NamedBytes(*load(_readable(source)))
     place = cache.entry(_contents(source), reading | {"file": _file(source)}, target, chosen)
     executable = place.find()
-    if executable is None:
+    if executable is None or not has_functions(executable.manifest, chosen):
         executable = compile_program(as_program(source, **reading), target, chosen)
         place.store(executable)
+    executable = replace(executable, host=callbacks, libraries=chosen.libraries)
     if output is not None:
         executable.save(output)
     return executable
+
+
+def _callbacks(source: Any) -> dict[str, Any]:
+    """The Python callbacks of a program that JAX lowered (``pure_callback``, ``debug.print`` …), by their target."""
+    lowering = getattr(source, "_lowering", None)
+    functions = getattr(lowering, "compile_args", {}).get("host_callbacks")
+    return dict.fromkeys(_CALLBACK_TARGETS, tuple(functions)) if functions else {}
 
 
 def _contents(source: Program | NamedBytes) -> bytes:

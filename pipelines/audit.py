@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.capabilities import Capability, Verdict, capability
+from hloforge.pipelines.host_calls import similar_host_functions
 from hloforge.pipelines.linalg.registry import similar_targets, target_of
 from hloforge.pipelines.manager import op_text
 from hloforge.pipelines.passes import Pass, register
@@ -41,7 +42,8 @@ def describe(op: Any) -> str:
 
 def _way_out(finding: Finding) -> str:
     """The row's hint; for a call of an unknown function the names that it may have meant, too."""
-    similar = similar_targets(target_of(finding.op)) if finding.op.name == "stablehlo.custom_call" else []
+    is_call = finding.op.name == "stablehlo.custom_call"
+    similar = [*similar_host_functions(finding.op), *similar_targets(target_of(finding.op))] if is_call else []
     names = f"; targets with similar names: {', '.join(similar)}" if similar else ""
     return finding.row.hint + names
 

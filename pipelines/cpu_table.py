@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from hloforge.dialect.element_types import TABLE
 from hloforge.pipelines import forms
+from hloforge.pipelines.host_calls import is_host_call
+from hloforge.pipelines.linalg import own_calls
 from hloforge.pipelines.linalg.registry import is_registered
+from hloforge.pipelines.optimize.strips import suits_strips
 from hloforge.pipelines.verdicts import Capability, decompose, native, reject
 
 _COLLECTIVES = (
@@ -310,6 +313,20 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.custom_call",
         form=is_registered,
     ),
+    *decompose(
+        "keep-factorizations",
+        "IREE has no factorizations; real matrices get code of our own",
+        "stablehlo.cholesky",
+        "stablehlo.triangular_solve",
+        elements=("f32", "f64"),
+        form=suits_strips,
+    ),
+    *decompose(
+        "decompose-factorizations",
+        "IREE has no factorizations",
+        f"stablehlo.custom_call@{own_calls.CHOLESKY}",
+        f"stablehlo.custom_call@{own_calls.LU}",
+    ),
     *decompose("decompose-cholesky", "IREE has no factorizations", "stablehlo.cholesky"),
     *decompose("decompose-triangular-solve", "IREE has no solvers", "stablehlo.triangular_solve"),
     *decompose(
@@ -407,10 +424,16 @@ ROWS: tuple[Capability, ...] = (
     ),
     *reject("the CPU target has no host transfers", "stablehlo.infeed", "stablehlo.outfeed"),
     *reject("the CPU target has no channels", "stablehlo.send", "stablehlo.recv"),
-    *reject(
-        "its target names code outside the program",
+    *decompose(
+        "legalize-host-calls",
+        "IREE calls functions of the host that the module imports",
         "stablehlo.custom_call",
-        hint="replace the call by StableHLO operations, or export the model without custom kernels",
+        form=is_host_call,
+    ),
+    *reject(
+        "its target names a function of the host that is not registered",
+        "stablehlo.custom_call",
+        hint="register it: hloforge.host.register(name, function), or name it: --host-call=NAME, --library=FILE",
     ),
     *native(
         "stablehlo.abs",

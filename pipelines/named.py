@@ -48,7 +48,9 @@ from hloforge.pipelines.legalize.empty_products import LegalizeEmptyProducts
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.equal_operands import LegalizeEqualOperands
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
+from hloforge.pipelines.legalize.host_calls import LegalizeHostCalls
 from hloforge.pipelines.legalize.host_scalars import LegalizeHostScalars
+from hloforge.pipelines.legalize.import_host_calls import ImportHostCalls
 from hloforge.pipelines.legalize.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
@@ -115,6 +117,7 @@ NORMALIZE: tuple[Stage, ...] = (
 )
 
 BORDER: tuple[Stage, ...] = (
+    Stage(LegalizeHostCalls(), "the host is a border as well; takes tokens from calls, which order them from here on"),
     Stage(LegalizeEntryAbi(), "layouts and narrow types end at the border; what it builds is decomposed with the rest"),
     Stage(DropTokens(), "tokens order effects, and IREE has neither; the border has taken those of main"),
 )
@@ -206,6 +209,7 @@ FINISH: tuple[Stage, ...] = (
         "IREE frees arrays around loops too early; sees the loops that did not fuse",
     ),
     Stage(DispatchRows(), "IREE moves rows element by element; arrays in use are copied by the passes above"),
+    Stage(ImportHostCalls(), "IREE imports functions of the host; equal calls are one by now"),
 )
 
 # Passes that a program can do without.

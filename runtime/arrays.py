@@ -209,6 +209,11 @@ class Codec:
         inputs.push_ref(view)
         return self.physical(view)
 
+    def allocate(self, device: Any) -> Any:
+        """A buffer view of the physical array, of static shape, with whatever is in its memory."""
+        buffer = device.allocator.allocate_buffer(_MEMORY, _USAGE, self.byte_count)
+        return rt.HalBufferView(buffer, self._physical_dimensions, int(self._hal_type))
+
     def logical_dimensions(self, physical: Any) -> tuple[int, ...]:
         """Sizes of a physical buffer in the logical order."""
         if self.buffer_layout is not None:

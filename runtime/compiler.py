@@ -23,6 +23,7 @@ from hloforge.dialect.errors import CompileError, OptionError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program, entry_function
+from hloforge.pipelines.host_calls import host_calls_of
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops, has_fused_loops
 from hloforge.pipelines.specialize import is_dynamic
@@ -31,6 +32,7 @@ from hloforge.runtime import iree
 from hloforge.runtime.branch_moves import with_ordered_moves
 from hloforge.runtime.diagnostics import failure
 from hloforge.runtime.executable import Executable
+from hloforge.runtime.host import with_host_functions
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.specializing import compile_dynamic
@@ -68,6 +70,7 @@ def compile_program(
     """
     target = Target.parse(target)
     program, options = place_weights(program, options or CompileOptions())
+    program = with_host_functions(program, options)
 
     def compile_form(form: Program) -> Executable:
         def lowered(without: frozenset[str]) -> Program:
@@ -152,6 +155,7 @@ def _compile_with(
         threads=options.threads,
         source=Path(lowered.source).name,
         weights=tuple(weights_of(lowered.module).items()),
+        host_calls=host_calls_of(lowered.module),
         weights_file=options.weights.name if options.weights else "",
     )
     _attach(lowered.module, manifest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -23,11 +24,15 @@ class Executable:
         vmfb: the bytes that any IREE tool reads; the manifest stands inside them.
         manifest: signature, target, flags and versions.
         weights: the file that the program looks its weights up in, if it does.
+        host: functions of the host that the program was compiled with, by name.
+        libraries: shared libraries whose functions it was compiled with.
     """
 
     vmfb: bytes
     manifest: Manifest
     weights: Path | None = field(default=None, kw_only=True)
+    host: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
+    libraries: tuple[Path, ...] = field(default=(), kw_only=True)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the vmfb; whoever looks sees the old file or the whole new one.
@@ -37,11 +42,11 @@ class Executable:
         """
         write_atomically(path, self.vmfb)
 
-    def load(self, *, device: str | None = None, threads: int | None = None) -> Session:
+    def load(self, *, device: str | None = None, threads: int | None = None, **options: Any) -> Session:
         """A session that runs the program; arguments as of ``hloforge.load``."""
         from hloforge.runtime.session import load
 
-        return load(self, device=device, threads=threads)
+        return load(self, device=device, threads=threads, **options)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the program with the session that ``load()`` gives; it is loaded once. Arguments as of a session."""

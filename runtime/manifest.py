@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from hloforge.dialect.errors import LoadError
+from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.program import Alias, Parameter, Signature
 from hloforge.dialect.shapes import Shape
 
@@ -37,6 +38,7 @@ class Manifest:
         source: the base name of the file that was compiled.
         weights: the arrays that the program looks up when it is loaded, by name.
         weights_file: the base name of the file that holds them; empty if there are none.
+        host_calls: what the program calls of its host, by the numbers of its imports.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Manifest:
     source: str = ""
     weights: tuple[tuple[str, Shape], ...] = ()
     weights_file: str = ""
+    host_calls: tuple[HostCall, ...] = ()
 
     def to_json(self) -> str:
         signature = self.signature
@@ -57,6 +60,7 @@ class Manifest:
             "format": FORMAT,
             "versions": dict(self.versions),
             "weights": {name: str(shape) for name, shape in self.weights},
+            "host_calls": [call.to_json() for call in self.host_calls],
             "signature": {
                 "parameters": [[parameter.name, str(parameter.shape)] for parameter in signature.parameters],
                 "result": str(signature.result),
@@ -82,6 +86,7 @@ class Manifest:
                 flags=tuple(fields.pop("flags")),
                 versions=tuple(fields.pop("versions").items()),
                 weights=tuple((name, Shape.parse(text)) for name, text in fields.pop("weights", {}).items()),
+                host_calls=tuple(map(HostCall.from_json, fields.pop("host_calls", ()))),
                 **fields,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

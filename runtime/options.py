@@ -36,6 +36,8 @@ class CompileOptions:
         threads: of local-task in such a session; 0 for one a core.
         weights: a file (``.safetensors`` or IREE's ``.irpa``) whose arrays take the place of the parameters of their
             names: the vmfb looks them up in it when it is loaded.
+        host_calls: functions of the host that the program may call though nobody registered them yet.
+        libraries: shared libraries whose functions it may call.
         externalize_weights: such a file that shall be written, with the program's large constants.
         dump_after: passes after which the IR is written; ``all`` for every one.
         dump_to: folder for these dumps; None for standard error.
@@ -57,6 +59,8 @@ class CompileOptions:
     threads: int = 0
     weights: Path | None = None
     externalize_weights: Path | None = None
+    host_calls: frozenset[str] = frozenset()
+    libraries: tuple[Path, ...] = ()
     verify: bool = True
     cache: bool = True
     dump_after: frozenset[str] = frozenset()
@@ -67,6 +71,8 @@ class CompileOptions:
             path = getattr(self, name)
             if path is not None:
                 object.__setattr__(self, name, Path(path))
+        object.__setattr__(self, "host_calls", frozenset(self.host_calls))
+        object.__setattr__(self, "libraries", tuple(map(Path, self.libraries)))
         if self.weights is not None and self.externalize_weights is not None:
             raise OptionError("a program takes its weights from one file: either weights or externalize_weights")
         if self.isolation not in ISOLATIONS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -19,6 +19,7 @@ from hloforge.runtime.arrays import Codec, DeviceArray, share
 from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
 from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
+from hloforge.runtime.host_module import Host, take_raised
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
 from hloforge.runtime.small_calls import SmallCalls
@@ -33,6 +34,9 @@ def load(
     device: str | None = None,
     threads: int | None = None,
     weights: str | PathLike[str] | None = None,
+    host: Mapping[str, Any] | None = None,
+    libraries: Sequence[str | PathLike[str]] = (),
+    check_lifetimes: bool = False,
 ) -> Session:
     """Load a compiled program.
 
@@ -43,11 +47,19 @@ def load(
         threads: size of the pool; None for one a core. 1 is ``local-sync``.
         weights: the file of its weights, for a program that was compiled with one; None for the file of that name
             beside the vmfb.
+        host: functions of the host for this session, by the names that the program calls them by, in any form that
+            ``hloforge.host.register`` takes; they go before registered ones.
+        libraries: shared libraries whose functions are called where a name is found nowhere else.
+        check_lifetimes: fail if a Python function of the host keeps an argument beyond its call; for debugging.
 
     Raises:
-        LoadError: no such file, no vmfb, damaged, or of another version; weights that are not the program's.
+        LoadError: no such file, no vmfb, damaged, or of another version; weights that are not the program's; functions
+            of the host that are not found.
     """
-    return Session(_module(source), device, threads, weights_near(source) if weights is None else Path(weights))
+    near = weights_near(source) if weights is None else Path(weights)
+    if isinstance(source, Executable):
+        host, libraries = {**source.host, **(host or {})}, (*libraries, *source.libraries)
+    return Session(_module(source), device, threads, near, Host(host or {}, tuple(libraries), check_lifetimes))
 
 
 def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
@@ -119,7 +131,12 @@ class Session:
     """
 
     def __init__(
-        self, module: Any, driver: str | None = None, threads: int | None = None, weights: Path | None = None
+        self,
+        module: Any,
+        driver: str | None = None,
+        threads: int | None = None,
+        weights: Path | None = None,
+        host: Host | None = None,
     ) -> None:
         entry = _entry(module)
         self._take_manifest(_manifest(entry))
@@ -127,6 +144,7 @@ class Session:
         self.device = driver or self.manifest.device or devices.choose_driver(self.manifest.work, threads)
         self._device = devices.device(self.device, threads)
         self._entry = entry
+        self._host = (host or Host()).module(self.manifest.host_calls, self._device)
         self._context = self._create_context(module, weights or Path())
         fits = self._flat and SmallCalls.fit(self._parameters, self._results)
         self._small = SmallCalls(self._parameters, self._device) if fits else None
@@ -156,6 +174,8 @@ class Session:
         if self.manifest.weights:
             file = weights / self.manifest.weights_file if weights.is_dir() else weights
             modules.insert(0, provider(file, dict(self.manifest.weights)))
+        if self._host is not None:
+            modules.insert(0, self._host.module)
         try:
             return rt.VmContext(instance(), modules=modules)
         except FAILURES as error:
@@ -187,6 +207,7 @@ class Session:
         Raises:
             ArgumentError: count, name, element type or shape do not fit; names the argument.
             ExecutionError: the program failed, such as for want of memory.
+            Exception: what a function of the host raised.
         """
         if self._small is not None and not named and len(arguments) == self._count:
             frame = self._small.borrow()
@@ -283,7 +304,8 @@ class Session:
         try:
             self._context.invoke(self._entry, inputs, outputs)
         except FAILURES as error:
-            raise self._failure(reason(error), inputs) from None
+            raised = take_raised() if self._host is not None else None
+            raise raised or self._failure(reason(error), inputs) from None
         return [outputs.get_as_object(i, rt.HalBufferView) for i in range(count)]
 
     def _failure(self, text: str, inputs: Any) -> Error:

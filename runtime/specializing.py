@@ -105,8 +105,8 @@ class SpecializingExecutable(Executable):
             hint="name the sizes of its arguments: compile(…, shapes={'x': (8, 4)}), or --shape x=8x4",
         )
 
-    def load(self, *, device: str | None = None, threads: int | None = None) -> Session:
-        return SpecializingSession(self, device, threads)
+    def load(self, *, device: str | None = None, threads: int | None = None, **options: Any) -> Session:
+        return SpecializingSession(self, device, threads, options)
 
     def __repr__(self) -> str:
         return f"SpecializingExecutable({self.manifest.name}: {self.manifest.signature})"
@@ -118,10 +118,15 @@ class SpecializingSession(Session):
     All forms run on one device, which the first one chooses if nobody did.
     """
 
-    def __init__(self, executable: SpecializingExecutable, driver: str | None, threads: int | None) -> None:
+    def __init__(
+        self, executable: SpecializingExecutable, driver: str | None, threads: int | None, options: Mapping[str, Any]
+    ) -> None:
         self._take_manifest(executable.manifest)
         self.device = driver or ""
         self._threads = threads
+        own = {**executable.host, **(options.get("host") or {})}
+        libraries = (*options.get("libraries", ()), *executable.libraries)
+        self._options = {**options, "host": own, "libraries": libraries}
         self._executable = executable
         self._size_parameters = size_parameters(executable.program)
         self._forms: OrderedDict[_Key, Session] = OrderedDict()
@@ -157,6 +162,6 @@ class SpecializingSession(Session):
     def _compile(self, sizes: Sequence[tuple[int, ...]], values: dict[int, np.ndarray[Any, Any]]) -> Session:
         shapes = [Shape(codec.shape.element, dims) for codec, dims in zip(self._parameters, sizes, strict=True)]
         form = self._executable.compile_form(specialize(self._executable.program, shapes, values))
-        session = form.load(device=self.device or None, threads=self._threads)
+        session = form.load(device=self.device or None, threads=self._threads, **self._options)
         self.device = session.device
         return session

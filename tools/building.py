@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -12,6 +13,7 @@ from hloforge.pipelines.passes import Pass
 from hloforge.runtime import cache
 from hloforge.runtime.compiler import compile_lowered
 from hloforge.runtime.executable import Executable
+from hloforge.runtime.host import has_functions, with_host_functions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.specializing import compile_dynamic
 from hloforge.runtime.targets import Target
@@ -37,13 +39,13 @@ def build(
             data, file = load(PurePath(source) if isinstance(source, str) and source != STDIO else source)
             place = cache.entry(data, reading | {"file": PurePath(file).name}, chosen, options)
             executable = place.find()
-        if executable is not None:
-            return executable
+        if executable is not None and has_functions(executable.manifest, options):
+            return replace(executable, libraries=options.libraries)
         with watch.step("read"):
             program = read_program(NamedBytes(data, file), **reading)
         executable = build_program(program, chosen, options, watch, say)
         place.store(executable)
-        return executable
+        return replace(executable, libraries=options.libraries)
 
 
 def build_program(
@@ -51,6 +53,7 @@ def build_program(
 ) -> Executable:
     """Compile a program that was read; it is left as it was."""
     program, options = place_weights(program, options)
+    program = with_host_functions(program, options)
 
     def on_pass(entry: Pass) -> None:
         say(str(entry))

@@ -69,7 +69,7 @@ class LegalizeEntryAbi(Pass):
                 _import_arguments(block, parameters)
             with ir.InsertionPoint(end), end.location:
                 returned = [
-                    _to_physical(Value(value), shape).ir
+                    to_physical(Value(value), shape).ir
                     for value, shape in zip(end.operands, results, strict=True)
                     if crosses(shape)
                 ]
@@ -98,7 +98,7 @@ def _import_arguments(block: Any, shapes: list[Shape]) -> None:
             block.erase_argument(number)
             continue
         logical = argument.type
-        physical = _physical_type(logical, shape)
+        physical = physical_type(logical, shape)
         # A square array's type does not show its layout.
         if physical == logical and major_to_minor(shape) == tuple(range(shape.rank)):
             continue
@@ -106,12 +106,12 @@ def _import_arguments(block: Any, shapes: list[Shape]) -> None:
         stand_in = ir.Operation.create("builtin.unrealized_conversion_cast", results=[logical], operands=[])
         argument.replace_all_uses_with(stand_in.results[0])
         argument.set_type(physical)
-        value = _to_logical(Value(argument), shape)
+        value = to_logical(Value(argument), shape)
         stand_in.results[0].replace_all_uses_with(value.ir)
         stand_in.erase()
 
 
-def _physical_type(logical: Any, shape: Shape) -> Any:
+def physical_type(logical: Any, shape: Shape) -> Any:
     """The argument's own sizes (which may be dynamic) in the order of the signature's layout, or a whole buffer."""
     if buffer_layout(shape) is not None:
         return physical_shape(shape).mlir_type()
@@ -122,7 +122,8 @@ def _physical_type(logical: Any, shape: Shape) -> Any:
     return Shape(physical_element(value.element), tuple(sizes), tuple(flags)).mlir_type()
 
 
-def _to_logical(value: Value, shape: Shape) -> Value:
+def to_logical(value: Value, shape: Shape) -> Value:
+    """The array of a shape from its physical form."""
     ordered = _in_logical_order(value, shape)
     element = shape.element
     assert element is not None
@@ -139,7 +140,8 @@ def _in_logical_order(value: Value, shape: Shape) -> Value:
     return ops.transpose(value, [order.index(d) for d in range(len(order))])
 
 
-def _to_physical(value: Value, shape: Shape) -> Value:
+def to_physical(value: Value, shape: Shape) -> Value:
+    """The physical form of an array of a shape."""
     element = shape.element
     assert element is not None
     target = physical_element(element)

@@ -1,0 +1,69 @@
+"""Which custom calls of a module are calls of host functions.
+
+Whoever compiles a program writes the names of the functions that the host has onto the module, where they survive
+printing and parsing::
+
+    module attributes {hloforge.host_functions = ["myfunc", "other"]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from hloforge.dialect.host_calls import INTERNAL, HostCall
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import operations, string_attribute
+from hloforge.pipelines.linalg.registry import is_registered
+
+_FUNCTIONS = "hloforge.host_functions"
+# Targets that other passes than decompose-linalg replace.
+_DECOMPOSED = frozenset({"shape_assertion", "stablehlo.dynamic_reduce_window"})
+# The text of the record, on a call and on the function that is imported in its place.
+RECORD = "hloforge.host_call"
+
+
+def declare_host_functions(module: Any, names: Iterable[str]) -> None:
+    """Write the names of the host's functions onto a module."""
+    with in_context(module):
+        texts = [ir.StringAttr.get(name) for name in sorted(set(names))]
+        module.operation.attributes[_FUNCTIONS] = ir.ArrayAttr.get(texts)
+
+
+def host_functions(module: Any) -> tuple[str, ...]:
+    """The names on a module."""
+    attributes = module.operation.attributes
+    if _FUNCTIONS not in attributes:
+        return ()
+    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(attributes[_FUNCTIONS]))
+
+
+def is_host_call(op: Any) -> bool:
+    """Whether a custom call has no decomposition, and names a function that the host has or one of hloforge's own."""
+    target = string_attribute(op, "call_target_name")
+    if target.startswith(INTERNAL):
+        return True
+    return target in host_functions(_module_of(op)) and not is_registered(op) and target not in _DECOMPOSED
+
+
+def similar_host_functions(op: Any) -> list[str]:
+    """Names of host functions that are close to the target of a custom call, the closest first."""
+    return get_close_matches(string_attribute(op, "call_target_name"), host_functions(_module_of(op)), cutoff=0.6)
+
+
+def custom_call_targets(module: Any) -> set[str]:
+    """The targets of all custom calls of a module."""
+    return {string_attribute(op, "call_target_name") for op in operations(module, {"stablehlo.custom_call"})}
+
+
+def host_calls_of(module: Any) -> tuple[HostCall, ...]:
+    """The records of the functions that a lowered module imports, by their numbers."""
+    functions = [op.operation for op in module.body.operations if RECORD in op.operation.attributes]
+    return tuple(HostCall.from_json(string_attribute(function, RECORD)) for function in functions)
+
+
+def _module_of(op: Any) -> Any:
+    while op.parent is not None:
+        op = op.parent.operation
+    return op
