@@ -84,6 +84,7 @@ from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
 from hloforge.pipelines.optimize.dispatch_few_rows import DispatchFewRows
+from hloforge.pipelines.optimize.dispatch_integer_products import DispatchIntegerProducts
 from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
 from hloforge.pipelines.optimize.dispatch_rows import DispatchRows
 from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
@@ -199,6 +200,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(FuseLoops(), "IREE runs a dispatch for each operation of each turn; leaves dialects that no pass here reads"),
     Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
     Stage(DispatchFewRows(), "IREE reads what a few rows are multiplied with in an order that no prefetcher follows"),
+    Stage(DispatchIntegerProducts(), "IREE multiplies integers of 8 bits as if they had 32"),
     Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),

@@ -68,7 +68,7 @@ class Kernel:
             )
 
         total = code.for_each(self.rows, [empty(self.type)], clear)
-        return _in_steps(self.depth, _LINES, total, self._add_lines)[0]
+        return in_steps(self.depth, _LINES, total, self._add_lines)[0]
 
     def _add_lines(self, depth: Any, count: int, total: Any) -> list[Any]:
         lines = [code.combine("addi", depth, number) for number in range(count)]
@@ -94,7 +94,7 @@ class Kernel:
 
     def _by_columns(self) -> Any:
         """Sum some columns at once, each a line of the large factor, in registers."""
-        return _in_steps(self.columns, _LINES, [empty(self.type)], self._columns)[0]
+        return in_steps(self.columns, _LINES, [empty(self.type)], self._columns)[0]
 
     def _columns(self, column: Any, count: int, total: Any) -> list[Any]:
         at = [code.combine("addi", column, number) for number in range(count)]
@@ -131,10 +131,10 @@ class Kernel:
         return full_vector(zero(self.element), length)
 
     def _along(self, stop: int, carried: Sequence[Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
-        return _in_steps(stop, self.length, carried, body)
+        return in_steps(stop, self.length, carried, body)
 
 
-def _in_steps(stop: int, step: int, carried: Sequence[Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
+def in_steps(stop: int, step: int, carried: Sequence[Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
     """``for i in range(0, stop, step): carried = body(i, step, *carried)``, and the rest with a shorter step."""
     full = stop // step * step
     if full:
