@@ -52,8 +52,10 @@ class NativeFunction(HostTarget):
                 f"host function {call} has a result of dynamic size, which machine code cannot choose",
                 hint="register a Python function, or compile the program for its sizes",
             )
-        if self.kind != "c" and call.version == TYPED_FFI:
-            raise LoadError(f"host function {call} is called as a typed handler", hint="register a Python function")
+        if self.kind == "ffi" or (self.kind is None and call.version == TYPED_FFI):
+            from hloforge.runtime.host_ffi import bind_handler  # handlers are rare, and their structures many
+
+            return bind_handler(self.stages, call, device)
         return _bind_pointers(self.stages[EXECUTE], call, device)
 
 

@@ -304,8 +304,8 @@ class Session:
         try:
             self._context.invoke(self._entry, inputs, outputs)
         except FAILURES as error:
-            raised = take_raised() if self._host is not None else None
-            raise raised or self._failure(reason(error), inputs) from None
+            # Nothing here names what is raised: its traceback would refer to this frame, and the frame to it.
+            raise (self._host and take_raised()) or self._failure(reason(error), inputs) from None
         return [outputs.get_as_object(i, rt.HalBufferView) for i in range(count)]
 
     def _failure(self, text: str, inputs: Any) -> Error:
