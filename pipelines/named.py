@@ -86,10 +86,12 @@ from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
 from hloforge.pipelines.optimize.dispatch_few_rows import DispatchFewRows
 from hloforge.pipelines.optimize.dispatch_integer_products import DispatchIntegerProducts
 from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
+from hloforge.pipelines.optimize.dispatch_reductions import DispatchReductions
 from hloforge.pipelines.optimize.dispatch_rows import DispatchRows
 from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.pipelines.optimize.hoist_products import HoistProducts
+from hloforge.pipelines.optimize.hold_vectors import HoldVectors
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
 from hloforge.pipelines.passes import NativePass, Pass
@@ -188,7 +190,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
-    Stage(SumsInVectors(), "IREE sums products one by one; a canonicalization might drop what keeps it from that"),
+    Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
     Stage(CheckEqualSizes(), "a call with arrays of unequal sizes would read beyond the smaller one"),
@@ -202,6 +204,8 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchFewRows(), "IREE reads what a few rows are multiplied with in an order that no prefetcher follows"),
     Stage(DispatchIntegerProducts(), "IREE multiplies integers of 8 bits as if they had 32"),
     Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
+    Stage(DispatchReductions(), "IREE reads columns, whose elements are far apart, from begin to end"),
+    Stage(SumsInVectors(), "IREE sums products one by one; leaves alone what has a dispatch of its own"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
     Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),
@@ -215,7 +219,7 @@ FINISH: tuple[Stage, ...] = (
 )
 
 # Passes that a program can do without.
-OPTIMIZING: tuple[str, ...] = (FuseLoops.name, DispatchProducts.name)
+OPTIMIZING: tuple[str, ...] = (FuseLoops.name, DispatchReductions.name, DispatchProducts.name)
 
 PIPELINES: tuple[str, ...] = ("normalize", *TABLES)
 

@@ -1,0 +1,187 @@
+"""Elementwise StableHLO over a whole array, evaluated a vector at a time by a dispatch of our own.
+
+The array is seen as ``[outer, middle, inner]``, its elements in their order. It may be computed, in cheap arithmetic,
+from arrays of as many elements, from vectors along the inner dimension, and from single numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hloforge.dialect import ops
+from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.operations import integers
+from hloforge.dialect.values import Value
+from hloforge.pipelines.optimize import scalar_code as code
+from hloforge.pipelines.optimize.below import create, full_vector, index, read_vector
+
+# Operations on vectors of floats, and of signed integers.
+_ARITHMETIC = {
+    "add": ("arith.addf", "arith.addi"),
+    "subtract": ("arith.subf", "arith.subi"),
+    "multiply": ("arith.mulf", "arith.muli"),
+    "maximum": ("arith.maximumf", "arith.maxsi"),
+    "minimum": ("arith.minimumf", "arith.minsi"),
+    "divide": ("arith.divf", ""),
+    "negate": ("arith.negf", ""),
+    "abs": ("math.absf", ""),
+}
+# arith's numbers of comparisons: ordered ones, and "unordered or not equal".
+_COMPARISONS = {"EQ": 1, "GT": 2, "GE": 3, "LT": 4, "LE": 5, "NE": 13}
+# Conversions that widen.
+_EXTENSIONS = {
+    **{(source, "f32"): "arith.extf" for source in ("bf16", "f16")},
+    **{(source, "f64"): "arith.extf" for source in ("bf16", "f16", "f32")},
+    **{(source, "s32"): "arith.extsi" for source in ("s8", "s16")},
+    **{(source, "s64"): "arith.extsi" for source in ("s8", "s16", "s32")},
+}
+VECTOR_TYPES = ("f32", "f64", "s32", "s64")
+# An expression of more is left to IREE.
+_MOST_OPERATIONS = 24
+# Operations whose results lie in memory anyway; IREE computes others on the way to where they are read.
+_STORED_NAMES = """
+case convolution custom_call dot_general dynamic_update_slice gather if optimization_barrier reduce reduce_window
+rng_bit_generator scatter sort while
+"""
+_STORED = frozenset(f"stablehlo.{name}" for name in _STORED_NAMES.split())
+
+
+def vector_operation(name: str, is_integer: bool) -> str:
+    """What an operation of StableHLO is on vectors of integers or of floats; empty if there is none."""
+    return _ARITHMETIC.get(name.removeprefix("stablehlo."), ("", ""))[is_integer]
+
+
+@dataclass
+class Expression:
+    """What an array is computed from.
+
+    Attributes:
+        root: the array.
+        dims: outer, middle and inner.
+        arrays: of as many elements.
+        vectors: of ``inner`` elements.
+        scalars: of one element.
+    """
+
+    root: Any
+    dims: tuple[int, int, int]
+    arrays: list[Any] = field(default_factory=list)
+    vectors: list[Any] = field(default_factory=list)
+    scalars: list[Any] = field(default_factory=list)
+    _computed: dict[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, array: Value, dims: tuple[int, int, int]) -> Expression | None:
+        """The expression of an array; None if its dispatch would need an array that is stored for it alone."""
+        found = cls(array.ir, dims)
+        found._add(array.ir)
+        return found if all(map(_is_stored, found.arrays)) and found.arrays else None
+
+    @property
+    def operands(self) -> list[Any]:
+        """What a dispatch is given: arrays ``[outer, middle, inner]``, vectors ``[inner]`` and scalars ``[1]``."""
+        shapes = [(self.arrays, self.dims), (self.vectors, self.dims[2:]), (self.scalars, (1,))]
+        return [ops.reshape(Value(operand), shape).ir for operands, shape in shapes for operand in operands]
+
+    def _add(self, value: Any) -> None:
+        if value in self._computed or value in self.arrays:
+            return
+        op = None if isinstance(value.owner, ir.Block) else value.owner
+        if op is None or len(self._computed) >= _MOST_OPERATIONS or not self._is_computed(op):
+            self.arrays.append(value)
+            return
+        self._computed[value] = op
+        if op.name == "stablehlo.broadcast_in_dim":
+            small = op.operands[0]
+            kept = self.scalars if Value(small).shape.element_count == 1 else self.vectors
+            kept += [small] if small not in kept else []
+            return
+        for operand in op.operands:
+            self._add(operand)
+
+    def _is_computed(self, op: Any) -> bool:
+        """Whether vectors of a result can be made from vectors of the operands."""
+        row = Value(op.results[0]).element_type
+        match op.name.removeprefix("stablehlo."):
+            case "constant":
+                return row.name in VECTOR_TYPES and bool(op.attributes["value"].is_splat)
+            case "broadcast_in_dim":
+                return row.name in VECTOR_TYPES and self._repeats(op)
+            case "reshape":
+                return True
+            case "convert":
+                return (Value(op.operands[0]).element_type.name, row.name) in _EXTENSIONS
+            case "select":
+                return row.name in VECTOR_TYPES and Value(op.operands[0]).dims == Value(op.results[0]).dims
+            case "compare":
+                is_total = "compare_type" in op.attributes and "TOTALORDER" in str(op.attributes["compare_type"])
+                return Value(op.operands[0]).element_type.name in ("f32", "f64") and not is_total
+        return row.name in VECTOR_TYPES and bool(vector_operation(op.name, row.is_integer))
+
+    def _repeats(self, op: Any) -> bool:
+        """Whether a broadcast repeats a number, or a vector along the inner dimension."""
+        small, whole = Value(op.operands[0]), Value(op.results[0]).dims
+        if small.shape.element_count == 1:
+            return True
+        placed = zip(integers(op, "broadcast_dimensions"), small.dims, strict=True)
+        kept = [dimension for dimension, size in placed if size > 1]
+        wide = [dimension for dimension, size in enumerate(whole) if size > 1]
+        return kept == wide[-len(kept) :] and small.shape.element_count == self.dims[2]
+
+    def evaluate(self, memory: Sequence[Any], position: Sequence[Any], length: int) -> Any:
+        """The vector at a position.
+
+        Args:
+            memory: the contents of the ``operands``.
+            position: an ``index`` along outer, middle and inner.
+            length: of the vector; it must end inside of the inner dimension.
+        """
+        contents = dict(zip([*self.arrays, *self.vectors, *self.scalars], memory, strict=True))
+        made = {array: read_vector(contents[array], position, length) for array in self.arrays}
+
+        def vector(value: Any) -> Any:
+            if value not in made:
+                made[value] = compute(self._computed[value], ir.VectorType.get([length], value.type.element_type))
+            return made[value]
+
+        def compute(op: Any, type_: Any) -> Any:
+            if op.name == "stablehlo.broadcast_in_dim":
+                small = op.operands[0]
+                if small in self.vectors:
+                    return read_vector(contents[small], position[2:], length)
+                return full_vector(code.read(contents[small], index(0)), length)
+            return _on_vectors(op, [vector(operand) for operand in op.operands], type_)
+
+        return vector(self.root)
+
+
+def _is_stored(array: Any) -> bool:
+    """Whether an array lies in memory anyway: an argument, what IREE stores, or what others read as well."""
+    if isinstance(array.owner, ir.Block) or array.owner.name in _STORED or array.owner.name.startswith("flow."):
+        return True
+    return len(list(array.uses)) > 1
+
+
+def _on_vectors(op: Any, operands: Sequence[Any], type_: Any) -> Any:
+    """The operation on vectors."""
+    name, attributes = "", {}
+    match op.name.removeprefix("stablehlo."):
+        case "reshape":
+            return operands[0]
+        case "constant":
+            number = op.attributes["value"].get_splat_value()
+            name, attributes = "arith.constant", {"value": ir.DenseElementsAttr.get_splat(type_, number)}
+        case "convert":
+            source, target = (Value(value).element_type.name for value in (op.operands[0], op.results[0]))
+            name = _EXTENSIONS[source, target]
+        case "select":
+            name = "arith.select"
+        case "compare":
+            direction = stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+            predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _COMPARISONS[direction])
+            name, attributes = "arith.cmpf", {"predicate": predicate}
+        case _:
+            name = vector_operation(op.name, Value(op.results[0]).element_type.is_integer)
+    return create(name, operands, [type_], **attributes).results[0]
