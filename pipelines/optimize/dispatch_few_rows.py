@@ -40,8 +40,11 @@ _LARGE_BYTES = 1 << 16
 _GROUPS, _LEAST_COLUMNS = 4, 64
 # Bytes of a workgroup's sums, in half of the nearest cache.
 _SUMS_BYTES = 1 << 14
+# Multiplications that take as long as reading a byte.
+_WORK = 2
 _READ_THROUGH = _TRANSPOSE, _CONVERT = "stablehlo.transpose", "stablehlo.convert"
-_SUMS, _NARROW = ("f32", "f64"), ("bf16", "f16")
+# The types of sums, and those of large factors that are widened as they are read.
+_NARROW = {"f32": ("bf16", "f16", "s8"), "f64": (), "s32": ("s8", "s16")}
 
 
 @register
@@ -91,14 +94,14 @@ def _streamed(op: Any) -> tuple[Factor, Factor, bool] | None:
     """The few rows, the large factor and whether the rows are the right factor; None for other products."""
     lhs, rhs = _factors(op)
     result = Value(op.results[0])
-    if not all(value.shape.is_static for value in (lhs.array, rhs.array)) or result.element_type.name not in _SUMS:
+    if not all(value.shape.is_static for value in (lhs.array, rhs.array)) or result.element_type.name not in _NARROW:
         return None
     swapped = lhs.count(lhs.free) > rhs.count(rhs.free)
     rows, large = (rhs, lhs) if swapped else (lhs, rhs)
     large = _as_stored(large, result)
     roles, element = large.roles, large.array.element_type
     is_large = large.array.shape.element_count * element.bits // 8 >= _LARGE_BYTES
-    if element.name not in (*_NARROW, result.element_type.name) or not is_large:
+    if element.name not in (*_NARROW[result.element_type.name], result.element_type.name) or not is_large:
         return None
     # Each role once, none of them broken up by others, and lines of what is summed or of columns.
     if len(set(roles)) < len(roles) or not {"k", "n"} <= set(roles) or roles[-1] == "b":
@@ -135,7 +138,10 @@ def _as_stored(factor: Factor, result: Value) -> Factor:
 
 
 def _widens(narrow: Value, wide: Value, result: Value) -> bool:
-    return narrow.element_type.name in _NARROW and wide.element_type.name == result.element_type.name
+    return (
+        narrow.element_type.name in _NARROW[result.element_type.name]
+        and wide.element_type.name == result.element_type.name
+    )
 
 
 def _erase_unread(value: Any) -> None:
@@ -194,7 +200,9 @@ def _product(left: Any, right: Any, roles: str, sizes: dict[str, int], few: int)
         code.store(kernel.result(), targets[0], [batch, 0, column])
 
     counts = [sizes["n"] // columns, sizes["b"]]
-    return code.workgroups(counts, [left, right], (), [whole], run, work=prod(sizes.values()) * few)[0]
+    read = prod(sizes.values()) * right.type.element_type.width // 8
+    work = max(prod(sizes.values()) * few, _WORK * read)
+    return code.workgroups(counts, [left, right], (), [whole], run, work=work)[0]
 
 
 def _place(roles: str, depth: Any, column: Any) -> list[Any]:

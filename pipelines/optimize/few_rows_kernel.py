@@ -16,6 +16,8 @@ _VECTOR_BYTES = 64
 _LINES = 4
 # Rows whose factors with these lines stay in registers, or near them.
 _ROWS = 4
+# By whether numbers are integers before and after.
+_WIDENING = {(True, True): "extsi", (True, False): "sitofp", (False, False): "extf"}
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ class Kernel:
 
     def _read(self, depth: Any, column: Any, length: int) -> Any:
         line = read_vector(self.right, self.place(depth, column), length)
-        return code.cast("extf", line, ir.VectorType.get([length], self.element))
+        wide = ir.VectorType.get([length], self.element)
+        return code.cast(_WIDENING[_is_integer(line.type), _is_integer(wide)], line, wide)
 
     def _nothing(self, length: int) -> Any:
         return full_vector(zero(self.element), length)
@@ -143,17 +146,22 @@ def in_steps(stop: int, step: int, carried: Sequence[Any], body: Callable[..., S
 
 
 def _multiply_add(one: Any, other: Any, total: Any) -> Any:
+    if _is_integer(total.type):
+        return code.combine("addi", code.combine("muli", one, other), total)
     return create("vector.fma", [one, other, total], [total.type]).results[0]
 
 
 def _add(one: Any, other: Any) -> Any:
-    return code.combine("addf", one, other)
+    return code.combine("addi" if isinstance(one.type, ir.IntegerType) else "addf", one, other)
 
 
 def _sum(vector: Any) -> Any:
     """The sum of a vector, in the order that is fastest."""
-    attributes = {
-        "kind": ir.Attribute.parse("#vector.kind<add>"),
-        "fastmath": ir.Attribute.parse("#arith.fastmath<reassoc>"),
-    }
+    attributes = {"kind": ir.Attribute.parse("#vector.kind<add>")}
+    if not _is_integer(vector.type):
+        attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
     return create("vector.reduction", [vector], [vector.type.element_type], **attributes).results[0]
+
+
+def _is_integer(vector: Any) -> bool:
+    return isinstance(vector.element_type, ir.IntegerType)

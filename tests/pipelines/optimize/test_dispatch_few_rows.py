@@ -49,7 +49,7 @@ def factors(form: str, sizes: dict[str, int], dtype: Any) -> list[Array]:
     return [RANDOM.standard_normal([sizes[d] for d in side]).astype(dtype) for side in letters]
 
 
-def product(form: str, lhs: Value, rhs: Value) -> Value:
+def product(form: str, lhs: Value, rhs: Value, result_type: str | None = None) -> Value:
     (left, right), result = form.partition("->")[0].split(","), form.partition("->")[2]
     batch = [d for d in result if d in left and d in right]
     summed = [d for d in left if d not in result]
@@ -59,7 +59,7 @@ def product(form: str, lhs: Value, rhs: Value) -> Value:
         [left.index(d) for d in batch],
         [right.index(d) for d in batch],
     )
-    return ops.dot_general(lhs, rhs, numbers)
+    return ops.dot_general(lhs, rhs, numbers, preferred_element_type=result_type)
 
 
 def program_of(*forms: str, arrays: list[Array]) -> Program:
@@ -110,7 +110,7 @@ def test_products_of_every_form_are_right() -> None:
         ("m,n->mn", {"m": 2, "n": 50_000}, F32),  # no sums
         ("bm,bk->bmk", {"b": 300, "m": 2, "k": 300}, F32),
         ("mk,kn->mn", {"m": 0, "k": 300, "n": 300}, F32),
-        ("mk,kn->mn", {"m": 1, "k": 300, "n": 300}, np.int32),
+        ("mk,kn->mn", {"m": 1, "k": 300, "n": 300}, np.int64),
     ],
 )
 def test_other_products_stay_iree_s(form: str, sizes: dict[str, int], dtype: Any) -> None:
@@ -129,9 +129,34 @@ def test_infinities_and_nan_reach_their_columns_alone() -> None:
         np.testing.assert_array_equal(got, want)
 
 
+def test_integers_are_multiplied_exactly() -> None:
+    forms = [("mk,kn->mn", (2, 301), (301, 290)), ("mk,nk->mn", (3, 301), (290, 301))] * 2
+    arrays = [
+        RANDOM.integers(np.iinfo(dtype).min, 1 + np.iinfo(dtype).max, dims).astype(dtype)
+        for number, (_, *both) in enumerate(forms)
+        for dims in both
+        for dtype in ([np.int8, np.int32][number // 2],)
+    ]
+    with Builder("products") as builder:
+        values = [
+            builder.parameter(n, hloforge.Shape.array(array.dtype, *array.shape), f"x{n}")
+            for n, array in enumerate(arrays)
+        ]
+        pairs = zip(values[::2], values[1::2], strict=True)
+        program = builder.build(
+            tuple(product(form, *pair, "s32") for (form, *_), pair in zip(forms, pairs, strict=True))
+        )
+    assert left_over(program)[0] == len(forms)
+    results = hloforge.compile(program)(*arrays)
+    for (form, *_), lhs, rhs, got in zip(forms, arrays[::2], arrays[1::2], results, strict=True):
+        want = np.einsum(form, lhs.astype(np.int64), rhs.astype(np.int64))
+        np.testing.assert_array_equal(got, want.astype(np.int32), form)
+
+
 def test_transposes_and_conversions_of_the_large_factor_are_read_through() -> None:
     text = """func.func @main(%x: tensor<2x130xf32>, %w: tensor<300x130xbf16>, %v: tensor<130x3x90xf16>,
-                              %q: tensor<3x1x130xf32>) -> (tensor<2x300xf32>, tensor<3x1x90xf32>) {
+                              %q: tensor<3x1x130xf32>, %p: tensor<130x600xi8>)
+                              -> (tensor<2x300xf32>, tensor<3x1x90xf32>, tensor<2x600xf32>) {
       %wide = stablehlo.convert %w : (tensor<300x130xbf16>) -> tensor<300x130xf32>
       %turned = stablehlo.transpose %wide, dims = [1, 0] : (tensor<300x130xf32>) -> tensor<130x300xf32>
       %y = stablehlo.dot %x, %turned : (tensor<2x130xf32>, tensor<130x300xf32>) -> tensor<2x300xf32>
@@ -139,15 +164,19 @@ def test_transposes_and_conversions_of_the_large_factor_are_read_through() -> No
       %u = stablehlo.convert %heads : (tensor<3x130x90xf16>) -> tensor<3x130x90xf32>
       %z = stablehlo.dot_general %q, %u, batching_dims = [0] x [0], contracting_dims = [2] x [1]
         : (tensor<3x1x130xf32>, tensor<3x130x90xf32>) -> tensor<3x1x90xf32>
-      return %y, %z : tensor<2x300xf32>, tensor<3x1x90xf32>
+      %packed = stablehlo.convert %p : (tensor<130x600xi8>) -> tensor<130x600xf32>
+      %s = stablehlo.dot %x, %packed : (tensor<2x130xf32>, tensor<130x600xf32>) -> tensor<2x600xf32>
+      return %y, %z, %s : tensor<2x300xf32>, tensor<3x1x90xf32>, tensor<2x600xf32>
     }"""
     program = hloforge.read(text)
-    assert left_over(program) == (2, 0, 0)
+    assert left_over(program) == (3, 0, 0)
     x, q = RANDOM.standard_normal((2, 130)).astype(F32), RANDOM.standard_normal((3, 1, 130)).astype(F32)
     w, v = RANDOM.standard_normal((300, 130)).astype(BF16), RANDOM.standard_normal((130, 3, 90)).astype(F16)
-    y, z = hloforge.compile(program)(x, w, v, q)
+    p = RANDOM.integers(-128, 128, (130, 600)).astype(np.int8)
+    y, z, s = hloforge.compile(program)(x, w, v, q, p)
     np.testing.assert_allclose(y, x.astype(F64) @ w.astype(F64).T, atol=1e-4)
     np.testing.assert_allclose(z, np.einsum("bmk,kbn->bmn", q.astype(F64), v.astype(F64)), atol=1e-4)
+    np.testing.assert_allclose(s, x.astype(F64) @ p.astype(F64), atol=1e-2)
 
 
 def test_a_decoder_that_loops_over_its_layers_is_right() -> None:
