@@ -41,9 +41,8 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "flags": list(manifest.flags),
         "weights": {name: str(shape) for name, shape in manifest.weights},
         "weights_file": manifest.weights_file,
+        "host_calls": [str(call) for call in manifest.host_calls],
         "versions": dict(manifest.versions),
-        # No pass of this version leaves a call to the host behind.
-        "host_calls": [],
     }
 
 

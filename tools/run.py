@@ -111,7 +111,8 @@ def _load(
     head, stream = open_source(source)
     if is_vmfb(head):
         given = stream if isinstance(stream, str) else stream.getvalue()
-        return load(given, device=device, threads=threads, weights=options.weights), lambda: None
+        session = load(given, device=device, threads=threads, weights=options.weights, libraries=options.libraries)
+        return session, lambda: None
     again = stream if isinstance(stream, str) else NamedBytes(stream.getvalue(), stream.name)
     executable = build(stream, target, options, Stopwatch(), **reading)
     return executable.load(device=device, threads=threads), lambda: read_program(again, **reading)
