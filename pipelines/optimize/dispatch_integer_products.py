@@ -52,7 +52,7 @@ class DispatchIntegerProducts(Pass):
 
 def _sizes(op: Any) -> tuple[int, int, int, int] | None:
     """The sizes of the batch, the rows, the depth and the columns; None for a product that stays IREE's."""
-    lhs, rhs, result = (Value(value) for value in (*op.operands, op.results[0]))
+    lhs, rhs, result = (*map(_as_stored, op.operands), Value(op.results[0]))
     if [value.element_type.name for value in (lhs, rhs, result)] != ["s8", "s8", "s32"]:
         return None
     if not all(value.shape.is_static for value in (lhs, rhs)):
@@ -65,8 +65,17 @@ def _sizes(op: Any) -> tuple[int, int, int, int] | None:
     return (batch, rows, depth, columns) if is_large and batch * rows * depth * columns >= _LEAST_WORK else None
 
 
+def _as_stored(factor: Any) -> Value:
+    """The factor before a conversion from 8 bits."""
+    owner = factor.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.convert":
+        return Value(factor)
+    narrow = Value(owner.operation.operands[0])
+    return narrow if narrow.element_type.name == "s8" else Value(factor)
+
+
 def _dispatched(op: Any, batch: int, rows: int, depth: int, columns: int) -> Value:
-    lhs, rhs, result = (Value(value) for value in (*op.operands, op.results[0]))
+    lhs, rhs, result = (*map(_as_stored, op.operands), Value(op.results[0]))
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     left = _arranged(lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, depth_last=True)
     right = _arranged(rhs, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions, depth_last=False)

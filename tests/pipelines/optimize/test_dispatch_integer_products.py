@@ -80,6 +80,19 @@ def test_sums_of_the_largest_products_are_exact_and_wrap() -> None:
         np.testing.assert_array_equal(got, np.full((4, 32), want, np.int32))
 
 
+def test_factors_that_were_widened_are_read_before() -> None:
+    text = """func.func @main(%x: tensor<33x64xi8>, %w: tensor<64x96xi8>) -> tensor<33x96xi32> {
+      %wide = stablehlo.convert %x : (tensor<33x64xi8>) -> tensor<33x64xi32>
+      %factor = stablehlo.convert %w : (tensor<64x96xi8>) -> tensor<64x96xi32>
+      %y = stablehlo.dot %wide, %factor : (tensor<33x64xi32>, tensor<64x96xi32>) -> tensor<33x96xi32>
+      return %y : tensor<33x96xi32>
+    }"""
+    program = hloforge.read(text)
+    assert dispatches(program) == 1
+    x, w = factors("mk,kn->mn", {"m": 33, "k": 64, "n": 96})
+    np.testing.assert_array_equal(hloforge.compile(program)(x, w), x.astype(np.int32) @ w.astype(np.int32))
+
+
 @pytest.mark.parametrize(
     ("sizes", "dtype", "result"),
     [
