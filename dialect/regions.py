@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import blocks, operations
 from hloforge.dialect.values import Value
 
 
@@ -39,6 +40,14 @@ def _remap(op: Any, copies: dict[Any, Any]) -> None:
         for block in region.blocks:
             for inner in block.operations:
                 _remap(inner.operation, copies)
+
+
+def read_values(op: Any) -> list[Any]:
+    """The values from around it that an operation reads, inside its regions as well."""
+    inside = {argument for inner in (*operations(op), op) for block in blocks(inner) for argument in block.arguments}
+    inside |= {result for inner in operations(op) for result in inner.results}
+    read = [operand for inner in (op, *operations(op)) for operand in inner.operands if operand not in inside]
+    return list(dict.fromkeys(read))
 
 
 # Operations that mean the same element by element as they do on scalars.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hloforge._version import __version__
 
 if TYPE_CHECKING:
-    from hloforge.api import as_program, compile
+    from hloforge.api import as_program, compile, replicate
     from hloforge.computation import Builder, Computation, program
     from hloforge.dialect import index_util, layout_util, ops, shape_util
     from hloforge.dialect.composite import composite
@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from hloforge.runtime import host
     from hloforge.runtime.compare import Report, compare
     from hloforge.runtime.executable import Executable
+    from hloforge.runtime.feeds import Feeds
     from hloforge.runtime.options import CompileOptions
     from hloforge.runtime.random_inputs import random_inputs
     from hloforge.runtime.references import reference
+    from hloforge.runtime.replicas import Replicas
     from hloforge.runtime.session import Session, load
     from hloforge.runtime.targets import Target
 
@@ -63,6 +65,7 @@ _HOMES = {
     "Error": "hloforge.dialect.errors",
     "ExecutionError": "hloforge.dialect.errors",
     "Executable": "hloforge.runtime.executable",
+    "Feeds": "hloforge.runtime.feeds",
     "ImporterError": "hloforge.dialect.errors",
     "Layout": "hloforge.dialect.shapes",
     "LoadError": "hloforge.dialect.errors",
@@ -74,6 +77,7 @@ _HOMES = {
     "PipelineError": "hloforge.dialect.errors",
     "Program": "hloforge.dialect.program",
     "ReferenceEngineError": "hloforge.dialect.errors",
+    "Replicas": "hloforge.runtime.replicas",
     "Report": "hloforge.runtime.compare",
     "Session": "hloforge.runtime.session",
     "Shape": "hloforge.dialect.shapes",
@@ -96,6 +100,7 @@ _HOMES = {
     "random_inputs": "hloforge.runtime.random_inputs",
     "read": "hloforge.importers.reader",
     "reference": "hloforge.runtime.references",
+    "replicate": "hloforge.api",
     "shape_util": "hloforge.dialect",
     "unpack": "hloforge.dialect.packing",
 }
@@ -113,6 +118,7 @@ __all__ = [
     "Error",
     "Executable",
     "ExecutionError",
+    "Feeds",
     "ImporterError",
     "Layout",
     "LoadError",
@@ -124,6 +130,7 @@ __all__ = [
     "PipelineError",
     "Program",
     "ReferenceEngineError",
+    "Replicas",
     "Report",
     "Session",
     "Shape",
@@ -147,6 +154,7 @@ __all__ = [
     "random_inputs",
     "read",
     "reference",
+    "replicate",
     "shape_util",
     "unpack",
 ]

@@ -13,10 +13,12 @@ from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.importers.source import NamedBytes, Source, load
 from hloforge.runtime import cache
+from hloforge.runtime.communicator import TIMEOUT
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import has_functions
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.replicas import Replicas
 from hloforge.runtime.targets import Target
 
 # A program in any form: what ``read`` takes, a Program, an ``ir.Module``, or an object of a framework that has
@@ -87,6 +89,36 @@ def compile(
     if output is not None:
         executable.save(output)
     return executable
+
+
+def replicate(
+    source: ProgramLike,
+    *,
+    replicas: int = 1,
+    partitions: int = 1,
+    fold: bool = False,
+    timeout: float | None = TIMEOUT,
+    capacity: int | None = None,
+    **fields: Any,
+) -> Replicas:
+    """Compile a program for several devices that run it at once, and load it on each.
+
+    Args:
+        source, fields: as of ``compile``.
+        replicas, partitions: how many devices; each is a thread with a session of its own.
+        fold: make one program of those of all devices instead, for tests and debugging.
+        timeout: seconds that a device waits for another one, or for its host; None for ever.
+        capacity: how many items the queues of its feeds hold; None for any number.
+
+    Returns:
+        What is called like the program, on arrays with a leading dimension of the devices
+        (``replica * partitions + partition``).
+
+    Raises:
+        Errors as of ``compile``; UnsupportedError also for groups that do not fit the devices.
+    """
+    executable = compile(source, replicas=replicas, partitions=partitions, fold_replicas=fold, **fields)
+    return Replicas(executable, replicas, partitions, folded=fold, timeout=timeout, capacity=capacity)
 
 
 def _callbacks(source: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ _COLLECTIVES = (
     "stablehlo.collective_permute",
     "stablehlo.reduce_scatter",
 )
+_FEEDS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send")
 
 _FIX_SIZES = "name the sizes of the arguments (shapes=…), or compile with dynamic_shapes='specialize'"
 _FLOATS = ("bf16", "f16", "f32", "f64")
@@ -406,8 +407,7 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.async_start",
         hint="run the normalize pipeline first",
     ),
-    *reject("the CPU target has no host transfers", "stablehlo.infeed", "stablehlo.outfeed"),
-    *reject("the CPU target has no channels", "stablehlo.send", "stablehlo.recv"),
+    *decompose("lower-feeds", "IREE has no feeds and channels; the session has them", *_FEEDS),
     *decompose(
         "legalize-host-calls",
         "IREE calls functions of the host that the module imports",

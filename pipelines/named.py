@@ -95,6 +95,8 @@ from hloforge.pipelines.optimize.hold_vectors import HoldVectors
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
 from hloforge.pipelines.passes import NativePass, Pass
+from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
+from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ NORMALIZE: tuple[Stage, ...] = (
 )
 
 BORDER: tuple[Stage, ...] = (
+    Stage(LowerCollectives(), "other devices are reached through the host; makes calls of it, and arithmetic"),
+    Stage(LowerFeeds(), "feeds and channels are queues of the host; makes calls of it"),
     Stage(LegalizeHostCalls(), "the host is a border as well; takes tokens from calls, which order them from here on"),
     Stage(LegalizeEntryAbi(), "layouts and narrow types end at the border; what it builds is decomposed with the rest"),
     Stage(DropTokens(), "tokens order effects, and IREE has neither; the border has taken those of main"),

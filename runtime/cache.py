@@ -107,6 +107,7 @@ def entry(data: bytes, reading: Mapping[str, object], target: Target, options: C
         sorted(options.shapes.items()),
         sorted(options.without),
         (options.device, options.threads),
+        (options.replicas, options.partitions, options.fold_replicas),
         weights and (weights.name, sorted(described(weights).items())),
         tool_versions(),
         _sources(),

@@ -26,6 +26,7 @@ from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.host_calls import host_calls_of
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops, has_fused_loops
+from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.pipelines.specialize import is_dynamic
 from hloforge.pipelines.weights import weights_of
 from hloforge.runtime import iree
@@ -70,7 +71,7 @@ def compile_program(
     """
     target = Target.parse(target)
     program, options = place_weights(program, options or CompileOptions())
-    program = with_host_functions(program, options)
+    program = for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas)
 
     def compile_form(form: Program) -> Executable:
         def lowered(without: frozenset[str]) -> Program:

@@ -46,6 +46,11 @@ def leaf_values(signature: Signature, arguments: Sequence[Any]) -> list[Any]:
     return [value for parameter, argument in pairs for value in _members(parameter, argument)]
 
 
+def result_leaves(shape: Shape, result: Any) -> list[Any]:
+    """The arrays of a nested result in order; what ``nest_results`` nests."""
+    return list(_members(Parameter("result", shape), result))
+
+
 def _members(parameter: Parameter, value: Any) -> Iterator[Any]:
     shape = parameter.shape
     if shape.elements is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hloforge.dialect.errors import OptionError
+from hloforge.pipelines.replicas.grid import Grid
 
 ISOLATIONS = ("process", "none")
 # local-sync runs a call on the caller's thread; local-task splits its dispatches over a pool.
@@ -38,6 +39,8 @@ class CompileOptions:
             names: the vmfb looks them up in it when it is loaded.
         host_calls: functions of the host that the program may call though nobody registered them yet.
         libraries: shared libraries whose functions it may call.
+        replicas, partitions: how many devices run the program at once (``hloforge.replicate``).
+        fold_replicas: make one program of those of all devices, with a leading dimension of the devices.
         externalize_weights: such a file that shall be written, with the program's large constants.
         dump_after: passes after which the IR is written; ``all`` for every one.
         dump_to: folder for these dumps; None for standard error.
@@ -61,6 +64,9 @@ class CompileOptions:
     externalize_weights: Path | None = None
     host_calls: frozenset[str] = frozenset()
     libraries: tuple[Path, ...] = ()
+    replicas: int = 1
+    partitions: int = 1
+    fold_replicas: bool = False
     verify: bool = True
     cache: bool = True
     dump_after: frozenset[str] = frozenset()
@@ -88,9 +94,15 @@ class CompileOptions:
             raise OptionError(f"unknown device {self.device!r}", hint=f"devices: {', '.join(DRIVERS)}")
         if self.threads < 0:
             raise OptionError(f"threads must not be negative: {self.threads}")
+        Grid(self.replicas, self.partitions)
         for name in ("timeout", "memory_limit"):
             limit = getattr(self, name)
             if limit is not None and limit <= 0:
                 raise OptionError(f"{name} must be positive, not {limit}")
         if self.isolation == "none" and (self.timeout is not None or self.memory_limit is not None):
             raise OptionError("a time or memory limit needs isolation 'process'")
+
+    @property
+    def grid(self) -> Grid:
+        """The devices that run the program at once."""
+        return Grid(self.replicas, self.partitions)

@@ -19,9 +19,11 @@ from hloforge.runtime.arrays import Codec, DeviceArray, share
 from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
 from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
+from hloforge.runtime.feeds import Feeds, Queue, feed_functions
 from hloforge.runtime.host_module import Host, take_raised
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
+from hloforge.runtime.replica_calls import refusals
 from hloforge.runtime.small_calls import SmallCalls
 from hloforge.runtime.weights import provider
 
@@ -37,6 +39,7 @@ def load(
     host: Mapping[str, Any] | None = None,
     libraries: Sequence[str | PathLike[str]] = (),
     check_lifetimes: bool = False,
+    feeds: Feeds | None = None,
 ) -> Session:
     """Load a compiled program.
 
@@ -51,6 +54,7 @@ def load(
             ``hloforge.host.register`` takes; they go before registered ones.
         libraries: shared libraries whose functions are called where a name is found nowhere else.
         check_lifetimes: fail if a Python function of the host keeps an argument beyond its call; for debugging.
+        feeds: the queues of its infeed, outfeed and channels, if they are those of another session; else new ones.
 
     Raises:
         LoadError: no such file, no vmfb, damaged, or of another version; weights that are not the program's; functions
@@ -59,7 +63,10 @@ def load(
     near = weights_near(source) if weights is None else Path(weights)
     if isinstance(source, Executable):
         host, libraries = {**source.host, **(host or {})}, (*libraries, *source.libraries)
-    return Session(_module(source), device, threads, near, Host(host or {}, tuple(libraries), check_lifetimes))
+    feeds = feeds or Feeds()
+    functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
+    found = Host(functions, tuple(libraries), check_lifetimes)
+    return Session(_module(source), device, threads, near, found, feeds)
 
 
 def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
@@ -128,6 +135,7 @@ class Session:
     Attributes:
         manifest: what the vmfb says of itself.
         device: the name of the driver that it runs on.
+        feeds: infeed, outfeed and channels of the program.
     """
 
     def __init__(
@@ -137,7 +145,9 @@ class Session:
         threads: int | None = None,
         weights: Path | None = None,
         host: Host | None = None,
+        feeds: Feeds | None = None,
     ) -> None:
+        self.feeds = feeds or Feeds()
         entry = _entry(module)
         self._take_manifest(_manifest(entry))
         threads = threads if threads is not None else self.manifest.threads or None
@@ -186,6 +196,16 @@ class Session:
         if made == here:
             return f"it was compiled for {self.manifest.target}"
         return f"compiled by IREE {made or 'of an unknown version'}, and this is {here}; {_ADVICE}"
+
+    @property
+    def infeed(self) -> Queue:
+        """What the program's Infeed takes: ``session.infeed.put(item)``."""
+        return self.feeds.infeed
+
+    @property
+    def outfeed(self) -> Queue:
+        """What the program's Outfeed gives: ``session.outfeed.get()``."""
+        return self.feeds.outfeed
 
     @property
     def signature(self) -> Signature:

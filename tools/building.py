@@ -10,6 +10,7 @@ from hloforge.dialect.program import Program
 from hloforge.importers.source import NamedBytes, load
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.passes import Pass
+from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime import cache
 from hloforge.runtime.compiler import compile_lowered
 from hloforge.runtime.executable import Executable
@@ -53,7 +54,7 @@ def build_program(
 ) -> Executable:
     """Compile a program that was read; it is left as it was."""
     program, options = place_weights(program, options)
-    program = with_host_functions(program, options)
+    program = for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas)
 
     def on_pass(entry: Pass) -> None:
         say(str(entry))

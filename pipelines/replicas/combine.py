@@ -11,7 +11,6 @@ the same names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 from hloforge.dialect import ops
@@ -32,18 +31,20 @@ PERMUTE = "stablehlo.collective_permute"
 COLLECTIVES = GROUPED | {PERMUTE}
 
 
-def combined(op: Any, members: Sequence[Sequence[Value]]) -> list[list[Value]]:
+def combined(op: Any, members: Sequence[Sequence[Value]], ragged: tuple[int, Value] | None = None) -> list[list[Value]]:
     """What all members of a group compute alike of their operands: one list of arrays for each result.
 
     Args:
         members: the operands of each member, in the group's order.
+        ragged: of a reduction whose groups differ in size: the least size, and the size of this group, a scalar that
+            is known at run time. Members beyond it are left out.
 
     Raises:
         UnsupportedError: the group has another number of members than the operation's result allows.
     """
     columns = list(zip(*members, strict=True))
     if op.name in REDUCING:
-        arrays = [[reduced(op, column)] for column in columns]
+        arrays = [[reduced(op, column, ragged)] for column in columns]
     elif op.name == "stablehlo.all_gather":
         arrays = [[ops.concat_in_dim(column, _number(op, "all_gather_dim"))] for column in columns]
     elif op.name == "stablehlo.collective_broadcast":
@@ -71,15 +72,16 @@ def share(op: Any, arrays: Sequence[Sequence[Value]], place: int | Value) -> lis
     return [whole for (whole,) in arrays]
 
 
-def reduced(op: Any, column: Sequence[Value]) -> Value:
-    """The arrays of all members combined by the computation of ``op``, the first two first."""
+def reduced(op: Any, column: Sequence[Value], ragged: tuple[int, Value] | None = None) -> Value:
+    """The arrays of all members combined by the computation of ``op``, the first two first; ``ragged`` as above."""
     element = Value(op.regions[0].blocks[0].arguments[0]).element_type
-    result = Value(op.results[0]).element_type
-    total = reduce(
-        lambda left, right: apply_elementwise(op.regions[0], [left, right]),
-        [ops.convert_element_type(value, element) for value in column],
-    )
-    return ops.convert_element_type(total, result)
+    total, *others = [ops.convert_element_type(value, element) for value in column]
+    for number, value in enumerate(others, 1):
+        more = apply_elementwise(op.regions[0], [total, value])
+        if ragged is not None and number >= ragged[0]:
+            more = ops.select(ragged[1] > number, more, total)
+        total = more
+    return ops.convert_element_type(total, Value(op.results[0]).element_type)
 
 
 def apply_elementwise(region: Any, arrays: Sequence[Value]) -> Value:

@@ -38,18 +38,25 @@ from hloforge.dialect.emission import emit, i64, mlir_type_of
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import blocks, location_of, operations
+from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import Parameter, Program, Signature, entry_function
-from hloforge.dialect.regions import clone_with
+from hloforge.dialect.regions import clone_with, read_values
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, PLACED, combined, share
-from hloforge.pipelines.replicas.grid import Grid, channel_of, groups_of, is_host_transfer, sources_of, transfers_of
+from hloforge.pipelines.replicas.grid import (
+    DEVICE,
+    Grid,
+    channel_of,
+    groups_of,
+    is_host_transfer,
+    set_grid,
+    sources_of,
+    transfers_of,
+)
 
-# Says for which device a feed or transfer of a folded program is.
-DEVICE = "hloforge.device"
 _IDS = {"stablehlo.replica_id": Grid.replica_of, "stablehlo.partition_id": Grid.partition_of}
 _FEEDS = frozenset({"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv"})
 # Operations of which each device runs its own.
@@ -82,7 +89,7 @@ class FoldReplicas(Pass):
         with in_context(module):
             entry = entry_function(module).operation
             _check_static(signature, entry)
-            folded = _folded_signature(signature, grid.devices)
+            folded = folded_signature(signature, grid.devices)
             _fold_entry(entry, folded, grid)
             for name in _REPLICATION:
                 if name in module.operation.attributes:
@@ -104,6 +111,17 @@ def fold_replicas(program: Program, replicas: int, partitions: int = 1) -> Progr
     return replace(copy, signature=Signature.of(copy.module))
 
 
+def for_grid(program: Program, grid: Grid, *, folded: bool = False) -> Program:
+    """The program as it is compiled for a grid; errors as of ``fold_replicas``."""
+    if folded:
+        return fold_replicas(program, grid.replicas, grid.partitions)
+    if grid.devices == 1:
+        return program
+    copy = program.clone()
+    set_grid(copy.module, grid)
+    return copy
+
+
 def _check_static(signature: Signature, entry: Any) -> None:
     for leaf in (*(parameter.shape for parameter in signature.flat_parameters), *signature.flat_results):
         if leaf.is_array and not leaf.is_static:
@@ -114,7 +132,8 @@ def _check_static(signature: Signature, entry: Any) -> None:
             )
 
 
-def _folded_signature(signature: Signature, devices: int) -> Signature:
+def folded_signature(signature: Signature, devices: int) -> Signature:
+    """A signature with a leading dimension of the devices in every array; layouts and donation end."""
     parameters = tuple(Parameter(entry.name, _stacked(entry.shape, devices)) for entry in signature.parameters)
     return Signature(parameters, _stacked(signature.result, devices), ())
 
@@ -196,7 +215,7 @@ class _Folder:
         if op in self._active:
             raise _deadlock(op)
         self._active.append(op)
-        read = _read_values(op)
+        read = read_values(op)
         for value in read:
             self._require(value)
         with op.location:
@@ -355,14 +374,6 @@ class _Folder:
         spreads = self._spread(list(copy.results), len(op.results), set(range(len(op.results))))
         for result, spread, alike in zip(op.results, spreads, same, strict=True):
             self.values[result] = spread[:1] * len(spread) if alike else spread
-
-
-def _read_values(op: Any) -> list[Any]:
-    """The values from around it that an operation reads, inside its regions as well."""
-    inside = {argument for inner in (*operations(op), op) for block in blocks(inner) for argument in block.arguments}
-    inside |= {result for inner in operations(op) for result in inner.results}
-    read = [operand for inner in (op, *operations(op)) for operand in inner.operands if operand not in inside]
-    return list(dict.fromkeys(read))
 
 
 def _has_own(op: Any) -> bool:

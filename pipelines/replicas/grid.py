@@ -18,8 +18,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hloforge.dialect.emission import i64s
 from hloforge.dialect.errors import OptionError, UnsupportedError
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import location_of
 
 _CROSSING_BOTH = frozenset({"stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter"})
@@ -58,6 +59,27 @@ class Grid:
 
     def __str__(self) -> str:
         return f"{self.replicas} replicas x {self.partitions} partitions"
+
+
+# Says for which device a feed or transfer of a folded program is.
+DEVICE = "hloforge.device"
+# The replicas and partitions that a module is compiled for.
+_ATTRIBUTE = "hloforge.grid"
+
+
+def set_grid(module: Any, grid: Grid) -> None:
+    """Write the grid that it is compiled for onto a module."""
+    with in_context(module):
+        module.operation.attributes[_ATTRIBUTE] = i64s([grid.replicas, grid.partitions])
+
+
+def grid_of(module: Any) -> Grid:
+    """The grid that a module is compiled for; one device if it says nothing."""
+    attributes = module.operation.attributes
+    if _ATTRIBUTE not in attributes:
+        return Grid()
+    replicas, partitions = ir.DenseI64ArrayAttr(attributes[_ATTRIBUTE])
+    return Grid(int(replicas), int(partitions))
 
 
 def channel_of(op: Any) -> int:

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hloforge.dialect import ops
 from tests.operations.row import Malformed, Row, varying
 
 _ONE = frozenset({"f32"})
-_REASON = "no engine here has a host on the other side: the rows check the form alone"
+_REASON = "no engine here has a host on the other side: the values are those of the queues"
+_ITEM = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
+_VECTOR = np.array([1.5, -2.0], np.float32)
 
 ROWS = (
-    Row("Infeed", lambda: ops.infeed("f32[2,3]{0,1}"), reason=_REASON),
-    Row("Infeed", lambda: ops.infeed("(f32[2,3], s32[])", ops.create_token())[0], variant="tuple", reason=_REASON),
+    Row(
+        "Infeed",
+        lambda: ops.infeed("f32[2,3]{0,1}"),
+        oracle=lambda: _ITEM,
+        feed=lambda feeds: feeds.infeed.put(_ITEM),
+        reason=_REASON,
+    ),
+    Row(
+        "Infeed",
+        lambda: ops.infeed("(f32[2,3], s32[])", ops.create_token())[0],
+        variant="tuple",
+        oracle=lambda: (_ITEM, np.int32(7)),
+        feed=lambda feeds: feeds.infeed.put((_ITEM, np.int32(7))),
+        reason=_REASON,
+    ),
     Row(
         "Outfeed",
         lambda x: ops.optimization_barrier([x, ops.outfeed([x, x], ops.create_token(), "config")])[0],
         (varying(4),),
         on=_ONE,
+        oracle=lambda x: (x, (x, x)),
+        drain=lambda feeds: feeds.outfeed.get(),
         reason=_REASON,
     ),
     Row(
@@ -23,17 +42,33 @@ ROWS = (
         lambda x: ops.optimization_barrier([x, ops.send_done(ops.send(x, 1, is_host_transfer=True))])[0],
         (varying(4),),
         on=_ONE,
+        oracle=lambda x: (x, x),
+        drain=lambda feeds: feeds.channel(1).get(),
         reason=_REASON,
     ),
     Row(
         "SendDone",
-        lambda x: ops.optimization_barrier([x, ops.send_done(ops.send(x, 1, source_target_pairs=[(0, 1)]))])[0],
+        lambda x: ops.optimization_barrier([x, ops.send_done(ops.send(x, 1, source_target_pairs=[(0, 0)]))])[0],
         (varying(4),),
         on=_ONE,
+        oracle=lambda x: (x, x),
+        drain=lambda feeds: feeds.channel(1).get(),
         reason=_REASON,
     ),
-    Row("Recv", lambda: ops.recv_done(ops.recv("f32[2]", 1, is_host_transfer=True))[0], reason=_REASON),
-    Row("RecvDone", lambda: ops.recv_done(ops.recv("f32[2]", 1))[0], reason=_REASON),
+    Row(
+        "Recv",
+        lambda: ops.recv_done(ops.recv("f32[2]", 1, is_host_transfer=True))[0],
+        oracle=lambda: _VECTOR,
+        feed=lambda feeds: feeds.channel(1).put(_VECTOR),
+        reason=_REASON,
+    ),
+    Row(
+        "RecvDone",
+        lambda: ops.recv_done(ops.recv("f32[2]", 1))[0],
+        oracle=lambda: _VECTOR,
+        feed=lambda feeds: feeds.channel(1).put(_VECTOR),
+        reason=_REASON,
+    ),
 )
 
 

@@ -60,7 +60,14 @@ ROWS = (
     Row(
         "CollectivePermute", lambda x: ops.collective_permute(x, []), (varying(4),), "nobody", on=_TYPES, reason=_MOVED
     ),
-    Row("CollectiveBroadcast", lambda x: ops.collective_broadcast(x, _ONE), (varying(4),), on=_TYPES, reason=_MOVED),
+    Row(
+        "CollectiveBroadcast",
+        lambda x: ops.collective_broadcast(x, _ONE),
+        (varying(4),),
+        on=_TYPES,
+        oracle=lambda x: x,
+        reason=_MOVED,
+    ),
 )
 
 

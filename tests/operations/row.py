@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hloforge.runtime.feeds import Feeds
+
 
 @dataclass(frozen=True)
 class Varying:
@@ -49,6 +51,9 @@ class Row:
         expected: the result's values where a source states them, for moderate rows with fixed inputs.
         hlo: the opcode that the HLO has to hold, default: the operation's own.
         judge: the engine whose values are right, the other being asked where it has no answer.
+        oracle: from the inputs to the result in numpy, for what no reference engine computes.
+        feed: puts what the program takes from its host.
+        drain: takes what it gives its host; ``oracle`` then returns the pair of the result and this.
         reason: why the row restricts ``on`` or the values, or changes its judge, if it does.
     """
 
@@ -60,6 +65,9 @@ class Row:
     expected: Any = None
     hlo: str = ""
     judge: str = "interpreter"
+    oracle: Callable[..., Any] | None = None
+    feed: Callable[[Feeds], None] | None = None
+    drain: Callable[[Feeds], Any] | None = None
     reason: str = ""
 
     @property

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from hloforge.dialect.errors import Error, ReferenceEngineError
+from hloforge.runtime.compare import compare
 from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.executable import Executable
+from hloforge.runtime.feeds import Feeds
 from hloforge.runtime.judgement import judge
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.references import ReferenceEngine, reference
@@ -26,6 +29,8 @@ EXPECTATIONS = Path(__file__).parent / "expected_failures_cpu.txt"
 HEADER = "Rows of operations that the CPU target does not compute rightly yet, by element type."
 # Seconds for one name.
 TIMEOUT = 120.0
+# Seconds that a program waits for its host.
+_PATIENCE = 5.0
 
 
 def programs() -> list[str]:
@@ -69,10 +74,29 @@ def _outcome(row: Row, elements: list[str]) -> tuple[Outcome, set[int]]:
     except Error as error:
         return Outcome("compile", str(error)), set()
     try:
+        if row.oracle is not None:
+            return _by_oracle(row, executable, arguments)
         actual = executable(*arguments)
     except (Error, RuntimeError) as error:
         return Outcome("run", str(error)), set()
     return _judged(row.judge, program, arguments, actual)
+
+
+def _by_oracle(row: Row, executable: Executable, arguments: list[Any]) -> tuple[Outcome, set[int]]:
+    """A row whose values its oracle knows, and whose program may talk to its host."""
+    assert row.oracle is not None  # asked before
+    session = executable.load(feeds=Feeds(timeout=_PATIENCE))
+    if row.feed is not None:
+        row.feed(session.feeds)
+    actual = session(*arguments)
+    if row.drain is not None:
+        report = compare((actual[0], row.drain(session.feeds)), row.oracle(*arguments))
+    else:
+        width = len(row.inputs)
+        given = [arguments[number * width : (number + 1) * width] for number in range(len(actual))]
+        report = compare(actual, tuple(row.oracle(*inputs) for inputs in given))
+    differing = {_element(result.name) for result in report.results if not result.agrees}
+    return (Outcome("numerics", report.text()), differing) if differing else (Outcome(), set())
 
 
 def _judged(first: str, program: Any, arguments: list[Any], actual: Any) -> tuple[Outcome, set[int]]:

@@ -1,0 +1,142 @@
+"""What carries arrays between the devices of a grid: a small interface, and threads of one process behind it.
+
+A message goes from one device to another under a key that says what it is for; messages of one key arrive in the order
+in which they were given. Giving never waits, and taking waits for all sources at once. All collectives are made of the
+two. A wait that nothing can end is an error that names what waits, and for whom:
+
+- a source has ended its program, or failed;
+- all devices wait, each for another one;
+- the time is up.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hloforge.dialect.errors import ExecutionError
+
+Arrays: TypeAlias = Sequence[np.ndarray[Any, Any]]
+# Seconds that a device waits for another one, if nobody says.
+TIMEOUT = 60.0
+
+
+class Communicator(ABC):
+    """One device's end of what connects the devices of a grid.
+
+    Attributes:
+        rank: the device's number.
+        size: how many devices there are.
+    """
+
+    rank: int
+    size: int
+
+    @abstractmethod
+    def give(self, targets: Sequence[int], key: str, arrays: Arrays) -> None:
+        """Send arrays to each target; they are the communicator's from here on, and nobody changes them."""
+
+    @abstractmethod
+    def take(self, sources: Sequence[int], key: str) -> list[Arrays]:
+        """What each source gave under the key; waits for it.
+
+        Raises:
+            ExecutionError: it cannot come any more, or did not in time; names the key and who is missing.
+        """
+
+
+class Threads:
+    """Devices that are threads of this process. Arrays are handed on as they are.
+
+    Args:
+        size: how many devices.
+        timeout: seconds that one may wait for another; None for ever.
+        name: what to call a device in messages.
+    """
+
+    def __init__(
+        self, size: int, timeout: float | None = TIMEOUT, name: Callable[[int], str] = "device {}".format
+    ) -> None:
+        self._size, self._timeout, self._name = size, timeout, name
+        self._changed = threading.Condition()
+        self._boxes: dict[tuple[int, int, str], deque[Arrays]] = {}
+        # What each device that waits is waiting for, and from whom.
+        self._waiting: dict[int, tuple[str, list[int]]] = {}
+        self._ended: dict[int, str] = {}
+
+    def member(self, rank: int) -> Communicator:
+        """The end of one device."""
+        return _Thread(self, rank, self._size)
+
+    def end(self, rank: int, how: str = "has ended") -> None:
+        """Say that a device gives nothing more: it has ended, or failed, which stops those that wait for it."""
+        with self._changed:
+            self._ended[rank] = how
+            self._changed.notify_all()
+
+    def give(self, source: int, targets: Sequence[int], key: str, arrays: Arrays) -> None:
+        with self._changed:
+            for target in targets:
+                self._boxes.setdefault((source, target, key), deque()).append(arrays)
+            self._changed.notify_all()
+
+    def take(self, sources: Sequence[int], target: int, key: str) -> list[Arrays]:
+        end = None if self._timeout is None else time.monotonic() + self._timeout
+        with self._changed:
+            self._waiting[target] = key, list(sources)
+            # It may be the last one that others hoped for.
+            self._changed.notify_all()
+            while self._missing(target):
+                self._check(target, end)
+                self._changed.wait(None if end is None else max(end - time.monotonic(), 0))
+            del self._waiting[target]
+            return [self._taken(source, target, key) for source in sources]
+
+    def _missing(self, device: int) -> list[int]:
+        """Whose messages a device waits for that have not come."""
+        key, sources = self._waiting.get(device, ("", []))
+        return [source for source in sources if not self._boxes.get((source, device, key))]
+
+    def _taken(self, source: int, target: int, key: str) -> Arrays:
+        box = self._boxes[source, target, key]
+        arrays = box.popleft()
+        if not box:
+            del self._boxes[source, target, key]
+        return arrays
+
+    def _check(self, rank: int, end: float | None) -> None:
+        """Raises ExecutionError if the wait of a device is in vain."""
+        key, missing = self._waiting[rank][0], self._missing(rank)
+        gone = [source for source in missing if source in self._ended]
+        stuck = all(device in self._ended or self._missing(device) for device in range(self._size))
+        late = end is not None and time.monotonic() >= end
+        if not (gone or stuck or late):
+            return
+        why = "" if gone or stuck else f" after {self._timeout:g} s"
+        raise ExecutionError(
+            f"{self._name(rank)} waits in {key}{why} for {', '.join(map(self._name, missing))}",
+            notes=tuple(f"{self._name(device)} {self._state(device)}" for device in missing),
+            hint="every member of a group has to take part, in the same order",
+        )
+
+    def _state(self, device: int) -> str:
+        if device in self._ended:
+            return self._ended[device]
+        return f"waits in {self._waiting[device][0]}" if device in self._waiting else "computes"
+
+
+class _Thread(Communicator):
+    def __init__(self, group: Threads, rank: int, size: int) -> None:
+        self._group, self.rank, self.size = group, rank, size
+
+    def give(self, targets: Sequence[int], key: str, arrays: Arrays) -> None:
+        self._group.give(self.rank, targets, key, arrays)
+
+    def take(self, sources: Sequence[int], key: str) -> list[Arrays]:
+        return self._group.take(sources, self.rank, key)

@@ -1,0 +1,137 @@
+"""The functions of the host that a device of a grid calls: its numbers, collectives and transfers by a communicator.
+
+``lower-collectives`` and ``lower-feeds`` make the calls, and describe in their attributes who takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.errors import LoadError
+from hloforge.dialect.host_calls import HostCall
+from hloforge.pipelines.replicas.grid import Grid
+from hloforge.pipelines.replicas.lower_collectives import GATHER, MOVE, NOBODY, NUMBERS
+from hloforge.pipelines.replicas.lower_feeds import RECV, SEND
+from hloforge.runtime.communicator import Arrays, Communicator
+from hloforge.runtime.feeds import Feeds, feed_functions
+from hloforge.runtime.host_targets import Bound, HostTarget, PythonFunction
+from hloforge.runtime.manifest import Manifest
+
+
+def grid_of_manifest(manifest: Manifest) -> Grid | None:
+    """The grid that a program was compiled for; None if nothing in it depends on one."""
+    for call in manifest.host_calls:
+        if call.target in (GATHER, MOVE, *NUMBERS.values()):
+            ((replicas, partitions),) = np.asarray(call.attributes["grid"]).tolist()
+            return Grid(replicas, partitions)
+    return None
+
+
+@dataclass(frozen=True)
+class _Refusal(HostTarget):
+    """What stands for communication in a session of its own."""
+
+    def bind(self, call: HostCall, device: Any, check_lifetimes: bool = False) -> Bound:
+        ((replicas, partitions),) = np.asarray(call.attributes["grid"]).tolist()
+        grid = Grid(replicas, partitions)
+        raise LoadError(
+            f"the program runs on {grid} at once: each waits for the others",
+            hint=f"run it with hloforge.replicate(…, replicas={replicas}, partitions={partitions}), or on the command "
+            f"line with --replicas={replicas} --partitions={partitions}",
+        )
+
+
+def refusals() -> dict[str, HostTarget]:
+    """Functions that refuse to load a program of several devices as if it were one of one."""
+    return dict.fromkeys((GATHER, MOVE, *NUMBERS.values()), _Refusal())
+
+
+class Device:
+    """One device of a grid that runs a program of its own.
+
+    Attributes:
+        rank: its number.
+        communicator: to the other devices, for the run under way.
+    """
+
+    def __init__(self, rank: int, grid: Grid, feeds: Sequence[Feeds]) -> None:
+        self.rank, self._grid, self._feeds = rank, grid, feeds
+        self.communicator: Communicator | None = None
+
+    def functions(self) -> dict[str, HostTarget]:
+        """What its session binds."""
+        own: dict[str, Callable[..., Any]] = {
+            GATHER: self._gather,
+            MOVE: self._move,
+            SEND: self._send,
+            RECV: self._recv,
+            NUMBERS["stablehlo.replica_id"]: lambda **_: np.uint32(self._grid.replica_of(self.rank)),
+            NUMBERS["stablehlo.partition_id"]: lambda **_: np.uint32(self._grid.partition_of(self.rank)),
+        }
+        return feed_functions(self._feeds, self.rank) | {
+            name: PythonFunction(function) for name, function in own.items()
+        }
+
+    def _gather(self, *arrays: Any, groups: Any, **what: Any) -> tuple[Any, ...]:
+        """The operands of all members of this device's group, operand by operand; its place, and how many they are."""
+        rows = [[member for member in row if member != NOBODY] for row in groups.tolist()]
+        group = next(row for row in rows if self.rank in row)
+        others = [member for member in group if member != self.rank]
+        given: dict[int, Arrays] = dict(zip(others, self._exchange(what, others, others, arrays), strict=True))
+        given[self.rank] = arrays
+        # Short groups are filled up; their size says what counts.
+        members = [given[member] for member in group] + [arrays] * (groups.shape[1] - len(group))
+        place = np.array([group.index(self.rank), len(group)], np.int32)
+        return *(member[number] for number in range(len(arrays)) for member in members), place
+
+    def _move(self, *arrays: Any, sources: Any, **what: Any) -> Any:
+        """The operands of this device's source, or zeros."""
+        (row,) = sources.tolist()
+        source = row[self.rank]
+        targets = [device for device, other in enumerate(row) if other == self.rank != device]
+        brought = self._exchange(what, [source] if source not in (NOBODY, self.rank) else [], targets, arrays)
+        own = arrays if source == self.rank else [np.zeros_like(array) for array in arrays]
+        results = brought[0] if brought else own
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _send(self, array: Any, *, sources: Any = None, **what: Any) -> None:
+        """Give an array to the devices that receive of this one, or to the channel."""
+        if sources is None:
+            self._feeds[self.rank].channel(what["channel"]).put(array.copy())
+            return
+        (row,) = sources.tolist()
+        targets = [device for device, source in enumerate(row) if source == self.rank]
+        self._exchange(_transfer(what), [], targets, [array])
+
+    def _recv(self, *nothing: Any, sources: Any = None, **what: Any) -> Any:
+        """The array that this device's source sends, ``nothing`` if it has none; or what comes by the channel."""
+        if sources is None:
+            return self._feeds[self.rank].channel(what["channel"]).get()
+        source = sources.tolist()[0][self.rank]
+        return nothing[0] if source == NOBODY else self._exchange(_transfer(what), [source], [], [])[0][0]
+
+    def _exchange(
+        self, what: Mapping[str, Any], sources: Sequence[int], targets: Sequence[int], arrays: Arrays
+    ) -> list[Arrays]:
+        """Give arrays to the targets, and take what the sources give in the same operation."""
+        assert self.communicator is not None  # set before a session runs
+        if targets:
+            # Their memory is the program's, which goes on.
+            self.communicator.give(targets, key_of(what), [array.copy() for array in arrays])
+        return self.communicator.take(sources, key_of(what)) if sources else []
+
+
+def _transfer(what: Mapping[str, Any]) -> dict[str, Any]:
+    """Both sides of a transfer by one name."""
+    return {"operation": "send/recv", "channel": what["channel"]}
+
+
+def key_of(what: Mapping[str, Any]) -> str:
+    """The name of an operation, for messages and to tell messages apart."""
+    number = f" number {what['number']}" if "number" in what else ""
+    channel = f" on channel {what['channel']}" if what["channel"] else ""
+    return f"{what['operation']}{number}{channel}{f' at {where}' if (where := what.get('at')) else ''}"

@@ -1,0 +1,168 @@
+"""A program on a grid of replicas and partitions: each device a thread, or all folded into one program.
+
+::
+
+    program = hloforge.replicate(source, replicas=2)
+    program(x)                 # an argument for each parameter, with a leading dimension of the devices; so the results
+
+Every device runs the same vmfb in a session of its own. What it needs of others comes by a communicator, through the
+host functions that ``lower-collectives`` calls. Device ``replica * partitions + partition`` is called by its number.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from os import PathLike
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hloforge.dialect.errors import ArgumentError, Error, LoadError
+from hloforge.dialect.program import Signature
+from hloforge.pipelines.replicas.fold import folded_signature
+from hloforge.pipelines.replicas.grid import Grid
+from hloforge.runtime.communicator import TIMEOUT, Threads
+from hloforge.runtime.convention import nest_results, result_leaves
+from hloforge.runtime.executable import Executable
+from hloforge.runtime.feeds import Feeds, feed_functions
+from hloforge.runtime.manifest import Manifest
+from hloforge.runtime.replica_calls import Device, grid_of_manifest
+from hloforge.runtime.session import load
+
+Source: TypeAlias = str | PathLike[str] | bytes | Executable
+
+
+class Replicas:
+    """A program on all devices of a grid; one call at a time.
+
+    Args:
+        source: as of ``hloforge.load``; compiled with the same ``replicas``, ``partitions`` and ``fold_replicas``.
+        replicas, partitions: the grid.
+        folded: it is one program for all devices.
+        timeout: seconds that a device waits for another, or for its host; None for ever.
+        capacity: of the queues of its feeds; None for any number of items.
+        options: further arguments of ``hloforge.load``, for every session.
+
+    Attributes:
+        grid: the grid.
+        feeds: the infeed, outfeed and channels of each device.
+        signature: of the program of one device, if it is not folded; else with the leading dimension.
+
+    Raises:
+        LoadError: as ``hloforge.load``, or the program was compiled for another grid.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        replicas: int = 1,
+        partitions: int = 1,
+        *,
+        folded: bool = False,
+        timeout: float | None = TIMEOUT,
+        capacity: int | None = None,
+        host: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.grid, self.folded, self._timeout = Grid(replicas, partitions), folded, timeout
+        every = range(self.grid.devices)
+        self.feeds = tuple(Feeds(capacity, timeout, self.name(device)) for device in every)
+        self._devices = [] if folded else [Device(rank, self.grid, self.feeds) for rank in every]
+        self._calling = threading.Lock()
+        functions = [device.functions() for device in self._devices] or [feed_functions(self.feeds)]
+        options.setdefault("device", "local-sync" if len(functions) > 1 else None)
+        self._sessions = [load(source, host={**own, **(host or {})}, **options) for own in functions]
+        self._check_grid(self._sessions[0].manifest)
+
+    def _check_grid(self, manifest: Manifest) -> None:
+        made = grid_of_manifest(manifest) or self.grid
+        if made != self.grid:
+            raise LoadError(
+                f"{manifest.name} was compiled for {made}, and is to run on {self.grid}",
+                hint="compile it again with --replicas and --partitions of the grid that runs it",
+            )
+
+    def name(self, device: int) -> str:
+        """What to call a device: by its replica and partition, where there are several of these."""
+        replica = f"replica {self.grid.replica_of(device)}"
+        return replica if self.grid.partitions == 1 else f"{replica} partition {self.grid.partition_of(device)}"
+
+    @property
+    def signature(self) -> Signature:
+        """The signature of a call: of the program, with a leading dimension of the devices."""
+        own = self._sessions[0].signature
+        return own if self.folded else folded_signature(own, self.grid.devices)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run all devices.
+
+        Args:
+            arguments: one a parameter, with a leading dimension of the devices: an array, or a list of arrays; a tuple
+                of these for a parameter of tuple shape.
+
+        Returns:
+            The results with a leading dimension of the devices, nested as the program's result.
+
+        Raises:
+            ArgumentError: as a session, or an argument for another number of devices.
+            Exception: what the first device that failed raised.
+        """
+        if self.folded:
+            return self._sessions[0](*arguments)
+        own = self._sessions[0].signature
+        parts = [_parts(argument, self.grid.devices) for argument in arguments]
+        results = self.each([tuple(part[device] for part in parts) for device in range(self.grid.devices)])
+        leaves = [result_leaves(own.result, result) for result in results]
+        return nest_results(self.signature.result, [np.stack(column) for column in zip(*leaves, strict=True)])
+
+    def each(self, arguments: Sequence[Sequence[Any]]) -> list[Any]:
+        """Run all devices on arguments of their own; returns the results of each. Errors as of a call."""
+        count = self.grid.devices
+        if len(arguments) != count:
+            raise ArgumentError(f"arguments for {len(arguments)} devices, where {count} run")
+        if self.folded:
+            raise ArgumentError(
+                "the devices of a folded program are called together", hint="call it with stacked arrays"
+            )
+        with self._calling, ThreadPoolExecutor(count, "hloforge-replica") as pool:
+            group = Threads(count, self._timeout, self.name)
+            for device in self._devices:
+                device.communicator = group.member(device.rank)
+            failures: list[tuple[int, BaseException]] = []
+            runs = [pool.submit(self._run, rank, arguments[rank], group, failures) for rank in range(count)]
+            results = [run.result() for run in runs]
+        if failures:
+            rank, first = failures[0]
+            if isinstance(first, Error):
+                first.notes = (f"in {self.name(rank)}", *first.notes)
+            raise first
+        return results
+
+    def _run(
+        self, device: int, arguments: Sequence[Any], group: Threads, failures: list[tuple[int, BaseException]]
+    ) -> Any:
+        """One device's part of a call. Failures are kept in the order in which they happen."""
+        try:
+            result = self._sessions[device](*arguments)
+        except BaseException as error:
+            failures.append((device, error))
+            group.end(device, f"failed: {error.message if isinstance(error, Error) else error}")
+            return None
+        group.end(device)
+        return result
+
+
+def _parts(argument: Any, devices: int) -> list[Any]:
+    """An argument of each device, of one for all."""
+    if isinstance(argument, tuple):
+        return list(zip(*(_parts(member, devices) for member in argument), strict=True)) or [()] * devices
+    if argument is None:
+        return [None] * devices
+    if len(argument) != devices:
+        raise ArgumentError(
+            f"an argument for {len(argument)} devices, where {devices} run",
+            hint="arguments have a leading dimension of replicas times partitions",
+        )
+    return list(argument)
