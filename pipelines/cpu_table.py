@@ -6,16 +6,9 @@ from hloforge.dialect.element_types import TABLE
 from hloforge.pipelines import forms
 from hloforge.pipelines.host_calls import is_host_call
 from hloforge.pipelines.linalg.registry import is_registered
+from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.verdicts import Capability, decompose, native, reject
 
-_COLLECTIVES = (
-    "stablehlo.all_gather",
-    "stablehlo.all_reduce",
-    "stablehlo.all_to_all",
-    "stablehlo.collective_broadcast",
-    "stablehlo.collective_permute",
-    "stablehlo.reduce_scatter",
-)
 _FEEDS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send")
 
 _FIX_SIZES = "name the sizes of the arguments (shapes=…), or compile with dynamic_shapes='specialize'"
@@ -30,7 +23,7 @@ ROWS: tuple[Capability, ...] = (
         "this target runs one replica and one partition",
         "stablehlo.replica_id",
         "stablehlo.partition_id",
-        *_COLLECTIVES,
+        *sorted(COLLECTIVES),
     ),
     *decompose(
         "decompose-shape-assertions",
