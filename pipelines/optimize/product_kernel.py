@@ -94,7 +94,7 @@ def _divided(value: Any, by: int) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The work of one workgroup: rows times ``right`` ``[1, k, n]``.
+    """The work of one workgroup: rows times ``right``, ``[1, k, n]`` or ``by_columns`` ``[1, n, k]``.
 
     Attributes:
         type: of the result, ``[1, m, n]``.
@@ -102,6 +102,7 @@ class Kernel:
 
     left: Rows
     right: Any
+    by_columns: bool
     type: Any
     tiles: Tiles
 
@@ -147,9 +148,15 @@ class Kernel:
         return [total, packed]
 
     def _copied(self, depth: Any, k: Any, column: Any, into: Any) -> Any:
-        row = read_vector(self.right, [index(0), code.combine("addi", depth, k), column], self.tiles.strip)
-        wide = ir.VectorType.get([self.tiles.strip], self.type.element_type)
-        return write_vector(code.cast("extf", row, wide), into, [k, index(0)])
+        element, at = self.type.element_type, code.combine("addi", depth, k)
+        if not self.by_columns:
+            row = read_vector(self.right, [index(0), at, column], self.tiles.strip)
+            wide = ir.VectorType.get([self.tiles.strip], element)
+            return write_vector(code.cast("extf", row, wide), into, [k, index(0)])
+        for number in range(self.tiles.strip):
+            factor = code.read(self.right, index(0), code.combine("addi", column, number), at)
+            into = code.write(code.cast("extf", factor, element), into, k, index(number))
+        return into
 
     def _rows(self, row: Any, count: int, depth: Any, column: Any, total: Any, packed: Any) -> Any:
         """Add the products of some rows of the left factor with the packed strip."""

@@ -27,6 +27,8 @@ FORMS = [
     ("mk,kn->mn", {"m": 20, "k": 520, "n": 136}, np.float64),
     ("bmk,bkn->bmn", {"b": 3, "m": 33, "k": 384, "n": 352}, np.float32),
     ("kbm,kbn->bmn", {"b": 2, "m": 18, "k": 512, "n": 272}, np.float32),
+    ("mk,nk->mn", {"m": 64, "k": 512, "n": 256}, np.float32),  # columns that lie in a row each
+    ("mkj,nbkj->mnb", {"m": 16, "k": 8, "j": 64, "n": 20, "b": 4}, np.float16),
     ("mkj,kjpn->mpn", {"m": 16, "k": 8, "j": 64, "p": 4, "n": 80}, np.float32),
     ("mk,kn->mn", {"m": 48, "k": 512, "n": 512}, ml_dtypes.bfloat16),
     ("mk,kn->mn", {"m": 48, "k": 512, "n": 512}, np.float16),
@@ -99,10 +101,9 @@ def test_infinities_and_nan_reach_their_rows_alone() -> None:
 @pytest.mark.parametrize(
     ("form", "sizes", "dtype"),
     [
-        ("mk,kn->mn", {"m": 256, "k": 256, "n": 256}, np.float32),  # the right factor fits a cache
+        ("mk,kn->mn", {"m": 256, "k": 64, "n": 256}, np.float32),  # the right factor fits a cache, the sums are short
         ("mk,kn->mn", {"m": 64, "k": 784, "n": 1000}, np.float32),  # no whole strips
         ("mk,kn->mn", {"m": 64, "k": 1009, "n": 1024}, np.float32),  # a depth without divisors
-        ("mk,nk->mn", {"m": 64, "k": 1024, "n": 1024}, np.float32),  # columns that lie in a row each
         ("mk,kn->mn", {"m": 64, "k": 1024, "n": 1024}, np.int32),
     ],
 )
