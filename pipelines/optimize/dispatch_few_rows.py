@@ -32,8 +32,9 @@ from hloforge.pipelines.optimize.few_rows_kernel import Kernel
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
-# Rows, at most, beside lines of columns and lines of what is summed: IREE is as fast with more of them.
-_MOST_ROWS = {"n": 15, "k": 3}
+# Rows, at most: of floats beside lines of columns, and of integers and beside lines of what is summed, of which other
+# code multiplies more rows as fast.
+_MOST_ROWS, _MOST_SUMMED = 15, 3
 # Bytes of a factor that are worth a dispatch of their own.
 _LARGE_BYTES = 1 << 16
 # Workgroups, at least where columns allow it, and columns of one: enough for the threads, and lines long enough.
@@ -106,7 +107,8 @@ def _streamed(op: Any) -> tuple[Factor, Factor, bool] | None:
     # Each role once, none of them broken up by others, and lines of what is summed or of columns.
     if len(set(roles)) < len(roles) or not {"k", "n"} <= set(roles) or roles[-1] == "b":
         return None
-    return (rows, large, swapped) if 0 < rows.count(rows.free) <= _MOST_ROWS[roles[-1]] else None
+    most = _MOST_SUMMED if roles[-1] == "k" or result.element_type.is_integer else _MOST_ROWS
+    return (rows, large, swapped) if 0 < rows.count(rows.free) <= most else None
 
 
 def _factors(op: Any) -> tuple[Factor, Factor]:

@@ -106,6 +106,7 @@ def test_products_of_every_form_are_right() -> None:
         ("mk,kn->mn", {"m": 1, "k": 64, "n": 64}, F32),  # no dispatch's worth
         ("mk,kn->mn", {"m": 16, "k": 512, "n": 200}, F32),  # arithmetic takes longer than reading
         ("mk,nk->mn", {"m": 4, "k": 512, "n": 200}, F32),  # IREE is as fast
+        ("mk,kn->mn", {"m": 4, "k": 512, "n": 200}, np.int32),
         ("k,k->", {"k": 50_000}, F32),  # no columns
         ("m,n->mn", {"m": 2, "n": 50_000}, F32),  # no sums
         ("bm,bk->bmk", {"b": 300, "m": 2, "k": 300}, F32),
