@@ -28,7 +28,7 @@ FORMS = [
     ("bmk,bkn->bmn", {"b": 3, "m": 33, "k": 384, "n": 352}, np.float32),
     ("kbm,kbn->bmn", {"b": 2, "m": 18, "k": 512, "n": 272}, np.float32),
     ("mk,nk->mn", {"m": 64, "k": 512, "n": 256}, np.float32),  # columns that lie in a row each
-    ("mkj,nbkj->mnb", {"m": 16, "k": 8, "j": 64, "n": 20, "b": 4}, np.float16),
+    ("mkj,nbkj->mnb", {"m": 16, "k": 8, "j": 64, "n": 64, "b": 4}, np.float16),
     ("mkj,kjpn->mpn", {"m": 16, "k": 8, "j": 64, "p": 4, "n": 80}, np.float32),
     ("mk,kn->mn", {"m": 48, "k": 512, "n": 512}, ml_dtypes.bfloat16),
     ("mk,kn->mn", {"m": 48, "k": 512, "n": 512}, np.float16),
