@@ -84,6 +84,7 @@ from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
 from hloforge.pipelines.optimize.dispatch_few_rows import DispatchFewRows
+from hloforge.pipelines.optimize.dispatch_fft import DispatchFft
 from hloforge.pipelines.optimize.dispatch_integer_products import DispatchIntegerProducts
 from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
 from hloforge.pipelines.optimize.dispatch_reductions import DispatchReductions
@@ -142,7 +143,10 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeLinalg(), "IREE calls no library; makes factorizations, solvers and sorts"),
     Stage(DecomposeCholesky(), "IREE has no factorizations; makes complex divisions and roots"),
     Stage(DecomposeTriangularSolve(), "IREE has no solvers; makes complex divisions"),
-    Stage(DecomposeFft(), "IREE transforms one axis of a power of two in f32; makes matrix products of real numbers"),
+    Stage(
+        DecomposeFft(leave_large=True),
+        "IREE transforms one axis of a power of two in f32; makes products of real numbers, leaves large ones",
+    ),
     Stage(UnfoldConvolutions(), "IREE's loops over a window are slow, and its compiler crashes on complex ones"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans takes no notice of is_reverse"),
     Stage(LegalizeSmallErf(), "jaxlib's expansion has products that IREE flushes"),
@@ -210,6 +214,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
     Stage(DispatchReductions(), "IREE reads columns, whose elements are far apart, from begin to end"),
     Stage(SumsInVectors(), "IREE sums products one by one; leaves alone what has a dispatch of its own"),
+    Stage(DispatchFft(), "products with matrices pass over all data; leaves dialects that no pass here reads"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
     Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),

@@ -1,9 +1,8 @@
-"""decompose-fft: numpy's longest float is the truth, and XLA's CPU client the measure of what error is allowed."""
+"""decompose-fft, the portable form: no further from the truth than XLA, by a slack."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,113 +16,44 @@ from hloforge.pipelines.manager import PassManager
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.references import reference
+from tests.pipelines.transforms import KINDS, Case, check, program
 
 Array = np.ndarray[Any, Any]
-KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
-# XLA's error may be exceeded by this factor, mostly by products with the matrix of a prime, and by a rounding.
-SLACK = 1.9
 
 
-@dataclass(frozen=True)
-class Case:
-    """A transform of the last ``axes`` dimensions; ``dims`` are the sizes before or after it, whichever are whole."""
-
-    kind: str
-    dims: tuple[int, ...]
-    axes: int = 1
-    element: str = "f32"
-
-    @property
-    def lengths(self) -> list[int]:
-        return list(self.dims[len(self.dims) - self.axes :])
-
-    def sizes(self, halved: str) -> tuple[int, ...]:
-        *outer, last = self.dims
-        return (*outer, last // 2 + 1 if last else 0) if self.kind == halved else self.dims
-
-    def type(self, halved: str, real: str) -> str:
-        element = self.element if self.kind == real else f"complex<{self.element}>"
-        return f"tensor<{'x'.join([*map(str, self.sizes(halved)), element])}>"
-
-    @property
-    def types(self) -> tuple[str, str]:
-        """Of the operand and of the result."""
-        return self.type("IRFFT", "RFFT"), self.type("RFFT", "IRFFT")
-
-    def operand(self) -> Array:
-        random, sizes = np.random.default_rng(self.dims), self.sizes("IRFFT")
-        if self.kind == "RFFT":
-            return random.normal(size=sizes).astype(np.float32 if self.element == "f32" else np.float64)
-        x = random.normal(size=sizes) + 1j * random.normal(size=sizes)
-        return x.astype(np.complex64 if self.element == "f32" else np.complex128)
-
-    def truth(self) -> Array:
-        x, over = self.operand(), tuple(range(-self.axes, 0))
-        if self.kind == "RFFT":
-            return np.fft.rfftn(x.astype(np.longdouble), axes=over)
-        wide = x.astype(np.clongdouble)
-        if self.kind == "IRFFT":
-            return np.fft.irfftn(wide, s=self.lengths, axes=over)
-        return np.fft.fftn(wide, axes=over) if self.kind == "FFT" else np.fft.ifftn(wide, axes=over)
-
-
-def program(cases: Sequence[Case]) -> str:
-    """Each case as one parameter and one result."""
-    lines = [
-        f"%y{number} = stablehlo.fft %x{number}, type = {case.kind}, length = {case.lengths} "
-        f": ({case.types[0]}) -> {case.types[1]}"
-        for number, case in enumerate(cases)
-    ]
-    arguments = ", ".join(f"%x{number}: {case.types[0]}" for number, case in enumerate(cases))
-    results = ", ".join(case.types[1] for case in cases)
-    values = ", ".join(f"%y{number}" for number in range(len(cases)))
-    return "\n".join([f"func.func @main({arguments}) -> ({results}) {{", *lines, f"return {values} : {results} }}"])
-
-
-def evaluate(engine: str, cases: Sequence[Case], *, decomposed: bool) -> list[Array]:
+def decomposed(cases: Sequence[Case]) -> list[Array]:
+    """The results of the portable decomposition, by the interpreter."""
     source = read(program(cases))
-    if decomposed:
-        PassManager([DecomposeFft()]).run(source.module)
-        assert "stablehlo.fft" not in source.text()
-    results = reference(engine, isolated=False).prepare(source)(*(case.operand() for case in cases))
+    PassManager([DecomposeFft()]).run(source.module)
+    assert "stablehlo.fft" not in source.text()
+    results = reference("interpreter", isolated=False).prepare(source)(*(case.operand() for case in cases))
     return [np.asarray(result) for result in (results if len(cases) > 1 else [results])]
-
-
-def distance(found: Array, expected: Array) -> float:
-    return float(np.linalg.norm((found - expected).ravel()) / np.linalg.norm(expected.ravel()))
-
-
-def check(cases: Sequence[Case], found: Sequence[Array], slack: float = SLACK) -> None:
-    for case, ours, xla in zip(cases, found, evaluate("xla", cases, decomposed=False), strict=True):
-        rounding = np.finfo(ours.dtype).eps / 2
-        allowed = slack * distance(xla, case.truth()) + rounding
-        assert ours.shape == xla.shape and distance(ours, case.truth()) <= allowed, case
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_short_lengths_are_as_accurate_as_xla(kind: str, element: str) -> None:
     cases = [Case(kind, (2, length), element=element) for length in (*range(1, 34), 49, 61, 64, 67, 100, 127)]
-    check(cases, evaluate("interpreter", cases, decomposed=True))
+    check(cases, decomposed(cases))
 
 
 @pytest.mark.parametrize("kind", ["FFT", "IRFFT"])
 def test_long_lengths_are_as_accurate_as_xla(kind: str) -> None:
     cases = [Case(kind, (length,)) for length in (384, 1000, 1023, 1024, 1031)]
-    check(cases, evaluate("interpreter", cases, decomposed=True), slack=1.3)
+    check(cases, decomposed(cases), slack=1.3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_axes_and_batches(kind: str) -> None:
     shapes = [((4, 6), 2), ((2, 3, 5, 7), 2), ((2, 3, 4, 5), 3), ((1, 1, 1), 3), ((3, 67, 2), 2), ((2, 1, 3, 18), 1)]
     cases = [Case(kind, dims, axes, "f64") for dims, axes in shapes]
-    check(cases, evaluate("interpreter", cases, decomposed=True))
+    check(cases, decomposed(cases))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_to_transform(kind: str) -> None:
     cases = [Case(kind, dims, axes) for dims, axes in (((3, 0), 1), ((0, 4), 1), ((0, 2, 4), 2))]
-    for case, found in zip(cases, evaluate("interpreter", cases, decomposed=True), strict=True):
+    for case, found in zip(cases, decomposed(cases), strict=True):
         assert found.shape == case.sizes("RFFT") and found.size == 0
 
 

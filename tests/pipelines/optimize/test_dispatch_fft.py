@@ -1,0 +1,61 @@
+"""dispatch-fft: transforms of every length, kind and place of an axis are as right as XLA's, shared out or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hloforge.dialect.operations import operations
+from hloforge.importers.reader import read
+from hloforge.pipelines.named import lower
+from hloforge.runtime.compiler import compile_program
+from tests.pipelines.transforms import KINDS, SLACK, Case, check, program
+
+Array = np.ndarray[Any, Any]
+
+
+def dispatches(cases: Sequence[Case]) -> int:
+    source = read(program(cases))
+    lower(source.module)
+    assert "stablehlo.fft" not in source.text()
+    return [op.name for op in operations(source.module)].count("flow.dispatch.workgroups")
+
+
+def compiled(cases: Sequence[Case], device: str | None = None) -> list[Array]:
+    results = compile_program(read(program(cases))).load(device=device)(*(case.operand() for case in cases))
+    return [np.asarray(result) for result in (results if len(cases) > 1 else [results])]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_as_accurate_as_xla(kind: str) -> None:
+    # Stages of every radix in any place, whole and overlapping vectors, one stage and several, lengths by a chirp.
+    lengths = {"f32": (4, 5, 14, 51, 96, 121, 500), "f64": (6, 16, 34, 117, 243, 1000)}
+    cases = [Case(kind, (128 // n + 3, n), element=element) for element in lengths for n in lengths[element]]
+    check(cases, compiled(cases), SLACK)
+
+
+@pytest.mark.parametrize("kind", ["FFT", "RFFT", "IRFFT"])
+def test_axes_are_as_accurate_as_xla(kind: str) -> None:
+    # Columns that are fewer than a vector, no whole vectors, and blocks that overlap; an axis of one point; a chirp.
+    shapes = [((5, 8, 6), 2), ((2, 6, 1, 20), 3), ((600, 38), 2), ((3, 51, 14), 2)]
+    cases = [Case(kind, dims, axes) for dims, axes in shapes]
+    check(cases, compiled(cases), SLACK)
+
+
+@pytest.mark.parametrize("device", ["local-sync", "local-task"])
+def test_workgroups_share_out_rows_and_columns(device: str) -> None:
+    # The second and third one have their memory between stages off the stack, in 11 and 12 workgroups.
+    cases = [Case("FFT", (24, 1024)), Case("IFFT", (11, 4099)), Case("RFFT", (12, 8192)), Case("IFFT", (96, 100), 2)]
+    check(cases, compiled(cases, device), 1.3)
+
+
+def test_one_dispatch_transforms_an_axis() -> None:
+    assert dispatches([Case("FFT", (64, 1000))]) == dispatches([Case("RFFT", (4099 * 2,))]) == 1
+    assert dispatches([Case("IRFFT", (4, 8, 16), 3)]) == 3
+
+
+def test_small_transforms_stay_products() -> None:
+    assert dispatches([Case("FFT", (16,)), Case("FFT", (64, 2)), Case("RFFT", (0, 8))]) == 0
