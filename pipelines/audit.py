@@ -56,6 +56,17 @@ def findings(module: Any, target: str) -> Iterable[Finding]:
             yield Finding(op, row)
 
 
+def refusal(finding: Finding, target: str, notes: tuple[str, ...] = ()) -> UnsupportedError:
+    """The error for an operation that a target does not compile."""
+    return UnsupportedError(
+        f"{finding.text} [target {target}]",
+        location=location_of(finding.op),
+        op=op_text(finding.op),
+        hint=_way_out(finding),
+        notes=notes,
+    )
+
+
 @register
 @dataclass(frozen=True)
 class Audit(Pass):
@@ -78,10 +89,4 @@ class Audit(Pass):
         more = len(found) - 1 - len(notes)
         if more > 0:
             notes.append(f"and {more} more of these")
-        raise UnsupportedError(
-            f"{first.text} [target {self.target}]",
-            location=location_of(first.op),
-            op=op_text(first.op),
-            hint=_way_out(first),
-            notes=tuple(notes),
-        )
+        raise refusal(first, self.target, tuple(notes))

@@ -23,7 +23,8 @@ from typing import Any, ClassVar
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import blocks, location_of, operations
-from hloforge.pipelines.audit import describe
+from hloforge.pipelines.audit import Finding, describe, refusal
+from hloforge.pipelines.capabilities import capability
 from hloforge.pipelines.manager import op_text
 from hloforge.pipelines.passes import Pass, register
 
@@ -67,6 +68,9 @@ class DropTokens(Pass):
 
 
 def _unsupported(op: Any) -> UnsupportedError:
+    if op.name == "stablehlo.custom_call":
+        # What the host has went through legalize-host-calls.
+        return refusal(Finding(op, capability(op, "cpu")), "cpu")
     return UnsupportedError(
         f"{describe(op)} is not supported: there is no runtime for what a program exchanges with its host as it runs",
         location=location_of(op),

@@ -71,5 +71,5 @@ def test_values_beside_tokens_are_the_same() -> None:
 
 @pytest.mark.parametrize(("text", "name"), [(INFEED, "stablehlo.infeed"), (CALLBACK, "custom_call @print")])
 def test_what_speaks_to_the_host_is_refused_by_its_name(text: str, name: str) -> None:
-    with pytest.raises(UnsupportedError, match=f"^.*{name} is not supported: there is no runtime"):
+    with pytest.raises(UnsupportedError, match=f"^.*{name} is not supported: "):
         PassManager([DropTokens()]).run(parse_module(text))
