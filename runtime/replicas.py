@@ -28,8 +28,9 @@ from hloforge.runtime.convention import nest_results, result_leaves
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.feeds import Feeds, feed_functions
 from hloforge.runtime.manifest import Manifest
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replica_calls import Device, grid_of_manifest
-from hloforge.runtime.session import load
+from hloforge.runtime.session import Session, load, read_manifest
 
 Source: TypeAlias = str | PathLike[str] | bytes | Executable
 
@@ -72,7 +73,9 @@ class Replicas:
         self._devices = [] if folded else [Device(rank, self.grid, self.feeds) for rank in every]
         self._calling = threading.Lock()
         functions = [device.functions() for device in self._devices] or [feed_functions(self.feeds)]
-        options.setdefault("device", "local-sync" if len(functions) > 1 else None)
+        if len(functions) > 1:
+            # Each device is a thread already.
+            options["device"] = options.get("device") or "local-sync"
         self._sessions = [load(source, host={**own, **(host or {})}, **options) for own in functions]
         self._check_grid(self._sessions[0].manifest)
 
@@ -88,6 +91,11 @@ class Replicas:
         """What to call a device: by its replica and partition, where there are several of these."""
         replica = f"replica {self.grid.replica_of(device)}"
         return replica if self.grid.partitions == 1 else f"{replica} partition {self.grid.partition_of(device)}"
+
+    @property
+    def device(self) -> str:
+        """Where it runs, for messages."""
+        return f"{self.grid}, each on {self._sessions[0].device}"
 
     @property
     def signature(self) -> Signature:
@@ -152,6 +160,20 @@ class Replicas:
             return None
         group.end(device)
         return result
+
+
+def load_on_grid(source: Source, options: CompileOptions, **loading: Any) -> Session | Replicas:
+    """A program as the command line runs it: a session, or one for each device that it was compiled for.
+
+    Args:
+        options: what it was compiled with; a vmfb that needs a grid says so itself.
+        loading: arguments of ``hloforge.load``.
+    """
+    made = grid_of_manifest(read_manifest(source))
+    grid = made if made is not None and options.grid.devices == 1 else options.grid
+    if options.fold_replicas or grid.devices == 1:
+        return load(source, **loading)
+    return Replicas(source, grid.replicas, grid.partitions, **loading)
 
 
 def _parts(argument: Any, devices: int) -> list[Any]:

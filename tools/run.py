@@ -20,6 +20,7 @@ from hloforge.tools.streams import is_vmfb, open_source
 
 if TYPE_CHECKING:
     from hloforge.dialect.program import Program
+    from hloforge.runtime.replicas import Replicas
     from hloforge.runtime.session import Session
 
 
@@ -68,7 +69,9 @@ def command(
     Example:
       hloforge run model.vmfb --input=2x3xf32=@x.npy --output=@y.npy
       hloforge run model.hlo --reference=xla
+      hloforge run model.hlo --replicas=2 --input=2x8xf32=@x.npy
     """
+    from hloforge.pipelines.replicas.fold import for_grid
     from hloforge.runtime.judgement import judge
     from hloforge.runtime.specializing import for_sizes
     from hloforge.tools import calling, checking
@@ -84,6 +87,9 @@ def command(
     program = read() if reference or any(spec.strip() == calling.PLAUSIBLE for spec in inputs) else None
     if program and options.shapes:
         program = for_sizes(program, options.shapes)
+    if program and (options.fold_replicas or options.grid.devices > 1):
+        # Engines run one device: the folded program, whose arguments and results are those of all.
+        program = for_grid(program, options.grid, folded=True)
     arguments = calling.arguments(session.signature, inputs, seed, program)
     wanted = checking.expected_results(session.signature, expected)
     engine = checking.open_reference(reference, program) if reference else None
@@ -102,17 +108,18 @@ def command(
 
 def _load(
     source: str, target: str, options: Any, device: str | None, threads: int | None, reading: dict[str, Any]
-) -> tuple[Session, Callable[[], Program | None]]:
-    """A session, and what reads the program, which a vmfb does not hold: few ask for it, and reading takes its time."""
-    from hloforge.runtime.session import load
+) -> tuple[Session | Replicas, Callable[[], Program | None]]:
+    """Sessions, and what reads the program, which a vmfb does not hold: few ask for it, and reading takes its time."""
+    from hloforge.runtime.replicas import load_on_grid
     from hloforge.tools.building import build
     from hloforge.tools.progress import Stopwatch
 
     head, stream = open_source(source)
     if is_vmfb(head):
         given = stream if isinstance(stream, str) else stream.getvalue()
-        session = load(given, device=device, threads=threads, weights=options.weights, libraries=options.libraries)
-        return session, lambda: None
+        loading = {"weights": options.weights, "libraries": options.libraries}
+        return load_on_grid(given, options, device=device, threads=threads, **loading), lambda: None
     again = stream if isinstance(stream, str) else NamedBytes(stream.getvalue(), stream.name)
     executable = build(stream, target, options, Stopwatch(), **reading)
-    return executable.load(device=device, threads=threads), lambda: read_program(again, **reading)
+    session = load_on_grid(executable, options, device=device, threads=threads)
+    return session, lambda: read_program(again, **reading)
