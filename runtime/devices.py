@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
+from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import iree.runtime as rt
@@ -25,6 +28,9 @@ _STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$"
 # 30 to 100 µs. Measured on two cores, where a matrix product of 192³ is faster without, one of 256³ with threads.
 _WORTH_THREADS = 2_000_000
 
+# How long a new pool's threads may take to begin, on a machine that is busy.
+_NAMING_SECONDS = 5.0
+
 # Fresh memory costs a page fault for every 4 KiB first written: 8 to 23 % of the processor time of kernels with results
 # of megabytes. So what is released is kept for results of the same size, while buffers in use and kept ones together
 # take at most this much; beyond it everything is given back. IREE bounds the kept ones' number by 64.
@@ -32,14 +38,14 @@ _ALLOCATOR = "caching:*=*;512mib"
 
 
 class _Devices:
-    """The devices of this process, by driver and thread count."""
+    """The devices of this process, by driver and threads: their count, or the processors that they are pinned to."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.made: dict[tuple[str, int], Any] = {}
+        self.made: dict[tuple[str, int | tuple[int, ...]], Any] = {}
         self.lost: list[Any] = []
 
-    def get(self, driver: str, threads: int) -> Any:
+    def get(self, driver: str, threads: int | tuple[int, ...]) -> Any:
         key = (driver, threads)
         with self.lock:
             if key in self.made:
@@ -47,8 +53,12 @@ class _Devices:
                 self.made[key].allocator.trim()
             else:
                 # The driver reads the process-wide flag when it is created; 0 lets it look at the machine.
-                rt.flags.parse_flags(f"--task_topology_group_count={threads}")
+                count = threads if isinstance(threads, int) else len(threads)
+                rt.flags.parse_flags(f"--task_topology_group_count={count}")
+                before = _workers()
                 self.made[key] = rt._binding.create_hal_driver(driver).create_default_device(allocators=[_ALLOCATOR])
+                if not isinstance(threads, int):
+                    _pin(before, threads)
             return self.made[key]
 
     def after_fork(self) -> None:
@@ -59,6 +69,24 @@ class _Devices:
         self.lock = threading.Lock()
         self.lost += self.made.values()
         self.made = {}
+
+
+def _workers() -> set[int]:
+    """The threads of IREE's pools in this process, where the system lists them."""
+    tasks = Path("/proc/self/task")
+    if not tasks.is_dir():
+        return set()
+    return {int(task.name) for task in tasks.iterdir() if "worker" in (task / "comm").read_text()}
+
+
+def _pin(before: set[int], processors: Sequence[int]) -> None:
+    """Pin the workers that are new, each to its processor."""
+    # A thread takes its name when it first runs.
+    end = time.monotonic() + _NAMING_SECONDS
+    while len(workers := _workers() - before) < len(processors) and time.monotonic() < end:
+        time.sleep(1e-3)
+    for worker, processor in zip(sorted(workers), processors, strict=False):
+        os.sched_setaffinity(worker, {processor})
 
 
 _devices = _Devices()
@@ -73,27 +101,39 @@ def instance() -> Any:
     return rt.VmInstance()
 
 
-def choose_driver(work: int, threads: int | None) -> str:
+def choose_driver(work: int, threads: int | Sequence[int] | None) -> str:
     """The driver for a program whose heaviest operation is ``work`` elements (``work.heaviest_operation``)."""
+    if threads is not None and not isinstance(threads, int):
+        threads = len(threads)
     available = threads if threads is not None else os.cpu_count() or 1
     return "local-task" if available > 1 and work >= _WORTH_THREADS else "local-sync"
 
 
-def device(driver: str, threads: int | None = None) -> Any:
+def device(driver: str, threads: int | Sequence[int] | None = None) -> Any:
     """A device of a local driver, made on first use.
 
     Args:
         driver: one of ``DRIVERS``.
-        threads: workers of local-task; None for as many as IREE finds cores.
+        threads: workers of local-task, or the processors that they are pinned to; None for as many as IREE finds cores.
 
     Raises:
-        OptionError: an unknown driver, or a thread count below 1.
+        OptionError: an unknown driver, a thread count below 1, or processors that this machine lacks.
     """
     if driver not in DRIVERS:
         raise OptionError(f"unknown device {driver!r}", hint=f"devices: {', '.join(DRIVERS)}")
-    if threads is not None and threads < 1:
+    if isinstance(threads, int) and threads < 1:
         raise OptionError(f"threads must be at least 1, not {threads}")
-    return _devices.get(driver, (threads or 0) if driver == "local-task" else 0)
+    if driver != "local-task":
+        return _devices.get(driver, 0)
+    if threads is None or isinstance(threads, int):
+        return _devices.get(driver, threads or 0)
+    message = f"threads cannot be pinned to the processors {list(threads)}"
+    if not hasattr(os, "sched_setaffinity"):
+        raise OptionError(message, hint="that takes Linux; threads can be counted everywhere: threads=4")
+    allowed = os.sched_getaffinity(0)
+    if not threads or not allowed.issuperset(threads):
+        raise OptionError(message, hint=f"this process may use {', '.join(map(str, sorted(allowed)))}")
+    return _devices.get(driver, tuple(threads))
 
 
 def reason(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -42,7 +42,7 @@ class Executable:
         """
         write_atomically(path, self.vmfb)
 
-    def load(self, *, device: str | None = None, threads: int | None = None, **options: Any) -> Session:
+    def load(self, *, device: str | None = None, threads: int | Sequence[int] | None = None, **options: Any) -> Session:
         """A session that runs the program; arguments as of ``hloforge.load``."""
         from hloforge.runtime.session import load
 

@@ -16,6 +16,7 @@ from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadEr
 from hloforge.dialect.program import ENTRY, Signature
 from hloforge.runtime import devices
 from hloforge.runtime.arrays import Codec, DeviceArray, share
+from hloforge.runtime.background import Background
 from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
 from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
@@ -34,7 +35,7 @@ def load(
     source: str | PathLike[str] | bytes | Executable,
     *,
     device: str | None = None,
-    threads: int | None = None,
+    threads: int | Sequence[int] | None = None,
     weights: str | PathLike[str] | None = None,
     host: Mapping[str, Any] | None = None,
     libraries: Sequence[str | PathLike[str]] = (),
@@ -47,7 +48,7 @@ def load(
         source: path of a vmfb, its bytes, or what ``compile`` returned.
         device: ``local-sync`` (the caller's thread) or ``local-task`` (a pool of threads); None chooses by the size of
             the program.
-        threads: size of the pool; None for one a core. 1 is ``local-sync``.
+        threads: size of the pool, or the numbers of the processors that its threads are pinned to; None for one a core.
         weights: the file of its weights, for a program that was compiled with one; None for the file of that name
             beside the vmfb.
         host: functions of the host for this session, by the names that the program calls them by, in any form that
@@ -129,7 +130,7 @@ def _manifest(entry: Any) -> Manifest:
     return Manifest("module", signature_of_declaration(reflection.get("iree.abi.declaration", "")))
 
 
-class Session:
+class Session(Background):
     """A program on a device. Calls are safe from several threads at once.
 
     Attributes:
@@ -142,7 +143,7 @@ class Session:
         self,
         module: Any,
         driver: str | None = None,
-        threads: int | None = None,
+        threads: int | Sequence[int] | None = None,
         weights: Path | None = None,
         host: Host | None = None,
         feeds: Feeds | None = None,

@@ -105,7 +105,7 @@ class SpecializingExecutable(Executable):
             hint="name the sizes of its arguments: compile(…, shapes={'x': (8, 4)}), or --shape x=8x4",
         )
 
-    def load(self, *, device: str | None = None, threads: int | None = None, **options: Any) -> Session:
+    def load(self, *, device: str | None = None, threads: int | Sequence[int] | None = None, **options: Any) -> Session:
         return SpecializingSession(self, device, threads, options)
 
     def __repr__(self) -> str:
@@ -119,7 +119,11 @@ class SpecializingSession(Session):
     """
 
     def __init__(
-        self, executable: SpecializingExecutable, driver: str | None, threads: int | None, options: Mapping[str, Any]
+        self,
+        executable: SpecializingExecutable,
+        driver: str | None,
+        threads: int | Sequence[int] | None,
+        options: Mapping[str, Any],
     ) -> None:
         self._take_manifest(executable.manifest)
         self.device = driver or ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hloforge.dialect.errors import OptionError
 from hloforge.runtime import devices
 
 # What is still alive when the interpreter ends, and how: cycles are freed in any order, modules and arrays alike.
@@ -114,3 +116,24 @@ def test_released_memory_is_kept_for_the_same_size_and_within_limits() -> None:
     # A program that is loaded has results of other sizes.
     assert devices.device("local-sync") is device
     assert held() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads are pinned on Linux alone")
+def test_threads_are_pinned_to_the_processors_asked_for() -> None:
+    def affinities() -> dict[int, set[int]]:
+        return {int(task.name): os.sched_getaffinity(int(task.name)) for task in Path("/proc/self/task").iterdir()}
+
+    processor = max(os.sched_getaffinity(0))
+    before = affinities()
+    devices.device("local-task", [processor])
+    assert {processor} in [found for thread, found in affinities().items() if thread not in before]
+    # Whoever asks for a count later gets threads that run anywhere.
+    before = affinities()
+    devices.device("local-task", 6)
+    assert len(set(affinities()) - set(before)) >= 6
+
+
+def test_processors_that_a_machine_lacks_are_an_error() -> None:
+    with pytest.raises(OptionError, match="pinned to the processors") as caught:
+        devices.device("local-task", [0, 100_000])
+    assert "this process may use" in str(caught.value.hint)
