@@ -23,7 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind
+from hloforge.dialect.emission import emit, i64
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
@@ -94,6 +96,20 @@ def ragged_dot(op: Any) -> Replacement:
     return _same(op, "chlo.ragged_dot", _in_chlo(op))
 
 
+@pattern("mhlo.all_to_all")
+def all_to_all_of_tuple(op: Any) -> Replacement:
+    """mhlo.all_to_all(x0, x1 ...), operand i for member i -> stablehlo.all_to_all of the operands as rows."""
+    if "split_dimension" in op.attributes:
+        return NoMatch("StableHLO has its form of one array")
+    count, (first, *_) = len(op.operands), map(Value, op.operands)
+    rows = ops.concat_in_dim([ops.reshape(Value(operand), [1, *first.dims]) for operand in op.operands], 0)
+    shared = {name: op.attributes[name] for name in ("replica_groups", "channel_handle") if name in op.attributes}
+    attributes = {name: ir.Attribute.parse(str(value).replace("#mhlo", "#stablehlo")) for name, value in shared.items()}
+    numbers = {"split_dimension": i64(0), "concat_dimension": i64(0), "split_count": i64(count)}
+    exchanged = emit("stablehlo.all_to_all", [rows], rows.type, **attributes, **numbers)
+    return [exchanged[number] for number in range(count)]
+
+
 @pattern("mhlo.scan")
 def scan(op: Any) -> Replacement:
     """mhlo.scan -> chlo.scan with the body moved."""
@@ -141,7 +157,7 @@ class LowerMhlo(Pass):
     name: ClassVar[str] = "lower-mhlo"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan))
+        apply_patterns(module, (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan, *all_to_all_of_tuple))
         _erase_traces(module)
         left = _of_mhlo(module)
         known = next((op for op in left if op.name in _REASONS), None)

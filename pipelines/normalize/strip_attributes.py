@@ -9,16 +9,18 @@ After::
     %r = stablehlo.dot %x, %y : ...
 
 The configuration of a custom call that JAX keeps in ``mhlo.backend_config`` becomes its ``backend_config``.
+Likewise the pairs of devices that XLA keeps beside a transfer become its ``source_target_pairs``.
 Shardy's meshes, which only sharding attributes name, go with them. The entry layouts and donation have moved to
 ``hloforge.*`` attributes at import. Source: XLA (hlo_module_importer), JAX (lowering), Shardy "SDY dialect".
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hloforge.dialect.emission import i32
+from hloforge.dialect.emission import i32, i64_matrix
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.passes import Pass, register
@@ -27,6 +29,8 @@ _FOREIGN = ("mhlo.", "sdy.", "xla.", "jax.", "tf.", "tpu.")
 # Layouts inside the program mean nothing after drop-copies and lower-bitcast.
 _LAYOUTS = frozenset({"result_layout", "operand_layout", "source_layout", "xla_shape", "execution_thread"})
 _PER_VALUE = ("arg_attrs", "res_attrs")
+_TRANSFERS = frozenset({"stablehlo.send", "stablehlo.recv"})
+_FRONTEND, _PAIRS = "mhlo.frontend_attributes", "_xla_send_recv_source_target_pairs"
 _CONFIGURATION, _TYPED_FFI = "mhlo.backend_config", 4
 
 
@@ -53,12 +57,21 @@ def _strip(op: Any) -> None:
     if op.name == "stablehlo.custom_call" and _CONFIGURATION in op.attributes:
         op.attributes["backend_config"] = op.attributes[_CONFIGURATION]
         op.attributes["api_version"] = i32(_TYPED_FFI)
+    if op.name in _TRANSFERS and _FRONTEND in op.attributes:
+        _keep_pairs(op, ir.DictAttr(op.attributes[_FRONTEND]))
     for name in list(op.attributes):
         if _is_foreign(name):
             del op.attributes[name]
     for name in _PER_VALUE:
         if name in op.attributes:
             _strip_values(op, name)
+
+
+def _keep_pairs(op: Any, beside: Any) -> None:
+    """``_xla_send_recv_source_target_pairs = "{{0,1},{1,2}}"`` as an attribute of StableHLO."""
+    if _PAIRS in beside and "source_target_pairs" not in op.attributes:
+        numbers = [int(number) for number in re.findall(r"\d+", beside[_PAIRS].value)]
+        op.attributes["source_target_pairs"] = i64_matrix(list(zip(numbers[::2], numbers[1::2], strict=True)), 2)
 
 
 def _strip_values(op: Any, name: str) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from hloforge.dialect.errors import OptionError, UnsupportedError
 from hloforge.importers.reader import read
+from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from hloforge.pipelines.replicas.fold import fold_replicas
 from tests.engines import interpret
 from tests.replicated_engine import run_on_grid
@@ -228,6 +230,61 @@ def test_a_loop_around_communication_may_not_end_by_what_one_device_has() -> Non
 %r = stablehlo.add %w, %x : {TYPE}""")
     with pytest.raises(UnsupportedError, match="condition of this while around communication may differ"):
         fold_replicas(read(text), 2)
+
+
+SUM = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }"
+PAIRS = 'frontend_attributes={_xla_send_recv_source_target_pairs="{{0,1}}"}'
+X = np.arange(8, dtype=np.float32).reshape(2, 4)
+HLO = {
+    "all-reduce": (
+        f"""{SUM} ENTRY e {{ p = f32[4] parameter(0)
+          s = f32[4] all-reduce-start(p), replica_groups={{{{0,1}}}}, to_apply=add
+          ROOT d = f32[4] all-reduce-done(s) }}""",
+        np.stack([X[0] + X[1]] * 2),
+    ),
+    "all-gather": (
+        """ENTRY e { p = f32[4] parameter(0)
+          s = (f32[4], f32[8]) all-gather-start(p), replica_groups={{1,0}}, dimensions={0}
+          ROOT d = f32[8] all-gather-done(s) }""",
+        np.stack([np.concatenate([X[1], X[0]])] * 2),
+    ),
+    "collective-permute": (
+        """ENTRY e { p = f32[4] parameter(0)
+          s = (f32[4], f32[4]) collective-permute-start(p), source_target_pairs={{0,1}}
+          ROOT d = f32[4] collective-permute-done(s) }""",
+        np.stack([0 * X[0], X[0]]),
+    ),
+    "all-to-all of a tuple": (
+        """ENTRY e { p = f32[4] parameter(0)  q = f32[4] multiply(p, p)
+          t = (f32[4], f32[4]) all-to-all(p, q), replica_groups={{0,1}}
+          a = f32[4] get-tuple-element(t), index=0  b = f32[4] get-tuple-element(t), index=1
+          ROOT d = f32[4] subtract(a, b) }""",
+        np.stack([X[0] - X[1], X[0] ** 2 - X[1] ** 2]),
+    ),
+    "groups by iota": (
+        f"""{SUM} ENTRY e {{ p = f32[4] parameter(0)
+          ROOT s = f32[4] all-reduce(p), replica_groups=[1,2]<=[2], to_apply=add }}""",
+        np.stack([X[0] + X[1]] * 2),
+    ),
+    "send and recv": (
+        f"""ENTRY e {{ p = f32[4] parameter(0)  t = token[] after-all()
+          r = (f32[4], u32[], token[]) recv(t), channel_id=1, {PAIRS}
+          s = (f32[4], u32[], token[]) send(p, t), channel_id=1, {PAIRS}
+          rd = (f32[4], token[]) recv-done(r), channel_id=1
+          sd = token[] send-done(s), channel_id=1
+          ROOT x = f32[4] get-tuple-element(rd), index=0 }}""",
+        np.stack([0 * X[0], X[0]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HLO)
+def test_forms_of_hlo(name: str) -> None:
+    text, expected = HLO[name]
+    program = fold_replicas(read(f"HloModule m, replica_count=2\n{text}"), 2)
+    lowered = program.clone()
+    PassManager([DropTokens()]).run(lowered.module)
+    np.testing.assert_array_equal(interpret(lowered.module, X)[0], expected)
 
 
 def test_groups_have_to_fit_the_grid() -> None:
