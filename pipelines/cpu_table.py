@@ -93,9 +93,11 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "decompose-exponential",
-        "IREE's loses all digits near 0, and tanh needs a libm",
+        "IREE's loses all digits near 0, tanh needs a libm, and exp is called for each element",
+        "stablehlo.exponential",
         "stablehlo.exponential_minus_one",
         "stablehlo.log_plus_one",
+        "stablehlo.logistic",
         "stablehlo.tanh",
         elements=("f64",),
     ),

@@ -167,7 +167,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeComplexElementwise(), "IREE's complex functions lose digits and special values, or need a libm"),
     Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),
     Stage(DecomposePower(), "IREE's power is NaN for negative bases and inexact; leaves exp and log of f64"),
-    Stage(DecomposeExponential(), "f64 expm1, log1p and tanh: IREE loses digits, or needs a libm"),
+    Stage(DecomposeExponential(), "f64 expm1, log1p, tanh: IREE loses digits or needs a libm; its exp is scalar"),
     Stage(DecomposeTrigonometric(), "f64 needs a libm; f32 loses all digits of large angles"),
     Stage(DecomposeArctangent(), "f64 needs a libm; f32 is wrong at zeros and infinities"),
     Stage(DecomposeCubeRoot(), "f64 needs a libm; f32 is NaN at infinity"),

@@ -1,30 +1,32 @@
-"""``decompose-exponential``: float64 expm1, log1p and tanh as arithmetic.
+"""``decompose-exponential``: float64 exp, expm1, logistic, log1p and tanh as arithmetic.
 
 Before::
 
-    %e = stablehlo.exponential_minus_one %x : tensor<4xf64>
+    %e = stablehlo.exponential %x : tensor<4xf64>
 
-After: e^x - 1 = 2^k ((1 - 2^-k) + (e^r - 1)) with r = x - k ln 2, the last factor by its series.
+After: e^x = 2^k e^r with r = x - k ln 2, the last factor by a polynomial, 2^k by adding k to the exponent's bits.
 
-IREE computes exp(x) - 1 and log(1 + x) literally, which leaves no digit near 0, and has no f64 tanh without a libm. Its
-exp and log are right to half an ulp and stay. Sources: P. Tang, "Table-driven implementation of the Expm1 function",
-ACM TOMS 18 (1992); W. Kahan's log1p, HP-15C Advanced Functions Handbook (1982).
+IREE calls a scalar exp for each element, computes exp(x) - 1 and log(1 + x) literally, which leaves no digit near 0,
+and has no f64 tanh without a libm. Its log is right to half an ulp and stays. Sources: P. Tang, "Table-driven
+implementation of the Expm1 function", ACM TOMS 18 (1992); W. Kahan's log1p, HP-15C Advanced Functions Handbook (1982).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import factorial, inf
+from math import inf
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
-    polynomial,
-    power_of_two,
-    scaled,
-    to_integer,
+    EXPONENT_OF_ONE,
+    INTEGER_ORIGIN,
+    bits,
+    fast_two_sum,
+    from_bits,
+    polynomial_by_pairs,
     two_sum,
     with_sign_of,
 )
@@ -34,28 +36,95 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pa
 _LOG2_E = 1.4426950408889634
 # ln 2 as 33 bits, so that small multiples are exact, and the rest.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# Above, e^x overflows; below, e^x - 1 rounds to -1.
-_LARGEST, _SMALLEST = 710.0, -60.0
-# (e^r - 1 - r - r^2/2) / r^3 for |r| <= ln(2)/2, to 2^-60 of r.
-_SERIES = tuple(1.0 / factorial(n) for n in range(3, 16))
+# Above, e^x overflows; below the second, it is no normal number; below the third, e^x - 1 rounds to -1.
+_LARGEST, _LEAST_NORMAL, _SMALLEST = 709.782712893384, -708.3964185322641, -60.0
+# (e^r - 1 - r) / r^2 and (e^r - 1 - r - r^2/2) / r^3 for |r| <= 0.3475, by Chebyshev's nodes; to 2^-59 of r.
+_SQUARE = (
+    0.5,
+    0.1666666666666667,
+    0.04166666666666667,
+    0.008333333333325985,
+    0.0013888888888883642,
+    0.00019841269875342141,
+    2.4801587325920163e-05,
+    2.7557254740405416e-06,
+    2.7557273171941026e-07,
+    2.5105490906986696e-08,
+    2.091488256348507e-09,
+)
+_CUBE = (
+    0.16666666666666669,
+    0.041666666666666664,
+    0.008333333333329994,
+    0.0013888888888886504,
+    0.00019841269863392214,
+    2.48015873173863e-05,
+    2.7557267935231926e-06,
+    2.755728259480407e-07,
+    2.5100634461878497e-08,
+    2.0911414421956654e-09,
+)
 # Below it, each of these functions is the identity to the last bit.
 _TINY = 2.0**-54
 
 
+@dataclass(frozen=True)
+class _Reduced:
+    """``x = k ln 2 + rest + error``, with ``|rest|`` at most half of ln 2.
+
+    Attributes:
+        exponent: u64, k where a float64 has its exponent, modulo 2^64.
+    """
+
+    exponent: Value
+    rest: Value
+    error: Value
+
+
+def _reduced(x: Value) -> _Reduced:
+    """Of float64 below 2^20 in magnitude; other numbers give meaningless ones."""
+    shifted = x * _LOG2_E + INTEGER_ORIGIN
+    turns = shifted - INTEGER_ORIGIN
+    high, low = x - turns * _LN2_HIGH, turns * _LN2_LOW
+    rest = high - low
+    return _Reduced(bits(shifted) << 52, rest, (high - rest) - low)
+
+
+def _times_power_of_two(x: Value, exponent: Value) -> Value:
+    """``x * 2**k`` where both are normal numbers; ``exponent`` as of ``_Reduced``."""
+    return from_bits(bits(x) + exponent)
+
+
+def exp(x: Value) -> Value:
+    """e^x of float64, within 0.52 ulp; 0 where it would be subnormal."""
+    reduced = _reduced(x)
+    r = reduced.rest
+    whole, rounding = fast_two_sum(full(x, 1.0), r)
+    value = whole + (r * r * polynomial_by_pairs(r, _SQUARE) + (rounding + reduced.error))
+    result = ops.select(x <= _LARGEST, _times_power_of_two(value, reduced.exponent), x * inf)
+    return ops.select(x < _LEAST_NORMAL, 0.0, result)
+
+
+def logistic(x: Value) -> Value:
+    """1 / (1 + e^-x) of float64."""
+    return 1.0 / (exp(-x) + 1.0)
+
+
 def expm1(x: Value) -> Value:
     """e^x - 1 of float64, within an ulp."""
-    clamped = ops.min(ops.max(x, _SMALLEST), _LARGEST)
-    turns = ops.round_nearest_even(clamped * _LOG2_E)
-    exponent = to_integer(turns)
-    high = clamped - turns * _LN2_HIGH
-    low = turns * _LN2_LOW
-    r = high - low
-    error = (high - r) - low
-    tail = r * r * (polynomial(r, _SERIES) * r + 0.5) + (error + error * r)
-    # Where -k leaves the normal exponents, the one that it scales is far below an ulp anyway.
-    whole, rest = two_sum(1.0 - power_of_two(ops.max(-exponent, -1022)), r)
-    result = scaled(whole + (rest + tail), exponent)
-    return ops.select(ops.abs(x) < _TINY, x, result)
+    result = ops.select(x <= _LARGEST, _expm1(x), x * inf)
+    return ops.select(ops.abs(x) < _TINY, x, ops.select(x < _SMALLEST, -1.0, result))
+
+
+def _expm1(x: Value) -> Value:
+    """The same between the numbers where it is -1 and where it overflows."""
+    reduced = _reduced(x)
+    r, error = reduced.rest, reduced.error
+    tail = r * r * (polynomial_by_pairs(r, _CUBE) * r + 0.5) + (error + error * r)
+    # 2^-k; where it is no normal number it is far below an ulp, and its sign bit says so.
+    inverse = from_bits(EXPONENT_OF_ONE - reduced.exponent)
+    whole, rest = two_sum(1.0 - ops.max(inverse, 0.0), r)
+    return _times_power_of_two(whole + (rest + tail), reduced.exponent)
 
 
 def log1p(x: Value) -> Value:
@@ -70,16 +139,22 @@ def log1p(x: Value) -> Value:
 def tanh(x: Value) -> Value:
     """Hyperbolic tangent of float64: t / (2 - t) with t = 1 - e^(-2|x|)."""
     magnitude = ops.abs(x)
-    rise = -expm1(magnitude * -2.0)
+    rise = ops.select(magnitude > -_SMALLEST, 1.0, -_expm1(magnitude * -2.0))
     return ops.select(magnitude < _TINY, x, with_sign_of(rise / (2.0 - rise), x))
 
 
-_FUNCTIONS = {"stablehlo.exponential_minus_one": expm1, "stablehlo.log_plus_one": log1p, "stablehlo.tanh": tanh}
+_FUNCTIONS = {
+    "stablehlo.exponential": exp,
+    "stablehlo.exponential_minus_one": expm1,
+    "stablehlo.log_plus_one": log1p,
+    "stablehlo.logistic": logistic,
+    "stablehlo.tanh": tanh,
+}
 
 
 @pattern(*_FUNCTIONS)
 def without_cancellation(op: Any) -> Replacement:
-    """expm1, log1p, tanh of f64 -> arithmetic, and IREE's log; any shape."""
+    """exp, expm1, logistic, log1p, tanh of f64 -> arithmetic, and IREE's log; any shape."""
     operand = Value(op.operands[0])
     if operand.element_type.name != "f64":
         return NoMatch("not f64")
@@ -89,7 +164,7 @@ def without_cancellation(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class DecomposeExponential(Pass):
-    """Replace float64 expm1, log1p and tanh by arithmetic."""
+    """Replace float64 exp, expm1, logistic, log1p and tanh by arithmetic."""
 
     name: ClassVar[str] = "decompose-exponential"
 

@@ -29,7 +29,7 @@ SUBNORMAL_EXPONENT = -1074
 LOW_WORD = (1 << 32) - 1
 _HIGH_HALF = ~((1 << 27) - 1) & (2**64 - 1)
 # 3/2 * 2^52: sums with it have the last bit of weight one, for either sign.
-_INTEGER_ORIGIN = 1.5 * 2.0**52
+INTEGER_ORIGIN = 1.5 * 2.0**52
 _NARROW = frozenset({"f16", "bf16", "f32"})
 
 
@@ -118,6 +118,17 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     return total
 
 
+def polynomial_by_pairs(x: Value, coefficients: Sequence[float]) -> Value:
+    """The same by Estrin's scheme: as many operations, but fewer wait for each other."""
+    terms: list[Value | float] = list(coefficients)
+    power = x
+    while len(terms) > 2:
+        pairs = [power * high + low for low, high in zip(terms[::2], terms[1::2], strict=False)]
+        terms = [*pairs, *terms[len(pairs) * 2 :]]
+        power = power * power
+    return power * terms[1] + terms[0]
+
+
 def power_of_two(exponent: Value) -> Value:
     """2**exponent for s64 in [-1022, 1023]."""
     return ops.bitcast_convert_type((exponent + 1023) << 52, "f64")
@@ -131,7 +142,7 @@ def scaled(x: Value, exponent: Value) -> Value:
 
 def to_integer(x: Value) -> Value:
     """An integral float64 below 2**51 in magnitude as s64, by its mantissa: no vector unit converts to s64."""
-    return ops.bitcast_convert_type(x + _INTEGER_ORIGIN, "s64") - ((1023 + 52 << 52) + (1 << 51))
+    return ops.bitcast_convert_type(x + INTEGER_ORIGIN, "s64") - ((1023 + 52 << 52) + (1 << 51))
 
 
 def in_float64(function: Callable[..., Value], *operands: Value) -> Value:
