@@ -18,6 +18,8 @@ from hloforge.dialect.values import TupleValue, Value, leaves, nest
 _TUPLE, _ELEMENT = "stablehlo.tuple", "stablehlo.get_tuple_element"
 _FUNCTION, _RETURN = "func.func", "func.return"
 _CUSTOM_CALL, _ALIASES = "stablehlo.custom_call", "output_operand_aliases"
+# What a custom call remembers of a tuple that was its result, where its several results do not say it.
+RESULT_SHAPE, RESULT_ALIASES = "hloforge.result_shape", "hloforge.result_aliases"
 # What hands tuples on and can hand on their leaves instead; StableHLO's loops and branches take none.
 _CARRIERS = frozenset({"func.call", "stablehlo.composite", _CUSTOM_CALL})
 _HOLDERS = _CARRIERS | {_TUPLE, _ELEMENT, _FUNCTION, _RETURN}
@@ -133,8 +135,7 @@ def _flatten_carrier(op: Any) -> None:
     with ir.InsertionPoint(op), op.location:
         operands = list(op.operands)
         if op.name == _CUSTOM_CALL:
-            # Aliases count the results, which change; they only save a copy.
-            attributes.pop(_ALIASES, None)
+            _keep_result(op, attributes)
         else:
             operands = [leaf for operand in operands for leaf in _leaves(operand)]
         flat = ir.Operation.create(
@@ -147,6 +148,19 @@ def _flatten_carrier(op: Any) -> None:
         for result in op.results:
             result.replace_all_uses_with(_packed(result.type, results))
     op.erase()
+
+
+def _keep_result(op: Any, attributes: dict[str, Any]) -> None:
+    """Let a custom call remember a tuple that its several results do not say: of one element, or of tuples.
+
+    Aliases name places in it, and no results, from then on.
+    """
+    tuples = [result.type for result in op.results if isinstance(result.type, ir.TupleType)]
+    if not tuples or (tuples[0].num_types > 1 and tuples[0].num_types == len(_leaf_types(tuples[0]))):
+        return
+    attributes[RESULT_SHAPE] = ir.StringAttr.get(str(Shape.of_type(tuples[0])))
+    if _ALIASES in attributes:
+        attributes[RESULT_ALIASES] = attributes.pop(_ALIASES)
 
 
 def _forward_elements(module: Any) -> None:

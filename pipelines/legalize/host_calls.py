@@ -21,7 +21,7 @@ a decomposition for is left to it. Source: StableHLO spec "custom_call"; XLA "Cu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ from hloforge.dialect.host_calls import INTERNAL, ORIGINAL, TYPED_FFI, HostCall,
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.dialect.shapes import Shape
-from hloforge.dialect.tuples import flatten_tuples, unpack
+from hloforge.dialect.tuples import RESULT_ALIASES, RESULT_SHAPE, flatten_tuples, unpack
 from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.host_calls import RECORD, is_host_call
 from hloforge.pipelines.legalize.entry_abi import physical_type, to_logical, to_physical
@@ -162,9 +162,16 @@ def _shape(value: Any) -> Shape:
 
 def _result(op: Any, results: tuple[Shape, ...]) -> Shape:
     """XLA's shape of the result: an array if there is one, else a tuple."""
-    if "hloforge.result_shape" in op.attributes:
-        return Shape.parse(string_attribute(op, "hloforge.result_shape"))
+    if RESULT_SHAPE in op.attributes:
+        return _with_layouts(Shape.parse(string_attribute(op, RESULT_SHAPE)), iter(results))
     return results[0] if len(results) == 1 else Shape.tuple_of(*results)
+
+
+def _with_layouts(shape: Shape, leaves: Iterator[Shape]) -> Shape:
+    """A shape with the next leaves in the place of its own."""
+    if shape.elements is None:
+        return next(leaves)
+    return Shape.tuple_of(*(_with_layouts(element, leaves) for element in shape.elements))
 
 
 def _configuration(op: Any, version: int) -> tuple[str, dict[str, Any]]:
@@ -183,9 +190,10 @@ def _configuration(op: Any, version: int) -> tuple[str, dict[str, Any]]:
 
 def _aliases(op: Any, operands: tuple[Shape, ...], result: Shape) -> tuple[tuple[int, int], ...]:
     """The pairs of leaves that stand in one buffer."""
-    if "output_operand_aliases" not in op.attributes:
+    name = next((name for name in ("output_operand_aliases", RESULT_ALIASES) if name in op.attributes), None)
+    if name is None:
         return ()
-    aliases = [stablehlo.OutputOperandAlias(alias) for alias in op.attributes["output_operand_aliases"]]
+    aliases = [stablehlo.OutputOperandAlias(alias) for alias in op.attributes[name]]
     whole = Shape.tuple_of(*operands)
     return tuple(
         (

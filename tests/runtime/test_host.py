@@ -210,6 +210,21 @@ def test_a_wrong_number_of_results_is_named() -> None:
             executable.load(host={"two": lambda x, returned=returned: returned})(X)
 
 
+def test_results_are_nested_as_declared() -> None:
+    text = """HloModule nested
+      ENTRY e { x = f32[] parameter(0)
+        t = ((f32[], s32[]), (f32[])) custom-call(x), custom_call_target="nested"
+        u = (f32[], s32[]) get-tuple-element(t), index=0
+        v = (f32[]) get-tuple-element(t), index=1
+        a = f32[] get-tuple-element(v), index=0
+        b = s32[] get-tuple-element(u), index=1
+        ROOT r = (f32[], s32[]) tuple(a, b) }"""
+    executable = compiled(text, "nested")
+    assert executable.load(host={"nested": lambda x: ((x, 3), (x + 1,))})(np.float32(1)) == (2, 3)
+    with pytest.raises(hloforge.ExecutionError, match=r"3 values for \(\(f32\[\], s32\[\]\), \(f32\[\]\)\)"):
+        executable.load(host={"nested": lambda x: (x, 3, x)})(np.float32(1))
+
+
 def test_a_function_may_call_sessions_and_fail_in_them(one: Executable) -> None:
     inner = one.load(host={"test.one": lambda x: x * np.float32(2)})
     broken = one.load(host={"test.one": lambda x: 1 / 0})
