@@ -20,7 +20,7 @@ ROWS: tuple[Capability, ...] = (
     *decompose("lower-composites", "IREE reads no composites", "stablehlo.composite"),
     *decompose(
         "decompose-single-replica",
-        "this target runs one replica and one partition",
+        "one device has no others; --replicas and --partitions name more",
         "stablehlo.replica_id",
         "stablehlo.partition_id",
         *sorted(COLLECTIVES),
