@@ -31,6 +31,8 @@ from hloforge.pipelines.patterns import replace
 
 # Rows that are worth packing the right factor for, and multiplications that are worth a dispatch.
 _LEAST_ROWS, _LEAST_WORK = 4, 1 << 17
+# Multiplications in the time of one of floats.
+_DENSITY = 2
 # Rows of a workgroup, at most, and its columns, if that divides them.
 _GROUP_ROWS, _GROUP_COLUMNS = 256, 64
 
@@ -111,7 +113,7 @@ def _product(left: Any, right: Any, element: Any) -> Any:
 
     whole = ir.RankedTensorType.get([batch, rows, columns], element)
     counts = [columns // group_columns, rows // group_rows, batch]
-    return code.workgroups(counts, [left, right], (), [whole], run, work=batch * rows * depth * columns)[0]
+    return code.workgroups(counts, [left, right], (), [whole], run, work=batch * rows * depth * columns // _DENSITY)[0]
 
 
 def _group_rows(rows: int) -> int:

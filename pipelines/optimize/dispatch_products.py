@@ -84,22 +84,27 @@ def _tiles_of(op: Any, windows: Windows | None) -> Tiles | None:
     # Windows that need not be laid out pay for any kernel.
     is_large = windows is not None or depth * columns * bytes_ >= _LARGE_BYTES
     is_large = is_large or (depth >= _DEEP and batch * rows * depth * columns >= _MUCH_WORK)
-    packed = _divisors(windows.features if windows else depth, _PACKED_BYTES // _STRIP_BYTES)[-1]
     heights = [height for height in _divisors(rows, _GROUP_ROWS) if height >= _LEAST_ROWS]
-    if not heights or columns % strip or not is_large or packed < _LEAST_DEPTH:
+    widths = [width for width in _divisors(columns, _GROUP_COLUMNS) if width >= strip] or [columns]
+    if not heights or columns < strip or not is_large or depth < _LEAST_DEPTH:
         return None
-    widths = [strip * count for count in _divisors(columns // strip, _GROUP_COLUMNS // strip)]
+    most = _PACKED_BYTES // _STRIP_BYTES
+    # Windows are read a place at a time; other lines are packed in parts of about one size.
+    packed = _divisors(windows.features, most)[-1] if windows else -(-depth // -(-depth // most))
+    if packed < _LEAST_DEPTH:
+        return None
     group_rows, group_columns = min(
-        product(heights, widths), key=lambda group: _cost(*group, batch * (rows // group[0]) * (columns // group[1]))
+        product(heights, widths),
+        key=lambda group: _cost(*group, strip, batch * (rows // group[0]) * (columns // group[1])),
     )
     return Tiles(batch, rows, depth, columns, group_rows, group_columns, strip, packed)
 
 
-def _cost(rows: int, columns: int, groups: int) -> float:
+def _cost(rows: int, columns: int, strip: int, groups: int) -> float:
     """What a multiplication costs in workgroups of this size, beside one that is all arithmetic."""
     read = _READ_COST * max(1, rows / _CACHED_ROWS)
-    idle_rows = -(-rows // ROWS) * ROWS / rows
-    return idle_rows * (1 + _COPY_COST / rows + read / columns) * (code.imbalance(groups) + _START_COST / groups)
+    idle = -(-rows // ROWS) * ROWS / rows * -(-columns // strip) * strip / columns
+    return idle * (1 + _COPY_COST / rows + read / columns) * (code.imbalance(groups) + _START_COST / groups)
 
 
 def _can_multiply(lhs: Value, rhs: Value, result: Value) -> bool:

@@ -70,7 +70,7 @@ class Kernel:
             )
 
         total = code.for_each(self.rows, [empty(self.type)], clear)
-        return in_steps(self.depth, _LINES, total, self._add_lines)[0]
+        return code.in_steps(self.depth, _LINES, total, self._add_lines)[0]
 
     def _add_lines(self, depth: Any, count: int, total: Any) -> list[Any]:
         lines = [code.combine("addi", depth, number) for number in range(count)]
@@ -96,7 +96,7 @@ class Kernel:
 
     def _by_columns(self) -> Any:
         """Sum some columns at once, each a line of the large factor, in registers."""
-        return in_steps(self.columns, _LINES, [empty(self.type)], self._columns)[0]
+        return code.in_steps(self.columns, _LINES, [empty(self.type)], self._columns)[0]
 
     def _columns(self, column: Any, count: int, total: Any) -> list[Any]:
         at = [code.combine("addi", column, number) for number in range(count)]
@@ -134,15 +134,7 @@ class Kernel:
         return full_vector(zero(self.element), length)
 
     def _along(self, stop: int, carried: Sequence[Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
-        return in_steps(stop, self.length, carried, body)
-
-
-def in_steps(stop: int, step: int, carried: Sequence[Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
-    """``for i in range(0, stop, step): carried = body(i, step, *carried)``, and the rest with a shorter step."""
-    full = stop // step * step
-    if full:
-        carried = code.for_each(full, carried, lambda at, *values: body(at, step, *values), step=step)
-    return list(body(index(full), stop - full, *carried)) if stop > full else list(carried)
+        return code.in_steps(stop, self.length, carried, body)
 
 
 def _multiply_add(one: Any, other: Any, total: Any) -> Any:

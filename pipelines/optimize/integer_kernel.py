@@ -8,7 +8,6 @@ from typing import Any
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import create, empty, full_vector, index, read_vector, write_vector, zero
-from hloforge.pipelines.optimize.few_rows_kernel import in_steps
 
 # Columns of a strip, and rows: 12 sums in 16 registers of AVX2.
 STRIP, _ROWS = 16, 6
@@ -50,7 +49,7 @@ class IntegerKernel:
             return self._part(pair, count, column, total, packed)
 
         cleared = code.for_each(int(self.type.shape[1]), [total], clear)
-        return in_steps(int(self.left.type.shape[2]) // 2, _PAIRS, [*cleared, packed], part)
+        return code.in_steps(int(self.left.type.shape[2]) // 2, _PAIRS, [*cleared, packed], part)
 
     def _part(self, first: Any, count: int, column: Any, total: Any, packed: Any) -> list[Any]:
         """Add what some pairs of lines of the right factor contribute to a strip of the result."""
@@ -59,7 +58,7 @@ class IntegerKernel:
             return [self._rows(row, rows, first, count, column, total, packed)]
 
         packed = code.for_each(count, [packed], lambda pair, into: [self._copied(first, pair, column, into)])[0]
-        return [*in_steps(int(self.type.shape[1]), _ROWS, [total], rows), packed]
+        return [*code.in_steps(int(self.type.shape[1]), _ROWS, [total], rows), packed]
 
     def _copied(self, first: Any, pair: Any, column: Any, into: Any) -> Any:
         """Two lines of the strip, an element of one beside that of the other."""

@@ -21,8 +21,8 @@ class Tiles:
     Attributes:
         batch, rows, depth, columns: b, m, k and n.
         group_rows, group_columns: of a workgroup; they divide the rows and the columns.
-        strip: columns of the strip; divides ``group_columns``.
-        packed: rows of the strip; divides the depth.
+        strip: columns of the strip, at most those of a workgroup.
+        packed: rows of the strip; the last one may have fewer.
     """
 
     batch: int
@@ -93,6 +93,22 @@ def _divided(value: Any, by: int) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True)
+class Block:
+    """Some lines of a strip of the right factor.
+
+    Attributes:
+        depth, column: where they begin.
+        lines: how many they are.
+        done: columns of the strip that are part of the strip before, for each is read whole.
+    """
+
+    depth: Any
+    lines: int
+    column: Any
+    done: int
+
+
+@dataclass(frozen=True)
 class Kernel:
     """The work of one workgroup: rows times ``right``, ``[1, k, n]`` or ``by_columns`` ``[1, n, k]``.
 
@@ -110,69 +126,83 @@ class Kernel:
         tiles = self.tiles
         packed = empty(ir.RankedTensorType.get([tiles.packed, tiles.strip], self.type.element_type))
 
-        def block(depth: Any, total: Any, packed: Any) -> list[Any]:
-            return code.for_each(
-                tiles.group_columns,
-                [total, packed],
-                lambda column, total, packed: self._part(depth, column, total, packed),
-                step=tiles.strip,
-            )
+        rest = tiles.group_columns % tiles.strip
+        full = tiles.group_columns - rest
 
-        return code.for_each(tiles.depth, [self._cleared(), packed], block, step=tiles.packed)[0]
+        def block(depth: Any, lines: int, total: Any, packed: Any) -> list[Any]:
+            def strip(column: Any, total: Any, packed: Any) -> list[Any]:
+                return self._part(Block(depth, lines, column, 0), total, packed)
+
+            both = code.for_each(full, [total, packed], strip, step=tiles.strip)
+            if not rest:
+                return both
+            last = index(tiles.group_columns - tiles.strip)
+            return self._part(Block(depth, lines, last, tiles.strip - rest), *both)
+
+        return code.in_steps(tiles.depth, tiles.packed, [self._cleared(), packed], block)[0]
 
     def _cleared(self) -> Any:
-        nothing, origin = full_vector(zero(self.type.element_type), self.tiles.strip), index(0)
+        tiles, origin = self.tiles, index(0)
+        nothing = full_vector(zero(self.type.element_type), tiles.strip)
 
-        def row(at: Any, total: Any) -> list[Any]:
+        def strip(row: Any, column: Any, total: Any) -> list[Any]:
+            start = code.combine("minui", column, tiles.group_columns - tiles.strip)
+            return [write_vector(nothing, total, [origin, row, start])]
+
+        def line(row: Any, total: Any) -> list[Any]:
             return code.for_each(
-                self.tiles.group_columns,
-                [total],
-                lambda column, total: [write_vector(nothing, total, [origin, at, column])],
-                step=self.tiles.strip,
+                tiles.group_columns, [total], lambda column, total: strip(row, column, total), step=tiles.strip
             )
 
-        return code.for_each(self.tiles.group_rows, [empty(self.type)], row)[0]
+        return code.for_each(tiles.group_rows, [empty(self.type)], line)[0]
 
-    def _part(self, depth: Any, column: Any, total: Any, packed: Any) -> list[Any]:
+    def _part(self, block: Block, total: Any, packed: Any) -> list[Any]:
         """Add what some rows of the right factor contribute to a strip of the result."""
-        tiles = self.tiles
-        packed = code.for_each(tiles.packed, [packed], lambda k, into: [self._copied(depth, k, column, into)])[0]
-        rest = tiles.group_rows % ROWS
-        full = tiles.group_rows - rest
-        if full:
-            total = code.for_each(
-                full, [total], lambda row, total: [self._rows(row, ROWS, depth, column, total, packed)], step=ROWS
-            )[0]
-        if rest:
-            total = self._rows(index(full), rest, depth, column, total, packed)
+        packed = code.for_each(block.lines, [packed], lambda k, into: [self._copied(k, block, into)])[0]
+        total = code.in_steps(
+            self.tiles.group_rows,
+            ROWS,
+            [total],
+            lambda row, count, total: [self._rows(row, count, block, total, packed)],
+        )[0]
         return [total, packed]
 
-    def _copied(self, depth: Any, k: Any, column: Any, into: Any) -> Any:
-        element, at = self.type.element_type, code.combine("addi", depth, k)
+    def _copied(self, k: Any, block: Block, into: Any) -> Any:
+        element, at = self.type.element_type, code.combine("addi", block.depth, k)
         if not self.by_columns:
-            row = read_vector(self.right, [index(0), at, column], self.tiles.strip)
+            row = read_vector(self.right, [index(0), at, block.column], self.tiles.strip)
             wide = ir.VectorType.get([self.tiles.strip], element)
             return write_vector(code.cast("extf", row, wide), into, [k, index(0)])
         for number in range(self.tiles.strip):
-            factor = code.read(self.right, index(0), code.combine("addi", column, number), at)
+            factor = code.read(self.right, index(0), code.combine("addi", block.column, number), at)
             into = code.write(code.cast("extf", factor, element), into, k, index(number))
         return into
 
-    def _rows(self, row: Any, count: int, depth: Any, column: Any, total: Any, packed: Any) -> Any:
+    def _rows(self, row: Any, count: int, block: Block, total: Any, packed: Any) -> Any:
         """Add the products of some rows of the left factor with the packed strip."""
-        origin = index(0)
+        origin, width = index(0), self.tiles.strip
         rows = [code.combine("addi", row, number) for number in range(count)]
-        starts = [self.left.start(at, depth) for at in rows]
-        sums = [read_vector(total, [origin, at, column], self.tiles.strip) for at in rows]
+        starts = [self.left.start(at, block.depth) for at in rows]
+        sums = [read_vector(total, [origin, at, block.column], width) for at in rows]
 
         def turn(k: Any, *sums: Any) -> list[Any]:
-            line = read_vector(packed, [k, origin], self.tiles.strip)
+            line = read_vector(packed, [k, origin], width)
             factors = [code.read(self.left.array, *start, code.combine("addi", at, k)) for *start, at in starts]
             return [
-                create("vector.fma", [full_vector(factor, self.tiles.strip), line, sum_], [sum_.type]).results[0]
+                create("vector.fma", [full_vector(factor, width), line, sum_], [sum_.type]).results[0]
                 for factor, sum_ in zip(factors, sums, strict=True)
             ]
 
-        for at, sum_ in zip(rows, code.for_each(self.tiles.packed, sums, turn), strict=True):
-            total = write_vector(sum_, total, [origin, at, column])
+        added = code.for_each(block.lines, sums, turn)
+        if block.done:
+            added = [code.choose(_from(block.done, width), new, old) for new, old in zip(added, sums, strict=True)]
+        for at, sum_ in zip(rows, added, strict=True):
+            total = write_vector(sum_, total, [origin, at, block.column])
         return total
+
+
+def _from(first: int, length: int) -> Any:
+    """A vector of flags that are set from the first one on."""
+    type_ = ir.VectorType.get([length], ir.IntegerType.get_signless(1))
+    flags = ", ".join(str(number >= first).lower() for number in range(length))
+    return create("arith.constant", (), [type_], value=ir.Attribute.parse(f"dense<[{flags}]> : {type_}")).results[0]

@@ -106,6 +106,14 @@ def for_each(stop: Any, carried: Sequence[Any], body: Turn, *, start: Any = 0, s
     return list(loop.results)
 
 
+def in_steps(stop: int, step: int, carried: Sequence[Any], body: Turn) -> list[Any]:
+    """``for i in range(0, stop, step): carried = body(i, step, *carried)``, and the rest with a shorter step."""
+    full = stop // step * step
+    if full:
+        carried = for_each(full, carried, lambda at, *values: body(at, step, *values), step=step)
+    return list(body(index(full), stop - full, *carried)) if stop > full else list(carried)
+
+
 def while_(carried: Sequence[Any], condition: Callable[..., Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
     """``while condition(*carried): carried = body(*carried)``."""
     types = [value.type for value in carried]

@@ -25,6 +25,9 @@ FORMS = [
     ("mk,kn->mn", {"m": 97, "k": 576, "n": 272}, np.float32),  # a prime number of rows, 17 strips of columns
     ("mk,kn->mn", {"m": 700, "k": 512, "n": 256}, np.float32),  # several groups of rows
     ("mk,kn->mn", {"m": 20, "k": 520, "n": 136}, np.float64),
+    ("mk,kn->mn", {"m": 19, "k": 521, "n": 1009}, np.float32),  # primes alone
+    ("mk,nk->mn", {"m": 17, "k": 1031, "n": 171}, np.float64),
+    ("mk,kn->mn", {"m": 48, "k": 517, "n": 500}, ml_dtypes.bfloat16),
     ("bmk,bkn->bmn", {"b": 3, "m": 33, "k": 384, "n": 352}, np.float32),
     ("kbm,kbn->bmn", {"b": 2, "m": 18, "k": 512, "n": 272}, np.float32),
     ("mk,nk->mn", {"m": 64, "k": 512, "n": 256}, np.float32),  # columns that lie in a row each
@@ -91,8 +94,9 @@ def test_products_of_every_form_are_right() -> None:
 
 
 def test_infinities_and_nan_reach_their_rows_alone() -> None:
-    lhs, rhs = (np.ones(dims, np.float32) for dims in ((32, 512), (512, 512)))
-    lhs[3, 7], lhs[5, 100], rhs[9, 30] = np.inf, np.nan, -np.inf
+    # The last strip of the columns is read with columns of the one before.
+    lhs, rhs = (np.ones(dims, np.float32) for dims in ((32, 521), (521, 501)))
+    lhs[3, 7], lhs[5, 100], rhs[9, 30], rhs[520, 490] = np.inf, np.nan, -np.inf, np.inf
     (got,) = program_of(["mk,kn->mn"], [lhs, rhs]).compile("cpu").load()(lhs, rhs)
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(got, lhs @ rhs)
@@ -102,8 +106,6 @@ def test_infinities_and_nan_reach_their_rows_alone() -> None:
     ("form", "sizes", "dtype"),
     [
         ("mk,kn->mn", {"m": 256, "k": 64, "n": 256}, np.float32),  # the right factor fits a cache, the sums are short
-        ("mk,kn->mn", {"m": 64, "k": 784, "n": 1000}, np.float32),  # no whole strips
-        ("mk,kn->mn", {"m": 64, "k": 1009, "n": 1024}, np.float32),  # a depth without divisors
         ("mk,kn->mn", {"m": 64, "k": 1024, "n": 1024}, np.int32),
     ],
 )
@@ -147,6 +149,7 @@ def test_large_products_run_on_threads() -> None:
 CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], str, str, dict[str, Any], bool]] = [
     ((1, 14, 14, 64), (3, 3, 64, 32), "b01f_01io->b01f", "f32", {"padding": [(1, 1), (1, 1)]}, True),
     ((2, 15, 9, 32), (3, 2, 32, 48), "b01f_01io->b01f", "f32", {"strides": (2, 1), "padding": [(2, 0), (0, 1)]}, True),
+    ((1, 9, 9, 32), (3, 3, 32, 25), "b01f_01io->b01f", "f32", {"padding": [(1, 1), (1, 1)]}, True),  # no whole strips
     ((1, 40, 96), (5, 96, 16), "b0f_0io->b0f", "f32", {"padding": [(4, 4)], "rhs_dilation": (2,)}, True),
     ((1, 6, 7, 8, 32), (2, 3, 1, 32, 16), "b012f_012io->b012f", "f32", {"strides": (1, 2, 2)}, True),
     ((1, 64, 16, 16), (32, 64, 1, 1), "bf01_oi01->bf01", "f32", {"strides": (2, 2)}, True),
