@@ -95,7 +95,7 @@ def _tiles_of(op: Any, windows: Windows | None) -> Tiles | None:
         return None
     group_rows, group_columns = min(
         product(heights, widths),
-        key=lambda group: _cost(*group, strip, batch * (rows // group[0]) * (columns // group[1])),
+        key=lambda group: _cost(group[0], group[1], strip, batch * (rows // group[0]) * (columns // group[1])),
     )
     return Tiles(batch, rows, depth, columns, group_rows, group_columns, strip, packed)
 
