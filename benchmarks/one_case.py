@@ -188,10 +188,11 @@ def _peak(who: int) -> float:
 
 
 def call_overhead(seconds: float) -> dict[str, Any]:
-    """Seconds of a call from numpy to numpy for an addition of four numbers: all of it is overhead."""
-    from benchmarks.overhead import calls
+    """Seconds of a call from numpy to numpy for an addition of four numbers, or a function of the host of them: all of
+    it is overhead."""
+    from benchmarks import host_calls, overhead
 
-    ways = calls()
+    ways = overhead.calls() | host_calls.calls()
     for call in ways.values():
         call()
     return {name: latency.to_json() for name, latency in interleaved(ways, seconds).items()}

@@ -194,6 +194,21 @@ def overhead_table(results: dict[str, Any]) -> str:
     )
 
 
+def host_calls(results: dict[str, Any]) -> str:
+    """The section on calls of host functions; empty if they were not measured."""
+    titles = {
+        "callback": "hloforge, a Python function of numpy arrays",
+        "jax callback": "hloforge, `jax.pure_callback`",
+        "xla callback": "JAX on XLA's CPU client, `jax.pure_callback`",
+    }
+    overhead = results["overhead"]
+    rows = [[title, seconds(overhead[name]["median"])] for name, title in titles.items() if name in overhead]
+    if not rows:
+        return ""
+    title = "A function of the host in the place of the addition, which negates four numbers:"
+    return f"\n{title}\n\n{table(['', 'a call'], rows)}\n"
+
+
 def analysis(results: dict[str, Any], reasons: Mapping[str, str]) -> str:
     """Every case that is slow beside XLA, the slowest first, with what bounds it."""
     cases = [case for kind in TITLES for case in measured(results, kind)]
@@ -270,7 +285,7 @@ goes on with `--resume`.
 An addition of four numbers, numpy in and numpy out.
 
 {overhead_table(results)}
-
+{host_calls(results)}
 ## Calls per second from several threads
 Python threads that call one session, or one of XLA's executables, at once; of calls shorter than a fifth of a second.
 

@@ -53,6 +53,14 @@ def test_each_kind_has_rows_of_its_own() -> None:
     ]
 
 
+def test_calls_of_the_host_are_a_table_where_they_were_measured() -> None:
+    assert "function of the host" not in render.document(RESULTS, {})
+    overhead = {"callback": {"median": 2e-5}, "xla callback": {"median": 2e-4}}
+    lines = render.document(RESULTS | {"overhead": overhead}, {}).splitlines()
+    assert "| hloforge, a Python function of numpy arrays | 20 µs |" in lines
+    assert "| JAX on XLA's CPU client, `jax.pure_callback` | 200 µs |" in lines
+
+
 def test_tuned_forms_have_rows_of_their_own() -> None:
     tuned = case("tuned", 1.0, None, 2.0)
     tuned["latency"]["tuned"] = {"low": 0.5, "median": 0.5, "high": 0.5, "samples": 9}
