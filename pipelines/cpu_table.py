@@ -153,6 +153,12 @@ ROWS: tuple[Capability, ...] = (
         form=forms.is_better_unfolded,
     ),
     *decompose(
+        "unfold-convolutions",
+        "IREE's loops over groups of channels are scalar",
+        "stablehlo.convolution",
+        form=forms.is_better_by_channels,
+    ),
+    *decompose(
         "legalize-accumulation",
         "IREE rounds partial sums to the result's type; XLA carries them in f32",
         "stablehlo.convolution",

@@ -215,6 +215,24 @@ def is_better_unfolded(op: Any) -> bool:
     return (is_apart or prod(kernel.shape) >= _LARGE_KERNEL) and features >= _FEWEST_FEATURES and not grouped
 
 
+# Channels of a group, each of which is a convolution by channels: with more, sums over them pay for their loops.
+_MOST_CHANNELS = 16
+
+
+def is_better_by_channels(op: Any) -> bool:
+    """A two-dimensional convolution by groups of some channels, few enough to take them one after the other."""
+    if not is_static(op) or op.attributes["batch_group_count"].value > 1:
+        return False
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    kernel, result = op.operands[1].type, op.results[0].type
+    is_float = all(value.type.element_type == result.element_type for value in op.operands) and isinstance(
+        result.element_type, ir.F32Type | ir.F64Type
+    )
+    is_plane = len(numbers.kernel_spatial_dimensions) == 2 and prod(result.shape) > 0
+    channels = kernel.shape[numbers.kernel_input_feature_dimension]
+    return op.attributes["feature_group_count"].value > 1 and is_float and is_plane and 1 < channels <= _MOST_CHANNELS
+
+
 # What multiplies, and what IREE moves away from between a conversion and a product.
 _PRODUCTS = frozenset({"stablehlo.convolution", "stablehlo.dot_general"})
 _MOVED = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose"})

@@ -30,6 +30,7 @@ from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.forms import is_better_unfolded
+from hloforge.pipelines.optimize.split_groups import by_channels
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -146,9 +147,9 @@ def _product(windows: Value, kernel: Value, convolution: _Convolution, element: 
 @register
 @dataclass(frozen=True)
 class UnfoldConvolutions(Pass):
-    """Make products of the convolutions that IREE computes slowly or not at all."""
+    """Make products, or convolutions by channels, of what IREE computes slowly or not at all."""
 
     name: ClassVar[str] = "unfold-convolutions"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, by_product)
+        apply_patterns(module, (*by_product, *by_channels))

@@ -61,6 +61,14 @@ UNFOLDED = {
     "complex": convolution("c64[2,6,5,3]", "c64[3,3,3,4]", window_strides=[2, 1], padding=[(1, 1), (2, 0)]),
     "complex groups": convolution("c64[2,5,5,6]", "c64[2,2,3,4]", feature_group_count=2),
 }  # fmt: skip
+SPLIT = {
+    "groups": convolution("f32[2,6,5,8]", "f32[3,3,2,8]", padding=[(1, 1), (1, 1)], feature_group_count=4),
+    "more results": convolution("f32[1,9,8,6]", "f32[3,2,3,8]",
+        window_strides=[2, 3], padding=[(1, 0), (0, 2)], feature_group_count=2),
+    "fewer results": convolution("f32[1,9,8,12]", "f32[3,2,4,3]", rhs_dilation=[2, 1], feature_group_count=3),
+    "groups, channels first": convolution("f64[2,8,6,5]", "f64[4,4,3,3]", NCHW,
+        lhs_dilation=[1, 2], padding=[(1, -1), (0, 0)], feature_group_count=2),
+}  # fmt: skip
 LEFT = {
     "few features": convolution("f32[1,8,8,3]", "f32[3,3,3,8]"),
     "window of one": convolution("f32[1,8,8,8]", "f32[1,1,8,8]"),
@@ -78,6 +86,20 @@ def test_unfolded_is_the_same(name: str, xla: ReferenceEngine) -> None:
     arguments = random_inputs(program.signature, 3)
     report = compare(xla.prepare(product)(*arguments), xla.prepare(program)(*arguments))
     assert report.agrees, report.text()
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_groups_by_channels_are_the_same(name: str, xla: ReferenceEngine) -> None:
+    program = SPLIT[name]
+    parts = unfolded(program)
+    left = operations(parts.module, ["stablehlo.convolution"])
+    assert {op.operands[1].type.shape[2] for op in left} == {1}
+    arguments = random_inputs(program.signature, 3)
+    expected = xla.prepare(program)(*arguments)
+    report = compare(xla.prepare(parts)(*arguments), expected)
+    assert report.agrees, report.text()
+    compiled = compare(program.compile(cache=False)(*arguments), expected)
+    assert compiled.agrees, compiled.text()
 
 
 def test_reversed_windows(xla: ReferenceEngine) -> None:
