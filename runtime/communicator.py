@@ -39,8 +39,8 @@ class Communicator(ABC):
     size: int
 
     @abstractmethod
-    def give(self, targets: Sequence[int], key: str, arrays: Arrays) -> None:
-        """Send arrays to each target; they are the communicator's from here on, and nobody changes them."""
+    def give(self, target: int, key: str, arrays: Arrays) -> None:
+        """Send arrays to a target; they are its own from here on."""
 
     @abstractmethod
     def take(self, sources: Sequence[int], key: str) -> list[Arrays]:
@@ -80,10 +80,9 @@ class Threads:
             self._ended[rank] = how
             self._changed.notify_all()
 
-    def give(self, source: int, targets: Sequence[int], key: str, arrays: Arrays) -> None:
+    def give(self, source: int, target: int, key: str, arrays: Arrays) -> None:
         with self._changed:
-            for target in targets:
-                self._boxes.setdefault((source, target, key), deque()).append(arrays)
+            self._boxes.setdefault((source, target, key), deque()).append(arrays)
             self._changed.notify_all()
 
     def take(self, sources: Sequence[int], target: int, key: str) -> list[Arrays]:
@@ -135,8 +134,8 @@ class _Thread(Communicator):
     def __init__(self, group: Threads, rank: int, size: int) -> None:
         self._group, self.rank, self.size = group, rank, size
 
-    def give(self, targets: Sequence[int], key: str, arrays: Arrays) -> None:
-        self._group.give(self.rank, targets, key, arrays)
+    def give(self, target: int, key: str, arrays: Arrays) -> None:
+        self._group.give(self.rank, target, key, arrays)
 
     def take(self, sources: Sequence[int], key: str) -> list[Arrays]:
         return self._group.take(sources, self.rank, key)

@@ -49,10 +49,12 @@ class PythonFunction(HostTarget):
     Attributes:
         function: the callable.
         copies: give it copies of the operands, which it may keep.
+        gives_away: nobody else uses what it returns; the program takes it as it is, and may write into it.
     """
 
     function: Callable[..., Any]
     copies: bool = False
+    gives_away: bool = False
 
     def bind(self, call: HostCall, device: Any, check_lifetimes: bool = False) -> Bound:
         named = {name: _plain(value) for name, value in call.attributes.items()}
@@ -67,7 +69,9 @@ class PythonFunction(HostTarget):
             returned = function(*given, **named)
             return () if result is None else _leaves(result, returned, call)
 
-        return _bound(call, device, invoke, copies=self.copies, check_lifetimes=check_lifetimes)
+        return _bound(
+            call, device, invoke, copies=self.copies, gives_away=self.gives_away, check_lifetimes=check_lifetimes
+        )
 
 
 @dataclass(frozen=True)
@@ -97,12 +101,20 @@ class Callbacks(HostTarget):
 
 
 def _bound(
-    call: HostCall, device: Any, invoke: Callable[[list[Any]], Iterable[Any]], *, copies: bool, check_lifetimes: bool
+    call: HostCall,
+    device: Any,
+    invoke: Callable[[list[Any]], Iterable[Any]],
+    *,
+    copies: bool,
+    gives_away: bool = False,
+    check_lifetimes: bool,
 ) -> Bound:
     """``invoke``, which takes and returns arrays, as a function of buffer views."""
     takes = [Codec(f"operand {n}", leaf) for n, leaf in enumerate(arrays_of(call.operand_leaves))]
     # As if they were overwritten: what a function returns is copied, for it may keep and change it.
-    returns = [Codec(f"result {n}", leaf, overwritten=True) for n, leaf in enumerate(arrays_of(call.result_leaves))]
+    returns = [
+        Codec(f"result {n}", leaf, overwritten=not gives_away) for n, leaf in enumerate(arrays_of(call.result_leaves))
+    ]
 
     def run(views: Sequence[Any]) -> list[Any]:
         arrays = [codec.decode(view) for codec, view in zip(takes, views, strict=True)]

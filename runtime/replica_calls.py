@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hloforge.dialect.errors import LoadError
 from hloforge.dialect.host_calls import HostCall
+from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.replicas.grid import Grid
 from hloforge.pipelines.replicas.lower_collectives import GATHER, MOVE, NOBODY, NUMBERS
 from hloforge.pipelines.replicas.lower_feeds import RECV, SEND
+from hloforge.runtime.arrays import Codec
 from hloforge.runtime.communicator import Arrays, Communicator
 from hloforge.runtime.feeds import Feeds, feed_functions
 from hloforge.runtime.host_targets import Bound, HostTarget, PythonFunction
@@ -31,6 +34,9 @@ def grid_of_manifest(manifest: Manifest) -> Grid | None:
     return None
 
 
+Copy: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+
+
 @dataclass(frozen=True)
 class _Refusal(HostTarget):
     """What stands for communication in a session of its own."""
@@ -43,6 +49,27 @@ class _Refusal(HostTarget):
             hint=f"run it with hloforge.replicate(…, replicas={replicas}, partitions={partitions}), or on the command "
             f"line with --replicas={replicas} --partitions={partitions}",
         )
+
+
+def _copy_on(device: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy in memory of IREE's device, which keeps what was released for others and aligns what programs use."""
+    if not array.nbytes:
+        return array.copy()
+    memory = Codec("copy", Shape.array("u8", array.nbytes))
+    copy: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory.physical(memory.allocate(device)))
+    np.copyto(copy, array)
+    return copy
+
+
+@dataclass(frozen=True)
+class _Exchange(HostTarget):
+    """A function whose first argument copies arrays, and whose results are the program's from then on."""
+
+    function: Callable[..., Any]
+
+    def bind(self, call: HostCall, device: Any, check_lifetimes: bool = False) -> Bound:
+        function = partial(self.function, partial(_copy_on, device))
+        return PythonFunction(function, gives_away=True).bind(call, device, check_lifetimes)
 
 
 def refusals() -> dict[str, HostTarget]:
@@ -65,63 +92,67 @@ class Device:
     def functions(self) -> dict[str, HostTarget]:
         """What its session binds."""
         own: dict[str, Callable[..., Any]] = {
+            NUMBERS["stablehlo.replica_id"]: lambda **_: np.uint32(self._grid.replica_of(self.rank)),
+            NUMBERS["stablehlo.partition_id"]: lambda **_: np.uint32(self._grid.partition_of(self.rank)),
+        }
+        shared: dict[str, Callable[..., Any]] = {
             GATHER: self._gather,
             MOVE: self._move,
             SEND: self._send,
             RECV: self._recv,
-            NUMBERS["stablehlo.replica_id"]: lambda **_: np.uint32(self._grid.replica_of(self.rank)),
-            NUMBERS["stablehlo.partition_id"]: lambda **_: np.uint32(self._grid.partition_of(self.rank)),
         }
-        return feed_functions(self._feeds, self.rank) | {
-            name: PythonFunction(function) for name, function in own.items()
-        }
+        return (
+            feed_functions(self._feeds, self.rank)
+            | {name: PythonFunction(function) for name, function in own.items()}
+            | {name: _Exchange(function) for name, function in shared.items()}
+        )
 
-    def _gather(self, *arrays: Any, groups: Any, **what: Any) -> tuple[Any, ...]:
+    def _gather(self, copy: Copy, *arrays: Any, groups: Any, **what: Any) -> tuple[Any, ...]:
         """The operands of all members of this device's group, operand by operand; its place, and how many they are."""
         rows = [[member for member in row if member != NOBODY] for row in groups.tolist()]
         group = next(row for row in rows if self.rank in row)
         others = [member for member in group if member != self.rank]
-        given: dict[int, Arrays] = dict(zip(others, self._exchange(what, others, others, arrays), strict=True))
+        given: dict[int, Arrays] = dict(zip(others, self._exchange(copy, what, others, others, arrays), strict=True))
         given[self.rank] = arrays
         # Short groups are filled up; their size says what counts.
         members = [given[member] for member in group] + [arrays] * (groups.shape[1] - len(group))
         place = np.array([group.index(self.rank), len(group)], np.int32)
         return *(member[number] for number in range(len(arrays)) for member in members), place
 
-    def _move(self, *arrays: Any, sources: Any, **what: Any) -> Any:
+    def _move(self, copy: Copy, *arrays: Any, sources: Any, **what: Any) -> Any:
         """The operands of this device's source, or zeros."""
         (row,) = sources.tolist()
         source = row[self.rank]
         targets = [device for device, other in enumerate(row) if other == self.rank != device]
-        brought = self._exchange(what, [source] if source not in (NOBODY, self.rank) else [], targets, arrays)
+        brought = self._exchange(copy, what, [source] if source not in (NOBODY, self.rank) else [], targets, arrays)
         own = arrays if source == self.rank else [np.zeros_like(array) for array in arrays]
         results = brought[0] if brought else own
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _send(self, array: Any, *, sources: Any = None, **what: Any) -> None:
+    def _send(self, copy: Copy, array: Any, *, sources: Any = None, **what: Any) -> None:
         """Give an array to the devices that receive of this one, or to the channel."""
         if sources is None:
             self._feeds[self.rank].channel(what["channel"]).put(array.copy())
             return
         (row,) = sources.tolist()
         targets = [device for device, source in enumerate(row) if source == self.rank]
-        self._exchange(_transfer(what), [], targets, [array])
+        self._exchange(copy, _transfer(what), [], targets, [array])
 
-    def _recv(self, *nothing: Any, sources: Any = None, **what: Any) -> Any:
+    def _recv(self, copy: Copy, *nothing: Any, sources: Any = None, **what: Any) -> Any:
         """The array that this device's source sends, ``nothing`` if it has none; or what comes by the channel."""
         if sources is None:
-            return self._feeds[self.rank].channel(what["channel"]).get()
+            return np.array(self._feeds[self.rank].channel(what["channel"]).get())
         source = sources.tolist()[0][self.rank]
-        return nothing[0] if source == NOBODY else self._exchange(_transfer(what), [source], [], [])[0][0]
+        return nothing[0] if source == NOBODY else self._exchange(copy, _transfer(what), [source], [], [])[0][0]
 
     def _exchange(
-        self, what: Mapping[str, Any], sources: Sequence[int], targets: Sequence[int], arrays: Arrays
+        self, copy: Copy, what: Mapping[str, Any], sources: Sequence[int], targets: Sequence[int], arrays: Arrays
     ) -> list[Arrays]:
         """Give arrays to the targets, and take what the sources give in the same operation."""
         assert self.communicator is not None  # set before a session runs
-        if targets:
-            # Their memory is the program's, which goes on.
-            self.communicator.give(targets, key_of(what), [array.copy() for array in arrays])
+        for target in targets:
+            # Their memory is the program's, which goes on; and a target may write into what it gets.
+            self.communicator.give(target, key_of(what), [copy(array) for array in arrays])
         return self.communicator.take(sources, key_of(what)) if sources else []
 
 

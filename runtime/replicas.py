@@ -72,6 +72,7 @@ class Replicas:
         self.feeds = tuple(Feeds(capacity, timeout, self.name(device)) for device in every)
         self._devices = [] if folded else [Device(rank, self.grid, self.feeds) for rank in every]
         self._calling = threading.Lock()
+        self._pool = ThreadPoolExecutor(self.grid.devices, "hloforge-replica")
         functions = [device.functions() for device in self._devices] or [feed_functions(self.feeds)]
         if len(functions) > 1:
             # Each device is a thread already.
@@ -134,12 +135,12 @@ class Replicas:
             raise ArgumentError(
                 "the devices of a folded program are called together", hint="call it with stacked arrays"
             )
-        with self._calling, ThreadPoolExecutor(count, "hloforge-replica") as pool:
+        with self._calling:
             group = Threads(count, self._timeout, self.name)
             for device in self._devices:
                 device.communicator = group.member(device.rank)
             failures: list[tuple[int, BaseException]] = []
-            runs = [pool.submit(self._run, rank, arguments[rank], group, failures) for rank in range(count)]
+            runs = [self._pool.submit(self._run, rank, arguments[rank], group, failures) for rank in range(count)]
             results = [run.result() for run in runs]
         if failures:
             rank, first = failures[0]

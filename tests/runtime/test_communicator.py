@@ -19,8 +19,8 @@ def test_messages_of_a_key_keep_their_order_and_keys_are_apart() -> None:
     group = Threads(2)
     first, second = group.member(0), group.member(1)
     for number in (1, 2):
-        first.give([1], "a", [array(number)])
-    first.give([1], "b", [array(3)])
+        first.give(1, "a", [array(number)])
+    first.give(1, "b", [array(3)])
     taken = [second.take([0], key)[0][0].item() for key in ("b", "a", "a")]
     assert taken == [3, 1, 2]
 
@@ -29,8 +29,8 @@ def test_a_member_waits_for_all_its_sources() -> None:
     group = Threads(3, timeout=20)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(group.member(0).take, [1, 2], "k")
-        group.member(2).give([0], "k", [array(2)])
-        group.member(1).give([0], "k", [array(1)])
+        group.member(2).give(0, "k", [array(2)])
+        group.member(1).give(0, "k", [array(1)])
         assert [arrays[0].item() for arrays in waiting.result()] == [1, 2]
 
 
@@ -80,7 +80,7 @@ def test_a_message_on_its_way_is_no_deadlock() -> None:
         total = 0
         for number in range(200):
             if number % 2 == rank:
-                member.give([other], "ball", [array(number)])
+                member.give(other, "ball", [array(number)])
             else:
                 total += member.take([other], "ball")[0][0].item()
         return total
