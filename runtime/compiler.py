@@ -164,7 +164,7 @@ def _compile_with(
     made = iree.compile_in_process(text, flags) if options.isolation == "none" else None
     # A child repeats what failed: only there can the compiler's diagnostics be read.
     vmfb = with_ordered_moves(made or _compile_in_child(text, flags, lowered.name, options))
-    return Executable(vmfb, manifest, weights=options.weights)
+    return Executable(vmfb, manifest, weights=options.weights, libraries=options.libraries)
 
 
 def _attach(module: Any, manifest: Manifest) -> None:

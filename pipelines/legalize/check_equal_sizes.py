@@ -9,7 +9,8 @@ After::
     %same = arith.cmpi eq, (tensor.dim %x, 0), (tensor.dim %y, 0)
     cf.assert %same, "shape assertion: dimension 0 of x and dimension 0 of y differ"
 
-Without, a call with arrays of different sizes would read beyond the smaller one. Source: StableHLO spec "add", (C1).
+Without, a call with arrays of different sizes would read beyond the smaller one. A size that a host function chose is
+checked where its array meets another one. Source: StableHLO spec "add", (C1).
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses
+from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.mlir import in_context, ir, stablehlo
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.pipelines import by_index as at
+from hloforge.pipelines.host_calls import RECORD
 from hloforge.pipelines.optimize.below import create
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.size_symbols import POINTWISE, size_of
@@ -49,6 +52,31 @@ class CheckEqualSizes(Pass):
             with ir.InsertionPoint.at_block_begin(block), entry.location:
                 for left, right in sorted(found):
                     _assert_equal(block, left, right, names)
+            for op in operations(entry):
+                _check_returned(op)
+
+
+def _check_returned(op: Any) -> None:
+    """Assert what an operation takes for equal where a host function chose one of the sizes."""
+    for (left, d), (right, e) in _equal(op):
+        if not (left.type.is_dynamic_dim(d) or right.type.is_dynamic_dim(e)):
+            continue
+        symbols = size_of(left, d), size_of(right, e)
+        calls = [call for symbol in symbols if (call := _host_call(symbol)) is not None]
+        if calls and symbols[0] != symbols[1]:
+            target = HostCall.from_json(string_attribute(calls[0], RECORD)).target
+            with ir.InsertionPoint(op), op.location:
+                sizes = [at.size_at(at.signless(value), number) for value, number in ((left, d), (right, e))]
+                message = f"{SHAPE_ASSERTION}host function @{target} returned an array of a size that does not fit"
+                create("cf.assert", [at.compare("eq", *sizes)], [], msg=ir.StringAttr.get(message))
+
+
+def _host_call(symbol: Any) -> Any:
+    """The call of a host function that returned an array of this size; None if it comes from elsewhere."""
+    owner = symbol[1].owner if isinstance(symbol, tuple) and symbol[0] == "size" else None
+    if owner is None or isinstance(owner, ir.Block) or RECORD not in owner.operation.attributes:
+        return None
+    return owner.operation
 
 
 def _meeting(op: Any, block: Any) -> Iterator[tuple[Place, Place]]:

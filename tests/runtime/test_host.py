@@ -364,6 +364,48 @@ def test_dynamic_sizes(dynamic_shapes: str) -> None:
         np.testing.assert_array_equal(session(x), 2 * (x + 1))
 
 
+def test_a_size_that_a_function_chooses_has_to_fit() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %y = stablehlo.custom_call @f(%x) : (tensor<?xf32>) -> tensor<?xf32>
+      %z = stablehlo.add %y, %x : tensor<?xf32>
+      return %z : tensor<?xf32> }"""
+    executable = hloforge.compile(text, host_calls={"f"}, dynamic_shapes="keep")
+    for wrong in (lambda x: x[1:], lambda x: np.concatenate([x, x])):
+        session = executable.load(host={"f": wrong})
+        with pytest.raises(hloforge.ArgumentError, match="host function @f returned an array of a size that does not"):
+            session(X)
+    np.testing.assert_array_equal(executable.load(host={"f": np.negative})(X), 0 * X)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_function_may_call_its_own_session(device: str) -> None:
+    text = """func.func @main(%n: tensor<i32>) -> tensor<i32> {
+      %y = stablehlo.custom_call @before(%n) : (tensor<i32>) -> tensor<i32>
+      %z = stablehlo.multiply %y, %n : tensor<i32>
+      return %z : tensor<i32> }"""
+    sessions = []
+
+    def before(n: Any) -> Any:
+        return np.int32(1) if n <= 1 else sessions[0](np.asarray(n - 1))
+
+    sessions.append(compiled(text, "before").load(host={"before": before}, device=device))
+    assert sessions[0](np.array(6, np.int32)) == 720
+
+
+def test_calls_beside_weights(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"w": X}, tmp_path / "w.safetensors")
+    text = """HloModule weighted
+      ENTRY e { x = f32[4] parameter(0)
+        w = f32[4] parameter(1)
+        both = f32[4] custom-call(x, w), custom_call_target="both"
+        ROOT r = f32[4] add(both, w) }"""
+    executable = hloforge.compile(text, host_calls={"both"}, weights=tmp_path / "w.safetensors")
+    session = executable.load(host={"both": lambda x, w: x * w}, check_lifetimes=True)
+    np.testing.assert_array_equal(session(2 * X), 2 * X * X + X)
+
+
 def test_calls_beside_donated_arguments_and_updates() -> None:
     """What the function sees is the value at its place in the program, though the array is updated in place later."""
     text = """HloModule step, input_output_alias={ {0}: (0, {}, may-alias) }
