@@ -31,11 +31,15 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines import patterns
 from hloforge.pipelines.forms import is_static
-from hloforge.pipelines.optimize import fft_steps
+from hloforge.pipelines.optimize import fft_stages, fft_steps
 from hloforge.pipelines.optimize.below import create
+from hloforge.pipelines.optimize.fft_kernel import VECTOR_BYTES
 from hloforge.pipelines.optimize.fft_stages import Table
 from hloforge.pipelines.optimize.fft_work import Work
 from hloforge.pipelines.passes import Pass, register
+
+# Points of some rows that fit a second cache together, twice.
+_LONGEST_TURNED = 1 << 12
 
 
 @register
@@ -72,18 +76,29 @@ def _axis(x: Any, kind: str, axis: int, length: int) -> Any:
     is_last = axis == len(dims) - 1
     real = element.element_type if isinstance(element, ir.ComplexType) else element
     result = [*dims[:axis], length // 2 + 1 if kind == "RFFT" else length, *dims[axis + 1 :]]
-    table = Table()
+    table, transforms = Table(), prod(dims[:axis])
+    turned = _turned(kind, length, transforms, real.width) if is_last else 1
     work = Work(
-        steps=fft_steps.steps(kind, length, table, along=is_last),
+        steps=fft_steps.steps(kind, length, table, along=is_last, turned=turned > 1),
         kind=kind,
-        transforms=prod(dims[:axis]),
+        transforms=transforms,
         height=1 if is_last else length,
+        turned=turned,
         given=_floats(dims[axis:] if is_last else dims[axis + 1 :], is_real=kind == "RFFT"),
         wanted=_floats(result[axis:] if is_last else result[axis + 1 :], is_real=kind == "IRFFT"),
     )
     given = _bitcast(x, [work.transforms * work.height, work.given], real)
     made = work.dispatch(given, constant(table.numbers, str(real)).ir)
     return _bitcast(made, result, real if kind == "IRFFT" else ir.ComplexType.get(real))
+
+
+def _turned(kind: str, length: int, rows: int, bits: int) -> int:
+    """How many rows are better transformed together: where vectors along one would not be whole; 1 for each alone."""
+    radices = fft_stages.radices(length)
+    is_whole = radices is None or radices[0] == 8
+    if is_whole or kind not in ("FFT", "IFFT") or length > _LONGEST_TURNED:
+        return 1
+    return min(rows, VECTOR_BYTES * 8 // bits)
 
 
 def _floats(dims: Sequence[int], *, is_real: bool) -> int:

@@ -8,12 +8,12 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize import scalar_code as code
-from hloforge.pipelines.optimize.below import create, full_vector, read_vector, write_vector
+from hloforge.pipelines.optimize.below import create, full_vector, index, read_vector, write_vector
 from hloforge.pipelines.optimize.butterflies import Points, splat, transform
 from hloforge.pipelines.optimize.fft_stages import Stage
 
 # Bytes of a vector: those of AVX2.
-_VECTOR_BYTES = 32
+VECTOR_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Memory:
 
     def lanes(self, most: int) -> int:
         """The numbers of a vector of which there are ``most``."""
-        return min(most, _VECTOR_BYTES * 8 // int(self.array.type.element_type.width))
+        return min(most, VECTOR_BYTES * 8 // int(self.array.type.element_type.width))
 
     def splat(self, number: float, count: int) -> Any:
         """A vector of equal elements."""
@@ -132,6 +132,38 @@ def each_vector(stop: int, source: Memory, target: Memory, body: Body, *, start:
     return _loop(stop, target, line, 1, start)
 
 
+def turn_rows(points: int, source: Memory, target: Memory) -> Memory:
+    """Some rows from the source's on to the target's columns, as many as it has."""
+    count, rows = source.lanes(points), range(target.columns)
+
+    def vector(at: Any, target: Memory) -> Memory:
+        p = _up_to(at, points, count)
+        found = [replace(source, row=_plus(source.row, row)).read(p, None, count) for row in rows]
+        woven = _weave([row.real for row in found] + [row.imaginary for row in found])
+        array = target.array
+        for number in range(count):
+            array = write_vector(_part(woven, number, 2 * len(rows)), array, [_plus(p, number), index(0)])
+        return replace(target, array=array)
+
+    return _loop(points, target, vector, count)
+
+
+def turn_columns(points: int, source: Memory, target: Memory) -> Memory:
+    """All columns of the source to rows from the target's on."""
+    count, rows = source.lanes(points), range(source.columns)
+
+    def vector(at: Any, target: Memory) -> Memory:
+        p = _up_to(at, points, count)
+        lines = [read_vector(source.array, [_plus(p, number), index(0)], 2 * len(rows)) for number in range(count)]
+        woven, first = _weave(lines), target.row
+        for row in rows:
+            parts = Points(*(_part(woven, part, count) for part in (row, len(rows) + row)))
+            target = replace(target, row=_plus(first, row)).write(parts, p, None)
+        return replace(target, row=first)
+
+    return _loop(points, target, vector, count)
+
+
 def _first_of_row(stage: Stage, source: Memory, target: Memory, table: Any, finish: Finish | None) -> Memory:
     """The first stage of a row, whose vectors run along p: results are woven."""
     count = source.lanes(stage.rest)
@@ -203,6 +235,11 @@ def _weave(vectors: Sequence[Any]) -> Any:
         order = [n for at in range(count) for n in (*range(at * width, (at + 1) * width), count * width + at)]
         woven = _shuffle(woven, vector, order)
     return woven
+
+
+def _part(vector: Any, number: int, size: int) -> Any:
+    """The part of a vector behind ``number`` others of this size."""
+    return _shuffle(vector, vector, range(number * size, (number + 1) * size))
 
 
 def _interleave(one: Any, other: Any) -> Any:

@@ -26,7 +26,16 @@ from hloforge.pipelines.decompose.fft_plan import Transform
 from hloforge.pipelines.optimize import fft_stages, scalar_code as code
 from hloforge.pipelines.optimize.below import index
 from hloforge.pipelines.optimize.butterflies import Points, add, negate, subtract
-from hloforge.pipelines.optimize.fft_kernel import Factors, Finish, Memory, each_vector, reverse, run_stage
+from hloforge.pipelines.optimize.fft_kernel import (
+    Factors,
+    Finish,
+    Memory,
+    each_vector,
+    reverse,
+    run_stage,
+    turn_columns,
+    turn_rows,
+)
 from hloforge.pipelines.optimize.fft_stages import Stage, Table
 
 # From a source, a target and the table to the target.
@@ -46,13 +55,19 @@ class Step:
     points: int
 
 
-def steps(kind: str, length: int, table: Table, *, along: bool) -> list[Step]:
+def steps(kind: str, length: int, table: Table, *, along: bool, turned: bool = False) -> list[Step]:
     """The steps of one axis; adds what they read to the table.
 
     Args:
         kind: of the transform. Of a real one, the length is even, and rows are transformed.
         length: of the transform.
+        along: whether vectors are points of a row, and not a point of several columns.
+        turned: whether the operand and the result are rows all the same.
     """
+    if turned:
+        enter = Step(lambda source, target, _: turn_rows(length, source, target), length)
+        leave = Step(lambda source, target, _: turn_columns(length, source, target), length)
+        return [enter, *steps(kind, length, table, along=False), leave]
     if kind == "RFFT":
         half = length // 2
         return [*_complex(half, 1.0, table, along=True), _combine(half, table)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize import scalar_code as code
-from hloforge.pipelines.optimize.below import create, empty, index
+from hloforge.pipelines.optimize.below import empty, index
 from hloforge.pipelines.optimize.fft_kernel import Memory
 from hloforge.pipelines.optimize.fft_steps import Step
 
@@ -16,8 +16,8 @@ from hloforge.pipelines.optimize.fft_steps import Step
 _STACK_BYTES = 1 << 15
 # Points that a workgroup transforms if there are as many, and workgroups with memory of their own off the stack.
 _GROUP_POINTS, _MOST_GROUPS = 1 << 13, 16
-# Bytes of a row of some columns: a line of a cache.
-_LINE_BYTES = 64
+# Bytes of a row of some columns, as many as pay for reading another page for each row, and a line of a cache at least.
+_ROW_BYTES, _LINE_BYTES = 256, 64
 # Multiplications and additions of a step, for each float.
 _WORK = 8
 
@@ -31,6 +31,7 @@ class Work:
         kind: of the transforms.
         transforms: how many rows or matrices there are.
         height: rows of a transform: 1, or the points of a column.
+        turned: how many rows are transformed together as columns; 1 for each alone.
         given, wanted: floats of a row of the operand and of the result.
     """
 
@@ -38,6 +39,7 @@ class Work:
     kind: str
     transforms: int
     height: int
+    turned: int
     given: int
     wanted: int
 
@@ -58,27 +60,33 @@ class Work:
             rows = plan.group * self.height
             given = code.load(sources[0], matrix(rows, plan.given), [row, column])
             factors = code.load(sources[1], table.type, [0])
-            scratch = [empty(matrix(plan.points, plan.floats)) for _ in range(plan.scratch)]
+            own = code.combine("addi", code.combine("muli", number, plan.blocks), block)
+            place = [code.combine("muli", own, plan.points), 0]
+            between = matrix(plan.points, plan.floats)
+            scratch = [code.load(target, between, place) for target in targets[1:]]
+            scratch += [empty(between) for _ in range(plan.scratch - len(scratch))]
             results = code.for_each(
                 plan.group,
                 [empty(matrix(rows, plan.wanted)), *scratch],
-                lambda at, *carried: self._transform(at, given, factors, *carried),
+                lambda at, *carried: self._transform(
+                    code.combine("minsi", at, plan.group - self.turned), given, factors, *carried
+                ),
+                step=self.turned,
             )
             code.store(results[0], targets[0], [row, column])
-            own = code.combine("addi", code.combine("muli", number, plan.blocks), block)
-            for result, target in zip(results[1:], targets[1:], strict=False):
-                code.store(result, target, [code.combine("muli", own, plan.points), 0])
+            for left, target in zip(results[1:], targets[1:], strict=False):
+                code.store(left, target, place)
 
         groups = self.transforms // plan.group
-        results = [matrix(self.transforms * self.height, self.wanted)]
-        if not plan.on_stack:
-            results += [matrix(plan.blocks * groups * plan.points, plan.floats)] * plan.scratch
-        work = _WORK * len(self.steps) * self.transforms * self.height * max(self.given, self.wanted)
-        made, *scratch = code.workgroups([plan.blocks, groups], [array, table], (), results, run, work=work)
-        # IREE would take away a result without a reader, and the memory with it.
-        for unread in scratch:
-            create("util.optimization_barrier", [unread], [unread.type])
-        return made
+        return code.workgroups(
+            [plan.blocks, groups],
+            [array, table],
+            (),
+            [matrix(self.transforms * self.height, self.wanted)],
+            run,
+            scratch=[] if plan.on_stack else [matrix(plan.blocks * groups * plan.points, plan.floats)] * plan.scratch,
+            work=_WORK * len(self.steps) * self.transforms * self.height * max(self.given, self.wanted),
+        )[0]
 
     def _transform(self, at: Any, given: Any, table: Any, out: Any, *scratch: Any) -> list[Any]:
         """All steps of one transform; returns the memory that they wrote into."""
@@ -94,7 +102,7 @@ class Work:
                 swapped = is_last and self.kind in ("IFFT", "IRFFT")
                 target = Memory(arrays[0], along, row, interleaved=is_last, swapped=swapped)
             else:
-                target = Memory(arrays[place], along, index(0))
+                target = Memory(arrays[place], along and self.turned == 1, index(0))
             source = step.run(source, target, table)
             arrays[place] = source.array
         return arrays
@@ -133,11 +141,10 @@ class _Plan:
     def of(cls, work: Work, bytes_: int) -> _Plan:
         most = max((step.points for step in work.steps[:-1]), default=0)
         if work.height == 1:
-            fits, given, wanted, blocks = most <= work.wanted // 2, work.given, work.wanted, 1
-            points, floats = 1, 2 * most
+            fits, given, wanted, blocks = most <= work.wanted // 2 and work.turned == 1, work.given, work.wanted, 1
+            points, floats = (1, 2 * most) if work.turned == 1 else (most, 2 * work.turned)
         else:
-            least = _LINE_BYTES // bytes_
-            floats = _columns(work.wanted, least, max(least, _STACK_BYTES // (bytes_ * work.height) // least * least))
+            floats = _columns(work.wanted, _LINE_BYTES // bytes_, _ROW_BYTES // bytes_)
             blocks, given, wanted = -(-work.wanted // floats), floats, floats
             # Blocks that overlap must not write anything but the result.
             fits = most <= work.height and work.wanted % floats == 0
@@ -148,12 +155,11 @@ class _Plan:
 
     @staticmethod
     def _group(work: Work, blocks: int, wanted: int, on_stack: bool) -> int:
-        most = max(1, min(2 * _GROUP_POINTS // (work.height * wanted), work.transforms * blocks // 4))
-        found = _divisor(work.transforms, most)
-        if on_stack:
-            return found
-        least = work.transforms * blocks // _MOST_GROUPS
-        return next((size for size in range(max(1, least), work.transforms) if work.transforms % size == 0), found)
+        """Few large groups where each has memory of its own, else several, that share out evenly."""
+        least = work.turned if on_stack else max(work.turned, -(-work.transforms * blocks // _MOST_GROUPS))
+        sizes = [size for size in range(least, work.transforms + 1) if work.transforms % size == 0]
+        most = min(2 * _GROUP_POINTS // (work.height * wanted), work.transforms * blocks // 4) if on_stack else least
+        return max([size for size in sizes if size <= most], default=sizes[0])
 
 
 def _columns(floats: int, least: int, most: int) -> int:
