@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isqrt, prod
 from typing import Any
 
@@ -17,6 +18,19 @@ _DENSITY = 16
 _LARGE_PRODUCT = 1 << 28
 # What stands in dispatches of scalar code, which say themselves how much they do: it names arrays, and takes parts.
 _INSIDE = ("iree_tensor_ext.", "scf.for", "scf.yield", "tensor.", "vector.")
+# Elementwise operations, and how many multiplications each takes as long as.
+_COSTLY = """
+cbrt cosine exponential exponential_minus_one log log_plus_one logistic power sine tan tanh
+"""
+_CHEAP = """
+abs add and bitcast_convert ceil clamp compare convert divide floor maximum minimum multiply negate not or remainder
+round_nearest_afz round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign sqrt
+subtract xor
+"""
+_ELEMENTWISE = {
+    **{f"stablehlo.{name}": 8 for name in _COSTLY.split()},
+    **{f"stablehlo.{name}": 1 for name in _CHEAP.split()},
+}
 # Operations from which IREE's search for constant expressions is slow, and elements of a constant worth finding.
 _LONG, _TABLE = 256, 256
 
@@ -26,7 +40,8 @@ def heaviest_operation(module: Any) -> int:
 
     One heavy operation is worth splitting over threads; many light ones are not, whatever their sum.
     """
-    return max((_work(op) for op in operations(module)), default=0)
+    found = operations(module)
+    return max((*map(_work, found), *_elementwise_work(found)), default=0)
 
 
 def gains_by_data_tiling(module: Any) -> bool:
@@ -76,6 +91,34 @@ def _work(op: Any) -> int:
         widest = max((int(size) for size in op.results[0].type.shape), default=1)
         return 2 * sizes[0] * max(1, kernel // max(1, widest)) // _DENSITY
     return max((_elements(value.type) for value in (*op.operands, *op.results)), default=0)
+
+
+def _elementwise_work(found: Sequence[Any]) -> list[int]:
+    """The work of each group of elementwise operations that IREE computes in one pass over memory."""
+    groups: dict[Any, set[Any]] = {}
+    for op in found:
+        if op.name not in _ELEMENTWISE:
+            continue
+        groups[op] = group = {op}
+        for operand in op.operands:
+            source = None if isinstance(operand.owner, ir.Block) else operand.owner
+            if source in groups and groups[source] is not group and _is_passed_on(operand, op.results[0]):
+                small, group = sorted((group, groups[source]), key=len)
+                group |= small
+                groups |= dict.fromkeys(small, group)
+    distinct = {id(group): group for group in groups.values()}.values()
+    return [_group_work(group) for group in distinct]
+
+
+def _group_work(group: set[Any]) -> int:
+    elements = _elements(next(iter(group)).results[0].type)
+    return elements * (1 + sum(_ELEMENTWISE[op.name] for op in group) // _DENSITY)
+
+
+def _is_passed_on(value: Any, result: Any) -> bool:
+    """Whether a value is of the result's size, and only elementwise operations read it: it need not lie in memory."""
+    users = (use.owner.operation.name for use in value.uses)
+    return _elements(value.type) == _elements(result.type) and all(name in _ELEMENTWISE for name in users)
 
 
 def _multiplications(op: Any) -> int:

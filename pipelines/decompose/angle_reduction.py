@@ -15,6 +15,7 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
     EXPONENT_OF_ONE,
+    INTEGER_ORIGIN,
     LOW_WORD,
     MANTISSA,
     SIGN,
@@ -105,14 +106,17 @@ def reduce_float32(angle: Value) -> Reduced:
     for start, row in _PARTS[1:]:
         above = magnitude >= start
         parts = [ops.select(above, full(magnitude, new), old) for new, old in zip(row, parts, strict=True)]
-    upper, middle = (_modulo_4(magnitude * part) for part in parts[:2])
-    turns = ops.round_nearest_even(upper + middle)
-    fraction = ((upper - turns) + middle) + magnitude * parts[2]
-    return Reduced(bits(turns + 2.0**52), fraction * _PI_OVER_2, None)
+    upper, upper_turns = _without_turns(magnitude * parts[0])
+    middle, middle_turns = _without_turns(magnitude * parts[1])
+    shifted = (upper + middle) + INTEGER_ORIGIN
+    fraction = ((upper - (shifted - INTEGER_ORIGIN)) + middle) + magnitude * parts[2]
+    return Reduced(bits(shifted) + upper_turns + middle_turns, fraction * _PI_OVER_2, None)
 
 
-def _modulo_4(x: Value) -> Value:
-    return x - ops.floor(x * 0.25) * 4.0
+def _without_turns(x: Value) -> tuple[Value, Value]:
+    """A float64 from 0 to 2^52 without the nearest integer, and that integer as u64, modulo 2^52."""
+    shifted = x + 2.0**52
+    return x - (shifted - 2.0**52), bits(shifted)
 
 
 def _nearest(top: Value) -> Value:

@@ -91,12 +91,13 @@ def _short_sine_and_cosine(angle: Reduced) -> tuple[Value, Value]:
 
 
 def _odd(angle: Reduced) -> Value:
-    return (angle.quadrant & 1).ne(0)
+    # The sign bit decides: vector units choose by it without a comparison.
+    return ops.bitcast_convert_type(angle.quadrant << 63, "s64") < 0
 
 
-def _negated_if(value: Value, flag_bit: Value) -> Value:
-    """``value`` with its sign changed where bit 0 of ``flag_bit`` is set."""
-    return from_bits(bits(value) ^ (flag_bit << 63))
+def _negated_if(value: Value, word: Value) -> Value:
+    """``value`` with its sign changed where the highest bit of ``word`` is set."""
+    return from_bits(bits(value) ^ (word & SIGN))
 
 
 def _valid(x: Value, result: Value) -> Value:
@@ -106,17 +107,17 @@ def _valid(x: Value, result: Value) -> Value:
 
 def _sine(x: Value, sine: Value, cosine: Value, angle: Reduced) -> Value:
     chosen = ops.select(_odd(angle), cosine, sine)
-    return from_bits(bits(_negated_if(chosen, angle.quadrant >> 1)) ^ (bits(x) & SIGN))
+    return _negated_if(chosen, (angle.quadrant << 62) ^ bits(x))
 
 
 def _cosine(_: Value, sine: Value, cosine: Value, angle: Reduced) -> Value:
     chosen = ops.select(_odd(angle), sine, cosine)
-    return _negated_if(chosen, (angle.quadrant + 1) >> 1)
+    return _negated_if(chosen, (angle.quadrant + 1) << 62)
 
 
 def _signed_tangent(x: Value, ratio: Value, angle: Reduced) -> Value:
     """tan of the angle from sin/cos of the rest, or cos/sin in odd quadrants, where tan is minus the cotangent."""
-    return from_bits(bits(_negated_if(ratio, angle.quadrant)) ^ (bits(x) & SIGN))
+    return _negated_if(ratio, (angle.quadrant << 63) ^ bits(x))
 
 
 def _long_tangent(x: Value) -> Value:

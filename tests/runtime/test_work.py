@@ -1,13 +1,15 @@
-"""Which programs are worth IREE's search for constant expressions."""
+"""How much programs compute, and which are worth IREE's search for constant expressions."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from hloforge import Builder, Value, ops
 from hloforge.pipelines.weights import take_parameters
-from hloforge.runtime.work import hoists_in_vain
+from hloforge.runtime.work import heaviest_operation, hoists_in_vain
 
 
 def _long(x: Value) -> Value:
@@ -42,3 +44,18 @@ def test_what_is_computed_of_weights_is_worth_the_search() -> None:
         program = builder.build(ops.add(_long(x), w))
     assert hoists_in_vain(program.module)
     assert not hoists_in_vain(take_parameters(program, {"w"}).module)
+
+
+def _elements(build: Callable[[Value], Value]) -> int:
+    with Builder("weighed") as builder:
+        program = builder.build(build(builder.parameter(0, "f32[64,1024]", "x")))
+    return heaviest_operation(program.module)
+
+
+def test_elementwise_operations_of_one_pass_weigh_together() -> None:
+    size = 64 * 1024
+    assert _elements(lambda x: x + 1.0) == size
+    assert _elements(lambda x: ops.exp(ops.tanh(x) + ops.log(x)) * x) == 2 * size
+    # A sum reads what the first pass stores.
+    assert _elements(lambda x: ops.exp(x + ops.reduce(ops.exp(ops.tanh(x)), 0.0, ops.add, [0, 1]))) == 2 * size
+    assert _elements(lambda x: ops.tanh(ops.reshape(ops.tanh(x), [1024, 64]))) == size
