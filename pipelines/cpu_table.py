@@ -5,7 +5,9 @@ from __future__ import annotations
 from hloforge.dialect.element_types import TABLE
 from hloforge.pipelines import forms
 from hloforge.pipelines.host_calls import is_host_call
+from hloforge.pipelines.linalg import own_calls
 from hloforge.pipelines.linalg.registry import is_registered
+from hloforge.pipelines.optimize.strips import suits_strips
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.verdicts import Capability, decompose, native, reject
 
@@ -312,6 +314,24 @@ ROWS: tuple[Capability, ...] = (
         "IREE calls no library",
         "stablehlo.custom_call",
         form=is_registered,
+    ),
+    *decompose(
+        "keep-factorizations",
+        "IREE has no factorizations; real matrices get code of our own",
+        "stablehlo.cholesky",
+        "stablehlo.triangular_solve",
+        elements=("f32", "f64"),
+        form=suits_strips,
+    ),
+    *decompose(
+        "decompose-factorizations",
+        "IREE has no factorizations",
+        f"stablehlo.custom_call@{own_calls.CHOLESKY}",
+        f"stablehlo.custom_call@{own_calls.LU}",
+        f"stablehlo.custom_call@{own_calls.QR}",
+        f"stablehlo.custom_call@{own_calls.ORTHOGONAL}",
+        f"stablehlo.custom_call@{own_calls.TRIDIAGONAL_QL}",
+        f"stablehlo.custom_call@{own_calls.BIDIAGONAL_QR}",
     ),
     *decompose("decompose-cholesky", "IREE has no factorizations", "stablehlo.cholesky"),
     *decompose("decompose-triangular-solve", "IREE has no solvers", "stablehlo.triangular_solve"),

@@ -67,6 +67,7 @@ from hloforge.pipelines.legalize.strided_slices import LegalizeStridedSlices
 from hloforge.pipelines.legalize.subnormal_rounding import LegalizeSubnormalRounding
 from hloforge.pipelines.legalize.unsigned_reverse import LegalizeUnsignedReverse
 from hloforge.pipelines.legalize.window_padding import LegalizeWindowPadding
+from hloforge.pipelines.linalg.decompose_factorizations import DecomposeFactorizations
 from hloforge.pipelines.linalg.decompose_linalg import DecomposeLinalg
 from hloforge.pipelines.manager import PassManager, Timing
 from hloforge.pipelines.normalize.drop_bounds import DropBounds
@@ -83,6 +84,7 @@ from hloforge.pipelines.normalize.refine_dynamism import RefineDynamism
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
+from hloforge.pipelines.optimize.dispatch_factorizations import DispatchFactorizations
 from hloforge.pipelines.optimize.dispatch_few_rows import DispatchFewRows
 from hloforge.pipelines.optimize.dispatch_fft import DispatchFft
 from hloforge.pipelines.optimize.dispatch_integer_products import DispatchIntegerProducts
@@ -93,8 +95,9 @@ from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.pipelines.optimize.hoist_products import HoistProducts
 from hloforge.pipelines.optimize.hold_vectors import HoldVectors
-from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
+from hloforge.pipelines.optimize.keep_factorizations import KeepFactorizations
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
+from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.passes import NativePass, Pass
 from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
@@ -141,6 +144,8 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(LegalizeQuantized(), "IREE has no quantized types; makes arithmetic of any float type"),
     Stage(LegalizeNarrowFloats(), "IREE refuses or misreads floats of 4 and 8 bits; later passes see their f32"),
     Stage(DecomposeLinalg(), "IREE calls no library; makes factorizations, solvers and sorts"),
+    Stage(KeepFactorizations(), "code of our own for real matrices is several times as fast as loops; pads with zeros"),
+    Stage(DecomposeFactorizations(), "makes loops, products and triangular systems"),
     Stage(DecomposeCholesky(), "IREE has no factorizations; makes complex divisions and roots"),
     Stage(DecomposeTriangularSolve(), "IREE has no solvers; makes complex divisions"),
     Stage(
@@ -211,6 +216,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
     Stage(DispatchFewRows(), "IREE reads what a few rows are multiplied with in an order that no prefetcher follows"),
     Stage(DispatchIntegerProducts(), "IREE multiplies integers of 8 bits as if they had 32"),
+    Stage(DispatchFactorizations(), "what was kept as calls above becomes code; leaves dialects that no pass reads"),
     Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
     Stage(DispatchReductions(), "IREE reads columns, whose elements are far apart, from begin to end"),
     Stage(SumsInVectors(), "IREE sums products one by one; leaves alone what has a dispatch of its own"),

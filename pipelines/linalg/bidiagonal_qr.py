@@ -9,6 +9,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.values import Value
 from hloforge.pipelines.linalg.matrices import ascending, permuted
+from hloforge.pipelines.linalg.own_calls import bidiagonal_qr
 from hloforge.pipelines.linalg.rows import Number, Rows, count_up, each_matrix, each_piece, loop
 from hloforge.pipelines.linalg.tridiagonal_ql import SWEEPS, epsilon_of, put, rotation
 
@@ -26,23 +27,27 @@ def diagonalize(d: Value, e: Value, vectors: tuple[Value, Value] | None) -> tupl
     Returns:
         the values ``[batch, n]``; pred ``[batch, n]``, true as often as one is missing; and X^T q and Y^T p.
     """
-    batch, n = d.dims
-    parts = [ops.reshape(x, [batch, 1, n]) for x in (d, e)]
-    width, top = n, 0
-    if vectors is not None:
-        width, top = vectors[0].dims[2], 2 * n
-        parts = [*vectors, *(ops.pad(x, 0.0, [(0, 0, 0), (0, 0, 0), (0, width - n, 0)]) for x in parts)]
-    state = Rows.of(Number(ops.concat_in_dim(parts, 1)), 4)
-    state = each_matrix(state, lambda rows: _iterated(rows, n, top))
-    values, left = (ops.reshape(state.block((top + row, top + row + 1), n).re, [batch, n]) for row in (D, E))
+    values, left, *rows = bidiagonal_qr(d, e, vectors or ())
     order = ascending(-ops.abs(values))
     found = []
-    if vectors is not None:
-        q, p = (state.block((first, first + n), width).re for first in (0, n))
+    if rows:
+        q, p = rows
         # The sign of a negative value goes to one side.
         p = ops.select(ops.broadcast_in_dim(values < 0.0, p.dims, [0, 1]), -p, p)
         found = [permuted(q, order), permuted(p, order)]
     return permuted(ops.abs(values), order), ops.ne(left, 0.0), found
+
+
+def by_sweeps(d: Value, e: Value, *vectors: Value) -> list[Value]:
+    """``own_calls.bidiagonal_qr`` by loops."""
+    batch, n = d.dims
+    width = vectors[0].dims[2] if vectors else n
+    diagonals = [ops.pad(ops.reshape(x, [batch, 1, n]), 0.0, [(0, 0, 0), (0, 0, 0), (0, width - n, 0)]) for x in (d, e)]
+    state = Rows.of(Number(ops.concat_in_dim([*vectors, *diagonals], 1)), 4)
+    top = len(vectors) * n
+    state = each_matrix(state, lambda rows: _iterated(rows, n, top))
+    found = [ops.reshape(state.block((top + row, top + row + 1), n).re, [batch, n]) for row in (D, E)]
+    return [*found, *(state.block((first * n, first * n + n), width).re for first in range(len(vectors)))]
 
 
 def _iterated(state: Rows, n: int, top: int) -> Rows:

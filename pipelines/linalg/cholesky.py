@@ -7,7 +7,7 @@ from math import prod
 from hloforge.dialect import ops
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.values import Value
-from hloforge.pipelines.decompose.cholesky import factored
+from hloforge.pipelines.linalg.own_calls import cholesky
 from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 
 
@@ -23,7 +23,7 @@ def potrf(call: CustomCall) -> list[Value]:
     batch = a.dims[:-2]
     if not prod(a.dims):
         return [a, zeros("s32", batch)]
-    factor, info = factored(ops.reshape(a, (prod(batch), *a.dims[-2:])), lower=lower)
+    factor, info = cholesky(ops.reshape(a, (prod(batch), *a.dims[-2:])), lower=lower)
     rows, columns = (ops.iota("s32", a.dims, a.rank - 2 + axis) for axis in (0, 1))
     inside = rows >= columns if lower else rows <= columns
     return [ops.select(inside, ops.reshape(factor, a.dims), a), ops.reshape(info, batch)]

@@ -28,6 +28,7 @@ from hloforge.pipelines.linalg.blocks import (
     with_rows,
     zero_unless,
 )
+from hloforge.pipelines.linalg.own_calls import lu
 from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 
 
@@ -62,13 +63,13 @@ def lu_pivots_to_permutation(call: CustomCall) -> list[Value]:
 
 
 def _of_any_batch(a: Value) -> list[Value]:
-    """``factored`` for ``[..., m, n]``, which may be empty."""
+    """``lu`` for ``[..., m, n]``, which may be empty."""
     *batch, m, n = a.dims
     k = min(m, n)
     if not prod(a.dims):
         rows = ops.iota("s32", [*batch, m], len(batch))
         return [a, zeros("s32", [*batch, k]), rows, zeros("s32", batch)]
-    factors, pivots, rows, info = factored(ops.reshape(a, (prod(batch), m, n)))
+    factors, pivots, rows, info = lu(ops.reshape(a, (prod(batch), m, n)))
     return [
         ops.reshape(factors, a.dims),
         ops.reshape(pivots, [*batch, k]),
@@ -78,16 +79,7 @@ def _of_any_batch(a: Value) -> list[Value]:
 
 
 def factored(a: Value) -> list[Value]:
-    """p a = l u with the largest pivots of each column.
-
-    Args:
-        a: ``[b, m, n]``, not empty.
-
-    Returns:
-        l, without its unit diagonal, below u: ``[b, m, n]``; ``[b, 1, k]`` of s32, k = min(m, n): with which row
-        (from 0) each row was exchanged; ``[b, 1, m]`` of s32: the row of a that stands in each row; ``[b]`` of s32: the
-        number (from 1) of the first pivot that is zero, else 0.
-    """
+    """The results of ``own_calls.lu`` by loops."""
     batch, m, n = a.dims
     k = min(m, n)
     blocks = -(-k // ROWS)

@@ -12,9 +12,10 @@ from __future__ import annotations
 from math import prod
 
 from hloforge.dialect import ops
-from hloforge.dialect.constants import constant, full
+from hloforge.dialect.constants import constant
 from hloforge.dialect.idioms import batch_matmul, conjugate, matrix_transpose, zeros
 from hloforge.dialect.values import Value
+from hloforge.pipelines.linalg import own_calls
 from hloforge.pipelines.linalg.blocks import (
     ROWS,
     columns_at,
@@ -27,6 +28,7 @@ from hloforge.pipelines.linalg.blocks import (
     zero_unless,
 )
 from hloforge.pipelines.linalg.householder import block_at, block_triangle, block_vectors, reflector, with_block
+from hloforge.pipelines.linalg.matrices import identity
 from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 
 _REAL, _COMPLEX = ("s", "d"), ("c", "z")
@@ -39,7 +41,7 @@ def geqrf(call: CustomCall) -> list[Value]:
     *batch, m, n = a.dims
     if not prod(a.dims):
         return [a, zeros(a.element_type, [*batch, min(m, n)])]
-    factors, taus = factored(ops.reshape(a, (prod(batch), m, n)))
+    factors, taus = own_calls.qr(ops.reshape(a, (prod(batch), m, n)))
     return [ops.reshape(factors, a.dims), ops.reshape(taus, [*batch, min(m, n)])]
 
 
@@ -54,10 +56,13 @@ def orgqr(call: CustomCall) -> list[Value]:
     a, taus = call.operands
     if not prod(a.dims):
         return [a]
-    flat = (prod(a.dims[:-2]), *a.dims[-2:])
-    rows, columns = ops.iota("s32", flat, 1), ops.iota("s32", flat, 2)
-    identity = ops.select(ops.eq(rows, columns), full(rows, 1, a.element_type), full(rows, 0, a.element_type))
-    return [ops.reshape(product(a, taus, identity, adjoint=False), a.dims)]
+    *batch, m, n = a.dims
+    k = taus.dims[-1]
+    if not k:
+        return [ops.reshape(identity(a.element_type, (prod(batch), m, n)), a.dims)]
+    flat = ops.reshape(a, (prod(batch), m, n))
+    q = own_calls.orthogonal(flat[:, :, :k], ops.reshape(taus, (prod(batch), 1, k)), n)
+    return [ops.reshape(q, a.dims)]
 
 
 @custom_call_target(*lapack("ormqr", prefixes=_REAL), *lapack("unmqr", prefixes=_COMPLEX), *solver("ormqr"))
@@ -75,14 +80,7 @@ def ormqr(call: CustomCall) -> list[Value]:
 
 
 def factored(a: Value) -> tuple[Value, Value]:
-    """q r = a in LAPACK's storage.
-
-    Args:
-        a: ``[b, m, n]``, not empty.
-
-    Returns:
-        r, with the vectors of reflectors below its diagonal: ``[b, m, n]``; their taus: ``[b, 1, k]``, k = min(m, n).
-    """
+    """``own_calls.qr`` by loops."""
     batch, m, n = a.dims
     k = min(m, n)
     blocks, width = _blocks(k)
@@ -143,6 +141,12 @@ def _reflected(panel: Value, v: Value, tau: Value, row: Value) -> Value:
     numbers = ops.iota("s32", weights.dims, 1)
     weights = zero_unless(numbers > spread(row, numbers.dims), weights * spread(tau, weights.dims))
     return panel - batch_matmul(weights, v)
+
+
+def orthogonal(a: Value, taus: Value, columns: int) -> list[Value]:
+    """``own_calls.orthogonal`` by loops."""
+    batch, m, _ = a.dims
+    return [product(a, taus, identity(a.element_type, (batch, m, columns)), adjoint=False)]
 
 
 def product(a: Value, taus: Value, operand: Value, *, adjoint: bool) -> Value:

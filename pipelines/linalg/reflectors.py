@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
-from hloforge.dialect.idioms import zeros
+from hloforge.dialect.idioms import matrix_transpose, zeros
 from hloforge.dialect.values import Value
+from hloforge.pipelines.linalg.own_calls import orthogonal
 from hloforge.pipelines.linalg.rows import Number, Position, Rows, count_down, count_up, each_matrix, each_piece
+from hloforge.pipelines.optimize.strips import LEAST
 
 # Squares below it, of matrices whose largest magnitude is about 1, are taken for zero: they have lost their digits.
 NEGLIGIBLE = {"f32": 1e-30, "f64": 1e-290}
@@ -75,6 +77,8 @@ def accumulated(vectors: Number, taus: Number, offset: int) -> Number:
         offset: how far before its first element a reflector is stored.
     """
     n = vectors.re.dims[1]
+    if vectors.im is None and n - offset >= LEAST:
+        return Number(_orthogonal(vectors.re, taus.re, offset))
     parts = [ops.concat_in_dim(pair, 1) for pair in zip(vectors.parts, taus.parts, strict=True)]
     state = Rows.of(Number(*parts), 2)
     tau, v, w = n, n + 1, n + 2
@@ -91,6 +95,18 @@ def accumulated(vectors: Number, taus: Number, offset: int) -> Number:
         return count_down(n - 1 - offset, 0, step, [state])[0]  # type: ignore[no-any-return]
 
     return each_matrix(state, whole).block((0, n), n)
+
+
+def _orthogonal(vectors: Value, taus: Value, offset: int) -> Value:
+    """Q of real reflectors, by way of LAPACK's storage of those of ``n - offset`` rows."""
+    n = vectors.dims[1]
+    columns = matrix_transpose(vectors[:, : n - offset, offset:])
+    q = orthogonal(columns, taus[:, :, : n - offset], n - offset)
+    if not offset:
+        return q
+    padded = ops.pad(q, 0, [(0, 0, 0), (offset, 0, 0), (offset, 0, 0)])
+    rows, places = (ops.iota("s32", padded.dims, axis) for axis in (1, 2))
+    return ops.select(ops.eq(rows, places) & (rows < offset), full(padded, 1), padded)
 
 
 def _unit(state: Rows, place: Value) -> Number:

@@ -9,10 +9,10 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.idioms import batch_matmul, conjugate, matrix_transpose, zeros
 from hloforge.dialect.values import Value
+from hloforge.pipelines.linalg import own_calls
 from hloforge.pipelines.linalg.bidiagonal import TAU_P, TAU_Q, D, E, bidiagonalize
 from hloforge.pipelines.linalg.bidiagonal_qr import diagonalize
 from hloforge.pipelines.linalg.matrices import from_parts, identity, kept, not_finite, parts_of, poisoned, scaled
-from hloforge.pipelines.linalg.qr import factored, product
 from hloforge.pipelines.linalg.reflectors import accumulated
 from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target, lapack, solver
 from hloforge.pipelines.linalg.rows import Number
@@ -102,14 +102,12 @@ def svd(a: Value, vectors: str) -> tuple[Value, Value | None, Value | None, Valu
     if m == n:
         values, u, vt, left = _of_square(a, vectors != "none")
     else:
-        factors, taus = factored(a)
+        factors, taus = own_calls.qr(a)
         upper = ops.iota("s32", (batch, n, n), 1) <= ops.iota("s32", (batch, n, n), 2)
         top = factors[:, :n, :]
         values, u, vt, left = _of_square(ops.select(upper, top, full(top, 0)), vectors != "none")
         if u is not None:
-            q = product(
-                factors, taus, identity(a.element_type, (batch, m, m if vectors == "full" else n)), adjoint=False
-            )
+            q = own_calls.orthogonal(factors, taus, m if vectors == "full" else n)
             inner = batch_matmul(q[:, :, :n], ops.optimization_barrier(u))
             u = ops.concat_in_dim([inner, q[:, :, n:]], 2) if vectors == "full" else inner
     info = ops.reduce(ops.convert_element_type(left, "s32"), 0, ops.add, [1])

@@ -12,6 +12,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.values import Value
 from hloforge.pipelines.linalg.matrices import ascending, permuted
+from hloforge.pipelines.linalg.own_calls import tridiagonal_ql
 from hloforge.pipelines.linalg.reflectors import NEGLIGIBLE
 from hloforge.pipelines.linalg.rows import Number, Rows, count_down, each_matrix, each_piece, loop
 
@@ -32,19 +33,21 @@ def diagonalize(d: Value, e: Value, z: Value | None) -> tuple[Value, Value, Valu
         the eigenvalues ``[batch, n]``; pred ``[batch, n]``, true as often as one is missing; and W^T z for the
         eigenvectors W.
     """
+    found, left, *rows = tridiagonal_ql(d, e, [] if z is None else [z])
+    order = ascending(found)
+    return permuted(found, order), ops.ne(left, 0.0), permuted(rows[0], order) if rows else None
+
+
+def by_sweeps(d: Value, e: Value, *vectors: Value) -> list[Value]:
+    """``own_calls.tridiagonal_ql`` by loops."""
     batch, n = d.dims
-    diagonals = [ops.reshape(x, [batch, 1, n]) for x in (d, e)]
-    if z is None:
-        top, parts = 0, diagonals
-    else:
-        top, width = n, z.dims[2]
-        parts = [z, *(ops.pad(x, 0.0, [(0, 0, 0), (0, 0, 0), (0, width - n, 0)]) for x in diagonals)]
-    state = Rows.of(Number(ops.concat_in_dim(parts, 1)), 2)
+    width = vectors[0].dims[2] if vectors else n
+    diagonals = [ops.pad(ops.reshape(x, [batch, 1, n]), 0.0, [(0, 0, 0), (0, 0, 0), (0, width - n, 0)]) for x in (d, e)]
+    state = Rows.of(Number(ops.concat_in_dim([*vectors, *diagonals], 1)), 2)
+    top = n if vectors else 0
     state = each_matrix(state, lambda rows: _iterated(rows, n, top))
-    values, left = (ops.reshape(state.block((top + row, top + row + 1), n).re, [batch, n]) for row in (D, E))
-    order = ascending(values)
-    vectors = None if z is None else permuted(state.block((0, n), z.dims[2]).re, order)
-    return permuted(values, order), ops.ne(left, 0.0), vectors
+    found = [ops.reshape(state.block((top + row, top + row + 1), n).re, [batch, n]) for row in (D, E)]
+    return [*found, *(state.block((0, n), width).re for _ in vectors)]
 
 
 def _iterated(state: Rows, n: int, top: int) -> Rows:

@@ -176,8 +176,8 @@ def workgroups(
         scalars: numbers that every workgroup gets.
         results: the types of what they write, with ``store``.
         run: the work of one of them.
-        scratch: the types of memory to work in, which stands behind that of the results. What is read there with
-            ``load`` has to be stored: IREE keeps unused memory that is read.
+        scratch: the types of further results, whose memory is read as well: what ``load`` finds there is any numbers,
+            and what is made of it has to be stored. IREE leaves out unused results, but not these.
         work: multiplications of all of them, where these say more than the size of the arrays (``WORK``).
     """
     ends = len(arrays), len(arrays) + len(scalars)
@@ -190,7 +190,7 @@ def workgroups(
     types += [scalar.type for scalar in scalars] + [_memory("writeonly", result) for result in results]
     types += [_memory("readwrite", part) for part in scratch]
     made = [*results, *scratch]
-    return _dispatch(counts, [*arrays, *scalars], types, made, [_NEW] * len(made), body, work)[: len(results)]
+    return _dispatch(counts, [*arrays, *scalars], types, made, [_NEW] * len(made), body, work)
 
 
 def imbalance(groups: int) -> float:
