@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.errors import ExecutionError, LoadError, OptionError
-from hloforge.dialect.host_calls import TYPED_FFI, HostCall
+from hloforge.dialect.host_calls import ORIGINAL, TYPED_FFI, HostCall
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime.arrays import Codec
 from hloforge.runtime.host_targets import Bound, HostTarget, arrays_of
@@ -21,12 +21,14 @@ from hloforge.runtime.host_targets import Bound, HostTarget, arrays_of
 # The stages of a typed handler.
 EXECUTE = "execute"
 # `out`, `in`, and what later versions of the API add: the status; before it the configuration and its length.
+_UNIFIED = 3
 _POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _PROTOTYPES = {
     1: ctypes.CFUNCTYPE(None, _POINTER, _POINTER),
     2: ctypes.CFUNCTYPE(None, _POINTER, _POINTER, _POINTER),
     3: ctypes.CFUNCTYPE(None, _POINTER, _POINTER, ctypes.c_char_p, _SIZE, _POINTER),
 }
+_BYTE = ctypes.c_char
 # XLA's status is an optional string of C++: all zero unless the function reports a failure.
 _STATUS_BYTES = 64
 
@@ -71,17 +73,21 @@ class Buffers:
         self._takes = [Codec(f"operand {n}", leaf) for n, leaf in enumerate(arrays_of(call.operand_leaves))]
         self._returns = [Codec(f"result {n}", leaf) for n, leaf in enumerate(arrays_of(call.result_leaves))]
         takes, returns = _places(call.operand_leaves), _places(call.result_leaves)
+        self._narrow = any(_packed_bits(codec.shape) for codec in (*self._takes, *self._returns))
         self._shared = [(returns[result], takes[operand]) for result, operand in call.aliases]
 
     def operands(self, views: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
         """The operands' memory."""
-        arrays = [codec.physical(view) for codec, view in zip(self._takes, views, strict=True)]
-        return [packed(array, codec.shape) for array, codec in zip(arrays, self._takes, strict=True)]
+        # IREE passes as many views as were declared.
+        arrays = [codec.physical(view) for codec, view in zip(self._takes, views)]  # noqa: B905
+        if self._narrow:
+            return [packed(array, codec.shape) for array, codec in zip(arrays, self._takes, strict=True)]
+        return arrays
 
     def results(self, operands: list[np.ndarray[Any, Any]]) -> tuple[list[Any], list[np.ndarray[Any, Any]]]:
         """Buffer views for the results, and their memory; an operand that shares it moves there."""
         views = [codec.allocate(self._device) for codec in self._returns]
-        arrays = [codec.physical(view) for codec, view in zip(self._returns, views, strict=True)]
+        arrays = [codec.physical(view) for codec, view in zip(self._returns, views)]  # noqa: B905
         for result, operand in self._shared:
             arrays[result].reshape(-1)[...] = operands[operand].reshape(-1)
             operands[operand] = arrays[result]
@@ -89,7 +95,7 @@ class Buffers:
 
     def finish(self, arrays: list[np.ndarray[Any, Any]]) -> None:
         """Take the results apart that a function has packed."""
-        for codec, array in zip(self._returns, arrays, strict=True):
+        for codec, array in zip(self._returns, arrays, strict=True) if self._narrow else ():
             unpack_in_place(array, codec.shape)
 
 
@@ -135,13 +141,16 @@ def _packed_bits(shape: Shape) -> int:
 
 def address(array: np.ndarray[Any, Any]) -> int:
     """Where an array's memory starts."""
+    # Not of an empty array, of one that may not be written to, and of ml_dtypes' types, which buffers do not know.
+    if array.size and array.flags.writeable and array.dtype.isbuiltin == 1:
+        return ctypes.addressof(_BYTE.from_buffer(array))  # type: ignore[arg-type]  # a fifth of the time below
     found: int = array.__array_interface__["data"][0]
     return found
 
 
 def _bind_pointers(function: int, call: HostCall, device: Any) -> Bound:
     """XLA's API versions 1 to 3: ``void f(void* out, const void** in, …)``, leaves of tuples one after the other."""
-    version = min(call.version, 3)
+    version, is_tuple = min(call.version, _UNIFIED), call.result.is_tuple
     invoke = _PROTOTYPES[version](function)
     buffers = Buffers(call, device)
     takes = [leaf.is_array for leaf in call.operand_leaves]
@@ -151,13 +160,15 @@ def _bind_pointers(function: int, call: HostCall, device: Any) -> Bound:
     def run(views: Sequence[Any]) -> list[Any]:
         operands = buffers.operands(views)
         made, results = buffers.results(operands)
-        given = _pointers(takes, operands)
-        out = _pointers(returns, results)
-        status = ctypes.create_string_buffer(_STATUS_BYTES)
-        arguments = {1: (), 2: (status,), 3: (text, len(text), status)}[version]
-        invoke(out if call.result.is_tuple else out[0], given, *arguments)
-        if any(status.raw):
-            raise ExecutionError(f"host function {call} reported a failure")
+        given, pointers = _pointers(takes, operands), _pointers(returns, results)
+        out = pointers if is_tuple else pointers[0]
+        if version == ORIGINAL:
+            invoke(out, given)
+        else:
+            status = ctypes.create_string_buffer(_STATUS_BYTES)
+            invoke(out, given, *((text, len(text)) if version == _UNIFIED else ()), status)
+            if any(status.raw):
+                raise ExecutionError(f"host function {call} reported a failure")
         buffers.finish(results)
         return made
 
@@ -166,8 +177,10 @@ def _bind_pointers(function: int, call: HostCall, device: Any) -> Bound:
 
 def _pointers(are_arrays: Sequence[bool], arrays: Sequence[np.ndarray[Any, Any]]) -> Any:
     """``void*[]``: the arrays' addresses, null for tokens."""
-    left = iter(arrays)
-    return (_POINTER * len(are_arrays))(*(address(next(left)) if is_array else None for is_array in are_arrays))
+    addresses = map(address, arrays)
+    if len(arrays) == len(are_arrays):
+        return (_POINTER * len(arrays))(*addresses)
+    return (_POINTER * len(are_arrays))(*(next(addresses) if is_array else None for is_array in are_arrays))
 
 
 def native_function(source: Any, name: str, kind: str | None) -> NativeFunction | None:

@@ -64,10 +64,11 @@ class PythonFunction(HostTarget):
         result = _without_tokens(call.result)
         function, flat = self.function, all(operand.is_array for operand in visible)
 
-        def invoke(arrays: list[Any]) -> Iterable[Any]:
-            given = arrays if flat else _nested(visible, arrays)
-            returned = function(*given, **named)
-            return () if result is None else _leaves(result, returned, call)
+        def invoke(arrays: list[Any]) -> Sequence[Any]:
+            returned = function(*(arrays if flat else _nested(visible, arrays)), **named)
+            if result is None:
+                return ()
+            return (returned,) if result.is_array else list(_leaves(result, returned, call))
 
         return _bound(
             call, device, invoke, copies=self.copies, gives_away=self.gives_away, check_lifetimes=check_lifetimes
@@ -91,7 +92,7 @@ class Callbacks(HostTarget):
         takes = [leaf.is_token for leaf in call.operand_leaves]
         returns = [leaf.is_array for leaf in call.result_leaves]
 
-        def invoke(arrays: list[Any]) -> Iterable[Any]:
+        def invoke(arrays: list[Any]) -> Sequence[Any]:
             given = iter(arrays)
             returned = function(*(None if is_token else next(given) for is_token in takes))
             pairs = zip(returns, returned, strict=True) if any(returns) else ()
@@ -103,7 +104,7 @@ class Callbacks(HostTarget):
 def _bound(
     call: HostCall,
     device: Any,
-    invoke: Callable[[list[Any]], Iterable[Any]],
+    invoke: Callable[[list[Any]], Sequence[Any]],
     *,
     copies: bool,
     gives_away: bool = False,
@@ -117,43 +118,50 @@ def _bound(
     ]
 
     def run(views: Sequence[Any]) -> list[Any]:
-        arrays = [codec.decode(view) for codec, view in zip(takes, views, strict=True)]
+        # A call costs what Python takes for these lines. IREE passes as many views as were declared.
+        arrays = [codec.decode(view) for codec, view in zip(takes, views)]  # noqa: B905
         if copies:
             arrays = [array.copy() for array in arrays]
         for array in arrays:
             array.flags.writeable = False
-        memory = [_memory(array) for array in arrays] if check_lifetimes else []
-        before = _reference_counts(memory)
-        results = list(invoke(arrays))
+        if check_lifetimes and not copies:
+            return _checked(call, arrays, encoded)
+        return encoded(arrays)
+
+    def encoded(arrays: list[Any]) -> list[Any]:
+        results = invoke(arrays)
         if len(results) != len(returns):
             raise _misfit(call, f"{len(results)} arrays where {len(returns)} are expected")
-        encoded = [_encoded(call, codec, value, device) for codec, value in zip(returns, results, strict=True)]
-        if memory and not copies:
-            del results
-            _check_lifetimes(call, memory, before)
-        return encoded
+        try:
+            return [codec.encode(value, device, []) for codec, value in zip(returns, results)]  # noqa: B905
+        except ArgumentError as error:
+            raise _misfit(call, error.message.removeprefix("argument ").replace("'", "", 2)) from None
 
     return run
+
+
+def _checked(call: HostCall, arrays: list[Any], run: Callable[[list[Any]], list[Any]]) -> list[Any]:
+    """``run(arrays)``. Raises ExecutionError if more refers to the memory of an operand than before."""
+    memory = [_memory(array) for array in arrays]
+    before = _reference_counts(memory)
+    results = run(arrays)
+    if _reference_counts(memory) == before:
+        return results
+    # What only waits for the collector is not kept.
+    gc.collect()
+    after = _reference_counts(memory)
+    kept = [number for number, count in enumerate(before) if after[number] > count]
+    if not kept:
+        return results
+    raise ExecutionError(
+        f"host function {call} keeps operand {kept[0]} beyond its call, when its memory is the program's again",
+        hint="let it keep a copy: np.array(x), or register it with copy=True",
+    )
 
 
 def _memory(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array that every view of an array refers to."""
     return _memory(array.base) if isinstance(array.base, np.ndarray) else array
-
-
-def _check_lifetimes(call: HostCall, arrays: list[np.ndarray[Any, Any]], before: list[int]) -> None:
-    """Raises ExecutionError if there are more references to the memory of an operand than before."""
-    if _reference_counts(arrays) == before:
-        return
-    # What only waits for the collector is not kept.
-    gc.collect()
-    after = _reference_counts(arrays)
-    kept = [number for number, count in enumerate(before) if after[number] > count]
-    if kept:
-        raise ExecutionError(
-            f"host function {call} keeps operand {kept[0]} beyond its call, when its memory is the program's again",
-            hint="let it keep a copy: np.array(x), or register it with copy=True",
-        )
 
 
 def _reference_counts(arrays: list[np.ndarray[Any, Any]]) -> list[int]:
@@ -163,13 +171,6 @@ def _reference_counts(arrays: list[np.ndarray[Any, Any]]) -> list[int]:
 def arrays_of(leaves: Iterable[Shape]) -> list[Shape]:
     """The leaves that carry data."""
     return [leaf for leaf in leaves if leaf.is_array]
-
-
-def _encoded(call: HostCall, codec: Codec, value: Any, device: Any) -> Any:
-    try:
-        return codec.encode(value, device, [])
-    except ArgumentError as error:
-        raise _misfit(call, f"{codec.name}: {error.message.partition(': ')[2]}") from None
 
 
 def _misfit(call: HostCall, what: str) -> ExecutionError:
