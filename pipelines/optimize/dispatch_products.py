@@ -175,7 +175,10 @@ def _product(lhs: Any, rhs: Any, element: Any, tiles: Tiles, windows: Windows | 
         group = ir.RankedTensorType.get([1, tiles.group_rows, tiles.group_columns], element)
         code.store(Kernel(left, right, by_columns, group, tiles).result(), targets[0], [places[2], row, column])
 
-    return code.workgroups(counts, [lhs, rhs], (), [whole], run, work=tiles.work)[0]
+    # The image is an operand of the dispatch.
+    places = windows and (windows.first, windows.window, windows.dilations, windows.spaces, windows.strides)
+    key = f"product {tiles} {places} {by_columns}"
+    return code.workgroups(counts, [lhs, rhs], (), [whole], run, work=tiles.work, key=key)[0]
 
 
 def _of(dims: Sequence[int], array: Any) -> Any:

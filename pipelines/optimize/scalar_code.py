@@ -7,10 +7,12 @@ turn must return the array it was given, with elements written into it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize.below import create, empty, index
+from hloforge.pipelines.optimize.shared_code import code_of, return_counts
 
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3}
 _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2}
@@ -167,6 +169,7 @@ def workgroups(
     *,
     scratch: Sequence[Any] = (),
     work: int = 0,
+    key: str = "",
 ) -> list[Any]:
     """One dispatch of many workgroups.
 
@@ -179,6 +182,8 @@ def workgroups(
         scratch: the types of further results, whose memory is read as well: what ``load`` finds there is any numbers,
             and what is made of it has to be stored. IREE leaves out unused results, but not these.
         work: multiplications of all of them, where these say more than the size of the arrays (``WORK``).
+        key: what ``run`` depends on beside the types, where one code shall serve all dispatches of a module that have
+            the same key and types; empty for code of its own.
     """
     ends = len(arrays), len(arrays) + len(scalars)
 
@@ -190,7 +195,8 @@ def workgroups(
     types += [scalar.type for scalar in scalars] + [_memory("writeonly", result) for result in results]
     types += [_memory("readwrite", part) for part in scratch]
     made = [*results, *scratch]
-    return _dispatch(counts, [*arrays, *scalars], types, made, [_NEW] * len(made), body, work)
+    dispatch = _Dispatch(counts, [*arrays, *scalars], types, made, [_NEW] * len(made), work)
+    return dispatch.shared(key, body) if key else dispatch.own(body)
 
 
 def imbalance(groups: int) -> float:
@@ -221,37 +227,50 @@ def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any], *, work
         store(run(*parts), memory[0], starts[0])
 
     types = [_memory("readwrite", array.type), *(_memory("readonly", other.type) for other in others)]
-    return _dispatch([1], everything, types, [array.type], [0], body, work)[0]
+    return _Dispatch([1], everything, types, [array.type], [0], work).own(body)[0]
 
 
-def _dispatch(
-    counts: Sequence[int],
-    operands: Sequence[Any],
-    memory: Sequence[Any],
-    results: Sequence[Any],
-    tied: Sequence[int],
-    body: Callable[[Sequence[Any]], None],
-    work: int,
-) -> list[Any]:
+@dataclass(frozen=True)
+class _Dispatch:
     """A dispatch whose workgroups see ``memory``; each result is the operand it is tied to, or ``_NEW``."""
-    number = ir.IndexType.get()
-    op = create(
-        "flow.dispatch.workgroups",
-        [*map(index, counts), *operands],
-        results,
-        2,
-        operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(counts), len(operands), 0, 0]),
-        tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(number, operand) for operand in tied]),
-        **{WORK: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), work)},
-    )
-    block = ir.Block.create_at_start(op.regions[0], list(memory))
-    with ir.InsertionPoint(block):
-        body(list(block.arguments))
-        create("flow.return", (), ())
-    count = ir.Block.create_at_start(op.regions[1], [number] * len(counts))
-    with ir.InsertionPoint(count):
-        create("flow.return", [*count.arguments, *(index(1) for _ in range(3 - len(counts)))], ())
-    return list(op.results)
+
+    counts: Sequence[int]
+    operands: Sequence[Any]
+    memory: Sequence[Any]
+    results: Sequence[Any]
+    tied: Sequence[int]
+    work: int
+
+    def own(self, body: Callable[[Sequence[Any]], None]) -> list[Any]:
+        """The results of a dispatch with code of its own."""
+        op = self._create("flow.dispatch.workgroups", 2)
+        with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], list(self.memory))) as point:
+            body(list(point.block.arguments))
+            create("flow.return", (), ())
+        with ir.InsertionPoint(
+            ir.Block.create_at_start(op.regions[1], [ir.IndexType.get()] * len(self.counts))
+        ) as point:
+            return_counts(point.block)
+        return list(op.results)
+
+    def shared(self, key: str, body: Callable[[Sequence[Any]], None]) -> list[Any]:
+        """The results of a dispatch whose code others may run too."""
+        whole = f"{key} {self.counts} {', '.join(map(str, self.memory))}"
+        name = code_of(whole, len(self.counts), self.memory, body)
+        return list(self._create("flow.dispatch", 0, entry_points=ir.ArrayAttr.get([name])).results)
+
+    def _create(self, name: str, regions: int, **attributes: Any) -> Any:
+        number, work = ir.IndexType.get(), ir.IntegerType.get_signless(64)
+        return create(
+            name,
+            [*map(index, self.counts), *self.operands],
+            self.results,
+            regions,
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(self.counts), len(self.operands), 0, 0]),
+            tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(number, operand) for operand in self.tied]),
+            **{WORK: ir.IntegerAttr.get(work, self.work)},
+            **attributes,
+        )
 
 
 def _place(axis: int) -> Any:
