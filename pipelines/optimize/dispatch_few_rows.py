@@ -11,24 +11,25 @@ reads from end to end whatever lies in a row::
     for column in N, 4 lines at a time:                   # x @ w.T
       result[:, column] = sum over k of x[:, k] * w[column, k]
 
-The large factor is read where it lies and at its width: transposes and conversions before the product are not computed.
+The large factor is read where it lies and at its width: transposes and conversions before the product are not computed,
+and a layer that a loop chooses of all layers' factors is not copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir, stablehlo
-from hloforge.dialect.operations import integers, operations
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.optimize import scalar_code as code
-from hloforge.pipelines.optimize.below import index, stands_in_dispatch
+from hloforge.pipelines.optimize.below import element_of, index, stands_in_dispatch
 from hloforge.pipelines.optimize.few_rows_kernel import Kernel
+from hloforge.pipelines.optimize.stored_factors import Factor, as_stored, erase_unread, factors_of
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
@@ -43,7 +44,6 @@ _GROUPS, _LEAST_COLUMNS = 4, 64
 _SUMS_BYTES = 1 << 14
 # Multiplications that take as long as reading a byte.
 _WORK = 2
-_READ_THROUGH = _TRANSPOSE, _CONVERT = "stablehlo.transpose", "stablehlo.convert"
 # The types of sums, and those of large factors that are widened as they are read.
 _NARROW = {"f32": ("bf16", "f16", "s8"), "f64": (), "s32": ("s8", "s16")}
 
@@ -63,97 +63,27 @@ class DispatchFewRows(Pass):
                     large = op.operands[0 if found[2] else 1]
                     with ir.InsertionPoint(op), op.location:
                         replace(op, [_dispatched(op, *found)])
-                    _erase_unread(large)
-
-
-@dataclass(frozen=True)
-class Factor:
-    """A factor of a product: an array, and which of its dimensions are of the batch, summed or free.
-
-    Attributes:
-        array: as it lies in memory.
-        batch, summed: dimensions of the array, in the order of the product.
-        free: the others, in the order of the result.
-    """
-
-    array: Value
-    batch: tuple[int, ...]
-    summed: tuple[int, ...]
-    free: tuple[int, ...]
-
-    def count(self, dims: Sequence[int]) -> int:
-        return prod(self.array.dims[d] for d in dims)
-
-    @property
-    def roles(self) -> str:
-        """The dimensions of the array in groups of one role: ``b``, ``k`` or ``n`` each; those of size 1 count not."""
-        role = {d: name for name, dims in (("b", self.batch), ("k", self.summed), ("n", self.free)) for d in dims}
-        return "".join(name for name, _ in groupby(role[d] for d in range(self.array.rank) if self.array.dims[d] != 1))
+                    erase_unread(large)
 
 
 def _streamed(op: Any) -> tuple[Factor, Factor, bool] | None:
     """The few rows, the large factor and whether the rows are the right factor; None for other products."""
-    lhs, rhs = _factors(op)
+    lhs, rhs = factors_of(op)
     result = Value(op.results[0])
     if not all(value.shape.is_static for value in (lhs.array, rhs.array)) or result.element_type.name not in _NARROW:
         return None
     swapped = lhs.count(lhs.free) > rhs.count(rhs.free)
     rows, large = (rhs, lhs) if swapped else (lhs, rhs)
-    large = _as_stored(large, result)
-    roles, element = large.roles, large.array.element_type
-    is_large = large.array.shape.element_count * element.bits // 8 >= _LARGE_BYTES
-    if element.name not in (*_NARROW[result.element_type.name], result.element_type.name) or not is_large:
+    narrow, wide = _NARROW[result.element_type.name], result.element_type.name
+    large = as_stored(large, wide, narrow)
+    roles = large.roles
+    if large.array.element_type.name not in (*narrow, wide) or large.bytes < _LARGE_BYTES:
         return None
     # Each role once, none of them broken up by others, and lines of what is summed or of columns.
-    if len(set(roles)) < len(roles) or not {"k", "n"} <= set(roles) or roles[-1] == "b":
+    if len(set(roles)) < len(roles) or not {"k", "n"} <= set(roles) or roles[-1] in "bi":
         return None
     most = _MOST_SUMMED if roles[-1] == "k" or result.element_type.is_integer else _MOST_ROWS
     return (rows, large, swapped) if 0 < rows.count(rows.free) <= most else None
-
-
-def _factors(op: Any) -> tuple[Factor, Factor]:
-    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    found = []
-    for operand, side in zip(op.operands, ("lhs", "rhs"), strict=True):
-        array = Value(operand)
-        batch = tuple(getattr(numbers, f"{side}_batching_dimensions"))
-        summed = tuple(getattr(numbers, f"{side}_contracting_dimensions"))
-        found.append(Factor(array, batch, summed, tuple(d for d in range(array.rank) if d not in (*batch, *summed))))
-    return found[0], found[1]
-
-
-def _as_stored(factor: Factor, result: Value) -> Factor:
-    """The factor before transposes and conversions to the result's type."""
-    while True:
-        owner = factor.array.ir.owner
-        if isinstance(owner, ir.Block):
-            return factor
-        op = owner.operation
-        if op.name == _TRANSPOSE:
-            order = integers(op, "permutation")
-            dims = [tuple(order[d] for d in part) for part in (factor.batch, factor.summed, factor.free)]
-            factor = Factor(Value(op.operands[0]), dims[0], dims[1], dims[2])
-        elif op.name == _CONVERT and _widens(Value(op.operands[0]), factor.array, result):
-            factor = Factor(Value(op.operands[0]), factor.batch, factor.summed, factor.free)
-        else:
-            return factor
-
-
-def _widens(narrow: Value, wide: Value, result: Value) -> bool:
-    return (
-        narrow.element_type.name in _NARROW[result.element_type.name]
-        and wide.element_type.name == result.element_type.name
-    )
-
-
-def _erase_unread(value: Any) -> None:
-    """Erase the transposes and conversions that the dispatch reads through, where nothing else reads them."""
-    while (
-        not isinstance(value.owner, ir.Block) and value.owner.operation.name in _READ_THROUGH and not list(value.uses)
-    ):
-        op = value.owner.operation
-        value = op.operands[0]
-        op.erase()
 
 
 def _dispatched(op: Any, rows: Factor, large: Factor, swapped: bool) -> Value:
@@ -170,11 +100,14 @@ def _dispatched(op: Any, rows: Factor, large: Factor, swapped: bool) -> Value:
     )
     left = ops.convert_element_type(left, result.element_type)
     sizes = {"b": large.count(batch), "k": large.count(summed), "n": large.count(free)}
+    if large.chosen is not None:
+        sizes["i"] = large.array.dims[large.chosen]
     few = rows.count(rows.free)
     left = ops.reshape(left, [sizes["b"], few, sizes["k"]])
     roles = large.roles
     right = ops.reshape(large.array, [sizes[role] for role in roles])
-    flat = Value(_product(left.ir, right.ir, roles, sizes, few))
+    layer = None if large.start is None else element_of(large.start.ir)
+    flat = Value(_product(left.ir, right.ir, layer, roles, sizes, few))
     # Its dimensions are those of the batch, of the rows and the columns; the result's are in the product's order.
     made = [large.array.dims[d] for d in batch], [rows.array.dims[d] for d in rows.free]
     product = ops.reshape(flat, [*made[0], *made[1], *(large.array.dims[d] for d in free)])
@@ -184,19 +117,21 @@ def _dispatched(op: Any, rows: Factor, large: Factor, swapped: bool) -> Value:
     return ops.transpose(product, [*in_batch, *(in_columns + in_rows if swapped else in_rows + in_columns)])
 
 
-def _product(left: Any, right: Any, roles: str, sizes: dict[str, int], few: int) -> Any:
+def _product(left: Any, right: Any, layer: Any | None, roles: str, sizes: dict[str, int], few: int) -> Any:
     element = left.type.element_type
     depth_last = roles[-1] == "k"
     columns = _group(sizes["n"], sizes["b"], _SUMS_BYTES * 8 // (few * element.width))
     whole = ir.RankedTensorType.get([sizes["b"], few, sizes["n"]], element)
     group = ir.RankedTensorType.get([1, few, columns], element)
-    parts = {"b": 1, "k": sizes["k"], "n": columns}
+    parts = {"b": 1, "i": 1, "k": sizes["k"], "n": columns}
     part = ir.RankedTensorType.get([parts[role] for role in roles], right.type.element_type)
 
-    def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
+    def run(places: Sequence[Any], sources: Sequence[Any], numbers: Sequence[Any], targets: Sequence[Any]) -> None:
         batch, column = places[1], code.combine("muli", places[0], columns)
         rows = code.load(sources[0], ir.RankedTensorType.get([1, few, sizes["k"]], element), [batch, 0, 0])
         start = {"b": batch, "k": 0, "n": column}
+        if numbers:
+            start["i"] = _clamped(numbers[0], sizes["i"])
         lines = code.load(sources[1], part, [start[role] for role in roles])
         kernel = Kernel(rows, lines, lambda k, n: _place(roles, k, n), group, sizes["k"], depth_last)
         code.store(kernel.result(), targets[0], [batch, 0, column])
@@ -204,11 +139,12 @@ def _product(left: Any, right: Any, roles: str, sizes: dict[str, int], few: int)
     counts = [sizes["n"] // columns, sizes["b"]]
     read = prod(sizes.values()) * right.type.element_type.width // 8
     work = max(prod(sizes.values()) * few, _WORK * read)
-    return code.workgroups(counts, [left, right], (), [whole], run, work=work)[0]
+    key = f"few rows {few} {roles} {sizes} {columns}"
+    return code.workgroups(counts, [left, right], (), [whole], run, work=work, key=key)[0]
 
 
 def _place(roles: str, depth: Any, column: Any) -> list[Any]:
-    at = {"b": index(0), "k": depth, "n": column}
+    at = {"b": index(0), "i": index(0), "k": depth, "n": column}
     return [at[role] for role in roles]
 
 

@@ -78,7 +78,7 @@ def left_over(program: Program) -> tuple[int, int, int]:
     lower(copy.module)
     names = [op.name for op in operations(copy.module)]
     counts = [names.count(f"stablehlo.{name}") for name in ("dot_general", "transpose", "convert")]
-    return names.count("flow.dispatch.workgroups"), counts[0], counts[1] + counts[2]
+    return names.count("flow.dispatch"), counts[0], counts[1] + counts[2]
 
 
 def test_products_of_every_form_are_right() -> None:
