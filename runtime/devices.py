@@ -6,7 +6,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,10 @@ _NAMING_SECONDS = 5.0
 _ALLOCATOR = "caching:*=*;512mib"
 
 
+# By these IREE knows that mpiexec started it.
+_MPI_VARIABLES = ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "MPIEXEC_HOSTNAME")
+
+
 class _Devices:
     """The devices of this process, by driver and threads: their count, or the processors that they are pinned to."""
 
@@ -56,7 +61,9 @@ class _Devices:
                 count = threads if isinstance(threads, int) else len(threads)
                 rt.flags.parse_flags(f"--task_topology_group_count={count}")
                 before = _workers()
-                self.made[key] = rt._binding.create_hal_driver(driver).create_default_device(allocators=[_ALLOCATOR])
+                with _without_mpi():
+                    created = rt._binding.create_hal_driver(driver).create_default_device(allocators=[_ALLOCATOR])
+                self.made[key] = created
                 if not isinstance(threads, int):
                     _pin(before, threads)
             return self.made[key]
@@ -69,6 +76,16 @@ class _Devices:
         self.lock = threading.Lock()
         self.lost += self.made.values()
         self.made = {}
+
+
+@contextmanager
+def _without_mpi() -> Iterator[None]:
+    """Hide MPI's variables: under ``mpiexec`` IREE would load an MPI library of its own for each device, or fail."""
+    hidden = {name: os.environ.pop(name) for name in _MPI_VARIABLES if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def _workers() -> set[int]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hloforge.dialect.errors import ExecutionError
@@ -167,11 +167,11 @@ class Feeds:
         return Queue(name + self._suffix, self._capacity, self._timeout)
 
 
-def feed_functions(feeds: Sequence[Feeds], rank: int = 0) -> dict[str, HostTarget]:
+def feed_functions(feeds: Sequence[Feeds] | Mapping[int, Feeds], rank: int = 0) -> dict[str, HostTarget]:
     """The host functions of feeds and transfers.
 
     Args:
-        feeds: one a device. A folded program says which device each of its calls is for.
+        feeds: by device. A folded program says which device each of its calls is for.
         rank: the device that runs the program, if it is not folded.
     """
 

@@ -34,6 +34,16 @@ def grid_of_manifest(manifest: Manifest) -> Grid | None:
     return None
 
 
+def check_grid(manifest: Manifest, grid: Grid) -> None:
+    """Raises LoadError if a program was compiled for another grid than the one that is to run it."""
+    made = grid_of_manifest(manifest) or grid
+    if made != grid:
+        raise LoadError(
+            f"{manifest.name} was compiled for {made}, and is to run on {grid}",
+            hint="compile it again with --replicas and --partitions of the grid that runs it",
+        )
+
+
 Copy: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
 
@@ -85,7 +95,7 @@ class Device:
         communicator: to the other devices, for the run under way.
     """
 
-    def __init__(self, rank: int, grid: Grid, feeds: Sequence[Feeds]) -> None:
+    def __init__(self, rank: int, grid: Grid, feeds: Sequence[Feeds] | Mapping[int, Feeds]) -> None:
         self.rank, self._grid, self._feeds = rank, grid, feeds
         self.communicator: Communicator | None = None
 

@@ -15,11 +15,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from hloforge.dialect.errors import ArgumentError, Error, LoadError
+from hloforge.dialect.errors import ArgumentError, Error
 from hloforge.dialect.program import Signature
 from hloforge.pipelines.replicas.fold import folded_signature
 from hloforge.pipelines.replicas.grid import Grid
@@ -27,10 +27,12 @@ from hloforge.runtime.communicator import TIMEOUT, Threads
 from hloforge.runtime.convention import nest_results, result_leaves
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.feeds import Feeds, feed_functions
-from hloforge.runtime.manifest import Manifest
 from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.replica_calls import Device, grid_of_manifest
+from hloforge.runtime.replica_calls import Device, check_grid, grid_of_manifest
 from hloforge.runtime.session import Session, load, read_manifest
+
+if TYPE_CHECKING:
+    from hloforge.runtime.replicas_mpi import Rank
 
 Source: TypeAlias = str | PathLike[str] | bytes | Executable
 
@@ -69,7 +71,7 @@ class Replicas:
     ) -> None:
         self.grid, self.folded, self._timeout = Grid(replicas, partitions), folded, timeout
         every = range(self.grid.devices)
-        self.feeds = tuple(Feeds(capacity, timeout, self.name(device)) for device in every)
+        self.feeds = tuple(Feeds(capacity, timeout, self.grid.name(device)) for device in every)
         self._devices = [] if folded else [Device(rank, self.grid, self.feeds) for rank in every]
         self._calling = threading.Lock()
         self._pool = ThreadPoolExecutor(self.grid.devices, "hloforge-replica")
@@ -78,20 +80,7 @@ class Replicas:
             # Each device is a thread already.
             options["device"] = options.get("device") or "local-sync"
         self._sessions = [load(source, host={**own, **(host or {})}, **options) for own in functions]
-        self._check_grid(self._sessions[0].manifest)
-
-    def _check_grid(self, manifest: Manifest) -> None:
-        made = grid_of_manifest(manifest) or self.grid
-        if made != self.grid:
-            raise LoadError(
-                f"{manifest.name} was compiled for {made}, and is to run on {self.grid}",
-                hint="compile it again with --replicas and --partitions of the grid that runs it",
-            )
-
-    def name(self, device: int) -> str:
-        """What to call a device: by its replica and partition, where there are several of these."""
-        replica = f"replica {self.grid.replica_of(device)}"
-        return replica if self.grid.partitions == 1 else f"{replica} partition {self.grid.partition_of(device)}"
+        check_grid(self._sessions[0].manifest, self.grid)
 
     @property
     def device(self) -> str:
@@ -121,7 +110,7 @@ class Replicas:
         if self.folded:
             return self._sessions[0](*arguments)
         own = self._sessions[0].signature
-        parts = [_parts(argument, self.grid.devices) for argument in arguments]
+        parts = [parts_of(argument, self.grid.devices) for argument in arguments]
         results = self.each([tuple(part[device] for part in parts) for device in range(self.grid.devices)])
         leaves = [result_leaves(own.result, result) for result in results]
         return nest_results(self.signature.result, [np.stack(column) for column in zip(*leaves, strict=True)])
@@ -136,7 +125,7 @@ class Replicas:
                 "the devices of a folded program are called together", hint="call it with stacked arrays"
             )
         with self._calling:
-            group = Threads(count, self._timeout, self.name)
+            group = Threads(count, self._timeout, self.grid.name)
             for device in self._devices:
                 device.communicator = group.member(device.rank)
             failures: list[tuple[int, BaseException]] = []
@@ -145,7 +134,7 @@ class Replicas:
         if failures:
             rank, first = failures[0]
             if isinstance(first, Error):
-                first.notes = (f"in {self.name(rank)}", *first.notes)
+                first.notes = (f"in {self.grid.name(rank)}", *first.notes)
             raise first
         return results
 
@@ -163,24 +152,31 @@ class Replicas:
         return result
 
 
-def load_on_grid(source: Source, options: CompileOptions, **loading: Any) -> Session | Replicas:
+def load_on_grid(
+    source: Source, options: CompileOptions, *, mpi: bool = False, **loading: Any
+) -> Session | Replicas | Rank:
     """A program as the command line runs it: a session, or one for each device that it was compiled for.
 
     Args:
         options: what it was compiled with; a vmfb that needs a grid says so itself.
+        mpi: this process is one of several, a device each.
         loading: arguments of ``hloforge.load``.
     """
     made = grid_of_manifest(read_manifest(source))
     grid = made if made is not None and options.grid.devices == 1 else options.grid
+    if mpi:
+        from hloforge.runtime.replicas_mpi import Rank
+
+        return Rank(source, grid.replicas, grid.partitions, **loading)
     if options.fold_replicas or grid.devices == 1:
         return load(source, **loading)
     return Replicas(source, grid.replicas, grid.partitions, **loading)
 
 
-def _parts(argument: Any, devices: int) -> list[Any]:
+def parts_of(argument: Any, devices: int) -> list[Any]:
     """An argument of each device, of one for all."""
     if isinstance(argument, tuple):
-        return list(zip(*(_parts(member, devices) for member in argument), strict=True)) or [()] * devices
+        return list(zip(*(parts_of(member, devices) for member in argument), strict=True)) or [()] * devices
     if argument is None:
         return [None] * devices
     if len(argument) != devices:

@@ -19,6 +19,7 @@ from hloforge.runtime.convention import nest_results
 from hloforge.runtime.inputs import parse_input, write_output
 from hloforge.runtime.plausible_inputs import plausible_inputs
 from hloforge.runtime.replicas import Replicas
+from hloforge.runtime.replicas_mpi import Rank
 from hloforge.runtime.session import Session
 
 Leaves: TypeAlias = list[tuple[str, np.ndarray[Any, Any]]]
@@ -121,7 +122,7 @@ def write_results(results: Leaves, outputs: Sequence[str]) -> None:
         write_output(spec, array)
 
 
-def report_latency(session: Session | Replicas, call_arguments: Sequence[Any], repeat: int) -> None:
+def report_latency(session: Session | Replicas | Rank, call_arguments: Sequence[Any], repeat: int) -> None:
     """Print the median and the spread of ``repeat`` calls on standard error; the program has run before."""
     times = []
     for _ in range(repeat):

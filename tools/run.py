@@ -21,6 +21,7 @@ from hloforge.tools.streams import is_vmfb, open_source
 if TYPE_CHECKING:
     from hloforge.dialect.program import Program
     from hloforge.runtime.replicas import Replicas
+    from hloforge.runtime.replicas_mpi import Rank
     from hloforge.runtime.session import Session
 
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--device", type=click.Choice(["local-sync", "local-task"]), help="By default the program's size tells.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
 @click.option("--repeat", type=click.IntRange(min=1), help="How many calls --time measures (default: 20).")
+@click.option("--mpi", is_flag=True, help="Be one of the processes that mpiexec started, one a device.")
 @click.option("--time", "timed", is_flag=True, help="Print the latency of a call, on standard error.")
 @target_option
 @import_options
@@ -53,6 +55,7 @@ def command(
     device: str | None,
     threads: int | None,
     repeat: int | None,
+    mpi: bool,
     timed: bool,
     target: str,
     format: str | None,
@@ -70,6 +73,7 @@ def command(
       hloforge run model.vmfb --input=2x3xf32=@x.npy --output=@y.npy
       hloforge run model.hlo --reference=xla
       hloforge run model.hlo --replicas=2 --input=2x8xf32=@x.npy
+      mpiexec -n 2 hloforge run model.hlo --mpi --input=2x8xf32=@x.npy
     """
     from hloforge.pipelines.replicas.fold import for_grid
     from hloforge.runtime.judgement import judge
@@ -83,7 +87,11 @@ def command(
         "seed": seed,
         "drop_unknown_attributes": drop_unknown_attributes,
     }
-    session, read = _load(source, target, options, device, threads, reading)
+    if mpi:
+        from hloforge.runtime.replicas_mpi import with_all_processes
+
+        options = with_all_processes(options)
+    session, read = _load(source, target, options, {"device": device, "threads": threads, "mpi": mpi}, reading)
     program = read() if reference or any(spec.strip() == calling.PLAUSIBLE for spec in inputs) else None
     if program and options.shapes:
         program = for_sizes(program, options.shapes)
@@ -96,6 +104,9 @@ def command(
     results = session(*arguments)
     if timed or repeat:
         calling.report_latency(session, arguments, repeat or calling.REPEAT)
+    if getattr(session, "rank", 0):
+        # The first process has the results of all.
+        return
     leaves = calling.leaves(session.signature, results)
     if outputs or not (wanted or engine):
         calling.write_results(leaves, outputs)
@@ -107,8 +118,8 @@ def command(
 
 
 def _load(
-    source: str, target: str, options: Any, device: str | None, threads: int | None, reading: dict[str, Any]
-) -> tuple[Session | Replicas, Callable[[], Program | None]]:
+    source: str, target: str, options: Any, loading: dict[str, Any], reading: dict[str, Any]
+) -> tuple[Session | Replicas | Rank, Callable[[], Program | None]]:
     """Sessions, and what reads the program, which a vmfb does not hold: few ask for it, and reading takes its time."""
     from hloforge.runtime.replicas import load_on_grid
     from hloforge.tools.building import build
@@ -117,9 +128,8 @@ def _load(
     head, stream = open_source(source)
     if is_vmfb(head):
         given = stream if isinstance(stream, str) else stream.getvalue()
-        loading = {"weights": options.weights, "libraries": options.libraries}
-        return load_on_grid(given, options, device=device, threads=threads, **loading), lambda: None
+        near = {"weights": options.weights, "libraries": options.libraries}
+        return load_on_grid(given, options, **near, **loading), lambda: None
     again = stream if isinstance(stream, str) else NamedBytes(stream.getvalue(), stream.name)
     executable = build(stream, target, options, Stopwatch(), **reading)
-    session = load_on_grid(executable, options, device=device, threads=threads)
-    return session, lambda: read_program(again, **reading)
+    return load_on_grid(executable, options, **loading), lambda: read_program(again, **reading)

@@ -57,6 +57,11 @@ class Grid:
     def partition_of(self, device: int) -> int:
         return device % self.partitions
 
+    def name(self, device: int) -> str:
+        """What to call a device: by its replica, and its partition where there are several."""
+        replica = f"replica {self.replica_of(device)}"
+        return replica if self.partitions == 1 else f"{replica} partition {self.partition_of(device)}"
+
     def __str__(self) -> str:
         return f"{self.replicas} replicas x {self.partitions} partitions"
 
@@ -99,7 +104,7 @@ def groups_of(op: Any, grid: Grid) -> list[list[int]]:
     members = {device for group in groups for device in group}
     left_out = sorted(set(range(grid.devices)) - members)
     if left_out and op.name not in _PARTIAL:
-        raise _mismatch(op, f"its groups leave out {_named(left_out[0], grid)}", grid)
+        raise _mismatch(op, f"its groups leave out {grid.name(left_out[0])}", grid)
     return groups
 
 
@@ -178,7 +183,3 @@ def _mismatch(op: Any, message: str, grid: Grid) -> UnsupportedError:
         location=location_of(op),
         hint="run the program with the replicas and partitions that it was made for: --replicas, --partitions",
     )
-
-
-def _named(device: int, grid: Grid) -> str:
-    return f"replica {grid.replica_of(device)}, partition {grid.partition_of(device)}"

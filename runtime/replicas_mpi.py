@@ -1,0 +1,118 @@
+"""A program on the processes of MPI, a device each: what ``hloforge run --mpi`` runs.
+
+::
+
+    # mpiexec -n 2 python train.py
+    device = hloforge.runtime.replicas_mpi.Rank("step.vmfb", replicas=2)
+    result = device.own(w, x, y)           # this device's arguments and results
+"""
+
+from __future__ import annotations
+
+import atexit
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.errors import Error, OptionError
+from hloforge.dialect.program import Signature
+from hloforge.pipelines.replicas.fold import folded_signature
+from hloforge.pipelines.replicas.grid import Grid
+from hloforge.runtime.communicator import TIMEOUT
+from hloforge.runtime.communicator_mpi import Mpi, world
+from hloforge.runtime.convention import nest_results, result_leaves
+from hloforge.runtime.feeds import Feeds
+from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.replica_calls import Device, check_grid
+from hloforge.runtime.replicas import Source, parts_of
+from hloforge.runtime.session import load
+
+# The message by which results come to the first device.
+_RESULTS = "the results"
+
+
+class Rank:
+    """This process's device of a program that all processes run.
+
+    Args:
+        source: as of ``hloforge.load``; compiled for the same grid.
+        replicas, partitions: the grid; together as many as there are processes.
+        timeout: seconds that a device waits for another, or for its host; None for ever.
+        options: further arguments of ``hloforge.load``.
+
+    Attributes:
+        grid: the grid.
+        rank: this device's number.
+        feeds: its infeed, outfeed and channels.
+
+    Raises:
+        OptionError: there are more or fewer processes than devices.
+        LoadError: as ``hloforge.load``; the program was compiled for another grid; there is no MPI.
+    """
+
+    def __init__(
+        self, source: Source, replicas: int, partitions: int = 1, *, timeout: float | None = TIMEOUT, **options: Any
+    ) -> None:
+        self.grid = Grid(replicas, partitions)
+        everyone = world()
+        if everyone.size != self.grid.devices:
+            raise OptionError(
+                f"{self.grid} are {self.grid.devices} devices, and mpiexec started {everyone.size} processes",
+                hint=f"mpiexec -n {self.grid.devices}, or --replicas={everyone.size}",
+            )
+        self.rank: int = everyone.rank
+        self._communicator = Mpi(everyone, timeout, self.grid.name)
+        self.feeds = Feeds(timeout=timeout, name=self.grid.name(self.rank))
+        device = Device(self.rank, self.grid, {self.rank: self.feeds})
+        device.communicator = self._communicator
+        self._session = load(source, host={**device.functions(), **options.pop("host", {})}, **options)
+        check_grid(self._session.manifest, self.grid)
+        self._ended = False
+        # Before MPI ends, which waits for all processes.
+        atexit.register(self.end)
+
+    @property
+    def device(self) -> str:
+        """Where it runs, for messages."""
+        return f"{self.grid}, each a process on {self._session.device}"
+
+    @property
+    def signature(self) -> Signature:
+        """The signature of a call: of the program, with a leading dimension of the devices."""
+        return folded_signature(self._session.signature, self.grid.devices)
+
+    def own(self, *arguments: Any) -> Any:
+        """Run this device; all processes have to call. Arguments, results and errors as of a session."""
+        try:
+            return self._session(*arguments)
+        except BaseException as error:
+            self.end(f"failed: {error.message if isinstance(error, Error) else error}")
+            raise
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run this device on its part of arguments with a leading dimension of the devices; all processes have to.
+
+        Returns:
+            On the first device the results of all, with that dimension; None on others.
+        """
+        parts = [parts_of(argument, self.grid.devices) for argument in arguments]
+        result = self.own(*(part[self.rank] for part in parts))
+        shape = self._session.signature.result
+        own = [np.array(leaf) for leaf in result_leaves(shape, result)]
+        if self.rank:
+            self._communicator.give(0, _RESULTS, own)
+            return None
+        others = self._communicator.take(range(1, self.grid.devices), _RESULTS)
+        return nest_results(self.signature.result, [np.stack(column) for column in zip(own, *others, strict=True)])
+
+    def end(self, how: str = "has ended") -> None:
+        """Tell the others, once, that this device runs no more; what it sent has arrived then."""
+        if not self._ended:
+            self._ended = True
+            self._communicator.end(how)
+
+
+def with_all_processes(options: CompileOptions) -> CompileOptions:
+    """Options for a replica a process, if they say nothing of replicas."""
+    return replace(options, replicas=world().size // options.partitions) if options.replicas == 1 else options

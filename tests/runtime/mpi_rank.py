@@ -1,0 +1,76 @@
+"""What one process of the tests of MPI does: ``mpiexec -n 2 python -m tests.runtime.mpi_rank NAME``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import numpy as np
+
+import hloforge
+from hloforge import ops
+from hloforge.runtime.communicator_mpi import world
+from hloforge.runtime.replicas_mpi import Rank
+from tests.runtime.test_replicas import BATCH, INPUTS, OUTPUTS, single_device, training
+
+
+def trains(ranks: int) -> None:
+    """A data-parallel training gives what one device computes."""
+    random = np.random.default_rng(7)
+    w, x, y = (random.normal(size=sizes) for sizes in ((INPUTS, OUTPUTS), (BATCH, INPUTS), (BATCH, OUTPUTS)))
+    device = Rank(hloforge.compile(training(ranks), replicas=ranks), ranks, timeout=30)
+    parts = (np.split(array.astype(np.float32), ranks)[device.rank] for array in (x, y))
+    np.testing.assert_allclose(device.own(w.astype(np.float32), *parts), single_device(w, x, y), rtol=1e-5, atol=1e-6)
+
+
+def exchanges(ranks: int) -> None:
+    """Arrays of many sizes and types arrive whole, in order, beside each other."""
+    builder = hloforge.Builder("exchange")
+    with builder:
+        large = builder.parameter(0, "f32[300000]", "large")
+        narrow = builder.parameter(1, "s4[5]", "narrow")
+        empty = builder.parameter(2, "bf16[0,3]", "empty")
+
+        def turn(number: ops.Value, x: ops.Value) -> list[ops.Value]:
+            return [number + 1, ops.collective_permute(x, [(0, 1), (1, 0)]) + 1.0]
+
+        start = [ops.constant(np.int32(0)), large]
+        moved = ops.while_(lambda number, _: number < 5, turn, start)[1]
+        program = builder.build([moved, ops.all_gather(narrow, 0, 2, [[1, 0]]), ops.all_gather(empty, 1, 2, [[0, 1]])])
+    device = Rank(hloforge.compile(program, replicas=ranks), ranks, timeout=30)
+    large, narrow, empty = (hloforge.Shape.parse(text) for text in ("f32[300000]", "s4[5]", "bf16[0,3]"))
+    every = [np.arange(300000, dtype=np.float32) + rank for rank in range(ranks)]
+    codes = [(np.arange(5) - rank).astype(narrow.element.dtype) for rank in range(ranks)]
+    moved, gathered, nothing = device.own(every[device.rank], codes[device.rank], np.empty((0, 3), empty.element.dtype))
+    np.testing.assert_array_equal(moved, every[1 - device.rank] + 5)
+    np.testing.assert_array_equal(gathered, np.concatenate([codes[1], codes[0]]))
+    assert nothing.shape == (0, 6)
+
+
+def uneven(ranks: int) -> None:
+    """One device comes once less than the other, which is told so."""
+    from tests.runtime.test_replicas import uneven as program
+
+    device = Rank(program(), ranks, timeout=30)
+    try:
+        device.own(np.int32(3 - device.rank), np.ones(2, np.float32))
+    except hloforge.ExecutionError as error:
+        text = str(error)
+        assert "replica 0 waits in all_reduce" in text and "for replica 1" in text and "replica 1 has ended" in text
+        print("told so")
+
+
+def killed(ranks: int) -> None:
+    """One device is killed while the other waits for it."""
+    from tests.runtime.test_replicas import uneven as program
+
+    device = Rank(program(), ranks, timeout=5)
+    if device.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    device.own(np.int32(1), np.ones(2, np.float32))
+
+
+if __name__ == "__main__":
+    {"trains": trains, "exchanges": exchanges, "uneven": uneven, "killed": killed}[sys.argv[1]](world().size)
+    print("well")
