@@ -429,12 +429,7 @@ ROWS: tuple[Capability, ...] = (
         hint="run the normalize pipeline first",
     ),
     *decompose("lower-feeds", "IREE has no feeds and channels; the session has them", *_FEEDS),
-    *decompose(
-        "legalize-host-calls",
-        "IREE calls functions of the host that the module imports",
-        "stablehlo.custom_call",
-        form=is_host_call,
-    ),
+    *decompose("legalize-host-calls", "IREE imports functions of the host", "stablehlo.custom_call", form=is_host_call),
     *reject(
         "its target names a function of the host that is not registered",
         "stablehlo.custom_call",
