@@ -157,7 +157,9 @@ class _Plan:
     def _group(work: Work, blocks: int, wanted: int, on_stack: bool) -> int:
         """Few large groups where each has memory of its own, else several, that share out evenly."""
         least = work.turned if on_stack else max(work.turned, -(-work.transforms * blocks // _MOST_GROUPS))
-        sizes = [size for size in range(least, work.transforms + 1) if work.transforms % size == 0]
+        sizes = [
+            size for size in range(min(least, work.transforms), work.transforms + 1) if work.transforms % size == 0
+        ]
         most = min(2 * _GROUP_POINTS // (work.height * wanted), work.transforms * blocks // 4) if on_stack else least
         return max([size for size in sizes if size <= most], default=sizes[0])
 
