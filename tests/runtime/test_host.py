@@ -161,6 +161,40 @@ def test_loops_and_conditions_call_as_often_as_they_run(device: str) -> None:
         np.testing.assert_array_equal(s, -X)
 
 
+def test_a_branch_that_is_not_taken_calls_nothing() -> None:
+    """Though its call has no side effect."""
+    text = """func.func @main(%x: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
+      %s = "stablehlo.if"(%p) ({
+        %y = stablehlo.custom_call @yes(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        stablehlo.return %y : tensor<4xf32>
+      }, {
+        %n = stablehlo.custom_call @no(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        stablehlo.return %n : tensor<4xf32>
+      }) : (tensor<i1>) -> tensor<4xf32>
+      return %s : tensor<4xf32> }"""
+    trace: list[str] = []
+    host = {name: lambda x, name=name: (trace.append(name), x)[1] for name in ("yes", "no")}
+    session = compiled(text, *host).load(host=host)
+    for taken in (True, False):
+        session(X, np.array(taken))
+    assert trace == ["yes", "no"]
+
+
+def test_a_large_argument_is_passed_where_it_is(aligned: Callable[..., np.ndarray[Any, Any]]) -> None:
+    text = """func.func @main(%x: tensor<100x100xf32>) -> tensor<f32> {
+      %y = stablehlo.custom_call @total(%x) : (tensor<100x100xf32>) -> tensor<f32>
+      return %y : tensor<f32> }"""
+    x = aligned((100, 100))
+    shared: list[bool] = []
+
+    def total(seen: np.ndarray[Any, Any]) -> Any:
+        shared.append(np.shares_memory(seen, x))
+        return seen.sum()
+
+    assert compiled(text, "total").load(host={"total": total})(x) == x.sum()
+    assert shared == [True]
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_an_exception_comes_out_as_itself_and_the_session_goes_on(one: Executable, device: str) -> None:
     class SpecialError(Exception):
