@@ -10,10 +10,11 @@ After::
     %y = dispatch { all stages of transforms of 64 points, of some columns }                      many workgroups
 
 A workgroup keeps its rows in the nearest caches from the first stage to the last one, and the code of a stage is a loop
-whose size does not grow with the length. A vector holds points of one row, or one point of several columns, as two
-arrays of real and imaginary parts; complex numbers are taken apart where the first stage reads them, and put together
-where the last one writes them. Between, stages write in turn into the result's memory and some of their own, which is
-the dispatch's stack where it is small, and a result that nobody reads where it is not.
+whose size does not grow with the length. A vector holds points of one row, or one point of several columns; rows whose
+length is no multiple of a vector's are turned into columns and back. Real and imaginary parts stand in vectors of their
+own: complex numbers are taken apart where the first stage reads them, and put together where the last one writes them.
+Between, stages write in turn into the result's memory and some of their own, or two of their own: the dispatch's stack
+if they are small, else a result that nobody reads.
 Source: Van Loan, "Computational Frameworks for the FFT", 1992; Frigo and Johnson, "The Design and Implementation of
 FFTW3", 2005.
 """
