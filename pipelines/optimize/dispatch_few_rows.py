@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
@@ -137,10 +136,18 @@ def _product(left: Any, right: Any, layer: Any | None, roles: str, sizes: dict[s
         code.store(kernel.result(), targets[0], [batch, 0, column])
 
     counts = [sizes["n"] // columns, sizes["b"]]
-    read = prod(sizes.values()) * right.type.element_type.width // 8
-    work = max(prod(sizes.values()) * few, _WORK * read)
+    elements = sizes["b"] * sizes["k"] * sizes["n"]
+    work = max(elements * few, _WORK * elements * right.type.element_type.width // 8)
+    scalars = [] if layer is None else [layer]
     key = f"few rows {few} {roles} {sizes} {columns}"
-    return code.workgroups(counts, [left, right], (), [whole], run, work=work, key=key)[0]
+    return code.workgroups(counts, [left, right], scalars, [whole], run, work=work, key=key)[0]
+
+
+def _clamped(number: Any, size: int) -> Any:
+    """An ``index`` into so many places."""
+    return code.cast(
+        "index_cast", code.combine("minsi", code.combine("maxsi", number, 0), size - 1), ir.IndexType.get()
+    )
 
 
 def _place(roles: str, depth: Any, column: Any) -> list[Any]:

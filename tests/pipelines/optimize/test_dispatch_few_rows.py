@@ -180,30 +180,53 @@ def test_transposes_and_conversions_of_the_large_factor_are_read_through() -> No
     np.testing.assert_allclose(s, x.astype(F64) @ p.astype(F64), atol=1e-2)
 
 
-def test_a_decoder_that_loops_over_its_layers_is_right() -> None:
-    text = """func.func @main(%x: tensor<1x160xf32>, %w: tensor<3x160x160xf32>) -> tensor<1x160xf32> {
-      %zero = stablehlo.constant dense<0> : tensor<i32>
-      %one = stablehlo.constant dense<1> : tensor<i32>
-      %end = stablehlo.constant dense<3> : tensor<i32>
-      %last:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<1x160xf32>
-       cond {
-        %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
-        stablehlo.return %more : tensor<i1>
-      } do {
-        %next = stablehlo.add %i, %one : tensor<i32>
-        %part = stablehlo.dynamic_slice %w, %i, %zero, %zero, sizes = [1, 160, 160]
-          : (tensor<3x160x160xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x160x160xf32>
-        %layer = stablehlo.reshape %part : (tensor<1x160x160xf32>) -> tensor<160x160xf32>
-        %y = stablehlo.dot %v, %layer : (tensor<1x160xf32>, tensor<160x160xf32>) -> tensor<1x160xf32>
-        %t = stablehlo.tanh %y : tensor<1x160xf32>
-        %sum = stablehlo.add %t, %v : tensor<1x160xf32>
-        stablehlo.return %next, %sum : tensor<i32>, tensor<1x160xf32>
-      }
-      return %last#1 : tensor<1x160xf32>
-    }"""
+# Five turns, whose layers are -1 to 3, clamped, of three.
+DECODER = """func.func @main(%x: tensor<1x160xf32>, %w: tensor<3x160x160xf32>) -> tensor<1x160xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %end = stablehlo.constant dense<5> : tensor<i32>
+  %half = stablehlo.constant dense<0.5> : tensor<1x1x160xf32>
+  %last:3 = stablehlo.while(%i = %zero, %v = %x, %s = %w) : tensor<i32>, tensor<1x160xf32>, tensor<3x160x160xf32>
+   cond {
+    %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %before = stablehlo.subtract %i, %one : tensor<i32>
+    %part = stablehlo.dynamic_slice %s, %before, %zero, %zero, sizes = [1, 160, 160]
+      : (tensor<3x160x160xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x160x160xf32>
+    UPDATE
+    %layer = stablehlo.reshape %part : (tensor<1x160x160xf32>) -> tensor<160x160xf32>
+    %y = stablehlo.dot_general %v, %layer, contracting_dims = [1] x [DIMENSION]
+      : (tensor<1x160xf32>, tensor<160x160xf32>) -> tensor<1x160xf32>
+    %t = stablehlo.tanh %y : tensor<1x160xf32>
+    %sum = stablehlo.add %t, %v : tensor<1x160xf32>
+    stablehlo.return %next, %sum, STACK : tensor<i32>, tensor<1x160xf32>, tensor<3x160x160xf32>
+  }
+  return %last#1 : tensor<1x160xf32>
+}"""
+UPDATE = """%stack = stablehlo.dynamic_update_slice %s, %half, %before, %zero, %one
+      : (tensor<3x160x160xf32>, tensor<1x1x160xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3x160x160xf32>"""
+
+
+@pytest.mark.parametrize("update", [False, True], ids=["kept", "updated"])
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_a_decoder_that_loops_over_its_layers_is_right(dimension: int, update: bool) -> None:
+    """A layer is read in the array of all layers, unless a loop writes into that."""
+    text = DECODER.replace("DIMENSION", str(dimension))
+    text = text.replace("UPDATE", UPDATE if update else "").replace("STACK", "%stack" if update else "%s")
+    program = hloforge.read(text)
+    lowered = program.clone()
+    lower(lowered.module)
+    names = [op.name for op in operations(lowered.module)]
+    assert names.count("stablehlo.dynamic_slice") == int(update)
+    assert "stablehlo.dot_general" not in names
     x, w = RANDOM.standard_normal((1, 160)), RANDOM.standard_normal((3, 160, 160)) / 16
-    got = hloforge.compile(text)(x.astype(F32), w.astype(F32))
+    got = hloforge.compile(program)(x.astype(F32), w.astype(F32))
     want = x
-    for layer in w:
-        want = np.tanh(want @ layer) + want
+    for turn in range(5):
+        layer = w[max(0, min(2, turn - 1))]
+        want = np.tanh(want @ (layer if dimension == 0 else layer.T)) + want
+        if update:
+            layer[0] = 0.5  # the update starts at column 0, for it must fit
     np.testing.assert_allclose(got, want, atol=2e-5)
