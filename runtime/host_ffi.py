@@ -49,7 +49,7 @@ def bind_handler(stages: Mapping[str, int], call: HostCall, device: Any) -> Boun
     def run(views: Sequence[Any]) -> list[Any]:
         operands = buffers.operands(views)
         made, results = buffers.results(operands)
-        handler.execute(operands, results)
+        handler.execute(operands, results, buffers.sizes(views))
         buffers.finish(results)
         return made
 
@@ -93,14 +93,26 @@ class _Handler:
         self._free: list[Frame] = []
         weakref.finalize(self, _end, self.number, deleter)
 
-    def execute(self, operands: Sequence[np.ndarray[Any, Any]], results: Sequence[np.ndarray[Any, Any]]) -> None:
-        """Call the handler. Raises ExecutionError with its error."""
+    def execute(
+        self,
+        operands: Sequence[np.ndarray[Any, Any]],
+        results: Sequence[np.ndarray[Any, Any]],
+        sizes: Sequence[Sequence[int]],
+    ) -> None:
+        """Call the handler.
+
+        Args:
+            sizes: of the operands of dynamic shape.
+
+        Raises:
+            ExecutionError: with the handler's error.
+        """
         try:
             frame = self._free.pop()
         except IndexError:
             frame = Frame(self._call, self._call.operand_leaves, self._call.result_leaves, self.number)
         self._context.run_id += 1
-        frame.fill(operands, results)
+        frame.fill(operands, results, sizes)
         error = frame.run(self._function)
         self._free.append(frame)
         if error is not None:
@@ -131,6 +143,8 @@ class Frame:
         self._results = [_buffer(shape) for shape in results]
         self._takes = [buffer for buffer in self._operands if buffer.dtype != structs.TOKEN]
         self._returns = [buffer for buffer in self._results if buffer.dtype != structs.TOKEN]
+        arrays = [shape for shape in operands if shape.is_array]
+        self._dynamic = [buffer for buffer, shape in zip(self._takes, arrays, strict=True) if not shape.is_static]
         self._context = context
         # The structures hold addresses alone.
         self._keep: list[Any] = []
@@ -145,12 +159,20 @@ class Frame:
         # Handlers compare the size with that of the structure before futures.
         self._frame.struct_size = structs.CallFrame.future.offset
 
-    def fill(self, operands: Sequence[np.ndarray[Any, Any]], results: Sequence[np.ndarray[Any, Any]]) -> None:
-        """Put the arrays of a call in."""
+    def fill(
+        self,
+        operands: Sequence[np.ndarray[Any, Any]],
+        results: Sequence[np.ndarray[Any, Any]],
+        sizes: Sequence[Sequence[int]],
+    ) -> None:
+        """Put the arrays of a call in, and the sizes of those of dynamic shape."""
         for buffer, array in zip(self._takes, operands, strict=True):
             _fill(buffer, array)
         for buffer, array in zip(self._returns, results, strict=True):
             _fill(buffer, array)
+        for buffer, dims in zip(self._dynamic, sizes, strict=True):
+            for number, size in enumerate(dims):
+                buffer.dims[number] = size
 
     def run(self, function: Any) -> Error | None:
         """Call the handler, and wait for its end; its error, if it failed."""

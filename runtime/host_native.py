@@ -73,6 +73,7 @@ class Buffers:
         self._takes = [Codec(f"operand {n}", leaf) for n, leaf in enumerate(arrays_of(call.operand_leaves))]
         self._returns = [Codec(f"result {n}", leaf) for n, leaf in enumerate(arrays_of(call.result_leaves))]
         takes, returns = _places(call.operand_leaves), _places(call.result_leaves)
+        self._dynamic = [number for number, codec in enumerate(self._takes) if not codec.shape.is_static]
         self._narrow = any(_packed_bits(codec.shape) for codec in (*self._takes, *self._returns))
         self._shared = [(returns[result], takes[operand]) for result, operand in call.aliases]
 
@@ -83,6 +84,10 @@ class Buffers:
         if self._narrow:
             return [packed(array, codec.shape) for array, codec in zip(arrays, self._takes, strict=True)]
         return arrays
+
+    def sizes(self, views: Sequence[Any]) -> list[tuple[int, ...]]:
+        """The logical sizes of the operands that have dynamic ones, in order."""
+        return [self._takes[number].logical_dimensions(views[number].shape) for number in self._dynamic]
 
     def results(self, operands: list[np.ndarray[Any, Any]]) -> tuple[list[Any], list[np.ndarray[Any, Any]]]:
         """Buffer views for the results, and their memory; an operand that shares it moves there."""
@@ -150,7 +155,8 @@ def address(array: np.ndarray[Any, Any]) -> int:
 
 def _bind_pointers(function: int, call: HostCall, device: Any) -> Bound:
     """XLA's API versions 1 to 3: ``void f(void* out, const void** in, …)``, leaves of tuples one after the other."""
-    version, is_tuple = min(call.version, _UNIFIED), call.result.is_tuple
+    version = ORIGINAL if call.version == TYPED_FFI else call.version
+    is_tuple = call.result.is_tuple
     invoke = _PROTOTYPES[version](function)
     buffers = Buffers(call, device)
     takes = [leaf.is_array for leaf in call.operand_leaves]

@@ -121,6 +121,24 @@ def test_a_handler_may_end_later(library: Path) -> None:
     np.testing.assert_array_equal(session(x), -x)
 
 
+def test_operands_of_dynamic_size(library: Path) -> None:
+    text = """func.func @main(%x: tensor<?x3xi4>) -> (tensor<2xi64>, tensor<i32>) {
+      %y:2 = stablehlo.custom_call @sizes(%x) {api_version = 4 : i32,
+        operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
+        result_layouts = [dense<0> : tensor<1xindex>, dense<> : tensor<0xindex>]}
+        : (tensor<?x3xi4>) -> (tensor<2xi64>, tensor<i32>)
+      return %y#0, %y#1 : tensor<2xi64>, tensor<i32> }"""
+    from hloforge.dialect.element_types import element_type
+
+    session = hloforge.compile(text, libraries=(library,), dynamic_shapes="keep").load()
+    for rows in (2, 5, 1):
+        x = np.arange(3 * rows).reshape(rows, 3) % 8
+        sizes, first_column_after_first = session(x.astype(element_type("s4").dtype))
+        assert sizes.tolist() == [rows, 3]
+        # The second element in memory, in the high half of the first byte.
+        assert first_column_after_first == x.T.reshape(-1)[1]
+
+
 def test_tokens_are_arguments_to_a_handler(library: Path) -> None:
     text = """func.func @main(%x: tensor<i32>) -> tensor<i32> {
       %t = stablehlo.create_token : !stablehlo.token

@@ -62,6 +62,15 @@ def test_a_pointer_of_cffi(library: Path, myfunc: Executable) -> None:
     np.testing.assert_array_equal(myfunc.load(host={"myfunc": pointer})(Y), Z)
 
 
+def test_a_kind_goes_before_the_version_of_the_call(library: Path) -> None:
+    text = """func.func @main(%x: tensor<f32>) -> tensor<2xf32> {
+      %y = stablehlo.custom_call @one_array(%x) {api_version = 4 : i32} : (tensor<f32>) -> tensor<2xf32>
+      return %y : tensor<2xf32> }"""
+    function = hloforge.host.target("one_array", library, kind="c")
+    session = hloforge.compile(text, host_calls={"one_array"}).load(host={"one_array": function})
+    assert session(3.0).tolist() == [3, 4]
+
+
 def test_a_symbol_or_library_that_is_not_there(library: Path, myfunc: Executable, tmp_path: Path) -> None:
     with pytest.raises(hloforge.LoadError, match="nobody registered: myfunc"):
         myfunc.load()

@@ -30,6 +30,11 @@ void in_place(int32_t* out, void** in) {
 
 void one_tuple(void** out, void** in) { *(float*)out[0] = *(const float*)in[0] + 1; }
 
+void one_array(float* out, void** in) {
+  out[0] = *(const float*)in[0];
+  out[1] = out[0] + 1;
+}
+
 // Version 3: the length of the configuration; a negative number is a failure.
 void with_status(float* out, void** in, const char* opaque, size_t length, void* status) {
   *out = (float)length + (length ? opaque[0] - 'a' : 0);

@@ -111,3 +111,15 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(ordered, Ordered,
                                   .Arg<ffi::Buffer<ffi::S32>>()
                                   .Ret<ffi::Token>()
                                   .Ret<ffi::Buffer<ffi::S32>>());
+
+// The sizes of an array of 4-bit integers, and its second element in memory.
+static ffi::Error Sizes(ffi::AnyBuffer x, ffi::ResultBuffer<ffi::S64> sizes, ffi::ResultBuffer<ffi::S32> second) {
+  for (size_t i = 0; i < x.dimensions().size(); ++i) sizes->typed_data()[i] = x.dimensions()[i];
+  second->typed_data()[0] = static_cast<const uint8_t*>(x.untyped_data())[0] >> 4;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(sizes, Sizes,
+                              ffi::Ffi::Bind()
+                                  .Arg<ffi::AnyBuffer>()
+                                  .Ret<ffi::Buffer<ffi::S64>>()
+                                  .Ret<ffi::Buffer<ffi::S32>>());
