@@ -113,7 +113,8 @@ def _product(left: Any, right: Any, element: Any) -> Any:
 
     whole = ir.RankedTensorType.get([batch, rows, columns], element)
     counts = [columns // group_columns, rows // group_rows, batch]
-    return code.workgroups(counts, [left, right], (), [whole], run, work=batch * rows * depth * columns // _DENSITY)[0]
+    work, key = batch * rows * depth * columns // _DENSITY, f"integers {group_rows} {group_columns}"
+    return code.workgroups(counts, [left, right], (), [whole], run, work=work, key=key)[0]
 
 
 def _group_rows(rows: int) -> int:

@@ -54,7 +54,7 @@ def factors(form: str, sizes: dict[str, int], dtype: Any = np.int8) -> list[Arra
 def dispatches(program: Program) -> int:
     copy = program.clone()
     lower(copy.module)
-    return sum(op.name == "flow.dispatch.workgroups" for op in operations(copy.module))
+    return sum(op.name == "flow.dispatch" for op in operations(copy.module))
 
 
 def test_products_of_every_form_are_exact() -> None:
