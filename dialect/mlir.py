@@ -37,6 +37,7 @@ __all__ = [
     "parse_module",
     "passmanager",
     "rewrite",
+    "sdy",
     "stablehlo",
 ]
 

@@ -5,22 +5,24 @@ Before::
     %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>
     %2 = sdy.manual_computation(%1) ... manual_axes={"x"} (%a: tensor<8xf32>) { ... sdy.return %b } : ...
 
-After: ``%1`` is ``%0``; the body of the manual computation stands in its place if its mesh axes have size 1. The
+After: ``%1`` is ``%0``; the body of the manual computation stands in its place, for all devices of the mesh, on their
+parts of the arrays (``pipelines/replicas/manual.py``). Groups of collectives that are named by axes are listed. The
 attributes of arguments still name the mesh: ``strip-attributes`` takes both. Source: Shardy "SDY dialect".
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.dialect.inlining import splice
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.inlining import inline_calls, splice
+from hloforge.dialect.mlir import in_context, ir, sdy
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.manager import op_text
 from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.replicas.manual import fold_manual
+from hloforge.pipelines.replicas.meshes import Mesh, list_groups, meshes_of
 
 # In Shardy, collectives keep the global shape: they move shards, not elements.
 _IDENTITIES = frozenset(
@@ -40,7 +42,7 @@ _IDENTITIES = frozenset(
         "sdy.sharding_constraint",
     }
 )
-_AXIS = re.compile(r'"([^"]+)"\s*=\s*(\d+)')
+_MANUAL = "sdy.manual_computation"
 
 
 @register
@@ -49,30 +51,24 @@ class LowerSdy(Pass):
     """Remove every operation of Shardy but the meshes.
 
     Raises (on run):
-        UnsupportedError: a manual computation over more than one device, or an unknown operation.
+        UnsupportedError: an unknown operation, or a manual computation over several devices that cannot be folded.
     """
 
     name: ClassVar[str] = "lower-sdy"
 
     def run(self, module: Any) -> None:
         with in_context(module):
-            axes = _axes(module)
+            list_groups(module)
+            meshes = meshes_of(module)
+            if operations(module, {_MANUAL}):
+                # Its body may communicate in a function that it calls.
+                inline_calls(module)
             for op in operations(module):
                 if op.name.startswith("sdy."):
-                    _lower(op, axes)
+                    _lower(op, meshes)
 
 
-def _axes(module: Any) -> dict[str, int]:
-    """The sizes of all mesh axes; of a name that several meshes use, the largest."""
-    sizes: dict[str, int] = {}
-    for op in module.body.operations:
-        if op.operation.name == "sdy.mesh":
-            for name, size in _AXIS.findall(str(op.operation.attributes["mesh"])):
-                sizes[name] = max(sizes.get(name, 1), int(size))
-    return sizes
-
-
-def _lower(op: Any, axes: dict[str, int]) -> None:
+def _lower(op: Any, meshes: dict[str, Mesh]) -> None:
     if op.name in _IDENTITIES:
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
@@ -82,8 +78,8 @@ def _lower(op: Any, axes: dict[str, int]) -> None:
         _constant(op)
     elif op.name == "sdy.named_computation":
         splice(op, op.regions[0].blocks[0])
-    elif op.name == "sdy.manual_computation":
-        _manual(op, axes)
+    elif op.name == _MANUAL:
+        _manual(op, meshes)
     elif op.name not in ("sdy.mesh", "sdy.return"):
         raise UnsupportedError(f"{op.name} has no meaning on one device", location=location_of(op), op=op_text(op))
 
@@ -97,13 +93,10 @@ def _constant(op: Any) -> None:
     op.erase()
 
 
-def _manual(op: Any, axes: dict[str, int]) -> None:
-    names = re.findall(r'"([^"]+)"', str(op.attributes["manual_axes"]))
-    split = [f'"{name}"={axes[name]}' for name in names if axes.get(name, 1) > 1]
-    if split:
-        raise UnsupportedError(
-            f"a manual computation over {', '.join(split)}: this program runs on several devices",
-            location=location_of(op),
-            hint="export it with a mesh of size 1",
-        )
-    splice(op, op.regions[0].blocks[0])
+def _manual(op: Any, meshes: dict[str, Mesh]) -> None:
+    """Its body in its place, for all devices if there are several."""
+    sizes = {name: size for mesh in meshes.values() for name, size in mesh.axes if size > 1}
+    if any(str(name) in sizes for name in sdy.ManualAxesAttr(op.attributes["manual_axes"])):
+        fold_manual(op, meshes)
+    else:
+        splice(op, op.regions[0].blocks[0])

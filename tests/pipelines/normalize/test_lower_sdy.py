@@ -1,4 +1,4 @@
-"""lower-sdy and strip-attributes: JAX's shardings of one device leave no trace; several devices are refused."""
+"""lower-sdy and strip-attributes: shardings leave no trace, and computations over several devices run for all."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.manager import PassManager
 from hloforge.pipelines.normalize.lower_sdy import LowerSdy
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
+from hloforge.pipelines.passes import NativePass
 from tests.engines import interpret
 
 TEXT = """module {
@@ -34,16 +35,72 @@ TEXT = """module {
 }"""
 
 
-def test_one_device() -> None:
-    module = parse_module(TEXT.replace("SIZE", "1").replace("LOCAL", "4"))
+@pytest.mark.parametrize(("size", "local"), [(1, 4), (2, 2)])
+def test_shardings_leave_no_trace(size: int, local: int) -> None:
+    module = parse_module(TEXT.replace("SIZE", str(size)).replace("LOCAL", str(local)))
     PassManager([LowerSdy(), StripAttributes()]).run(module)
     x = np.array([1, -2, np.inf, 0], np.float32)
     np.testing.assert_array_equal(interpret(module, x)[0], 2 - 2 * x)
     assert "sdy" not in str(module)
 
 
-def test_several_devices_are_refused() -> None:
-    module = parse_module(TEXT.replace("SIZE", "2").replace("LOCAL", "2"))
-    with pytest.raises(UnsupportedError, match='over "x"=2') as info:
-        PassManager([LowerSdy()]).run(module)
+# Rows by d, columns by m; the result is cut along its columns by both axes, d the major one.
+MANUAL = """module {
+  sdy.mesh @mesh = <["d"=2, "m"=2]DEVICES>
+  func.func @main(%x: tensor<4x8xf32>, %n: tensor<f32>) -> (tensor<2x16xf32>, tensor<f32>) {
+    %r:2 = sdy.manual_computation(%x, %n)
+        in_shardings=[<@mesh, [{"d"}, {"m"}]>, <@mesh, []>]
+        out_shardings=[<@mesh, [{}, {"d", "m"}]>, <@mesh, []>] manual_axes={"d", "m"}
+        (%a: tensor<2x4xf32>, %b: tensor<f32>) {
+      %s = func.call @sum(%a) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+      %id = stablehlo.partition_id : tensor<ui32>
+      %f = stablehlo.convert %id : (tensor<ui32>) -> tensor<f32>
+      %w = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<2x4xf32>
+      %t = stablehlo.add %s, %w : tensor<2x4xf32>
+      %u = stablehlo.add %b, %b : tensor<f32>
+      sdy.return %t, %u : tensor<2x4xf32>, tensor<f32>
+    } : (tensor<4x8xf32>, tensor<f32>) -> (tensor<2x16xf32>, tensor<f32>)
+    return %r#0, %r#1 : tensor<2x16xf32>, tensor<f32>
+  }
+  func.func private @sum(%a: tensor<2x4xf32>) -> tensor<2x4xf32> {
+    %s = "stablehlo.all_reduce"(%a) ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %c = stablehlo.add %p, %q : tensor<f32>
+      stablehlo.return %c : tensor<f32>
+    }) {replica_groups = GROUPS, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+      use_global_device_ids} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    return %s : tensor<2x4xf32>
+  }
+}"""
+BY_AXIS = '#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "m">]>'
+LISTED = "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
+
+
+@pytest.mark.parametrize(
+    ("groups", "devices", "numbers"),
+    [(BY_AXIS, "", [0, 1, 2, 3]), (LISTED, "", [0, 1, 2, 3]), (BY_AXIS, ", device_ids=[3, 1, 0, 2]", [3, 1, 0, 2])],
+    ids=["axes", "lists", "ordered"],
+)
+def test_a_manual_computation_runs_for_all_devices_of_its_mesh(groups: str, devices: str, numbers: list[int]) -> None:
+    module = parse_module(MANUAL.replace("GROUPS", groups).replace("DEVICES", devices))
+    PassManager([LowerSdy(), NativePass("symbol-dce"), StripAttributes()]).run(module)
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    # The sum over m of each half of the rows, and the number of each device.
+    sums = [x[rows, :4] + x[rows, 4:] for rows in (slice(0, 2), slice(2, 4))]
+    expected = np.concatenate([sums[position // 2] + number for position, number in enumerate(numbers)], axis=1)
+    joined, doubled = interpret(module, x, np.float32(3))
+    np.testing.assert_array_equal(joined, expected)
+    assert doubled == 6
+
+
+def test_parts_of_axes_are_refused_at_their_line() -> None:
+    part = (
+        MANUAL.replace("GROUPS", LISTED)
+        .replace("DEVICES", "")
+        .replace('<@mesh, [{"d"}, {"m"}]>', '<@mesh, [{"d":(1)2}, {"m"}]>')
+    )
+    with pytest.raises(UnsupportedError, match="over parts of axes") as info:
+        PassManager([LowerSdy()]).run(
+            parse_module(part.replace('"d"=2', '"d"=4').replace("tensor<2x16xf32>", "tensor<2x32xf32>"))
+        )
     assert info.value.location is not None
