@@ -92,6 +92,7 @@ from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
 from hloforge.pipelines.optimize.dispatch_reductions import DispatchReductions
 from hloforge.pipelines.optimize.dispatch_rows import DispatchRows
 from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
+from hloforge.pipelines.optimize.dispatch_transposes import DispatchTransposes
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.pipelines.optimize.hoist_products import HoistProducts
 from hloforge.pipelines.optimize.hold_vectors import HoldVectors
@@ -221,6 +222,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchReductions(), "IREE reads columns, whose elements are far apart, from begin to end"),
     Stage(SumsInVectors(), "IREE sums products one by one; leaves alone what has a dispatch of its own"),
     Stage(DispatchFft(), "products with matrices pass over all data; leaves dialects that no pass here reads"),
+    Stage(DispatchTransposes(), "IREE copies single numbers; sees which arrays the dispatches above read"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
     Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),
@@ -234,7 +236,12 @@ FINISH: tuple[Stage, ...] = (
 )
 
 # Passes that a program can do without.
-OPTIMIZING: tuple[str, ...] = (FuseLoops.name, DispatchReductions.name, DispatchProducts.name)
+OPTIMIZING: tuple[str, ...] = (
+    FuseLoops.name,
+    DispatchReductions.name,
+    DispatchProducts.name,
+    DispatchTransposes.name,
+)
 
 PIPELINES: tuple[str, ...] = ("normalize", *TABLES)
 

@@ -1,0 +1,130 @@
+"""``dispatch-transposes``: transpositions that move whole rows as copies of vectors in a dispatch of their own.
+
+Before::
+
+    %y = stablehlo.transpose %x, dims = [0, 2, 1, 3] : tensor<16x128x12x64xf32>
+
+After::
+
+    %y = dispatch { for row in rows of %y: y[row] = x[row of %x that it was] }          some rows a workgroup
+
+IREE 3.13 copies single numbers where nothing else is computed on the way: moving the heads of attention takes 2.5 times
+as long as negating as many numbers. What it fuses with its neighbours is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+from typing import Any, ClassVar
+
+from hloforge.dialect import ops
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import integers, operations
+from hloforge.dialect.values import Value
+from hloforge.pipelines.optimize import scalar_code as code
+from hloforge.pipelines.optimize.below import empty, index, read_vector, stands_in_dispatch, write_vector
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import replace
+
+# Elements that are worth a dispatch of their own, and those that a workgroup copies.
+_WORTH, _GROUP_ELEMENTS = 1 << 15, 1 << 16
+_VECTOR_BYTES, _LEAST_VECTOR_BYTES = 64, 16
+# Multiplications that take as long as moving an element.
+_WORK = 8
+_COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
+# What reads an array as it lies in memory.
+_READERS = frozenset({"func.return", "flow.dispatch.workgroups", "stablehlo.optimization_barrier"})
+
+
+@register
+@dataclass(frozen=True)
+class DispatchTransposes(Pass):
+    """Make dispatches of large transpositions of rows between arrays that lie in memory."""
+
+    name: ClassVar[str] = "dispatch-transposes"
+
+    def run(self, module: Any) -> None:
+        with in_context(module):
+            for op in operations(module, {"stablehlo.transpose"}):
+                if not stands_in_dispatch(op) and _moves_rows(op) and _stands_alone(op):
+                    with ir.InsertionPoint(op), op.location:
+                        replace(op, [_dispatched(op)])
+
+
+def _row_rank(op: Any) -> int:
+    """How many dimensions at the end stay where they are."""
+    order = integers(op, "permutation")
+    moved = [number for number, dimension in enumerate(order) if number != dimension]
+    return len(order) - 1 - max(moved, default=-1)
+
+
+def _moves_rows(op: Any) -> bool:
+    """Whether the rows are many, long enough for vectors, and not in place already."""
+    whole, order = Value(op.operands[0]), integers(op, "permutation")
+    if not whole.shape.is_static or whole.element_type.name not in _COPIED or order == sorted(order):
+        return False
+    return whole.shape.element_count >= _WORTH and _vector(op) * whole.element_type.bits >= _LEAST_VECTOR_BYTES * 8
+
+
+def _vector(op: Any) -> int:
+    """The elements of the longest vector that divides a row."""
+    whole, kept = Value(op.operands[0]), _row_rank(op)
+    return gcd(prod(whole.dims[whole.rank - kept :]), _VECTOR_BYTES * 8 // whole.element_type.bits)
+
+
+def _stands_alone(op: Any) -> bool:
+    """Whether IREE has nothing to compute on the way from memory to memory."""
+    source = op.operands[0]
+    while not isinstance(source.owner, ir.Block) and source.owner.name == "stablehlo.reshape":
+        source = source.owner.operands[0]
+    is_stored = isinstance(source.owner, ir.Block) or source.owner.name == "flow.dispatch.workgroups"
+    return is_stored and _is_read_in_memory(op.results[0])
+
+
+def _is_read_in_memory(value: Any) -> bool:
+    users = [use.owner.operation for use in value.uses]
+    return all(
+        user.name in _READERS or (user.name == "stablehlo.reshape" and _is_read_in_memory(user.results[0]))
+        for user in users
+    )
+
+
+def _dispatched(op: Any) -> Value:
+    source, result = Value(op.operands[0]), Value(op.results[0])
+    kept, length = _row_rank(op), _vector(op)
+    outer = source.rank - kept
+    rows, width = prod(source.dims[:outer]), prod(source.dims[outer:])
+    order = integers(op, "permutation")[:outer]
+    steps = [prod(source.dims[dimension + 1 : outer]) for dimension in order]
+    sizes = [source.dims[dimension] for dimension in order]
+    flat = ir.RankedTensorType.get([rows, width], source.type.element_type)
+    group = max(d for d in range(1, min(rows, max(1, _GROUP_ELEMENTS // width)) + 1) if rows % d == 0)
+
+    def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
+        first = code.combine("muli", places[0], group)
+        array = code.load(sources[0], flat, [0, 0])
+
+        def copy(at: Any, into: Any) -> list[Any]:
+            row = _row_before(code.combine("addi", first, at), sizes, steps)
+            return code.for_each(width, [into], lambda column, into: [part(row, at, column, into)], step=length)
+
+        def part(row: Any, at: Any, column: Any, into: Any) -> Any:
+            return write_vector(read_vector(array, [row, column], length), into, [at, column])
+
+        moved = empty(ir.RankedTensorType.get([group, width], source.type.element_type))
+        code.store(code.for_each(group, [moved], copy)[0], targets[0], [first, 0])
+
+    operands = [ops.reshape(source, [rows, width]).ir]
+    moved = code.workgroups([rows // group], operands, (), [flat], run, work=_WORK * rows * width)[0]
+    return ops.reshape(Value(moved), result.dims)
+
+
+def _row_before(row: Any, sizes: Sequence[int], steps: Sequence[int]) -> Any:
+    """Where a row of the result, of these sizes, stood in the source, whose rows are ``steps`` apart."""
+    before = index(0)
+    for size, step in zip(reversed(sizes), reversed(steps), strict=True):
+        at, row = code.combine("remui", row, size), code.combine("divui", row, size)
+        before = code.combine("addi", before, code.combine("muli", at, step))
+    return before
