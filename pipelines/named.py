@@ -238,6 +238,7 @@ FINISH: tuple[Stage, ...] = (
 # Passes that a program can do without.
 OPTIMIZING: tuple[str, ...] = (
     FuseLoops.name,
+    KeepFactorizations.name,
     DispatchReductions.name,
     DispatchProducts.name,
     DispatchTransposes.name,

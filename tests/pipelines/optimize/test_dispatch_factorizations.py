@@ -29,8 +29,11 @@ def program_of(arrays: Sequence[Array], body: Callable[..., Sequence[Value]]) ->
         return builder.build(tuple(body(*values)))
 
 
-def run(arrays: Sequence[Array], body: Callable[..., Sequence[Value]]) -> list[Array]:
-    return [np.asarray(value) for value in hloforge.compile(program_of(arrays, body)).load()(*arrays)]
+def run(
+    arrays: Sequence[Array], body: Callable[..., Sequence[Value]], without: frozenset[str] = frozenset()
+) -> list[Array]:
+    session = hloforge.compile(program_of(arrays, body), without=without).load()
+    return [np.asarray(value) for value in session(*arrays)]
 
 
 def bound(n: int, array: Array) -> float:
@@ -197,3 +200,16 @@ def test_qr(dtype: Any) -> None:
         rest = np.sqrt(((q @ r - a) ** 2).sum(1))
         # Columns have an error of their own, whatever the size of the others.
         assert (rest <= bound(size, a) * np.sqrt((a.astype(np.longdouble) ** 2).sum(1))).all()
+
+
+def test_the_loops_for_any_target_find_the_same() -> None:
+    a, spd = RANDOM.normal(size=(1, 70, 70)), positive((1, 70, 70), np.float64)
+
+    def body(a: Value, spd: Value) -> list[Value]:
+        lower_ = ops.cholesky(spd, True)
+        decomposed = ops.custom_call("LuDecomposition", [a], "(f64[1,70,70], s32[1,70], s32[1,70])")
+        return [lower_, ops.triangular_solve(lower_, a), *leaves(decomposed)]
+
+    code, loops = (run([a, spd], body, frozenset(left_out)) for left_out in ((), ("keep-factorizations",)))
+    for one, other in zip(code, loops, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
