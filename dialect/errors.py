@@ -85,6 +85,10 @@ class UnsupportedError(Error):
     """An operation (with these types) cannot be compiled for the target; the message says why."""
 
 
+class UnregisteredError(UnsupportedError):
+    """A custom call names a function that the host does not have, and that is not decomposed."""
+
+
 class CompileError(Error):
     """IREE's compiler refused the module, crashed, ran out of memory or of time."""
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         PassError,
         PipelineError,
         ReferenceEngineError,
+        UnregisteredError,
         UnsupportedError,
     )
     from hloforge.dialect.layouts import Tile
@@ -84,6 +85,7 @@ _HOMES = {
     "Signature": "hloforge.dialect.program",
     "Target": "hloforge.runtime.targets",
     "Tile": "hloforge.dialect.layouts",
+    "UnregisteredError": "hloforge.dialect.errors",
     "UnsupportedError": "hloforge.dialect.errors",
     "Value": "hloforge.dialect.values",
     "as_program": "hloforge.api",
@@ -137,6 +139,7 @@ __all__ = [
     "Signature",
     "Target",
     "Tile",
+    "UnregisteredError",
     "UnsupportedError",
     "Value",
     "__version__",

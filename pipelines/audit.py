@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.errors import UnregisteredError, UnsupportedError
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.capabilities import Capability, Verdict, capability
 from hloforge.pipelines.host_calls import similar_host_functions
@@ -58,7 +58,9 @@ def findings(module: Any, target: str) -> Iterable[Finding]:
 
 def refusal(finding: Finding, target: str, notes: tuple[str, ...] = ()) -> UnsupportedError:
     """The error for an operation that a target does not compile."""
-    return UnsupportedError(
+    is_call = finding.op.name == "stablehlo.custom_call" and finding.row.verdict is Verdict.REJECT
+    kind = UnregisteredError if is_call else UnsupportedError
+    return kind(
         f"{finding.text} [target {target}]",
         location=location_of(finding.op),
         op=op_text(finding.op),

@@ -13,7 +13,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hloforge.dialect.abi import crosses
-from hloforge.dialect.errors import ArgumentError, CompileError, OperationError, OptionError, UnsupportedError
+from hloforge.dialect.errors import (
+    ArgumentError,
+    CompileError,
+    OperationError,
+    OptionError,
+    UnregisteredError,
+    UnsupportedError,
+)
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.specialize import is_dynamic, size_parameters, specialize
@@ -57,8 +64,8 @@ def compile_dynamic(program: Program, compile_form: Compile, target: Target, opt
             # The latter: a pass wrote an operation for static sizes alone.
             refusal = error.message
         except UnsupportedError as error:
-            # An operation of static shapes would be refused again, when it is too late.
-            if "?" not in error.op:
+            # An operation of static shapes would be refused again, when it is too late; so would an unknown function.
+            if "?" not in error.op or isinstance(error, UnregisteredError):
                 raise
             refusal = error.message
     manifest = Manifest(

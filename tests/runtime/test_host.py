@@ -398,6 +398,15 @@ def test_dynamic_sizes(dynamic_shapes: str) -> None:
         np.testing.assert_array_equal(session(x), 2 * (x + 1))
 
 
+def test_an_unknown_function_of_dynamic_arrays_is_refused_when_it_is_compiled() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %y = stablehlo.custom_call @test.unknown(%x) : (tensor<?xf32>) -> tensor<?xf32>
+      return %y : tensor<?xf32> }"""
+    for dynamic_shapes in ("auto", "keep"):
+        with pytest.raises(hloforge.UnregisteredError, match=r"@test\.unknown is not supported"):
+            hloforge.compile(text, dynamic_shapes=dynamic_shapes)
+
+
 def test_a_size_that_a_function_chooses_has_to_fit() -> None:
     text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
       %y = stablehlo.custom_call @f(%x) : (tensor<?xf32>) -> tensor<?xf32>
