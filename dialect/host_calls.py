@@ -24,6 +24,8 @@ from hloforge.dialect.shapes import Shape
 MODULE = "host"
 # Targets of this prefix are hloforge's own: a pass made the call, and whoever loads the program binds it.
 INTERNAL = "hloforge."
+# What JAX calls its Python callbacks by on the CPU, with their number as an attribute.
+JAX_CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
 # API versions of custom calls: the original one, and XLA's typed FFI.
 ORIGINAL, TYPED_FFI = 1, 4
 

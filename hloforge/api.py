@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
@@ -25,8 +26,6 @@ from hloforge.runtime.targets import Target
 # ``mlir_module()`` (jax.export.Exported) or ``as_text()`` (jax.stages.Lowered).
 ProgramLike: TypeAlias = Source | Program | Any
 
-# What JAX calls its callbacks by on the CPU.
-_CALLBACK_TARGETS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
 _OPTION_FIELDS = frozenset(CompileOptions.__dataclass_fields__)
 
 
@@ -125,7 +124,7 @@ def _callbacks(source: Any) -> dict[str, Any]:
     """The Python callbacks of a program that JAX lowered (``pure_callback``, ``debug.print`` …), by their target."""
     lowering = getattr(source, "_lowering", None)
     functions = getattr(lowering, "compile_args", {}).get("host_callbacks")
-    return dict.fromkeys(_CALLBACK_TARGETS, tuple(functions)) if functions else {}
+    return dict.fromkeys(JAX_CALLBACKS, tuple(functions)) if functions else {}
 
 
 def _contents(source: Program | NamedBytes) -> bytes:

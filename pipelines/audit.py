@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.errors import UnregisteredError, UnsupportedError
+from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.capabilities import Capability, Verdict, capability
 from hloforge.pipelines.host_calls import similar_host_functions
@@ -43,6 +44,8 @@ def describe(op: Any) -> str:
 def _way_out(finding: Finding) -> str:
     """The row's hint; for a call of an unknown function the names that it may have meant, too."""
     is_call = finding.op.name == "stablehlo.custom_call"
+    if is_call and target_of(finding.op) in JAX_CALLBACKS:
+        return "compile what jax.jit(f).lower(x) returns, and not its text: only the object holds the Python functions"
     similar = [*similar_host_functions(finding.op), *similar_targets(target_of(finding.op))] if is_call else []
     names = f"; targets with similar names: {', '.join(similar)}" if similar else ""
     return finding.row.hint + names

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -306,6 +308,20 @@ def test_results_are_the_callers(one: Executable) -> None:
     result = session(X)
     held[:] = 0
     assert result.tolist() == [9, 9, 9, 9]
+
+
+def test_a_session_ends_though_its_function_refers_to_it(one: Executable) -> None:
+    """IREE's objects are no part of Python's collector: a cycle through them would never end."""
+
+    def run() -> weakref.ref[hloforge.Session]:
+        sessions: list[hloforge.Session] = []
+        sessions.append(one.load(host={"test.one": lambda x: x * np.float32(len(sessions))}))
+        np.testing.assert_array_equal(sessions[0](X), X)
+        return weakref.ref(sessions[0])
+
+    ends = run()
+    gc.collect()
+    assert ends() is None
 
 
 def test_threads_call_at_once(one: Executable) -> None:

@@ -101,6 +101,13 @@ def test_types_sizes_and_batches() -> None:
     np.testing.assert_array_equal(hloforge.compile(batched)(X), 2 * X)
 
 
+def test_the_text_alone_has_no_callbacks() -> None:
+    lowered = jax.jit(lambda x: jax.pure_callback(np.sin, FOUR, x)).lower(X)
+    with pytest.raises(hloforge.UnregisteredError, match="@xla_ffi_python_cpu_callback") as caught:
+        hloforge.compile(lowered.as_text())
+    assert "compile what jax.jit(f).lower(x) returns" in caught.value.hint
+
+
 def test_what_a_callback_keeps_does_not_change() -> None:
     kept: list[Any] = []
     lowered = jax.jit(lambda x: jax.pure_callback(lambda a: (kept.append(a), a)[1], FOUR, x + 1)).lower(X)
