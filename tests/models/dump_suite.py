@@ -7,11 +7,13 @@ from pathlib import Path
 
 from hloforge.dialect.errors import Error
 from hloforge.importers.reader import read
+from hloforge.pipelines.replicas.fold import fold_replicas
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.judgement import judge
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.plausible_inputs import plausible_inputs
 from hloforge.runtime.references import ReferenceEngine, reference
+from hloforge.runtime.replicas import Replicas
 from tests.expectations import Outcome
 from tests.support import REPRODUCERS, shared_files
 
@@ -21,6 +23,11 @@ HEADER = "HLO dumps that do not agree with XLA's CPU client yet. Stage reference
 TIMEOUT = 300.0
 _COMPILE_TIMEOUT = 200.0
 _REFERENCE_TIMEOUT = 120.0
+# How many replicas the dumps that communicate were made for, which they do not say.
+_REPLICAS = {
+    "benchmarks/u4_all_gather_1x8": 8,
+    "optimized/xla__tools__hlo_opt__tests__gpu_hlo_collective_cse": 8,
+}
 
 
 def programs() -> dict[str, Path]:
@@ -39,15 +46,20 @@ def outcome(name: str) -> Outcome:
         program = read(programs()[name], elided="random", drop_unknown_attributes=True)
     except Error as error:
         return Outcome("import", str(error))
+    replicas = _REPLICAS.get(name, 1)
     try:
         executable = compile_program(
-            program, options=CompileOptions(timeout=_COMPILE_TIMEOUT, reproducer_dir=REPRODUCERS)
+            program, options=CompileOptions(timeout=_COMPILE_TIMEOUT, reproducer_dir=REPRODUCERS, replicas=replicas)
         )
     except Error as error:
         return Outcome("compile", str(error))
     try:
+        if replicas > 1:
+            # XLA computes the folded program, whose arrays have the same leading dimension.
+            program = fold_replicas(program, replicas)
         inputs = plausible_inputs(program)
-        actual = executable.load()(*inputs)
+        run = executable.load() if replicas == 1 else Replicas(executable, replicas)
+        actual = run(*inputs)
     except (Error, RuntimeError) as error:
         return Outcome("run", str(error))
     try:
