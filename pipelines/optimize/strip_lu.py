@@ -47,14 +47,16 @@ def lu(a: Any, *, pivots: int) -> list[Any]:
         start = [places[0], 0, 0]
         matrix = code.load(sources[0], ir.RankedTensorType.get([1, m, n], row), start)
         work = code.load(targets[4], strips, [*start, 0])
-        *results, work = _Elimination(matrix, work, [empty(type_) for type_ in numbers]).results()
+        # Not on the stack, for there may be many rows.
+        memory = [code.load(target, part, start) for part, target in zip(numbers, targets[1:4], strict=True)]
+        *results, work = _Elimination(matrix, work, memory).results()
         for result, target in zip(results, targets[:4], strict=True):
             code.store(result, target, start)
         code.store(work, targets[4], [*start, 0])
 
-    results = [a.type, *(ir.RankedTensorType.get([batch, *type_.shape[1:]], i32) for type_ in numbers)]
-    scratch = [Strips.type_of(batch, m, n, row)]
-    return code.workgroups([batch], [a], (), results, run, scratch=scratch, work=batch * m * n * pivots // 2)[:4]
+    scratch = [ir.RankedTensorType.get([batch, *list(type_.shape)[1:]], i32) for type_ in numbers]
+    scratch.append(Strips.type_of(batch, m, n, row))
+    return code.workgroups([batch], [a], (), [a.type], run, scratch=scratch, work=batch * m * n * pivots // 2)[:4]
 
 
 @dataclass(frozen=True)

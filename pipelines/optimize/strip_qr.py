@@ -46,22 +46,20 @@ def qr(a: Any, *, reflectors: int) -> list[Any]:
     blocks = -(-reflectors // lanes(row))
     taus = ir.RankedTensorType.get([1, 1, blocks * lanes(row)], row)
 
-    def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
-        start = [places[0], 0, 0]
-        matrix = code.load(sources[0], ir.RankedTensorType.get([1, m, n], row), start)
-        parts = _memory(m, blocks, row)
-        memory = [code.load(target, part, [*start, 0]) for part, target in zip(parts, targets[2:], strict=False)]
-        strips = code.load(targets[4], Strips.type_of(1, m, n, row), [*start, 0])
-        method = _Reflection(m, blocks, reflectors, row)
-        factors, found, *rest = method.factored(matrix, strips, _zeros(empty(taus)), *memory)
-        code.store(factors, targets[0], start)
-        code.store(found, targets[1], start)
-        for part, target in zip(rest, (targets[4], targets[2], targets[3]), strict=True):
-            code.store(part, target, [*start, 0])
+    parts = [taus, *_memory(m, blocks, row), Strips.type_of(1, m, n, row)]
 
-    results = [a.type, ir.RankedTensorType.get([batch, 1, blocks * lanes(row)], row)]
-    scratch = [_of_batch(part, batch) for part in (*_memory(m, blocks, row), Strips.type_of(1, m, n, row))]
-    return code.workgroups([batch], [a], (), results, run, scratch=scratch, work=batch * m * n * reflectors)[:2]
+    def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
+        starts = [[places[0], *(0 for _ in part.shape[1:])] for part in parts]
+        matrix = code.load(sources[0], ir.RankedTensorType.get([1, m, n], row), starts[0])
+        found, *memory = map(code.load, targets[1:], parts, starts)
+        method = _Reflection(m, blocks, reflectors, row)
+        factors, *memory = method.factored(matrix, _zeros(found), *memory)
+        code.store(factors, targets[0], starts[0])
+        for part, target, start in zip(memory, targets[1:], starts, strict=True):
+            code.store(part, target, start)
+
+    scratch = [_of_batch(part, batch) for part in parts]
+    return code.workgroups([batch], [a], (), [a.type], run, scratch=scratch, work=batch * m * n * reflectors)[:2]
 
 
 def orthogonal(a: Any, taus: Any, *, columns: int) -> list[Any]:
@@ -142,11 +140,11 @@ class _Reflection:
     def width(self) -> int:
         return lanes(self.element)
 
-    def factored(self, a: Any, strips: Any, taus: Any, v: Any, products: Any) -> list[Any]:
+    def factored(self, a: Any, taus: Any, v: Any, products: Any, strips: Any) -> list[Any]:
         """The factors, the taus, and the memory."""
         count = int(a.type.shape[2]) // self.width
 
-        def strip(number: Any, factors: Any, taus: Any, strips: Any, v: Any, products: Any) -> list[Any]:
+        def strip(number: Any, factors: Any, taus: Any, v: Any, products: Any, strips: Any) -> list[Any]:
             column = times(number, self.width)
             strips = self._copied(a, column, strips, number)
             limit = code.compare("slt", number, self.blocks)
@@ -171,9 +169,9 @@ class _Reflection:
                 ),
                 start=number,
             )
-            return [self._stored(Strips(strips), number, factors, column), taus, strips, v, products]
+            return [self._stored(Strips(strips), number, factors, column), taus, v, products, strips]
 
-        return code.for_each(count, [empty(a.type), taus, strips, v, products], strip)
+        return code.for_each(count, [empty(a.type), taus, v, products, strips], strip)
 
     def orthogonal(self, a: Any, taus: Any, q: Any, v: Any, products: Any, strip: Any) -> list[Any]:
         """The columns of the orthogonal factor, and the memory; ``strip`` is memory for one."""

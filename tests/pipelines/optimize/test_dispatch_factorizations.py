@@ -126,6 +126,7 @@ def test_triangular_systems(dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.__name__)
 def test_lu(dtype: Any) -> None:
     arrays = [RANDOM.normal(size=dims).astype(dtype) for dims in ((2, 48, 48), (1, 130, 37), (3, 20, 70))]
+    arrays.append(RANDOM.normal(size=(1, 9000, 16)).astype(dtype))  # more rows than the stack has room for
     arrays[0][1, :, 5] = 0  # no pivot
     arrays[0][0] = np.round(arrays[0][0])  # many equal elements
 
