@@ -24,6 +24,7 @@ the result that bears it gets a barrier.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -42,6 +43,10 @@ _ROOTS = frozenset(f"stablehlo.{name}" for name in ("reduce", "dot_general", "co
 _IN_PLACE = ELEMENTWISE | {
     f"stablehlo.{name}" for name in ("concatenate", "dynamic_slice", "dynamic_update_slice", "pad", "reverse", "slice")
 }
+
+# Labels end after so many reductions and products: IREE puts no more into one dispatch, and a residual connection would
+# carry those of a whole model along.
+_FUSED_ROOTS = 16
 
 # A dimension of the result of an operation: the operation's number in its block, and the dimension's.
 Label: TypeAlias = tuple[int, int]
@@ -78,15 +83,21 @@ def _crossed(block: Any) -> list[Any]:
     known: dict[Any, Places] = {}
     roots: dict[int, Any] = {}
     crossed: set[int] = set()
+    recent: deque[int] = deque([0], maxlen=_FUSED_ROOTS)
     for number, op in enumerate(inner.operation for inner in block.operations):
-        made = _followed(op, [known.get(operand, {}) for operand in op.operands])
+        made = _followed(op, [_since(recent[0], known.get(operand, {})) for operand in op.operands])
         places = _merged(made, crossed)
         if op.name in _ROOTS:
+            recent.append(number)
             roots[number] = op
             places = places | {(number, d): frozenset({d}) for d in range(len(op.results[0].type.shape))}
         if places:
             known.update(dict.fromkeys(op.results, places))
     return [roots[number] for number in sorted(crossed)]
+
+
+def _since(first: int, places: Places) -> Places:
+    return {label: found for label, found in places.items() if label[0] >= first}
 
 
 def _merged(sources: Sequence[Places], crossed: set[int]) -> Places:
