@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hloforge
+from hloforge.dialect.element_types import element_type
 from tests.runtime.native_libraries import built
 
 jax = pytest.importorskip("jax")
@@ -60,18 +61,21 @@ def test_its_errors_are_ours(library: Path, loaded: ctypes.CDLL) -> None:
         hloforge.compile(text, libraries=(library,))(x[0])
 
 
-@pytest.mark.parametrize("name", ["s2", "u2", "s4", "u4", "f4e2m1fn", "bf16", "f8e4m3fn"])
-def test_memory_is_packed_as_xla_packs_it(library: Path, loaded: ctypes.CDLL, name: str) -> None:
-    from hloforge.dialect.element_types import element_type
+def test_memory_is_packed_as_xla_packs_it(library: Path, loaded: ctypes.CDLL) -> None:
+    rows = [element_type(name) for name in ("s2", "u2", "s4", "u4", "f4e2m1fn", "bf16", "f8e4m3fn")]
+    arrays = [np.array([1, 2, 3, 0, 1, 1, 3, 2, 1]).astype(row.dtype) for row in rows]
+    counts = [-(-array.size * row.bits // 8) for row, array in zip(rows, arrays, strict=True)]
 
-    row = element_type(name)
-    x = np.array([1, 2, 3, 0, 1, 1, 3, 2, 1]).astype(row.dtype)
-    count = -(-x.size * row.bits // 8)
-    as_bytes = jax.jit(lambda x: jax.ffi.ffi_call("bytes", jax.ShapeDtypeStruct((count,), np.uint8))(x))
-    there_and_back = jax.jit(lambda x: jax.ffi.ffi_call("bytes", jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
-    for function in (as_bytes, there_and_back):
-        result = hloforge.compile(function.lower(x), libraries=(library,))(x)
-        assert result.tobytes() == np.asarray(function(x)).tobytes()
+    @jax.jit
+    def function(*arrays: Any) -> Any:
+        """The bytes of each array, and each array there and back."""
+        shapes = [jax.ShapeDtypeStruct((count,), np.uint8) for count in counts]
+        shapes += [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
+        return [jax.ffi.ffi_call("bytes", shape)(x) for shape, x in zip(shapes, [*arrays, *arrays], strict=True)]
+
+    results = hloforge.compile(function.lower(*arrays), libraries=(library,))(*arrays)
+    for row, result, wanted in zip([*rows, *rows], results, function(*arrays), strict=True):
+        assert result.tobytes() == np.asarray(wanted).tobytes(), row.name
 
 
 def pointer_capsule(function: Any) -> Any:
@@ -128,8 +132,6 @@ def test_operands_of_dynamic_size(library: Path) -> None:
         result_layouts = [dense<0> : tensor<1xindex>, dense<> : tensor<0xindex>]}
         : (tensor<?x3xi4>) -> (tensor<2xi64>, tensor<i32>)
       return %y#0, %y#1 : tensor<2xi64>, tensor<i32> }"""
-    from hloforge.dialect.element_types import element_type
-
     session = hloforge.compile(text, libraries=(library,), dynamic_shapes="keep").load()
     for rows in (2, 5, 1):
         x = np.arange(3 * rows).reshape(rows, 3) % 8
