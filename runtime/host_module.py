@@ -47,6 +47,8 @@ class HostModule:
     def __init__(
         self, calls: Sequence[HostCall], targets: Sequence[HostTarget], device: Any, check_lifetimes: bool = False
     ) -> None:
+        # Targets own the code that is bound by its address.
+        self._targets = tuple(targets)
         self._bound = [target.bind(call, device, check_lifetimes) for call, target in zip(calls, targets, strict=True)]
         interface = rt.PyModuleInterface(MODULE, _no_state)
         for number, call in enumerate(calls):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,20 @@ def test_the_functions_that_python_holds(library: Path, myfunc: Executable) -> N
         np.testing.assert_array_equal(myfunc.load(host={"myfunc": function})(Y), Z)
     for device in ("local-sync", "local-task"):
         np.testing.assert_array_equal(myfunc.load(libraries=[library], device=device)(Y), Z)
+
+
+def test_a_session_keeps_its_functions(myfunc: Executable) -> None:
+    """A function of ctypes that calls Python is code that ends with its object."""
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
+
+    def fill(out: int, given: Any) -> None:
+        ctypes.memmove(out, Z.ctypes.data, Z.nbytes)
+
+    session = myfunc.load(host={"myfunc": prototype(fill)})
+    gc.collect()
+    others = [prototype(lambda out, given: None) for _ in range(9)]
+    np.testing.assert_array_equal(session(Y), Z)
+    assert len(others) == 9
 
 
 def test_a_pointer_of_cffi(library: Path, myfunc: Executable) -> None:
