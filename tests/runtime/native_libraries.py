@@ -24,8 +24,14 @@ def built(source: str) -> Path:
 
 
 @functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder that is gone when the process ends."""
+    return tempfile.TemporaryDirectory(prefix="hloforge-test-")
+
+
+@functools.cache
 def _built(source: str, compiler: str) -> Path:
-    library = Path(tempfile.mkdtemp(prefix="hloforge-test-")) / f"lib{Path(source).stem}.so"
+    library = Path(_folder().name) / f"lib{Path(source).stem}.so"
     standard = ["-std=c++17"] if compiler == "c++" else []
     command = [compiler, "-shared", "-fPIC", "-w", *standard, f"-I{_INCLUDE}", _SOURCES / source, "-o", library]
     subprocess.run(command, check=True)
