@@ -47,6 +47,7 @@ class Queue:
         self._sources: deque[Iterator[Any]] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self._in_vain = ""
 
     def __len__(self) -> int:
         """The number of items in it, those of iterables left out."""
@@ -95,6 +96,12 @@ class Queue:
             self._closed = True
             self._changed.notify_all()
 
+    def stop(self, why: str) -> None:
+        """Let waiting end at once, now and later, for what it waits for has failed; an empty ``why`` takes it back."""
+        with self._changed:
+            self._in_vain = why
+            self._changed.notify_all()
+
     def __iter__(self) -> Iterator[Any]:
         """The items, until the queue is closed and empty."""
         while True:
@@ -120,6 +127,8 @@ class Queue:
         limit = self.timeout if timeout is None else timeout
         end = None if limit is None else time.monotonic() + limit
         while not ready() and not self._closed:
+            if self._in_vain:
+                raise ExecutionError(f"{self.name}: {why}, and {self._in_vain}")
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 raise ExecutionError(
@@ -158,10 +167,17 @@ class Feeds:
 
     def close(self) -> None:
         """Close all queues: whoever waits for one is told, and iterations end."""
-        with self._lock:
-            queues = [self.infeed, self.outfeed, *self._channels.values()]
-        for queue in queues:
+        for queue in self._queues():
             queue.close()
+
+    def stop(self, why: str) -> None:
+        """Let waiting for all queues end; as of ``Queue.stop``."""
+        for queue in self._queues():
+            queue.stop(why)
+
+    def _queues(self) -> list[Queue]:
+        with self._lock:
+            return [self.infeed, self.outfeed, *self._channels.values()]
 
     def _queue(self, name: str) -> Queue:
         return Queue(name + self._suffix, self._capacity, self._timeout)

@@ -128,6 +128,8 @@ class Replicas:
             group = Threads(count, self._timeout, self.grid.name)
             for device in self._devices:
                 device.communicator = group.member(device.rank)
+            for feeds in self.feeds:
+                feeds.stop("")
             failures: list[tuple[int, BaseException]] = []
             runs = [self._pool.submit(self._run, rank, arguments[rank], group, failures) for rank in range(count)]
             results = [run.result() for run in runs]
@@ -146,7 +148,10 @@ class Replicas:
             result = self._sessions[device](*arguments)
         except BaseException as error:
             failures.append((device, error))
-            group.end(device, f"failed: {error.message if isinstance(error, Error) else error}")
+            how = f"failed: {error.message if isinstance(error, Error) else error}"
+            group.end(device, how)
+            for feeds in self.feeds:
+                feeds.stop(f"{self.grid.name(device)} {how}")
             return None
         group.end(device)
         return result

@@ -52,6 +52,17 @@ def test_closing_wakes_who_waits() -> None:
         assert isinstance(waiting.exception(), ClosedError)
 
 
+def test_a_failure_ends_waiting_until_it_is_taken_back() -> None:
+    feeds = Feeds(timeout=None)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(feeds.infeed.get)
+        feeds.stop("replica 1 failed: out of luck")
+        assert "infeed: nothing is put into it, and replica 1 failed: out of luck" in str(waiting.exception())
+    feeds.stop("")
+    feeds.infeed.put(1)
+    assert feeds.infeed.get() == 1
+
+
 def test_an_iterable_is_asked_when_the_program_asks() -> None:
     queue, numbers = Queue("line"), itertools.count()
     queue.extend(numbers)

@@ -118,6 +118,17 @@ def test_a_failure_of_one_device_ends_all_with_its_error() -> None:
     np.testing.assert_array_equal(devices(np.ones((2, 2), np.float32)), [[2, 2], [2, 2]])
 
 
+def test_a_failure_of_one_device_ends_those_that_wait_for_their_host() -> None:
+    builder = hloforge.Builder("fed")
+    with builder:
+        program = builder.build(ops.infeed("f32[2]"))
+    devices = hloforge.replicate(program, replicas=2, cache=False, timeout=None)
+    devices.feeds[0].infeed.put("nothing of the kind")
+    with pytest.raises(ExecutionError, match="returned what it did not declare") as caught:
+        devices()
+    assert "in replica 0" in str(caught.value)
+
+
 def test_a_program_of_several_devices_is_not_taken_for_one_of_one() -> None:
     with pytest.raises(LoadError, match="runs on 2 replicas x 1 partitions at once"):
         uneven().load()
