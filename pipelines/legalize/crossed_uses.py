@@ -85,8 +85,8 @@ def _crossed(block: Any) -> list[Any]:
     crossed: set[int] = set()
     recent: deque[int] = deque([0], maxlen=_FUSED_ROOTS)
     for number, op in enumerate(inner.operation for inner in block.operations):
-        made = _followed(op, [_since(recent[0], known.get(operand, {})) for operand in op.operands])
-        places = _merged(made, crossed)
+        made = _followed(op, [known.get(operand, {}) for operand in op.operands])
+        places = _merged(made, crossed, recent[0])
         if op.name in _ROOTS:
             recent.append(number)
             roots[number] = op
@@ -96,15 +96,13 @@ def _crossed(block: Any) -> list[Any]:
     return [roots[number] for number in sorted(crossed)]
 
 
-def _since(first: int, places: Places) -> Places:
-    return {label: found for label, found in places.items() if label[0] >= first}
-
-
-def _merged(sources: Sequence[Places], crossed: set[int]) -> Places:
-    """All places of each label; where they disagree, its operation is added to ``crossed``."""
+def _merged(sources: Sequence[Places], crossed: set[int], first: int) -> Places:
+    """All places of each label of the operations from the ``first`` on; those that disagree go to ``crossed``."""
     merged: Places = {}
     for places in sources:
         for label, found in places.items():
+            if label[0] < first:
+                continue
             before = merged.get(label, found)
             if not (before <= found or found <= before):
                 crossed.add(label[0])
