@@ -18,6 +18,17 @@ _FLOATS = ("bf16", "f16", "f32", "f64")
 _NARROW_FLOATS = tuple(row.name for row in TABLE if row.is_float and row.bits <= 8)
 _COMPLEX = ("c64", "c128")
 
+# What IREE takes as it is, in forms that no other row names.
+_NATIVE = """
+abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil clamp compare complex concatenate constant convert
+convolution cosine count_leading_zeros divide dot_general dynamic_broadcast_in_dim dynamic_iota dynamic_slice
+dynamic_update_slice einsum exponential exponential_minus_one floor gather get_dimension_size if imag iota is_finite
+log log_plus_one logistic map maximum minimum multiply negate not optimization_barrier or pad popcnt power real
+real_dynamic_slice reduce reduce_precision reduce_window remainder reshape return reverse round_nearest_afz
+round_nearest_even rsqrt scatter select shift_left shift_right_arithmetic shift_right_logical sign sine slice sort
+sqrt subtract tan tanh torch_index_select transpose while xor
+"""
+
 ROWS: tuple[Capability, ...] = (
     *decompose("lower-composites", "IREE reads no composites", "stablehlo.composite"),
     *decompose(
@@ -435,83 +446,5 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.custom_call",
         hint="register it: hloforge.host.register(name, function), or name it: --host-call=NAME, --library=FILE",
     ),
-    *native(
-        "stablehlo.abs",
-        "stablehlo.add",
-        "stablehlo.and",
-        "stablehlo.atan2",
-        "stablehlo.bitcast_convert",
-        "stablehlo.broadcast_in_dim",
-        "stablehlo.case",
-        "stablehlo.cbrt",
-        "stablehlo.ceil",
-        "stablehlo.clamp",
-        "stablehlo.compare",
-        "stablehlo.complex",
-        "stablehlo.concatenate",
-        "stablehlo.constant",
-        "stablehlo.convert",
-        "stablehlo.convolution",
-        "stablehlo.cosine",
-        "stablehlo.count_leading_zeros",
-        "stablehlo.divide",
-        "stablehlo.dot_general",
-        "stablehlo.dynamic_broadcast_in_dim",
-        "stablehlo.dynamic_iota",
-        "stablehlo.dynamic_slice",
-        "stablehlo.dynamic_update_slice",
-        "stablehlo.einsum",
-        "stablehlo.exponential",
-        "stablehlo.exponential_minus_one",
-        "stablehlo.floor",
-        "stablehlo.gather",
-        "stablehlo.get_dimension_size",
-        "stablehlo.if",
-        "stablehlo.imag",
-        "stablehlo.iota",
-        "stablehlo.is_finite",
-        "stablehlo.log",
-        "stablehlo.log_plus_one",
-        "stablehlo.logistic",
-        "stablehlo.map",
-        "stablehlo.maximum",
-        "stablehlo.minimum",
-        "stablehlo.multiply",
-        "stablehlo.negate",
-        "stablehlo.not",
-        "stablehlo.optimization_barrier",
-        "stablehlo.or",
-        "stablehlo.pad",
-        "stablehlo.popcnt",
-        "stablehlo.power",
-        "stablehlo.real",
-        "stablehlo.real_dynamic_slice",
-        "stablehlo.reduce",
-        "stablehlo.reduce_precision",
-        "stablehlo.reduce_window",
-        "stablehlo.remainder",
-        "stablehlo.reshape",
-        "stablehlo.return",
-        "stablehlo.reverse",
-        "stablehlo.round_nearest_afz",
-        "stablehlo.round_nearest_even",
-        "stablehlo.rsqrt",
-        "stablehlo.scatter",
-        "stablehlo.select",
-        "stablehlo.shift_left",
-        "stablehlo.shift_right_arithmetic",
-        "stablehlo.shift_right_logical",
-        "stablehlo.sign",
-        "stablehlo.sine",
-        "stablehlo.slice",
-        "stablehlo.sort",
-        "stablehlo.sqrt",
-        "stablehlo.subtract",
-        "stablehlo.tan",
-        "stablehlo.tanh",
-        "stablehlo.torch_index_select",
-        "stablehlo.transpose",
-        "stablehlo.while",
-        "stablehlo.xor",
-    ),
+    *native(*(f"stablehlo.{name}" for name in _NATIVE.split())),
 )
