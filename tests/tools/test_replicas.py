@@ -1,0 +1,55 @@
+"""Several devices from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.command import Call
+
+PROGRAM = """HloModule exchange
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[2] parameter(0)
+  s = f32[2] all-reduce(x), replica_groups={{0,1}}, to_apply=add
+  ROOT t = (f32[2], f32[2]) tuple(s, x) }"""
+INPUT = "--input=2x2xf32=1 2 3 4"
+OUTPUT = ["2x2xf32=[4 6][4 6]", "2x2xf32=[1 2][3 4]"]
+
+
+@pytest.fixture
+def exchange(tmp_path: Path) -> Path:
+    (tmp_path / "exchange.hlo").write_text(PROGRAM)
+    return tmp_path / "exchange.hlo"
+
+
+@pytest.mark.parametrize("more", [[], ["--fold-replicas"]], ids=["threads", "folded"])
+def test_arrays_have_a_part_for_each_device(call: Call, exchange: Path, more: list[str]) -> None:
+    result = call("run", exchange, "--replicas=2", INPUT, *more)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines() == OUTPUT
+    checked = call("run", exchange, "--replicas=2", "--input=random", "--reference=xla", *more)
+    assert checked.exit_code == 0, checked.stderr
+    assert "against reference xla" in checked.stdout
+
+
+def test_a_vmfb_knows_its_grid(call: Call, exchange: Path, tmp_path: Path) -> None:
+    assert call("compile", exchange, "--replicas=2", "-o", tmp_path / "exchange.vmfb").exit_code == 0
+    assert call("run", tmp_path / "exchange.vmfb", INPUT).stdout.splitlines() == OUTPUT
+    other = call("run", tmp_path / "exchange.vmfb", "--replicas=4", INPUT)
+    assert other.exit_code == 1
+    assert "compiled for 2 replicas x 1 partitions" in other.stderr
+
+
+def test_a_program_of_several_devices_says_how_to_run_it(call: Call, exchange: Path) -> None:
+    alone = call("run", exchange, INPUT)
+    assert alone.exit_code == 1
+    assert f"{exchange}:4:" in alone.stderr
+    assert "--replicas and --partitions name more" in alone.stderr
+    uneven = call("run", exchange, "--replicas=3", INPUT)
+    assert uneven.exit_code == 1
+    assert "leave out replica 2" in uneven.stderr
+
+
+def test_counts_are_positive(call: Call, exchange: Path) -> None:
+    assert call("run", exchange, "--replicas=0", INPUT).exit_code == 2
