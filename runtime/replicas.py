@@ -79,7 +79,7 @@ class Replicas:
         if len(functions) > 1:
             # Each device is a thread already.
             options["device"] = options.get("device") or "local-sync"
-        self._sessions = [load(source, host={**own, **(host or {})}, **options) for own in functions]
+        self._sessions = [load_any(source, host={**own, **(host or {})}, **options) for own in functions]
         check_grid(self._sessions[0].manifest, self.grid)
 
     @property
@@ -157,6 +157,11 @@ class Replicas:
         return result
 
 
+def load_any(source: Source, **options: Any) -> Session:
+    """A session, also of a program that is compiled for the sizes of its calls and has no vmfb."""
+    return source.load(**options) if isinstance(source, Executable) else load(source, **options)
+
+
 def load_on_grid(
     source: Source, options: CompileOptions, *, mpi: bool = False, **loading: Any
 ) -> Session | Replicas | Rank:
@@ -167,14 +172,14 @@ def load_on_grid(
         mpi: this process is one of several, a device each.
         loading: arguments of ``hloforge.load``.
     """
-    made = grid_of_manifest(read_manifest(source))
+    made = grid_of_manifest(source.manifest if isinstance(source, Executable) else read_manifest(source))
     grid = made if made is not None and options.grid.devices == 1 else options.grid
     if mpi:
         from hloforge.runtime.replicas_mpi import Rank
 
         return Rank(source, grid.replicas, grid.partitions, **loading)
     if options.fold_replicas or grid.devices == 1:
-        return load(source, **loading)
+        return load_any(source, **loading)
     return Replicas(source, grid.replicas, grid.partitions, **loading)
 
 

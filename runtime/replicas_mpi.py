@@ -25,8 +25,7 @@ from hloforge.runtime.convention import nest_results, result_leaves
 from hloforge.runtime.feeds import Feeds
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replica_calls import Device, check_grid
-from hloforge.runtime.replicas import Source, parts_of
-from hloforge.runtime.session import load
+from hloforge.runtime.replicas import Source, load_any, parts_of
 
 # The message by which results come to the first device.
 _RESULTS = "the results"
@@ -66,7 +65,7 @@ class Rank:
         self.feeds = Feeds(timeout=timeout, name=self.grid.name(self.rank))
         device = Device(self.rank, self.grid, {self.rank: self.feeds})
         device.communicator = self._communicator
-        self._session = load(source, host={**device.functions(), **options.pop("host", {})}, **options)
+        self._session = load_any(source, host={**device.functions(), **options.pop("host", {})}, **options)
         check_grid(self._session.manifest, self.grid)
         self._ended = False
         # Before MPI ends, which waits for all processes.

@@ -28,6 +28,7 @@ from hloforge.runtime.arrays import DeviceArray
 from hloforge.runtime.convention import leaf_values
 from hloforge.runtime.devices import choose_driver, device as device_of
 from hloforge.runtime.executable import Executable
+from hloforge.runtime.feeds import Feeds
 from hloforge.runtime.manifest import Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.session import Session
@@ -137,7 +138,8 @@ class SpecializingSession(Session):
         self._threads = threads
         own = {**executable.host, **(options.get("host") or {})}
         libraries = (*options.get("libraries", ()), *executable.libraries)
-        self._options = {**options, "host": own, "libraries": libraries}
+        self.feeds = options.get("feeds") or Feeds()
+        self._options = {**options, "host": own, "libraries": libraries, "feeds": self.feeds}
         self._executable = executable
         self._size_parameters = size_parameters(executable.program)
         self._forms: OrderedDict[_Key, Session] = OrderedDict()

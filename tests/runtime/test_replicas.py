@@ -162,6 +162,20 @@ def test_tuples_layouts_and_narrow_types_cross_between_devices() -> None:
         np.testing.assert_array_equal(actual, np.stack([np.concatenate([value[1], value[0]])] * 2), strict=True)
 
 
+def test_sizes_may_differ_from_call_to_call() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %s = "stablehlo.all_reduce"(%x) ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %c = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %c : tensor<f32>
+      }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<?xf32>) -> tensor<?xf32>
+      return %s : tensor<?xf32> }"""
+    program = hloforge.replicate(text, replicas=2, dynamic_shapes="specialize", cache=False, timeout=20)
+    for size in (3, 5):
+        x = np.arange(2 * size, dtype=np.float32).reshape(2, size)
+        np.testing.assert_array_equal(program(x), [x[0] + x[1]] * 2)
+
+
 def test_one_interpreter_agrees_with_the_folded_form() -> None:
     """The folded form is plain StableHLO: another engine computes it, too."""
     from hloforge.pipelines.replicas.fold import fold_replicas
