@@ -19,6 +19,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.audit import describe
 from hloforge.pipelines.capabilities import Verdict, capability
 from hloforge.pipelines.named import lower, normalize
+from hloforge.runtime.replica_calls import grid_of_manifest
 from hloforge.runtime.session import read_manifest
 from hloforge.runtime.targets import Target
 
@@ -42,6 +43,7 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "weights": {name: str(shape) for name, shape in manifest.weights},
         "weights_file": manifest.weights_file,
         "host_calls": [str(call) for call in manifest.host_calls],
+        "grid": str(grid_of_manifest(manifest) or ""),
         "versions": dict(manifest.versions),
     }
 
@@ -171,6 +173,7 @@ def show(facts: Facts) -> None:
     lines += [("result", facts["result"]), ("aliases", "; ".join(facts["aliases"]))]
     if facts["kind"] == "vmfb":
         lines += [
+            ("runs on", facts["grid"]),
             ("host calls", ", ".join(facts["host_calls"]) or "none"),
             ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
             ("flags", " ".join(facts["flags"])),

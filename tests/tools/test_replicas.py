@@ -36,6 +36,7 @@ def test_arrays_have_a_part_for_each_device(call: Call, exchange: Path, more: li
 def test_a_vmfb_knows_its_grid(call: Call, exchange: Path, tmp_path: Path) -> None:
     assert call("compile", exchange, "--replicas=2", "-o", tmp_path / "exchange.vmfb").exit_code == 0
     assert call("run", tmp_path / "exchange.vmfb", INPUT).stdout.splitlines() == OUTPUT
+    assert "runs on:       2 replicas x 1 partitions" in call("inspect", tmp_path / "exchange.vmfb").stdout
     other = call("run", tmp_path / "exchange.vmfb", "--replicas=4", INPUT)
     assert other.exit_code == 1
     assert "compiled for 2 replicas x 1 partitions" in other.stderr
