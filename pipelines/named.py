@@ -97,6 +97,7 @@ from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.pipelines.optimize.hoist_products import HoistProducts
 from hloforge.pipelines.optimize.hold_vectors import HoldVectors
 from hloforge.pipelines.optimize.keep_factorizations import KeepFactorizations
+from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.passes import NativePass, Pass
@@ -201,6 +202,7 @@ DECOMPOSE: tuple[Stage, ...] = (
 FINISH: tuple[Stage, ...] = (
     Stage(LegalizeBf16(), "rounds where XLA rounds; IREE drops some roundings inside a chain"),
     Stage(LegalizeSignConversions(), "IREE folds a change of sign into invalid IR"),
+    Stage(SinkTransposes(), "IREE copies what is transposed before it multiplies; leaves transposes that nobody reads"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
