@@ -38,11 +38,12 @@ _ARCHIVE_MEMBER = re.compile(r"(.+\.npz):([^:]+)")
 _IREE_TYPE = re.compile(r"((?:\d+x)*)([a-z]\w*(?:<\w+>)?)")
 
 
-def parse_input(spec: str, parameter: Parameter) -> Array:
+def parse_input(spec: str, parameter: Parameter, noun: str = "argument") -> Array:
     """The array that a specification means for a parameter.
 
     Args:
         parameter: a leaf of the signature; where its shape is dynamic, the specification's type gives the sizes.
+        noun: what to call it in messages.
 
     Returns:
         an array of the parameter's element type, in logical order.
@@ -50,7 +51,7 @@ def parse_input(spec: str, parameter: Parameter) -> Array:
     Raises:
         ArgumentError: the text is malformed, a file cannot be read, or type or sizes do not fit the parameter.
     """
-    return _Spec(spec.strip(), parameter).array()
+    return _Spec(spec.strip(), parameter, noun).array()
 
 
 def parse_expected(spec: str, index: int, shape: Shape) -> Array:
@@ -61,7 +62,7 @@ def parse_expected(spec: str, index: int, shape: Shape) -> Array:
 class _Spec:
     """One specification on its way to an array; keeps what error messages name."""
 
-    def __init__(self, text: str, parameter: Parameter, noun: str = "argument") -> None:
+    def __init__(self, text: str, parameter: Parameter, noun: str) -> None:
         if not parameter.shape.is_array:
             raise ArgumentError(f"{noun} {parameter.name!r}: {parameter.shape} is not an array")
         self.text = text

@@ -27,6 +27,7 @@ from hloforge.runtime.communicator import TIMEOUT, Threads
 from hloforge.runtime.convention import nest_results, result_leaves
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.feeds import Feeds, feed_functions
+from hloforge.runtime.manifest import Manifest
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replica_calls import Device, check_grid, grid_of_manifest
 from hloforge.runtime.session import Session, load, read_manifest
@@ -86,6 +87,11 @@ class Replicas:
     def device(self) -> str:
         """Where it runs, for messages."""
         return f"{self.grid}, each on {self._sessions[0].device}"
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the program's vmfb says of itself."""
+        return self._sessions[0].manifest
 
     @property
     def signature(self) -> Signature:
@@ -178,9 +184,9 @@ def load_on_grid(
         from hloforge.runtime.replicas_mpi import Rank
 
         return Rank(source, grid.replicas, grid.partitions, **loading)
-    if options.fold_replicas or grid.devices == 1:
+    if grid.devices == 1:
         return load_any(source, **loading)
-    return Replicas(source, grid.replicas, grid.partitions, **loading)
+    return Replicas(source, grid.replicas, grid.partitions, folded=options.fold_replicas, **loading)
 
 
 def parts_of(argument: Any, devices: int) -> list[Any]:

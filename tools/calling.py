@@ -6,7 +6,7 @@ import re
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import numpy as np
@@ -21,6 +21,9 @@ from hloforge.runtime.plausible_inputs import plausible_inputs
 from hloforge.runtime.replicas import Replicas
 from hloforge.runtime.replicas_mpi import Rank
 from hloforge.runtime.session import Session
+
+if TYPE_CHECKING:
+    from hloforge.tools.feeding import Fed
 
 Leaves: TypeAlias = list[tuple[str, np.ndarray[Any, Any]]]
 
@@ -52,7 +55,7 @@ def arguments(signature: Signature, specs: Sequence[str], seed: int, program: Pr
         specs = [specs[0]] * len(leaves)
     if len(specs) != len(leaves):
         raise _wrong_count(signature, leaves, len(specs))
-    values = [parse_input(_seeded(spec, seed), leaf) for spec, leaf in zip(specs, leaves, strict=True)]
+    values = [parse_input(seeded(spec, seed), leaf) for spec, leaf in zip(specs, leaves, strict=True)]
     nested = nest_results(Shape.tuple_of(*(parameter.shape for parameter in signature.parameters)), values)
     return tuple(nested)
 
@@ -66,7 +69,8 @@ def _wrong_count(signature: Signature, leaves: Sequence[Parameter], given: int) 
     )
 
 
-def _seeded(spec: str, seed: int) -> str:
+def seeded(spec: str, seed: int) -> str:
+    """A specification whose ``random`` has a number."""
     return f"random:{seed}" if spec.strip() == "random" else spec
 
 
@@ -122,7 +126,7 @@ def write_results(results: Leaves, outputs: Sequence[str]) -> None:
         write_output(spec, array)
 
 
-def report_latency(session: Session | Replicas | Rank, call_arguments: Sequence[Any], repeat: int) -> None:
+def report_latency(session: Session | Replicas | Rank | Fed, call_arguments: Sequence[Any], repeat: int) -> None:
     """Print the median and the spread of ``repeat`` calls on standard error; the program has run before."""
     times = []
     for _ in range(repeat):

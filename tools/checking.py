@@ -8,8 +8,10 @@ from typing import Any
 import click
 import numpy as np
 
+from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ArgumentError, MismatchError, OptionError
 from hloforge.dialect.program import Program, Signature
+from hloforge.dialect.shapes import Shape
 from hloforge.runtime.compare import Report, compare
 from hloforge.runtime.inputs import parse_expected
 from hloforge.runtime.references import ReferenceEngine, reference
@@ -18,13 +20,19 @@ from hloforge.tools.calling import result_shapes
 Array = np.ndarray[Any, Any]
 
 
-def expected_results(signature: Signature, specs: Sequence[str]) -> dict[str, Array]:
+def expected_results(
+    signature: Signature, specs: Sequence[str], given: Sequence[tuple[str, Array]] = ()
+) -> dict[str, Array]:
     """The expected arrays by the results' names; fewer than the results are the first ones.
+
+    Args:
+        given: what the program put on its outfeed and channels; it follows the results.
 
     Raises:
         ArgumentError: more than there are results, or one that does not fit.
     """
-    shapes = result_shapes(signature)
+    fed = [(name, Shape.array(element_type(array.dtype), *array.shape)) for name, array in given]
+    shapes = result_shapes(signature) + fed
     if len(specs) > len(shapes):
         raise ArgumentError(f"{len(specs)} expected outputs for {len(shapes)} results", hint=f"signature: {signature}")
     return {
@@ -33,12 +41,17 @@ def expected_results(signature: Signature, specs: Sequence[str]) -> dict[str, Ar
     }
 
 
-def open_reference(name: str, program: Program | None) -> ReferenceEngine:
+def open_reference(name: str, program: Program | None, *, feeds: bool = False) -> ReferenceEngine:
     """A reference engine for a program.
 
     Raises:
-        OptionError: there is no program, only a vmfb.
+        OptionError: there is no program, only a vmfb; or the program exchanges ``feeds`` with its host.
     """
+    if feeds:
+        raise OptionError(
+            f"--reference={name} takes no program with infeed, outfeed or channels",
+            hint="compare with --expected-output, which outfeed and channels have after the results",
+        )
     if program is None:
         raise OptionError(
             f"--reference={name} needs the program, and a vmfb does not hold it",

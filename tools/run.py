@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from hloforge.runtime.session import Session
 
 
+def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    """Specifications with the number of a channel: ``7=2xf32=1 2``."""
+    pairs = [value.partition("=") for value in values]
+    for value, (number, equals, _) in zip(values, pairs, strict=True):
+        if not equals or not number.strip().isdecimal():
+            raise click.BadParameter(f"{value!r} names no channel; write 7=2xf32=1 2", ctx, param)
+    return tuple((int(number), spec) for number, _, spec in pairs)
+
+
 @click.command(
     cls=CompilerCommand,
     short_help="Run a vmfb or a program, and check it.",
@@ -33,7 +42,23 @@ if TYPE_CHECKING:
 )
 @click.argument("source", metavar="FILE")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="One a parameter, in order.")
-@click.option("-o", "--output", "outputs", multiple=True, metavar="@FILE.npy|-", help="One a result, in order.")
+@click.option("--infeed", multiple=True, metavar="SPEC", help="One an item of the infeed, in order.")
+@click.option(
+    "--channel",
+    "channels",
+    multiple=True,
+    callback=_numbered,
+    metavar="N=SPEC",
+    help="One an array that the program receives on channel N, in order.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="@FILE.npy|-",
+    help="One a result, in order; then outfeed and channels.",
+)
 @click.option("--expected-output", "expected", multiple=True, metavar="SPEC", help="What a result should be.")
 @click.option("--reference", type=click.Choice(["xla", "interpreter"]), help="Check against another engine.")
 @click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
@@ -48,6 +73,8 @@ if TYPE_CHECKING:
 def command(
     source: str,
     inputs: tuple[str, ...],
+    infeed: tuple[str, ...],
+    channels: tuple[tuple[int, str], ...],
     outputs: tuple[str, ...],
     expected: tuple[str, ...],
     reference: str | None,
@@ -72,13 +99,14 @@ def command(
     Example:
       hloforge run model.vmfb --input=2x3xf32=@x.npy --output=@y.npy
       hloforge run model.hlo --reference=xla
+      hloforge run model.hlo --infeed=3xf32=@x.npy --infeed=random --channel=7=zeros
       hloforge run model.hlo --replicas=2 --input=2x8xf32=@x.npy
       mpiexec -n 2 hloforge run model.hlo --mpi --input=2x8xf32=@x.npy
     """
     from hloforge.pipelines.replicas.fold import for_grid
     from hloforge.runtime.judgement import judge
     from hloforge.runtime.specializing import for_sizes
-    from hloforge.tools import calling, checking
+    from hloforge.tools import calling, checking, feeding
 
     options = compile_options_of(**compiler)
     reading = {
@@ -99,15 +127,22 @@ def command(
         # Engines run one device: the folded program, whose arguments and results are those of all.
         program = for_grid(program, options.grid, folded=True)
     arguments = calling.arguments(session.signature, inputs, seed, program)
-    wanted = checking.expected_results(session.signature, expected)
-    engine = checking.open_reference(reference, program) if reference else None
-    results = session(*arguments)
+    fed = feeding.fed(session, infeed, channels, seed)
+    # What comes out of feeds is known afterwards.
+    wanted = {} if fed else checking.expected_results(session.signature, expected)
+    engine = checking.open_reference(reference, program, feeds=fed is not None) if reference else None
+    call = fed or session
+    results = call(*arguments)
+    given = fed.given() if fed else []
+    if fed:
+        fed.report_left()
+        wanted = checking.expected_results(session.signature, expected, given)
     if timed or repeat:
-        calling.report_latency(session, arguments, repeat or calling.REPEAT)
+        calling.report_latency(call, arguments, repeat or calling.REPEAT)
     if getattr(session, "rank", 0):
         # The first process has the results of all.
         return
-    leaves = calling.leaves(session.signature, results)
+    leaves = calling.leaves(session.signature, results) + given
     if outputs or not (wanted or engine):
         calling.write_results(leaves, outputs)
     if wanted:
