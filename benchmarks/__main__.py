@@ -148,7 +148,13 @@ def main() -> None:
     cases, note = earlier(options)
     asked = [case for case in chosen(options) if not (options.resume and case.name in cases)]
     overhead = child(["overhead", "--seconds=1"], options.timeout)
-    results: dict[str, Any] = {"machine": machine(), "note": options.note or note, "overhead": overhead}
+    replicas = child(["replicas", "--seconds=2"], options.timeout)
+    results: dict[str, Any] = {
+        "machine": machine(),
+        "note": options.note or note,
+        "overhead": overhead,
+        "replicas": replicas,
+    }
     for number, case in enumerate(asked, 1):
         print(f"[{number}/{len(asked)}] {case.name}", end=" … ", file=sys.stderr, flush=True)
         start = time.perf_counter()

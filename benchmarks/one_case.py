@@ -201,15 +201,30 @@ def call_overhead(seconds: float) -> dict[str, Any]:
     return found
 
 
+def several_devices(seconds: float) -> dict[str, Any]:
+    """Seconds of a call on several devices of this machine, threads or processes, and of the same work on one."""
+    from benchmarks import replicas
+
+    found = replicas.by_mpi()
+    # One after the other: arrays of other sizes would take the memory that a large one is kept in for the next call.
+    for ways in (replicas.all_reduces(), replicas.steps()):
+        for call in ways.values():
+            call()
+        found |= {name: latency.to_json() for name, latency in interleaved(ways, seconds).items()}
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.one_case")
-    parser.add_argument("name", choices=[*CASES, "overhead"], metavar="NAME")
+    parser.add_argument("name", choices=[*CASES, "overhead", "replicas"], metavar="NAME")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--memory", choices=ENGINES)
     parser.add_argument("--tune", type=float, default=0.0)
     options = parser.parse_args()
     if options.name == "overhead":
         found = call_overhead(options.seconds)
+    elif options.name == "replicas":
+        found = several_devices(options.seconds)
     elif options.memory:
         found = peak_memory(CASES[options.name], options.memory)
     else:

@@ -209,6 +209,24 @@ def host_calls(results: dict[str, Any]) -> str:
     return f"\n{title}\n\n{table(['', 'a call'], rows)}\n"
 
 
+def several_devices(results: dict[str, Any]) -> str:
+    """The section on devices that compute together; empty if they were not measured."""
+    titles = {
+        "all_reduce threads": "all_reduce of 64 MB of f32, two threads",
+        "all_reduce mpi": "all_reduce of 64 MB of f32, two processes of MPI",
+        "all_reduce mpi4py": "mpi4py's `Allreduce` of numpy arrays, two processes",
+        "step replicas": "step of training, two replicas with half of the batch each",
+        "step one core": "step of training, one device with the whole batch, on one core",
+        "step all cores": "step of training, one device with the whole batch, on every core",
+    }
+    found = results.get("replicas", {})
+    rows = [[title, seconds(found[name]["median"])] for name, title in titles.items() if name in found]
+    if not rows:
+        return ""
+    title = "Numpy in and numpy out; the step is gradient descent for two layers of 512 on a batch of 1,024."
+    return f"\n## Several devices\n{title}\n\n{table(['', 'a call'], rows)}\n"
+
+
 def analysis(results: dict[str, Any], reasons: Mapping[str, str]) -> str:
     """Every case that is slow beside XLA, the slowest first, with what bounds it."""
     cases = [case for kind in TITLES for case in measured(results, kind)]
@@ -285,7 +303,7 @@ goes on with `--resume`.
 An addition of four numbers, numpy in and numpy out.
 
 {overhead_table(results)}
-{host_calls(results)}
+{host_calls(results)}{several_devices(results)}
 ## Calls per second from several threads
 Python threads that call one session, or one of XLA's executables, at once; of calls shorter than a fifth of a second.
 

@@ -61,6 +61,14 @@ def test_calls_of_the_host_are_a_table_where_they_were_measured() -> None:
     assert "| JAX on XLA's CPU client, `jax.pure_callback` | 200 µs |" in lines
 
 
+def test_several_devices_are_a_section_where_they_were_measured() -> None:
+    assert "## Several devices" not in render.document(RESULTS | {"replicas": {"error": "no memory"}}, {})
+    found = {"all_reduce threads": {"median": 0.05}, "all_reduce mpi4py": {"median": 0.06}}
+    lines = render.document(RESULTS | {"replicas": found}, {}).splitlines()
+    assert "| all_reduce of 64 MB of f32, two threads | 50 ms |" in lines
+    assert "| mpi4py's `Allreduce` of numpy arrays, two processes | 60 ms |" in lines
+
+
 def test_tuned_forms_have_rows_of_their_own() -> None:
     tuned = case("tuned", 1.0, None, 2.0)
     tuned["latency"]["tuned"] = {"low": 0.5, "median": 0.5, "high": 0.5, "samples": 9}
