@@ -243,5 +243,5 @@ def _cannot_feed(session: Rank | Session) -> OptionError:
         )
     return OptionError(
         "--infeed and --channel need the sizes of the program's arguments before it runs",
-        hint="name them: --shape x=8x4",
+        hint="name them: --shape NAME=8x4 for each argument",
     )
