@@ -37,8 +37,8 @@ def of_factors(op: Any) -> Replacement:
     factors = [_transposed(operand) for operand in op.operands]
     if summed is None or not any(factors):
         return NoMatch("no factor is a transposed matrix")
-    values = [Value(before or operand) for before, operand in zip(factors, op.operands, strict=True)]
-    return _product(op, values, [1 - d if before else d for before, d in zip(factors, summed, strict=True)])
+    left, right = (Value(before or operand) for before, operand in zip(factors, op.operands, strict=True))
+    return _product(op, left, right, [1 - d if before else d for before, d in zip(factors, summed, strict=True)])
 
 
 @pattern(_TRANSPOSE)
@@ -51,7 +51,7 @@ def of_product(op: Any) -> Replacement:
     if summed is None or _transposed(op.results[0]) is None:
         return NoMatch("it is no product of two matrices")
     left, right = (Value(operand) for operand in product.operands)
-    return _product(op, [right, left], summed[::-1])
+    return _product(op, right, left, summed[::-1])
 
 
 def _summed(op: Any) -> list[int] | None:
@@ -69,9 +69,9 @@ def _transposed(value: Any) -> Any:
     return value.owner.operands[0] if integers(value.owner, "permutation") == [1, 0] else None
 
 
-def _product(op: Any, factors: list[Value], summed: list[int]) -> Value:
+def _product(op: Any, left: Value, right: Value, summed: list[int]) -> Value:
     numbers = ops.DotDimensionNumbers((summed[0],), (summed[1],))
-    return ops.dot_general(*factors, numbers, preferred_element_type=Value(op.results[0]).element_type)
+    return ops.dot_general(left, right, numbers, preferred_element_type=Value(op.results[0]).element_type)
 
 
 @register
