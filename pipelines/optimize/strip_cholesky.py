@@ -47,28 +47,35 @@ def cholesky(a: Any, *, lower: bool) -> list[Any]:
     batch, n, _ = map(int, a.type.shape)
     row = a.type.element_type
     i32 = ir.IntegerType.get_signless(32)
-    results = [a.type, ir.RankedTensorType.get([batch, 1], i32)]
-    scratch = [Strips.type_of(batch, n, n, row)]
+    # What is loaded stays memory of the dispatch though nobody reads it; else IREE puts the factor onto the stack.
+    scratch = [a.type, ir.RankedTensorType.get([batch, 1], i32), Strips.type_of(batch, n, n, row)]
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
         (place,) = places
         whole = ir.RankedTensorType.get([1, n, n], row)
         source = code.load(sources[0], whole, [place, 0, 0])
         strips = code.load(targets[2], Strips.type_of(1, n, n, row), [place, 0, 0, 0])
-        factor, failed, work = _Factorization(source, strips, lower).result()
+        into = code.load(targets[0], whole, [place, 0, 0])
+        factor, failed, work = _Factorization(source, into, strips, lower).result()
         failed = code.write(failed, empty(ir.RankedTensorType.get([1, 1], i32)), index(0), index(0))
         code.store(factor, targets[0], [place, 0, 0])
         code.store(failed, targets[1], [place, 0])
         code.store(work, targets[2], [place, 0, 0, 0])
 
-    return code.workgroups([batch], [a], (), results, run, scratch=scratch, work=batch * n**3 // 6)[:2]
+    return code.workgroups([batch], [a], (), (), run, scratch=scratch, work=batch * n**3 // 6)[:2]
 
 
 @dataclass(frozen=True)
 class _Factorization:
-    """The work on one matrix ``[1, n, n]``."""
+    """The work on one matrix ``[1, n, n]``.
+
+    Attributes:
+        into: memory for the factor.
+        work: memory for its strips.
+    """
 
     a: Any
+    into: Any
     work: Any
     lower: bool
 
@@ -84,7 +91,7 @@ class _Factorization:
         """The factor, the number of the first pivot that failed, and the strips."""
         row = self.a.type.element_type
         none = code.number(0, ir.IntegerType.get_signless(32))
-        work, failed, factor = code.for_each(self.n // self.width, [self.work, none, empty(self.a.type)], self._strip)
+        work, failed, factor = code.for_each(self.n // self.width, [self.work, none, self.into], self._strip)
         nan = full_vector(code.float_number(float("nan"), row), self.width)
         rows = code.choose(code.compare("eq", failed, 0), index(0), index(self.n))
 

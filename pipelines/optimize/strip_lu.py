@@ -13,7 +13,7 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize import scalar_code as code
-from hloforge.pipelines.optimize.below import create, empty, full_vector, index, read_vector, write_vector
+from hloforge.pipelines.optimize.below import create, full_vector, index, read_vector, write_vector
 from hloforge.pipelines.optimize.strips import (
     ROWS,
     Strips,
@@ -45,18 +45,20 @@ def lu(a: Any, *, pivots: int) -> list[Any]:
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
         start = [places[0], 0, 0]
-        matrix = code.load(sources[0], ir.RankedTensorType.get([1, m, n], row), start)
+        matrix, into = (
+            code.load(part, ir.RankedTensorType.get([1, m, n], row), start) for part in (sources[0], targets[0])
+        )
         work = code.load(targets[4], strips, [*start, 0])
         # Not on the stack, for there may be many rows.
         memory = [code.load(target, part, start) for part, target in zip(numbers, targets[1:4], strict=True)]
-        *results, work = _Elimination(matrix, work, memory).results()
+        *results, work = _Elimination(matrix, into, work, memory).results()
         for result, target in zip(results, targets[:4], strict=True):
             code.store(result, target, start)
         code.store(work, targets[4], [*start, 0])
 
-    scratch = [ir.RankedTensorType.get([batch, *list(type_.shape)[1:]], i32) for type_ in numbers]
+    scratch = [a.type, *(ir.RankedTensorType.get([batch, *list(type_.shape)[1:]], i32) for type_ in numbers)]
     scratch.append(Strips.type_of(batch, m, n, row))
-    return code.workgroups([batch], [a], (), [a.type], run, scratch=scratch, work=batch * m * n * pivots // 2)[:4]
+    return code.workgroups([batch], [a], (), (), run, scratch=scratch, work=batch * m * n * pivots // 2)[:4]
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,13 @@ class _Elimination:
     """The work on one matrix ``[1, m, n]``.
 
     Attributes:
+        into: memory for l and u.
         work: memory for its strips.
         numbers: memory for the exchanges, the rows, and the first zero pivot.
     """
 
     a: Any
+    into: Any
     work: Any
     numbers: Sequence[Any]
 
@@ -124,7 +128,7 @@ class _Elimination:
 
             return code.for_each(self.rows, [factors], copy)
 
-        return code.for_each(self.columns // self.width, [empty(self.a.type)], strip)[0]
+        return code.for_each(self.columns // self.width, [self.into], strip)[0]
 
     def _strip(self, strip: Any, work: Any, exchanges: Any, order: Any, first: Any) -> list[Any]:
         """Finish a strip."""

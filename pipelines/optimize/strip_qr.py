@@ -50,16 +50,17 @@ def qr(a: Any, *, reflectors: int) -> list[Any]:
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
         starts = [[places[0], *(0 for _ in part.shape[1:])] for part in parts]
-        matrix = code.load(sources[0], ir.RankedTensorType.get([1, m, n], row), starts[0])
+        whole = ir.RankedTensorType.get([1, m, n], row)
+        matrix, into = (code.load(part, whole, starts[0]) for part in (sources[0], targets[0]))
         found, *memory = map(code.load, targets[1:], parts, starts)
         method = _Reflection(m, blocks, reflectors, row)
-        factors, *memory = method.factored(matrix, _zeros(found), *memory)
+        factors, *memory = method.factored(matrix, into, _zeros(found), *memory)
         code.store(factors, targets[0], starts[0])
         for part, target, start in zip(memory, targets[1:], starts, strict=True):
             code.store(part, target, start)
 
-    scratch = [_of_batch(part, batch) for part in parts]
-    return code.workgroups([batch], [a], (), [a.type], run, scratch=scratch, work=batch * m * n * reflectors)[:2]
+    scratch = [a.type, *(_of_batch(part, batch) for part in parts)]
+    return code.workgroups([batch], [a], (), (), run, scratch=scratch, work=batch * m * n * reflectors)[:2]
 
 
 def orthogonal(a: Any, taus: Any, *, columns: int) -> list[Any]:
@@ -140,8 +141,8 @@ class _Reflection:
     def width(self) -> int:
         return lanes(self.element)
 
-    def factored(self, a: Any, taus: Any, v: Any, products: Any, strips: Any) -> list[Any]:
-        """The factors, the taus, and the memory."""
+    def factored(self, a: Any, into: Any, taus: Any, v: Any, products: Any, strips: Any) -> list[Any]:
+        """The factors, in the memory ``into``, the taus, and the rest of the memory."""
         count = int(a.type.shape[2]) // self.width
 
         def strip(number: Any, factors: Any, taus: Any, v: Any, products: Any, strips: Any) -> list[Any]:
@@ -171,7 +172,7 @@ class _Reflection:
             )
             return [self._stored(Strips(strips), number, factors, column), taus, v, products, strips]
 
-        return code.for_each(count, [empty(a.type), taus, v, products, strips], strip)
+        return code.for_each(count, [into, taus, v, products, strips], strip)
 
     def orthogonal(self, a: Any, taus: Any, q: Any, v: Any, products: Any, strip: Any) -> list[Any]:
         """The columns of the orthogonal factor, and the memory; ``strip`` is memory for one."""
