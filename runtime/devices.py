@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ import iree.runtime as rt
 from hloforge.dialect.errors import OptionError
 from hloforge.runtime.options import DRIVERS
 
-__all__ = ["DRIVERS", "FAILURES", "choose_driver", "device", "instance", "reason", "rt"]
+__all__ = ["DRIVERS", "FAILURES", "choose_driver", "device", "instance", "patience", "reason", "rt"]
 
 # What IREE's bindings raise for a status of failure: by its code, one of these.
 FAILURES = (RuntimeError, ValueError, IndexError, KeyError, MemoryError)
@@ -153,8 +154,46 @@ def device(driver: str, threads: int | Sequence[int] | None = None) -> Any:
     return _devices.get(driver, tuple(threads))
 
 
+@contextmanager
+def patience() -> Iterator[None]:
+    """Let the caller's thread wait for a pool of threads without taking a processor from one of them.
+
+    IREE 3.13 wakes the caller from within a worker, and the caller then spins until that worker is done with waking it.
+    If Linux lets the caller take over the worker's processor, both wait for a time slice of some milliseconds. A batch
+    task takes over no processor when it wakes up.
+    """
+    if not _is_ordinary_thread():
+        yield
+        return
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def _is_ordinary_thread() -> bool:
+    """Whether the caller's thread has the policy that is usual, and may change it."""
+    return _CAN_SCHEDULE and os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+def _can_schedule() -> bool:
+    """Whether this system has batch tasks and lets a process make some."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        policy = os.sched_getscheduler(0)
+        os.sched_setscheduler(0, policy, os.sched_getparam(0))
+    except OSError:
+        return False
+    return True
+
+
 def reason(error: Exception) -> str:
     """What IREE says of a failure, without its source positions, status code and stack."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     match = _STATUS.search(line)
     return match[1] if match else line
+
+
+_CAN_SCHEDULE = _can_schedule()

@@ -154,6 +154,7 @@ class Session(Background):
         threads = threads if threads is not None else self.manifest.threads or None
         self.device = driver or self.manifest.device or devices.choose_driver(self.manifest.work, threads)
         self._device = devices.device(self.device, threads)
+        self._waits = self.device == "local-task"
         self._entry = entry
         self._host = (host or Host()).module(self.manifest.host_calls, self._device)
         self._context = self._create_context(module, weights or Path())
@@ -323,7 +324,11 @@ class Session(Background):
         count = len(self._results)
         outputs = rt.VmVariantList(count)
         try:
-            self._context.invoke(self._entry, inputs, outputs)
+            if self._waits:
+                with devices.patience():
+                    self._context.invoke(self._entry, inputs, outputs)
+            else:
+                self._context.invoke(self._entry, inputs, outputs)
         except FAILURES as error:
             # Nothing here names what is raised: its traceback would refer to this frame, and the frame to it.
             raise (self._host and take_raised()) or self._failure(reason(error), inputs) from None

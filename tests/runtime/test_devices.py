@@ -137,3 +137,17 @@ def test_processors_that_a_machine_lacks_are_an_error() -> None:
     with pytest.raises(OptionError, match="pinned to the processors") as caught:
         devices.device("local-task", [0, 100_000])
     assert "this process may use" in str(caught.value.hint)
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="batch tasks are Linux's")
+def test_who_waits_for_threads_takes_no_processor_from_them() -> None:
+    policies = [os.SCHED_OTHER, os.SCHED_BATCH]
+    for before in policies:
+        os.sched_setscheduler(0, before, os.sched_param(0))
+        try:
+            with pytest.raises(ZeroDivisionError), devices.patience():
+                assert os.sched_getscheduler(0) == os.SCHED_BATCH
+                raise ZeroDivisionError
+            assert os.sched_getscheduler(0) == before
+        finally:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
