@@ -262,10 +262,11 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "legalize-complex-parts",
-        "IREE fills patterns of at most 64 bits, and crashes on paddings with complex constants",
+        "IREE fills patterns of at most 64 bits, and fails on paddings with complex constants and updates of them",
         "stablehlo.broadcast_in_dim",
         "stablehlo.dynamic_broadcast_in_dim",
         "stablehlo.dynamic_pad",
+        "stablehlo.dynamic_update_slice",
         "stablehlo.pad",
         form=forms.fills_with_complex,
     ),

@@ -163,10 +163,17 @@ def is_no_bf16_rounding(op: Any) -> bool:
     return formats != (8, 7) or not isinstance(type_.element_type, ir.F32Type) or not type_.has_static_shape
 
 
+_FILLS = ("stablehlo.constant", "stablehlo.broadcast_in_dim")
+
+
 def fills_with_complex(op: Any) -> bool:
-    """A pad of complex numbers, or a broadcast of a c128 scalar."""
+    """A pad of complex numbers, an update of a complex constant, or a broadcast of a c128 scalar."""
     if "pad" in op.name:
         return isinstance(op.results[0].type.element_type, ir.ComplexType)
+    if op.name == "stablehlo.dynamic_update_slice":
+        array = op.operands[0]
+        is_filled = not isinstance(array.owner, ir.Block) and array.owner.name in _FILLS
+        return is_filled and isinstance(array.type.element_type, ir.ComplexType)
     return is_wide_complex(op) and all(size == 1 for size in op.operands[0].type.shape)
 
 

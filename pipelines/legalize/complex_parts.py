@@ -10,7 +10,8 @@ After::
     %b = complex of the even and odd elements of bitcast_convert(real %x, imag %x) : ... -> tensor<4x2x2xf32>
     %p = complex(pad (real %x), (real %v)), (pad (imag %x), (imag %v))
 
-IREE 3.13 crashes on such bitcasts and on paddings with constants, and fills arrays with patterns of at most 64 bits.
+IREE 3.13 crashes on such bitcasts and on paddings with constants, folds updates of constants into invalid ones, and
+fills arrays with patterns of at most 64 bits.
 Source: StableHLO spec "bitcast_convert" (bits in little-endian order), "pad", "broadcast_in_dim".
 """
 
@@ -59,7 +60,13 @@ def _element(x: Value, number: int) -> Value:
     return ops.reshape(ops.slice(x, [0] * len(dims) + [number], [*dims, number + 1]), dims)
 
 
-@pattern("stablehlo.broadcast_in_dim", "stablehlo.pad", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_pad")
+@pattern(
+    "stablehlo.broadcast_in_dim",
+    "stablehlo.pad",
+    "stablehlo.dynamic_broadcast_in_dim",
+    "stablehlo.dynamic_pad",
+    "stablehlo.dynamic_update_slice",
+)
 def fill_of_parts(op: Any) -> Replacement:
     """An operation that fills with complex numbers, once for each part."""
     if not fills_with_complex(op):
@@ -114,7 +121,7 @@ def _joined(parts: Sequence[Value], is_complex: Sequence[bool]) -> list[Value]:
 @register
 @dataclass(frozen=True)
 class LegalizeComplexParts(Pass):
-    """Do bitcasts between complex types, paddings, and fills with c128, to real and imaginary parts."""
+    """Do bitcasts between complex types, paddings, updates of constants, and fills with c128, to the parts."""
 
     name: ClassVar[str] = "legalize-complex-parts"
 

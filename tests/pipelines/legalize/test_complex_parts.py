@@ -43,3 +43,22 @@ def test_bitcasts_and_fills() -> None:
         np.testing.assert_array_equal(result, want)
     np.testing.assert_array_equal(broadcast, np.full(4, 7j))
     np.testing.assert_array_equal(sums, [x[0], x[1] + x[2]])
+
+
+def test_updates_of_constants_as_in_the_gradient_of_a_real_fourier_transform() -> None:
+    text = """func.func @main(%x: tensor<9xcomplex<f32>>) -> tensor<9xcomplex<f32>> {
+      %two = stablehlo.constant dense<(2.0, 0.0)> : tensor<complex<f32>>
+      %all = stablehlo.broadcast_in_dim %two, dims = [] : (tensor<complex<f32>>) -> tensor<9xcomplex<f32>>
+      %one = stablehlo.constant dense<(1.0, 3.0)> : tensor<1xcomplex<f32>>
+      %first = stablehlo.constant dense<0> : tensor<i32>
+      %last = stablehlo.constant dense<8> : tensor<i32>
+      %0 = stablehlo.dynamic_update_slice %all, %one, %first
+        : (tensor<9xcomplex<f32>>, tensor<1xcomplex<f32>>, tensor<i32>) -> tensor<9xcomplex<f32>>
+      %1 = stablehlo.dynamic_update_slice %0, %one, %last
+        : (tensor<9xcomplex<f32>>, tensor<1xcomplex<f32>>, tensor<i32>) -> tensor<9xcomplex<f32>>
+      %2 = stablehlo.multiply %x, %1 : tensor<9xcomplex<f32>>
+      return %2 : tensor<9xcomplex<f32>> }"""
+    x = np.arange(9, dtype=np.float32) * np.complex64(1 - 2j)
+    factors = np.full(9, 2, np.complex64)
+    factors[[0, 8]] = 1 + 3j
+    np.testing.assert_allclose(compile_program(read(text)).load()(x), x * factors, rtol=1e-6)
