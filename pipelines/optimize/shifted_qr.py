@@ -7,6 +7,7 @@ elements: each is applied as soon as it is found, while the processor is at work
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
@@ -84,7 +85,7 @@ def _put(array: Any, place: Any, value: Real) -> Any:
 
 
 @dataclass(frozen=True)
-class _Method:
+class _Method(ABC):
     """Sweeps over one matrix.
 
     Attributes:
@@ -95,9 +96,9 @@ class _Method:
     n: int
     element: Any
 
+    @abstractmethod
     def results(self, state: Sequence[Any]) -> list[Any]:
         """The diagonals and vectors after the last sweep."""
-        raise NotImplementedError
 
     @property
     def epsilon(self) -> float:
