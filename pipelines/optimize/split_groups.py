@@ -20,8 +20,9 @@ from functools import reduce
 from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
+from hloforge.pipelines.convolutions import InOrder
 from hloforge.pipelines.forms import is_better_by_channels
 from hloforge.pipelines.patterns import NoMatch, Replacement, pattern
 
@@ -31,22 +32,10 @@ def by_channels(op: Any) -> Replacement:
     """Two-dimensional convolutions by groups of few channels; of f32 and f64."""
     if not is_better_by_channels(op):
         return NoMatch("not by groups of few channels")
-    image, kernel, result = Value(op.operands[0]), Value(op.operands[1]), Value(op.results[0])
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    image = ops.transpose(
-        image, [numbers.input_batch_dimension, *numbers.input_spatial_dimensions, numbers.input_feature_dimension]
-    )
-    kernel = ops.transpose(
-        kernel,
-        [
-            *numbers.kernel_spatial_dimensions,
-            numbers.kernel_input_feature_dimension,
-            numbers.kernel_output_feature_dimension,
-        ],
-    )
-    order = [numbers.output_batch_dimension, *numbers.output_spatial_dimensions, numbers.output_feature_dimension]
-    parts = [_channel(op, image, kernel, number, [result.dims[d] for d in order]) for number in range(kernel.dims[2])]
-    return ops.transpose(reduce(ops.add, parts), [order.index(d) for d in range(len(order))])
+    convolution = InOrder.of(op)
+    image, kernel = convolution.image, convolution.kernel
+    parts = [_channel(op, image, kernel, number, convolution.dims) for number in range(kernel.dims[2])]
+    return convolution.result(reduce(ops.add, parts))
 
 
 def _channel(op: Any, image: Value, kernel: Value, number: int, dims: list[int]) -> Value:

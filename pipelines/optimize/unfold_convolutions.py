@@ -29,6 +29,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
+from hloforge.pipelines.convolutions import InOrder
 from hloforge.pipelines.forms import is_better_unfolded
 from hloforge.pipelines.optimize.split_groups import by_channels
 from hloforge.pipelines.passes import Pass, register
@@ -67,25 +68,9 @@ def by_product(op: Any) -> Replacement:
     """Windows beside each other, times the kernel."""
     if not is_better_unfolded(op):
         return NoMatch("IREE's own loops are as good")
-    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    image, kernel, result = Value(op.operands[0]), Value(op.operands[1]), Value(op.results[0])
-    image = ops.transpose(
-        image, [numbers.input_batch_dimension, *numbers.input_spatial_dimensions, numbers.input_feature_dimension]
-    )
-    kernel = ops.transpose(
-        kernel,
-        [
-            *numbers.kernel_spatial_dimensions,
-            numbers.kernel_input_feature_dimension,
-            numbers.kernel_output_feature_dimension,
-        ],
-    )
-    order = [numbers.output_batch_dimension, *numbers.output_spatial_dimensions, numbers.output_feature_dimension]
-    convolution = _Convolution.of(op)
-    spaces = [result.dims[d] for d in numbers.output_spatial_dimensions]
-    windows = _unfold(image, convolution, kernel.dims[:-2], spaces)
-    product_ = _product(windows, kernel, convolution, result.element_type)
-    return ops.transpose(product_, [order.index(d) for d in range(len(order))])
+    ordered, convolution = InOrder.of(op), _Convolution.of(op)
+    windows = _unfold(ordered.image, convolution, ordered.kernel.dims[:-2], ordered.dims[1:-1])
+    return ordered.result(_product(windows, ordered.kernel, convolution, Value(op.results[0]).element_type))
 
 
 def _unfold(image: Value, convolution: _Convolution, window: tuple[int, ...], spaces: list[int]) -> Value:

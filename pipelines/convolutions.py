@@ -1,0 +1,45 @@
+"""Convolutions with their dimensions in one order, whatever their dimension numbers say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hloforge.dialect import ops
+from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.values import Value
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """The operands of a ``stablehlo.convolution``, transposed.
+
+    Attributes:
+        image: ``[batch, *space, features]``.
+        kernel: ``[*window, input features of a group, output features]``.
+        dims: the sizes of the result as ``[batch, *space, features]``.
+        order: which dimension of the result each of these is.
+    """
+
+    image: Value
+    kernel: Value
+    dims: list[int]
+    order: list[int]
+
+    @classmethod
+    def of(cls, op: Any) -> InOrder:
+        numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+        image = [numbers.input_batch_dimension, *numbers.input_spatial_dimensions, numbers.input_feature_dimension]
+        features = [numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension]
+        order = [numbers.output_batch_dimension, *numbers.output_spatial_dimensions, numbers.output_feature_dimension]
+        dims = Value(op.results[0]).dims
+        return cls(
+            ops.transpose(Value(op.operands[0]), image),
+            ops.transpose(Value(op.operands[1]), [*numbers.kernel_spatial_dimensions, *features]),
+            [dims[dimension] for dimension in order],
+            order,
+        )
+
+    def result(self, value: Value) -> Value:
+        """A result ``[batch, *space, features]`` in the order of the convolution's own."""
+        return ops.transpose(value, [self.order.index(dimension) for dimension in range(len(self.order))])
