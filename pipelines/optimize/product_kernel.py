@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +24,8 @@ class Tiles:
         group_rows, group_columns: of a workgroup; they divide the rows and the columns.
         strip: columns of the strip, at most those of a workgroup.
         packed: rows of the strip; the last one may have fewer.
+        in_strips: whether the right factor lies in strips, ``[b, n / strip, k, strip]``, so that none is copied; the
+            strip divides the columns of a workgroup then.
     """
 
     batch: int
@@ -33,6 +36,7 @@ class Tiles:
     group_columns: int
     strip: int
     packed: int
+    in_strips: bool
 
     @property
     def work(self) -> int:
@@ -109,8 +113,20 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Lines:
+    """Lines of a strip that lie one after the other: where the first one begins."""
+
+    array: Any
+    outer: Sequence[Any]
+    first: Any
+
+    def read(self, line: Any, length: int) -> Any:
+        return read_vector(self.array, [*self.outer, code.combine("addi", self.first, line), index(0)], length)
+
+
+@dataclass(frozen=True)
 class Kernel:
-    """The work of one workgroup: rows times ``right``, ``[1, k, n]`` or ``by_columns`` ``[1, n, k]``.
+    """The work of one workgroup: rows times ``right``, ``[1, k, n]``, ``by_columns`` ``[1, n, k]``, or in strips.
 
     Attributes:
         type: of the result, ``[1, m, n]``.
@@ -123,6 +139,23 @@ class Kernel:
     tiles: Tiles
 
     def result(self) -> Any:
+        return self._of_strips() if self.tiles.in_strips else self._of_columns()
+
+    def _of_strips(self) -> Any:
+        """The product with strips that lie as they are read."""
+        tiles = self.tiles
+
+        def block(depth: Any, lines: int, total: Any) -> list[Any]:
+            def strip(column: Any, total: Any) -> list[Any]:
+                source = Lines(self.right, [index(0), code.combine("divui", column, tiles.strip)], depth)
+                return [self._multiplied(Block(depth, lines, column, 0), source, total)]
+
+            return code.for_each(tiles.group_columns, [total], strip, step=tiles.strip)
+
+        return code.in_steps(tiles.depth, tiles.packed, [self._cleared()], block)[0]
+
+    def _of_columns(self) -> Any:
+        """The product with strips that are copied out of the right factor."""
         tiles = self.tiles
         packed = empty(ir.RankedTensorType.get([tiles.packed, tiles.strip], self.type.element_type))
 
@@ -159,13 +192,15 @@ class Kernel:
     def _part(self, block: Block, total: Any, packed: Any) -> list[Any]:
         """Add what some rows of the right factor contribute to a strip of the result."""
         packed = code.for_each(block.lines, [packed], lambda k, into: [self._copied(k, block, into)])[0]
-        total = code.in_steps(
-            self.tiles.group_rows,
-            ROWS,
-            [total],
-            lambda row, count, total: [self._rows(row, count, block, total, packed)],
-        )[0]
-        return [total, packed]
+        return [self._multiplied(block, Lines(packed, (), index(0)), total), packed]
+
+    def _multiplied(self, block: Block, lines: Lines, total: Any) -> Any:
+        """Add the products of all rows with a strip's lines."""
+
+        def rows(row: Any, count: int, total: Any) -> list[Any]:
+            return [self._rows(row, count, block, total, lines)]
+
+        return code.in_steps(self.tiles.group_rows, ROWS, [total], rows)[0]
 
     def _copied(self, k: Any, block: Block, into: Any) -> Any:
         element, at = self.type.element_type, code.combine("addi", block.depth, k)
@@ -178,15 +213,15 @@ class Kernel:
             into = code.write(code.cast("extf", factor, element), into, k, index(number))
         return into
 
-    def _rows(self, row: Any, count: int, block: Block, total: Any, packed: Any) -> Any:
-        """Add the products of some rows of the left factor with the packed strip."""
+    def _rows(self, row: Any, count: int, block: Block, total: Any, lines: Lines) -> Any:
+        """Add the products of some rows of the left factor with the strip's lines."""
         origin, width = index(0), self.tiles.strip
         rows = [code.combine("addi", row, number) for number in range(count)]
         starts = [self.left.start(at, block.depth) for at in rows]
         sums = [read_vector(total, [origin, at, block.column], width) for at in rows]
 
         def turn(k: Any, *sums: Any) -> list[Any]:
-            line = read_vector(packed, [k, origin], width)
+            line = lines.read(k, width)
             factors = [code.read(self.left.array, *start, code.combine("addi", at, k)) for *start, at in starts]
             return [
                 create("vector.fma", [full_vector(factor, width), line, sum_], [sum_.type]).results[0]

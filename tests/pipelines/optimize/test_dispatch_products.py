@@ -156,6 +156,77 @@ def test_products_in_loops_and_of_their_results_are_right() -> None:
     np.testing.assert_allclose(got, want, atol=2e-5)
 
 
+def test_factors_from_before_loops_are_laid_out_once_there() -> None:
+    # A whole factor, one whose columns lie in rows, one of 16 bits, one of a batch, one without whole strips, one that
+    # each turn of an inner loop reads, a kernel of windows, and one that is made in the loop.
+    text = """func.func @main(%x: tensor<48x64xf32>, %w: tensor<64x96xf32>, %v: tensor<64x96xf32>,
+        %h: tensor<64x64xbf16>, %b: tensor<3x64x64xf32>, %odd: tensor<64x250xf32>, %inner: tensor<64x64xf32>,
+        %k: tensor<3x3x32x32xf32>) -> tensor<48x64xf32> {
+      %start = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %end = stablehlo.constant dense<3> : tensor<i32>
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %last:2 = stablehlo.while(%i = %start, %a = %x) : tensor<i32>, tensor<48x64xf32>
+       cond {
+        %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %more : tensor<i1>
+      } do {
+        %next = stablehlo.add %i, %one : tensor<i32>
+        %0 = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0]
+            : (tensor<48x64xf32>, tensor<64x96xf32>) -> tensor<48x96xf32>
+        %1 = stablehlo.dot_general %0, %v, contracting_dims = [1] x [1]
+            : (tensor<48x96xf32>, tensor<64x96xf32>) -> tensor<48x64xf32>
+        %2 = stablehlo.tanh %1 : tensor<48x64xf32>
+        %3 = stablehlo.dot_general %2, %h, contracting_dims = [1] x [0]
+            : (tensor<48x64xf32>, tensor<64x64xbf16>) -> tensor<48x64xf32>
+        %4 = stablehlo.reshape %3 : (tensor<48x64xf32>) -> tensor<3x16x64xf32>
+        %5 = stablehlo.dot_general %4, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+            : (tensor<3x16x64xf32>, tensor<3x64x64xf32>) -> tensor<3x16x64xf32>
+        %6 = stablehlo.reshape %5 : (tensor<3x16x64xf32>) -> tensor<48x64xf32>
+        %7 = stablehlo.dot_general %6, %odd, contracting_dims = [1] x [0]
+            : (tensor<48x64xf32>, tensor<64x250xf32>) -> tensor<48x250xf32>
+        %8 = stablehlo.slice %7 [0:48, 186:250] : (tensor<48x250xf32>) -> tensor<48x64xf32>
+        %9 = stablehlo.tanh %8 : tensor<48x64xf32>
+        %10:2 = stablehlo.while(%j = %i, %c = %9) : tensor<i32>, tensor<48x64xf32>
+         cond {
+          %more = stablehlo.compare LT, %j, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+          stablehlo.return %more : tensor<i1>
+        } do {
+          %after = stablehlo.add %j, %one : tensor<i32>
+          %d = stablehlo.dot_general %c, %inner, contracting_dims = [1] x [0]
+              : (tensor<48x64xf32>, tensor<64x64xf32>) -> tensor<48x64xf32>
+          stablehlo.return %after, %d : tensor<i32>, tensor<48x64xf32>
+        }
+        %11 = stablehlo.reshape %10#1 : (tensor<48x64xf32>) -> tensor<1x8x12x32xf32>
+        %12 = stablehlo.convolution(%11, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+            window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+            : (tensor<1x8x12x32xf32>, tensor<3x3x32x32xf32>) -> tensor<1x8x12x32xf32>
+        %13 = stablehlo.reshape %12 : (tensor<1x8x12x32xf32>) -> tensor<48x64xf32>
+        %14 = stablehlo.tanh %13 : tensor<48x64xf32>
+        %made = stablehlo.dot_general %14, %14, contracting_dims = [0] x [0]
+            : (tensor<48x64xf32>, tensor<48x64xf32>) -> tensor<64x64xf32>
+        %15 = stablehlo.dot_general %14, %made, contracting_dims = [1] x [0]
+            : (tensor<48x64xf32>, tensor<64x64xf32>) -> tensor<48x64xf32>
+        %16 = stablehlo.tanh %15 : tensor<48x64xf32>
+        stablehlo.return %next, %16 : tensor<i32>, tensor<48x64xf32>
+      }
+      return %last#1 : tensor<48x64xf32>
+    }"""
+    program = hloforge.read(text)
+    assert dispatches(program)[0] == 6
+    copy = program.clone()
+    lower(copy.module)
+    inside = [op.name for loop in operations(copy.module, {"stablehlo.while"}) for op in operations(loop)]
+    assert "stablehlo.transpose" not in inside
+    shapes = [(48, 64), (64, 96), (64, 96), (64, 64), (3, 64, 64), (64, 250), (64, 64), (3, 3, 32, 32)]
+    arrays = [(RANDOM.standard_normal(shape) / 8).astype(np.float32) for shape in shapes]
+    arrays[3] = arrays[3].astype(ml_dtypes.bfloat16)
+    executable = hloforge.compile(program)
+    for device in ("local-sync", "local-task"):
+        report = judge(hloforge.reference("xla"), program, arrays, executable.load(device=device)(*arrays))
+        assert report.agrees, report.text()
+
+
 def test_large_products_run_on_threads() -> None:
     program = program_of(["mk,kn->mn"], factors("mk,kn->mn", {"m": 256, "k": 1024, "n": 1024}, np.float32))
     assert program.compile("cpu").load().device == "local-task"
