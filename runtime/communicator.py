@@ -1,8 +1,9 @@
 """What carries arrays between the devices of a grid: a small interface, and threads of one process behind it.
 
 A message goes from one device to another under a key that says what it is for; messages of one key arrive in the order
-in which they were given. Giving never waits, and taking waits for all sources at once. All collectives are made of the
-two. A wait that nothing can end is an error that names what waits, and for whom:
+in which they were given. Giving never waits, and taking waits for all sources at once. Any collective can be made of
+the two; for large arrays there is a third verb, combine, which moves every part once and copies nothing else. A wait
+that nothing can end is an error that names what waits, and for whom:
 
 - a source has ended its program, or failed;
 - all devices wait, each for another one;
@@ -16,15 +17,46 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from hloforge.dialect.errors import ExecutionError
+from hloforge.pipelines.replicas.in_parts import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 
-Arrays: TypeAlias = Sequence[np.ndarray[Any, Any]]
+Array: TypeAlias = np.ndarray[Any, Any]
+Arrays: TypeAlias = Sequence[Array]
 # Seconds that a device waits for another one, if nobody says.
 TIMEOUT = 60.0
+# The computations of reductions (``in_parts.PLAIN``); of booleans the last three alone.
+_COMPUTE = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+# Elements of a part that are reduced at a time, so that what comes of two arrays is in the cache for the third.
+_BLOCK = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A collective of all members of a group, whose place in it is the leading index of arrays that have blocks.
+
+    Attributes:
+        kind: ``all_gather`` (the result has the arrays of all as its blocks), ``all_to_all`` (block ``i`` is that of
+            member ``i`` for this one), ``reduce_scatter`` (this one's blocks of all, reduced) or ``all_reduce``.
+        group: the members, in order.
+        computation: of the two that reduce; one of ``in_parts.PLAIN``.
+    """
+
+    kind: str
+    group: tuple[int, ...]
+    computation: str = ""
 
 
 class Communicator(ABC):
@@ -48,6 +80,19 @@ class Communicator(ABC):
 
         Raises:
             ExecutionError: it cannot come any more, or did not in time; names the key and who is missing.
+        """
+
+    @abstractmethod
+    def combine(self, what: Combination, key: str, arrays: Arrays, results: Arrays) -> None:
+        """Take part in a collective of a group that this device is a member of; waits for the others.
+
+        Args:
+            arrays: row-major; others may read them until this returns.
+            results: receives the result for each array; row-major. All members of an ``all_reduce`` or ``all_gather``
+                get the same bits.
+
+        Raises:
+            ExecutionError: as of ``take``.
         """
 
 
@@ -139,3 +184,49 @@ class _Thread(Communicator):
 
     def take(self, sources: Sequence[int], key: str) -> list[Arrays]:
         return self._group.take(sources, self.rank, key)
+
+    def combine(self, what: Combination, key: str, arrays: Arrays, results: Arrays) -> None:
+        place = what.group.index(self.rank)
+        for given, result in zip(self._of_all(what, key, arrays), results, strict=True):
+            if what.kind == ALL_GATHER:
+                np.stack(given, out=result)
+            elif what.kind == ALL_TO_ALL:
+                np.stack([array[place] for array in given], out=result)
+            elif what.kind == REDUCE_SCATTER:
+                _reduce(what.computation, [array[place] for array in given], result)
+            else:
+                own = part(result, place, len(given))
+                _reduce(what.computation, [part(array, place, len(given)) for array in given], own)
+        if what.kind == ALL_REDUCE:
+            for made, result in zip(self._of_all(what, key, results), results, strict=True):
+                for other in set(range(len(made))) - {place}:
+                    np.copyto(part(result, other, len(made)), part(made[other], other, len(made)))
+        # Others still read this device's memory.
+        self._of_all(what, key, [])
+
+    def _of_all(self, what: Combination, key: str, arrays: Arrays) -> list[list[Array]]:
+        """The members' arrays themselves, for each of this device's those of all; waits until all have come here."""
+        others = [member for member in what.group if member != self.rank]
+        for other in others:
+            self.give(other, key, arrays)
+        given = {self.rank: arrays, **dict(zip(others, self.take(others, key), strict=True))}
+        return [[given[member][number] for member in what.group] for number in range(len(arrays))]
+
+
+def part(array: Array, place: int, members: int) -> Array:
+    """The part of an array's elements, in their row-major order, that a member of a group reduces; parts are as equal
+    as they can be."""
+    flat = array.reshape(-1)
+    return flat[flat.size * place // members : flat.size * (place + 1) // members]
+
+
+def _reduce(computation: str, arrays: Sequence[Array], result: Array) -> None:
+    """The arrays combined element by element, the first two first."""
+    compute, total = _COMPUTE[computation], result.reshape(-1)
+    first, second, *others = [array.reshape(-1) for array in arrays]
+    with np.errstate(all="ignore"):
+        for start in range(0, total.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            compute(first[block], second[block], out=total[block])
+            for other in others:
+                compute(total[block], other[block], out=total[block])

@@ -5,7 +5,13 @@ a tag. The tag is a digest of the key; headers tell keys of one digest apart. Gi
 until MPI has read them. A device says when it has ended or failed. One that is killed says nothing: ``mpiexec`` then
 ends the others, or their waits end by the timeout.
 
-mpi4py and an MPI library are the extra ``mpi``. Source: MPI 4.1, "Point-to-Point Communication".
+Collectives are MPI's own, between the arrays' memory, on a communicator of the group. They do not tell who is missing,
+and would take one operation's arrays for another's: so members first tell each other by messages where they are. An
+all_reduce is a reduce-scatter and an all-gather, so that all members have the same bits, which MPI's Allreduce only
+recommends.
+
+mpi4py and an MPI library are the extra ``mpi``. Source: MPI 4.1, "Point-to-Point Communication", "Collective
+Communication" (nonblocking reduce-scatter, allgatherv, alltoall).
 """
 
 from __future__ import annotations
@@ -20,8 +26,9 @@ import numpy as np
 
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ExecutionError, LoadError
+from hloforge.pipelines.replicas.in_parts import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL
 from hloforge.runtime.arrays import ALIGNMENT
-from hloforge.runtime.communicator import TIMEOUT, Arrays, Communicator
+from hloforge.runtime.communicator import TIMEOUT, Array, Arrays, Combination, Communicator, part
 
 # The least that MPI promises for the largest tag; messages under it say that a device has ended.
 _FAREWELL = 32767
@@ -29,6 +36,12 @@ _FAREWELL = 32767
 _LONGEST_NAP = 1e-3
 # Seconds for what is still on its way from a device that has ended.
 _GRACE = 1.0
+# Seconds for which a collective, whose members are all there, is looked at without rest: MPI moves data in these looks.
+_SOON = 2.0
+# MPI's names of the computations: of bits, of booleans, of numbers.
+_OF_BITS = {"and": "BAND", "or": "BOR", "xor": "BXOR"}
+_OF_BOOLEANS = {"and": "LAND", "or": "LOR", "xor": "LXOR"}
+_OF_NUMBERS = {"add": "SUM", "multiply": "PROD", "maximum": "MAX", "minimum": "MIN"}
 
 
 def world() -> Any:
@@ -63,6 +76,9 @@ class Mpi(Communicator):
         # What came under a tag before it was asked for.
         self._early: dict[tuple[int, str], list[Arrays]] = {}
         self._ended: dict[int, str] = {}
+        self._groups: dict[tuple[int, ...], Any] = {}
+        # Collectives that others did not end, with their memory, which MPI still uses.
+        self._stuck: list[Any] = []
 
     def give(self, target: int, key: str, arrays: Arrays) -> None:
         described = [[element_type(array.dtype).name, list(array.shape)] for array in arrays]
@@ -86,6 +102,41 @@ class Mpi(Communicator):
             if late or (since_end is not None and now > since_end + _GRACE):
                 raise self._in_vain(key, missing)
         return [taken[source] for source in sources]
+
+    def combine(self, what: Combination, key: str, arrays: Arrays, results: Arrays) -> None:
+        others = [member for member in what.group if member != self.rank]
+        for other in others:
+            self.give(other, key, [])
+        self.take(others, key)
+        group = self._group(what.group)
+        pairs = [(array, result) for array, result in zip(arrays, results, strict=True) if result.nbytes]
+        self._complete([_begin(group, what, array, result) for array, result in pairs], others, key, pairs)
+        if what.kind == ALL_REDUCE:
+            self._complete([_spread(group, result) for _, result in pairs], others, key, pairs)
+
+    def _group(self, members: tuple[int, ...]) -> Any:
+        """MPI's communicator of some devices, in their order; all of them have to ask for it."""
+        if members == tuple(range(self.size)):
+            return self._mpi
+        if members not in self._groups:
+            self._groups[members] = self._mpi.Create_group(self._mpi.group.Incl(members), _tag(str(members)))
+        return self._groups[members]
+
+    def _complete(self, requests: list[Any], others: Sequence[int], key: str, memory: Any) -> None:
+        """Wait for collectives that all members have begun."""
+        from mpi4py import MPI
+
+        start = time.monotonic()
+        while not MPI.Request.Testall(requests):
+            now = time.monotonic() - start
+            if self._timeout is not None and now > self._timeout:
+                self._stuck.append((requests, memory))
+                raise ExecutionError(
+                    f"{self._name(self.rank)} waits in {key} after {self._timeout:g} s for what it has begun together "
+                    f"with {', '.join(map(self._name, others))}",
+                    hint="a process has been killed or stopped, or its connection is lost",
+                )
+            time.sleep(0 if now < _SOON else _LONGEST_NAP)
 
     def end(self, how: str = "has ended") -> None:
         """Say that this device gives nothing more, and wait until others have what it gave, or have ended as well."""
@@ -165,6 +216,41 @@ class Mpi(Communicator):
             notes=tuple(f"{self._name(device)} {self._ended[device]}" for device in gone),
             hint="every member of a group has to take part, in the same order",
         )
+
+
+def _begin(group: Any, what: Combination, array: Array, result: Array) -> Any:
+    """Begin a collective on the memory of two arrays; of an all_reduce the first half, which makes this one's part."""
+    if what.kind == ALL_GATHER:
+        return group.Iallgather(_bytes_of(array), _bytes_of(result))
+    if what.kind == ALL_TO_ALL:
+        return group.Ialltoall(_bytes_of(array), _bytes_of(result))
+    own = part(result, group.rank, group.size) if what.kind == ALL_REDUCE else result.reshape(-1)
+    counts = [part(array, place, group.size).size for place in range(group.size)]
+    given, received, name = _as_mpi_computes(what.computation, array.reshape(-1), own)
+    return group.Ireduce_scatter(given, received, counts, name)
+
+
+def _spread(group: Any, result: Array) -> Any:
+    """Begin the second half of an all_reduce: what each member has made of its part goes to all."""
+    from mpi4py import MPI
+
+    parts = [part(result, place, group.size) for place in range(group.size)]
+    counts = [one.nbytes for one in parts]
+    starts = [sum(counts[:place]) for place in range(group.size)]
+    return group.Iallgatherv(MPI.IN_PLACE, [_bytes_of(result), counts, starts, MPI.BYTE])
+
+
+def _as_mpi_computes(computation: str, array: Array, result: Array) -> tuple[Array, Array, Any]:
+    """Two arrays and MPI's operation. Signed integers wrap around as unsigned ones do, by which C is bound."""
+    from mpi4py import MPI
+
+    if computation in _OF_NUMBERS:
+        if array.dtype.kind == "i" and computation in ("add", "multiply"):
+            unsigned = np.dtype(f"u{array.dtype.itemsize}")
+            array, result = array.view(unsigned), result.view(unsigned)
+        return array, result, getattr(MPI, _OF_NUMBERS[computation])
+    names = _OF_BOOLEANS if array.dtype.kind == "b" else _OF_BITS
+    return array, result, getattr(MPI, names[computation])
 
 
 def _tag(key: str) -> int:

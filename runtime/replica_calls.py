@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,11 @@ from hloforge.dialect.errors import LoadError
 from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.replicas.grid import Grid
-from hloforge.pipelines.replicas.lower_collectives import GATHER, MOVE, NOBODY, NUMBERS
+from hloforge.pipelines.replicas.in_parts import ALL_GATHER, REDUCE_SCATTER
+from hloforge.pipelines.replicas.lower_collectives import COMBINE, GATHER, MOVE, NOBODY, NUMBERS
 from hloforge.pipelines.replicas.lower_feeds import RECV, SEND
 from hloforge.runtime.arrays import Codec
-from hloforge.runtime.communicator import Arrays, Communicator
+from hloforge.runtime.communicator import Arrays, Combination, Communicator
 from hloforge.runtime.feeds import Feeds, feed_functions
 from hloforge.runtime.host_targets import Bound, HostTarget, PythonFunction
 from hloforge.runtime.manifest import Manifest
@@ -28,7 +30,7 @@ from hloforge.runtime.manifest import Manifest
 def grid_of_manifest(manifest: Manifest) -> Grid | None:
     """The grid that a program was compiled for; None if nothing in it depends on one."""
     for call in manifest.host_calls:
-        if call.target in (GATHER, MOVE, *NUMBERS.values()):
+        if call.target in (COMBINE, GATHER, MOVE, *NUMBERS.values()):
             ((replicas, partitions),) = np.asarray(call.attributes["grid"]).tolist()
             return Grid(replicas, partitions)
     return None
@@ -42,9 +44,6 @@ def check_grid(manifest: Manifest, grid: Grid) -> None:
             f"{manifest.name} was compiled for {made}, and is to run on {grid}",
             hint="compile it again with --replicas and --partitions of the grid that runs it",
         )
-
-
-Copy: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -61,30 +60,40 @@ class _Refusal(HostTarget):
         )
 
 
-def _copy_on(device: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy in memory of IREE's device, which keeps what was released for others and aligns what programs use."""
-    if not array.nbytes:
-        return array.copy()
-    memory = Codec("copy", Shape.array("u8", array.nbytes))
-    copy: np.ndarray[Any, Any] = np.ndarray(array.shape, array.dtype, memory.physical(memory.allocate(device)))
-    np.copyto(copy, array)
-    return copy
+@dataclass(frozen=True)
+class _Memory:
+    """Arrays in memory of IREE's device, which keeps what was released for others and aligns what programs use."""
+
+    device: Any
+
+    def empty(self, sizes: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        count = prod(sizes) * dtype.itemsize
+        if not count:
+            return np.empty(sizes, dtype)
+        memory = Codec("memory", Shape.array("u8", count))
+        array: np.ndarray[Any, Any] = np.ndarray(sizes, dtype, memory.physical(memory.allocate(self.device)))
+        return array
+
+    def copy(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        copy = self.empty(array.shape, array.dtype)
+        np.copyto(copy, array)
+        return copy
 
 
 @dataclass(frozen=True)
 class _Exchange(HostTarget):
-    """A function whose first argument copies arrays, and whose results are the program's from then on."""
+    """A function whose first argument is the memory for its results, which are the program's from then on."""
 
     function: Callable[..., Any]
 
     def bind(self, call: HostCall, device: Any, check_lifetimes: bool = False) -> Bound:
-        function = partial(self.function, partial(_copy_on, device))
+        function = partial(self.function, _Memory(device))
         return PythonFunction(function, gives_away=True).bind(call, device, check_lifetimes)
 
 
 def refusals() -> dict[str, HostTarget]:
     """Functions that refuse to load a program of several devices as if it were one of one."""
-    return dict.fromkeys((GATHER, MOVE, *NUMBERS.values()), _Refusal())
+    return dict.fromkeys((COMBINE, GATHER, MOVE, *NUMBERS.values()), _Refusal())
 
 
 class Device:
@@ -106,6 +115,7 @@ class Device:
             NUMBERS["stablehlo.partition_id"]: lambda **_: np.uint32(self._grid.partition_of(self.rank)),
         }
         shared: dict[str, Callable[..., Any]] = {
+            COMBINE: self._combine,
             GATHER: self._gather,
             MOVE: self._move,
             SEND: self._send,
@@ -117,53 +127,72 @@ class Device:
             | {name: _Exchange(function) for name, function in shared.items()}
         )
 
-    def _gather(self, copy: Copy, *arrays: Any, groups: Any, **what: Any) -> tuple[Any, ...]:
+    def _gather(self, memory: _Memory, *arrays: Any, groups: Any, **what: Any) -> tuple[Any, ...]:
         """The operands of all members of this device's group, operand by operand; its place, and how many they are."""
-        rows = [[member for member in row if member != NOBODY] for row in groups.tolist()]
-        group = next(row for row in rows if self.rank in row)
+        group = self._group(groups)
         others = [member for member in group if member != self.rank]
-        given: dict[int, Arrays] = dict(zip(others, self._exchange(copy, what, others, others, arrays), strict=True))
+        given: dict[int, Arrays] = dict(zip(others, self._exchange(memory, what, others, others, arrays), strict=True))
         given[self.rank] = arrays
         # Short groups are filled up; their size says what counts.
         members = [given[member] for member in group] + [arrays] * (groups.shape[1] - len(group))
         place = np.array([group.index(self.rank), len(group)], np.int32)
         return *(member[number] for number in range(len(arrays)) for member in members), place
 
-    def _move(self, copy: Copy, *arrays: Any, sources: Any, **what: Any) -> Any:
+    def _combine(self, memory: _Memory, *arrays: Any, kind: str, computation: str, groups: Any, **what: Any) -> Any:
+        """A collective of this device's group, by the communicator."""
+        assert self.communicator is not None  # set before a session runs
+        group = self._group(groups)
+        results = tuple(memory.empty(_combined_sizes(kind, array.shape, len(group)), array.dtype) for array in arrays)
+        self.communicator.combine(Combination(kind, tuple(group), computation), key_of(what), arrays, results)
+        return results[0] if len(results) == 1 else results
+
+    def _group(self, groups: Any) -> list[int]:
+        """The members of this device's group."""
+        rows = [[member for member in row if member != NOBODY] for row in groups.tolist()]
+        return next(row for row in rows if self.rank in row)
+
+    def _move(self, memory: _Memory, *arrays: Any, sources: Any, **what: Any) -> Any:
         """The operands of this device's source, or zeros."""
         (row,) = sources.tolist()
         source = row[self.rank]
         targets = [device for device, other in enumerate(row) if other == self.rank != device]
-        brought = self._exchange(copy, what, [source] if source not in (NOBODY, self.rank) else [], targets, arrays)
+        brought = self._exchange(memory, what, [source] if source not in (NOBODY, self.rank) else [], targets, arrays)
         own = arrays if source == self.rank else [np.zeros_like(array) for array in arrays]
         results = brought[0] if brought else own
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _send(self, copy: Copy, array: Any, *, sources: Any = None, **what: Any) -> None:
+    def _send(self, memory: _Memory, array: Any, *, sources: Any = None, **what: Any) -> None:
         """Give an array to the devices that receive of this one, or to the channel."""
         if sources is None:
             self._feeds[self.rank].channel(what["channel"]).put(array.copy())
             return
         (row,) = sources.tolist()
         targets = [device for device, source in enumerate(row) if source == self.rank]
-        self._exchange(copy, _transfer(what), [], targets, [array])
+        self._exchange(memory, _transfer(what), [], targets, [array])
 
-    def _recv(self, copy: Copy, *nothing: Any, sources: Any = None, **what: Any) -> Any:
+    def _recv(self, memory: _Memory, *nothing: Any, sources: Any = None, **what: Any) -> Any:
         """The array that this device's source sends, ``nothing`` if it has none; or what comes by the channel."""
         if sources is None:
             return np.array(self._feeds[self.rank].channel(what["channel"]).get())
         source = sources.tolist()[0][self.rank]
-        return nothing[0] if source == NOBODY else self._exchange(copy, _transfer(what), [source], [], [])[0][0]
+        return nothing[0] if source == NOBODY else self._exchange(memory, _transfer(what), [source], [], [])[0][0]
 
     def _exchange(
-        self, copy: Copy, what: Mapping[str, Any], sources: Sequence[int], targets: Sequence[int], arrays: Arrays
+        self, memory: _Memory, what: Mapping[str, Any], sources: Sequence[int], targets: Sequence[int], arrays: Arrays
     ) -> list[Arrays]:
         """Give arrays to the targets, and take what the sources give in the same operation."""
         assert self.communicator is not None  # set before a session runs
         for target in targets:
             # Their memory is the program's, which goes on; and a target may write into what it gets.
-            self.communicator.give(target, key_of(what), [copy(array) for array in arrays])
+            self.communicator.give(target, key_of(what), [memory.copy(array) for array in arrays])
         return self.communicator.take(sources, key_of(what)) if sources else []
+
+
+def _combined_sizes(kind: str, sizes: tuple[int, ...], members: int) -> tuple[int, ...]:
+    """The sizes of a collective's result, of those of its operand."""
+    if kind == ALL_GATHER:
+        return (members, *sizes)
+    return sizes[1:] if kind == REDUCE_SCATTER else sizes
 
 
 def _transfer(what: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,25 +46,25 @@ def combined(op: Any, members: Sequence[Sequence[Value]], ragged: tuple[int, Val
     if op.name in REDUCING:
         arrays = [[reduced(op, column, ragged)] for column in columns]
     elif op.name == "stablehlo.all_gather":
-        arrays = [[ops.concat_in_dim(column, _number(op, "all_gather_dim"))] for column in columns]
+        arrays = [[ops.concat_in_dim(column, number_attribute(op, "all_gather_dim"))] for column in columns]
     elif op.name == "stablehlo.collective_broadcast":
         arrays = [[column[0]] for column in columns]
     else:
         arrays = [list(column) for column in columns]
-    _check_size(op, len(members))
+    check_size(op, len(members))
     return arrays
 
 
 def share(op: Any, arrays: Sequence[Sequence[Value]], place: int | Value) -> list[Value]:
     """What the member at ``place`` takes of what ``combined`` gave: the results of the operation."""
     if op.name == "stablehlo.reduce_scatter":
-        along = _number(op, "scatter_dimension")
+        along = number_attribute(op, "scatter_dimension")
         return [
             _block(whole, along, result.type.shape[along], place)
             for (whole,), result in zip(arrays, op.results, strict=True)
         ]
     if op.name == "stablehlo.all_to_all":
-        split, joined = _number(op, "split_dimension"), _number(op, "concat_dimension")
+        split, joined = number_attribute(op, "split_dimension"), number_attribute(op, "concat_dimension")
         return [
             ops.concat_in_dim([_block(x, split, x.dims[split] // len(column), place) for x in column], joined)
             for column in arrays
@@ -111,17 +111,17 @@ def _block(value: Value, along: int, size: int, place: int | Value) -> Value:
     return ops.dynamic_slice(value, [place * size if d == along else place * 0 for d in range(value.rank)], sizes)
 
 
-def _check_size(op: Any, members: int) -> None:
-    """The sizes of operand and result tell how many members a group has."""
+def check_size(op: Any, members: int) -> None:
+    """The sizes of operand and result tell how many members a group has. Raises UnsupportedError for another number."""
     before, after = op.operands[0].type.shape, op.results[0].type.shape
     if op.name == "stablehlo.all_gather":
-        along = _number(op, "all_gather_dim")
+        along = number_attribute(op, "all_gather_dim")
         fits = before[along] * members == after[along]
     elif op.name == "stablehlo.reduce_scatter":
-        along = _number(op, "scatter_dimension")
+        along = number_attribute(op, "scatter_dimension")
         fits = after[along] * members == before[along]
     elif op.name == "stablehlo.all_to_all":
-        fits = _number(op, "split_count") == members
+        fits = number_attribute(op, "split_count") == members
     else:
         fits = True
     if not fits:
@@ -132,5 +132,5 @@ def _check_size(op: Any, members: int) -> None:
         )
 
 
-def _number(op: Any, name: str) -> int:
+def number_attribute(op: Any, name: str) -> int:
     return int(ir.IntegerAttr(op.attributes[name]).value)

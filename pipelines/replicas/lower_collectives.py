@@ -9,10 +9,10 @@ After::
     %x0, %x1 = stablehlo.custom_call @hloforge.gather(%x) {backend_config = {groups = [[0, 1]], ...}}
     %s = stablehlo.map(%x0, %x1) ({ add })
 
-The host only moves arrays: ``hloforge.gather`` brings the operands of all members of the caller's group, and
-``hloforge.move`` those of one other device, or zeros. Whatever is computed, the program computes, so that any
-computation of any element type is right, and what carries the arrays (threads, MPI) knows no arithmetic. Groups are
-lists of devices here; the grid they are for is part of the call, and is compared with the one that runs.
+``hloforge.gather`` brings the operands of all members of the caller's group, and ``hloforge.move`` those of one other
+device, or zeros; what is computed of them, the program computes, so that any computation of any element type is right.
+Collectives of large arrays are ``hloforge.combine``, in parts (``in_parts.py``). Groups are lists of devices here; the
+grid they are for is part of the call, and is compared with the one that runs.
 
 A program of one device is left to ``decompose-single-replica``. Source: XLA "AllReduce", "AllGather", "AllToAll",
 "ReduceScatter", "CollectivePermute", "CollectiveBroadcast", "ReplicaId".
@@ -32,10 +32,11 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
-from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, REDUCING, combined, share
+from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, REDUCING, check_size, combined, share
 from hloforge.pipelines.replicas.grid import Grid, channel_of, grid_of, groups_of, sources_of
+from hloforge.pipelines.replicas.in_parts import in_parts, is_large, row_types
 
-GATHER, MOVE = "hloforge.gather", "hloforge.move"
+COMBINE, GATHER, MOVE = "hloforge.combine", "hloforge.gather", "hloforge.move"
 # The host functions that say where a program runs, by operation.
 NUMBERS = {"stablehlo.replica_id": "hloforge.replica_id", "stablehlo.partition_id": "hloforge.partition_id"}
 # In the sources of a move: nobody, so that the device receives zeros.
@@ -74,6 +75,9 @@ def _lowered(op: Any, grid: Grid, numbers: count[int]) -> list[Value]:
     groups = groups_of(op, grid)
     if op.name == "stablehlo.collective_broadcast":
         return _moved(operands, {device: group[0] for group in groups for device in group}, grid, what)
+    members = {len(group) for group in groups}
+    if is_large(op) and len(members) == 1 and members != {1}:
+        return _combined(op, operands, groups, what)
     return _gathered(op, operands, groups, what)
 
 
@@ -92,6 +96,17 @@ def _gathered(op: Any, operands: Sequence[Value], groups: Sequence[Sequence[int]
     members = [list(member) for member in zip(*columns, strict=True)]
     ragged = (least, known[1]) if width > least and op.name in REDUCING else None
     return share(op, combined(op, members, ragged), known[0])
+
+
+def _combined(op: Any, operands: Sequence[Value], groups: Sequence[Sequence[int]], what: dict[str, Any]) -> list[Value]:
+    members = len(groups[0])
+    check_size(op, members)
+
+    def call(kind: str, arrays: Sequence[Value], sizes: Sequence[Sequence[int]], computation: str) -> list[Value]:
+        attributes = {**what, "kind": text(kind), "computation": text(computation)}
+        return host_call(COMBINE, arrays, row_types(arrays, sizes), **attributes, groups=i64_matrix(groups, members))
+
+    return in_parts(op, operands, members, call)
 
 
 def described(op: Any, grid: Grid) -> dict[str, Any]:

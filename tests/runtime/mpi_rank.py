@@ -12,6 +12,7 @@ import hloforge
 from hloforge import ops
 from hloforge.runtime.communicator_mpi import world
 from hloforge.runtime.replicas_mpi import Rank
+from tests.runtime.large_collectives import PROGRAM, inputs
 from tests.runtime.test_replicas import BATCH, INPUTS, OUTPUTS, single_device, training
 
 
@@ -48,6 +49,15 @@ def exchanges(ranks: int) -> None:
     assert nothing.shape == (0, 6)
 
 
+def combines(ranks: int) -> None:
+    """Collectives of large arrays, which are MPI's own, give what threads compute."""
+    program = hloforge.compile(PROGRAM, replicas=ranks)
+    expected = hloforge.Replicas(program, ranks)(*inputs())
+    device = Rank(program, ranks, timeout=30)
+    for own, every in zip(device.own(*(array[device.rank] for array in inputs())), expected, strict=True):
+        np.testing.assert_array_equal(own, every[device.rank])
+
+
 def uneven(ranks: int) -> None:
     """One device comes once less than the other, which is told so."""
     from tests.runtime.test_replicas import uneven as program
@@ -72,5 +82,5 @@ def killed(ranks: int) -> None:
 
 
 if __name__ == "__main__":
-    {"trains": trains, "exchanges": exchanges, "uneven": uneven, "killed": killed}[sys.argv[1]](world().size)
+    {one.__name__: one for one in (trains, exchanges, combines, uneven, killed)}[sys.argv[1]](world().size)
     print("well")

@@ -29,6 +29,7 @@ def start(ranks: int, *command: str) -> subprocess.CompletedProcess[str]:
     ("ranks", "name"),
     [
         (2, "exchanges"),
+        (3, "combines"),
         pytest.param(2, "trains", marks=pytest.mark.slow),
         pytest.param(4, "trains", marks=pytest.mark.slow),
     ],
