@@ -96,6 +96,7 @@ from hloforge.pipelines.optimize.dispatch_transposes import DispatchTransposes
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.pipelines.optimize.hoist_products import HoistProducts
 from hloforge.pipelines.optimize.hold_vectors import HoldVectors
+from hloforge.pipelines.optimize.interchange_loops import InterchangeLoops
 from hloforge.pipelines.optimize.keep_factorizations import KeepFactorizations
 from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
@@ -215,6 +216,9 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeCrossedUses(), "IREE reads rows of a fused reduction before they are computed; sees the final uses"),
     Stage(LegalizeStridedSlices(), "IREE has no code for reading slices with steps by index"),
     Stage(LegalizeDynamicBarriers(), "IREE cannot ask for sizes behind barriers; stands behind passes that make them"),
+    Stage(
+        InterchangeLoops(), "IREE runs a dispatch over whole arrays for each turn; leaves dialects that no pass reads"
+    ),
     Stage(FuseLoops(), "IREE runs a dispatch for each operation of each turn; leaves dialects that no pass here reads"),
     Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
     Stage(DispatchFewRows(), "IREE reads what a few rows are multiplied with in an order that no prefetcher follows"),

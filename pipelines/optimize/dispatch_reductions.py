@@ -23,6 +23,7 @@ from math import gcd, inf, prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
+from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
@@ -37,7 +38,8 @@ from hloforge.pipelines.optimize.below import (
     stands_in_dispatch,
     write_vector,
 )
-from hloforge.pipelines.optimize.vector_expressions import VECTOR_TYPES, Expression, vector_operation
+from hloforge.pipelines.optimize.number_code import arithmetic
+from hloforge.pipelines.optimize.vector_expressions import VECTOR_TYPES, Expression
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
@@ -226,5 +228,4 @@ class _Chunk:
         return self.expression.evaluate(self.arrays, [self.start[0], row, column], self.tiles.length)
 
     def _join(self, one: Any, other: Any) -> Any:
-        is_integer = isinstance(self.element, ir.IntegerType)
-        return create(vector_operation(self.name, is_integer), [one, other], [one.type]).results[0]
+        return create(arithmetic(self.name, element_type(self.element)), [one, other], [one.type]).results[0]

@@ -11,26 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import create, full_vector, index, read_vector
+from hloforge.pipelines.optimize.number_code import constant_number, has_code, on_numbers
 
-# Operations on vectors of floats, and of signed integers.
-_ARITHMETIC = {
-    "add": ("arith.addf", "arith.addi"),
-    "subtract": ("arith.subf", "arith.subi"),
-    "multiply": ("arith.mulf", "arith.muli"),
-    "maximum": ("arith.maximumf", "arith.maxsi"),
-    "minimum": ("arith.minimumf", "arith.minsi"),
-    "divide": ("arith.divf", ""),
-    "negate": ("arith.negf", ""),
-    "abs": ("math.absf", ""),
-}
-# arith's numbers of comparisons: ordered ones, and "unordered or not equal".
-_COMPARISONS = {"EQ": 1, "GT": 2, "GE": 3, "LT": 4, "LE": 5, "NE": 13}
-# Conversions that widen.
+# Arithmetic that is cheaper than reading its operands.
+_CHEAP = frozenset(("add", "subtract", "multiply", "maximum", "minimum", "divide", "negate", "abs"))
+# Conversions that widen, also from types that are converted as they are read.
 _EXTENSIONS = {
     **{(source, "f32"): "arith.extf" for source in ("bf16", "f16")},
     **{(source, "f64"): "arith.extf" for source in ("bf16", "f16", "f32")},
@@ -46,11 +36,6 @@ case convolution custom_call dot_general dynamic_update_slice gather if optimiza
 rng_bit_generator scatter sort while
 """
 _STORED = frozenset(f"stablehlo.{name}" for name in _STORED_NAMES.split())
-
-
-def vector_operation(name: str, is_integer: bool) -> str:
-    """What an operation of StableHLO is on vectors of integers or of floats; empty if there is none."""
-    return _ARITHMETIC.get(name.removeprefix("stablehlo."), ("", ""))[is_integer]
 
 
 @dataclass
@@ -118,7 +103,7 @@ class Expression:
             case "compare":
                 is_total = "compare_type" in op.attributes and "TOTALORDER" in str(op.attributes["compare_type"])
                 return Value(op.operands[0]).element_type.name in ("f32", "f64") and not is_total
-        return row.name in VECTOR_TYPES and bool(vector_operation(op.name, row.is_integer))
+        return row.name in VECTOR_TYPES and op.name.removeprefix("stablehlo.") in _CHEAP and has_code(op)
 
     def _repeats(self, op: Any) -> bool:
         """Whether a broadcast repeats a number, or a vector along the inner dimension."""
@@ -143,16 +128,18 @@ class Expression:
 
         def vector(value: Any) -> Any:
             if value not in made:
-                made[value] = compute(self._computed[value], ir.VectorType.get([length], value.type.element_type))
+                made[value] = compute(self._computed[value])
             return made[value]
 
-        def compute(op: Any, type_: Any) -> Any:
+        def compute(op: Any) -> Any:
             if op.name == "stablehlo.broadcast_in_dim":
                 small = op.operands[0]
                 if small in self.vectors:
                     return read_vector(contents[small], position[2:], length)
                 return full_vector(code.read(contents[small], index(0)), length)
-            return _on_vectors(op, [vector(operand) for operand in op.operands], type_)
+            if op.name == "stablehlo.constant":
+                return constant_number(op, length)
+            return _on_vectors(op, [vector(operand) for operand in op.operands])
 
         return vector(self.root)
 
@@ -164,24 +151,12 @@ def _is_stored(array: Any) -> bool:
     return len(list(array.uses)) > 1
 
 
-def _on_vectors(op: Any, operands: Sequence[Any], type_: Any) -> Any:
+def _on_vectors(op: Any, operands: Sequence[Any]) -> Any:
     """The operation on vectors."""
-    name, attributes = "", {}
-    match op.name.removeprefix("stablehlo."):
-        case "reshape":
-            return operands[0]
-        case "constant":
-            number = op.attributes["value"].get_splat_value()
-            name, attributes = "arith.constant", {"value": ir.DenseElementsAttr.get_splat(type_, number)}
-        case "convert":
-            source, target = (Value(value).element_type.name for value in (op.operands[0], op.results[0]))
-            name = _EXTENSIONS[source, target]
-        case "select":
-            name = "arith.select"
-        case "compare":
-            direction = stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
-            predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _COMPARISONS[direction])
-            name, attributes = "arith.cmpf", {"predicate": predicate}
-        case _:
-            name = vector_operation(op.name, Value(op.results[0]).element_type.is_integer)
-    return create(name, operands, [type_], **attributes).results[0]
+    if op.name == "stablehlo.reshape":
+        return operands[0]
+    if op.name != "stablehlo.convert":
+        return on_numbers(op, operands)
+    source, target = (Value(value).element_type for value in (op.operands[0], op.results[0]))
+    wide = ir.VectorType.get(operands[0].type.shape, op.results[0].type.element_type)
+    return create(_EXTENSIONS[source.name, target.name], operands, [wide]).results[0]
