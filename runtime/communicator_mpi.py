@@ -16,7 +16,9 @@ Communication" (nonblocking reduce-scatter, allgatherv, alltoall).
 
 from __future__ import annotations
 
+import atexit
 import json
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +47,7 @@ _OF_NUMBERS = {"add": "SUM", "multiply": "PROD", "maximum": "MAX", "minimum": "M
 
 
 def world() -> Any:
-    """All processes that ``mpiexec`` started, with messages of their own.
+    """All processes that ``mpiexec`` started.
 
     Raises:
         LoadError: there is no mpi4py, or no MPI library.
@@ -54,31 +56,35 @@ def world() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise LoadError(f"MPI is not there: {error}", hint="pip install 'hloforge[mpi]'") from None
-    return MPI.COMM_WORLD.Dup()
+    return MPI.COMM_WORLD
 
 
 class Mpi(Communicator):
     """This process's end.
 
     Args:
-        communicator: mpi4py's, as ``world`` gives it.
+        communicator: mpi4py's, as ``world`` gives it, of the processes that all make one of these.
         timeout: seconds that a device waits for another; None for ever.
         name: what to call a device in messages.
+
+    Raises:
+        ExecutionError: not all of them do, in time.
     """
 
     def __init__(
         self, communicator: Any, timeout: float | None = TIMEOUT, name: Callable[[int], str] = "device {}".format
     ) -> None:
         self.rank, self.size = communicator.rank, communicator.size
-        self._mpi, self._timeout, self._name = communicator, timeout, name
+        self._timeout, self._name = timeout, name
         # Requests under way with the memory that MPI may still read.
         self._leaving: list[tuple[Any, Any]] = []
         # What came under a tag before it was asked for.
         self._early: dict[tuple[int, str], list[Arrays]] = {}
         self._ended: dict[int, str] = {}
         self._groups: dict[tuple[int, ...], Any] = {}
-        # Collectives that others did not end, with their memory, which MPI still uses.
-        self._stuck: list[Any] = []
+        # Its messages are not those of whoever else uses MPI.
+        self._mpi, made = communicator.Idup()
+        self._complete([made], "the beginning", "other processes", None)
 
     def give(self, target: int, key: str, arrays: Arrays) -> None:
         described = [[element_type(array.dtype).name, list(array.shape)] for array in arrays]
@@ -110,9 +116,10 @@ class Mpi(Communicator):
         self.take(others, key)
         group = self._group(what.group)
         pairs = [(array, result) for array, result in zip(arrays, results, strict=True) if result.nbytes]
-        self._complete([_begin(group, what, array, result) for array, result in pairs], others, key, pairs)
+        with_whom = ", ".join(map(self._name, others))
+        self._complete([_begin(group, what, array, result) for array, result in pairs], key, with_whom, pairs)
         if what.kind == ALL_REDUCE:
-            self._complete([_spread(group, result) for _, result in pairs], others, key, pairs)
+            self._complete([_spread(group, result) for _, result in pairs], key, with_whom, pairs)
 
     def _group(self, members: tuple[int, ...]) -> Any:
         """MPI's communicator of some devices, in their order; all of them have to ask for it."""
@@ -122,19 +129,18 @@ class Mpi(Communicator):
             self._groups[members] = self._mpi.Create_group(self._mpi.group.Incl(members), _tag(str(members)))
         return self._groups[members]
 
-    def _complete(self, requests: list[Any], others: Sequence[int], key: str, memory: Any) -> None:
-        """Wait for collectives that all members have begun."""
+    def _complete(self, requests: list[Any], key: str, with_whom: str, memory: Any) -> None:
+        """Wait for collectives of MPI. They cannot be called off, so that memory which it may still use is kept."""
         from mpi4py import MPI
 
         start = time.monotonic()
         while not MPI.Request.Testall(requests):
             now = time.monotonic() - start
             if self._timeout is not None and now > self._timeout:
-                self._stuck.append((requests, memory))
+                atexit.register(_abort, requests, memory)
                 raise ExecutionError(
-                    f"{self._name(self.rank)} waits in {key} after {self._timeout:g} s for what it has begun together "
-                    f"with {', '.join(map(self._name, others))}",
-                    hint="a process has been killed or stopped, or its connection is lost",
+                    f"{self._name(self.rank)} waits in {key} after {self._timeout:g} s for {with_whom}",
+                    hint="a process has failed, was killed or stopped, or its connection is lost",
                 )
             time.sleep(0 if now < _SOON else _LONGEST_NAP)
 
@@ -216,6 +222,15 @@ class Mpi(Communicator):
             notes=tuple(f"{self._name(device)} {self._ended[device]}" for device in gone),
             hint="every member of a group has to take part, in the same order",
         )
+
+
+def _abort(requests: list[Any], memory: Any) -> None:
+    """End all processes: MPI would not end in this one, which takes part in what the others did not."""
+    from mpi4py import MPI
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    MPI.COMM_WORLD.Abort(1)
 
 
 def _begin(group: Any, what: Combination, array: Array, result: Array) -> Any:

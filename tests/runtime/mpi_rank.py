@@ -81,6 +81,15 @@ def killed(ranks: int) -> None:
     device.own(np.int32(1), np.ones(2, np.float32))
 
 
+def early(ranks: int) -> None:
+    """One process fails before it has a device."""
+    from tests.runtime.test_replicas import uneven as program
+
+    if world().rank == 1:
+        raise SystemExit("failed early")
+    Rank(program(), ranks, timeout=1)
+
+
 if __name__ == "__main__":
-    {one.__name__: one for one in (trains, exchanges, combines, uneven, killed)}[sys.argv[1]](world().size)
+    {one.__name__: one for one in (trains, exchanges, combines, uneven, killed, early)}[sys.argv[1]](world().size)
     print("well")

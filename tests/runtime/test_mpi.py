@@ -46,6 +46,12 @@ def test_a_rank_that_ends_early_is_named() -> None:
     assert done.stdout.count("told so") == 1
 
 
+def test_a_process_that_fails_before_it_begins_ends_the_others() -> None:
+    done = start(2, "tests.runtime.mpi_rank", "early")
+    assert done.returncode != 0
+    assert "replica 0 waits in the beginning after 1 s for other processes" in done.stderr
+
+
 @pytest.mark.slow
 def test_a_killed_rank_ends_the_others() -> None:
     done = start(2, "tests.runtime.mpi_rank", "killed")
