@@ -37,13 +37,19 @@ _HAL_TYPES: dict[str, Any] = {
     "c64": rt.HalElementType.COMPLEX_64,
     "c128": rt.HalElementType.COMPLEX_128,
 }
-_MEMORY = int(rt.MemoryType.DEVICE_LOCAL | rt.MemoryType.HOST_VISIBLE)
-_USAGE = int(rt.BufferUsage.DEFAULT) | int(rt.BufferUsage.MAPPING_SCOPED)
+# Of the buffers that hold arrays.
+MEMORY = int(rt.MemoryType.DEVICE_LOCAL | rt.MemoryType.HOST_VISIBLE)
+USAGE = int(rt.BufferUsage.DEFAULT) | int(rt.BufferUsage.MAPPING_SCOPED)
 
 # Importing pays for an array's address check and capsule from about this size on; below it a copy is as fast.
 _IMPORT_BYTES = 16384
 # Where IREE can use memory that it did not allocate.
 ALIGNMENT = 64
+
+
+def hal_type(element: ElementType) -> int:
+    """IREE's number of a physical element type."""
+    return int(_HAL_TYPES[element.name])
 
 
 class DeviceArray:
@@ -211,7 +217,7 @@ class Codec:
 
     def allocate(self, device: Any) -> Any:
         """A buffer view of the physical array, of static shape, with whatever is in its memory."""
-        buffer = device.allocator.allocate_buffer(_MEMORY, _USAGE, self.byte_count)
+        buffer = device.allocator.allocate_buffer(MEMORY, USAGE, self.byte_count)
         return rt.HalBufferView(buffer, self._physical_dimensions, int(self._hal_type))
 
     def logical_dimensions(self, physical: Any) -> tuple[int, ...]:
@@ -281,7 +287,7 @@ class Codec:
     def _copy_in(self, array: np.ndarray[Any, Any], device: Any) -> Any:
         contiguous = array if array.flags.c_contiguous else np.ascontiguousarray(array)
         # Positional, for nanobind takes a microsecond to sort keywords.
-        return device.allocator.allocate_buffer_copy(_MEMORY, _USAGE, device, contiguous, self._hal_type)
+        return device.allocator.allocate_buffer_copy(MEMORY, USAGE, device, contiguous, self._hal_type)
 
     def _to_physical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         if self.buffer_layout is not None:

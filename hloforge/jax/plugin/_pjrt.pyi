@@ -1,0 +1,6 @@
+"""The extension module, built of the C sources beside it."""
+
+from types import CapsuleType
+
+def api() -> CapsuleType: ...
+def stop() -> None: ...

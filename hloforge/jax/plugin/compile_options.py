@@ -1,0 +1,80 @@
+"""What of XLA's compile options (``CompileOptionsProto``) matters here: the devices that a program runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hloforge.dialect.protobuf import Field, fields
+
+# Numbers of fields. Source: XLA, pjrt/proto/compile_options.proto and xla_data.proto.
+_BUILD_OPTIONS, _PORTABLE = 3, 4
+_ORDINAL, _REPLICAS, _PARTITIONS, _ASSIGNMENT = 1, 4, 5, 9
+_COMPUTATION_DEVICES, _REPLICA_DEVICES = 3, 1
+_CONTINUES = 0x80
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The grid of a program, and the number of the device at each of its places.
+
+    Attributes:
+        replicas, partitions: the grid.
+        devices: by ``replica * partitions + partition``.
+    """
+
+    replicas: int = 1
+    partitions: int = 1
+    devices: tuple[int, ...] = (0,)
+
+
+def placement(options: bytes) -> Placement:
+    """Where a program runs by its serialized compile options.
+
+    Raises:
+        ValueError: the bytes are not a whole message.
+    """
+    build = _by_number(_payload(fields(options), _BUILD_OPTIONS))
+    replicas = _number(build.get(_REPLICAS), 1) or 1
+    partitions = _number(build.get(_PARTITIONS), 1) or 1
+    count = replicas * partitions
+    if _ASSIGNMENT not in build:
+        first = _number(build.get(_ORDINAL), 0)
+        start = first if count == 1 and 0 <= first < 1 << 31 else 0
+        return Placement(replicas, partitions, tuple(range(start, start + count)))
+    columns = [
+        _numbers(field.payload) for field in fields(build[_ASSIGNMENT].payload) if field.number == _COMPUTATION_DEVICES
+    ]
+    return Placement(replicas, partitions, tuple(column[replica] for replica in range(replicas) for column in columns))
+
+
+def _payload(found: object, number: int) -> bytes:
+    assert hasattr(found, "__iter__")
+    return b"".join(bytes(field.payload) for field in found if field.number == number)
+
+
+def _by_number(message: bytes) -> dict[int, Field]:
+    return {field.number: field for field in fields(message)}
+
+
+def _number(field: Field | None, default: int) -> int:
+    return field.value if field is not None and isinstance(field.value, int) else default
+
+
+def _numbers(computation: memoryview) -> list[int]:
+    """The devices of one partition, by replica; packed or one by one."""
+    found: list[int] = []
+    for field in fields(computation):
+        if field.number == _REPLICA_DEVICES:
+            found += [field.value] if isinstance(field.value, int) else _varints(field.value)
+    return found
+
+
+def _varints(packed: memoryview) -> list[int]:
+    found, value, shift = [], 0, 0
+    for byte in packed:
+        value |= (byte & ~_CONTINUES) << shift
+        shift += 7
+        if byte < _CONTINUES:
+            found.append(value)
+            value = shift = 0
+    return found

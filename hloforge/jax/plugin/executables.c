@@ -1,0 +1,445 @@
+/* Executables: what execution.py compiled, and what jaxlib asks about it. An executable is loaded from the start. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+
+/* Reading what execution.py tells of a program. Each reports an exception by false or -1. */
+
+static bool read_count(PyObject *program, const char *name, size_t *count) {
+  PyObject *value = PyObject_GetAttrString(program, name);
+  *count = value == NULL ? 0 : PyLong_AsSize_t(value);
+  Py_XDECREF(value);
+  return PyErr_Occurred() == NULL;
+}
+
+static bool read_bytes(PyObject *program, const char *name, char **text, size_t *size) {
+  PyObject *value = PyObject_GetAttrString(program, name);
+  char *bytes;
+  Py_ssize_t length;
+  bool done = value != NULL && PyBytes_AsStringAndSize(value, &bytes, &length) == 0;
+  if (done) {
+    *size = (size_t)length;
+    *text = malloc(*size + 1);
+    if (*text == NULL) abort();
+    memcpy(*text, bytes, *size + 1);
+  }
+  Py_XDECREF(value);
+  return done;
+}
+
+static bool read_dims(PyObject *sizes, Value *value) {
+  value->rank = (size_t)PyTuple_GET_SIZE(sizes);
+  value->dims = calloc(value->rank + 1, sizeof *value->dims);
+  if (value->dims == NULL) abort();
+  for (size_t i = 0; i < value->rank; i++) value->dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, (Py_ssize_t)i));
+  return PyErr_Occurred() == NULL;
+}
+
+/* A tuple of (type, dimensions, donated). */
+static bool read_values(PyObject *values, Value *into) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
+    PyObject *sizes;
+    int is_donated;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(values, i), "iO!p", &into[i].type, &PyTuple_Type, &sizes, &is_donated))
+      return false;
+    into[i].is_donated = is_donated != 0;
+    if (!read_dims(sizes, &into[i])) return false;
+  }
+  return true;
+}
+
+static bool read_devices(Executable *executable, PyObject *numbers) {
+  for (size_t i = 0; i < executable->device_count; i++) {
+    long number = PyLong_AsLong(PyTuple_GET_ITEM(numbers, (Py_ssize_t)i));
+    if (number < 0 || number >= executable->client->device_count) {
+      if (!PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "the program is for device %ld, there are %d: set HLOFORGE_JAX_DEVICES", number,
+                     executable->client->device_count);
+      return false;
+    }
+    executable->devices[i] = &executable->client->devices[number];
+    executable->logical_ids[i] =
+        (PJRT_LogicalId){(int32_t)(i / executable->partitions), (int32_t)(i % executable->partitions)};
+  }
+  return true;
+}
+
+static void *zeros(size_t count, size_t size) {
+  void *memory = calloc(count + 1, size);
+  if (memory == NULL) abort();
+  return memory;
+}
+
+static void allocate(Executable *executable) {
+  size_t values = executable->parameter_count + executable->result_count;
+  executable->values = zeros(values, sizeof *executable->values);
+  executable->layouts = zeros(values, sizeof *executable->layouts);
+  executable->kinds = zeros(values, sizeof *executable->kinds);
+  executable->kind_sizes = zeros(values, sizeof *executable->kind_sizes);
+  executable->devices = zeros(executable->device_count, sizeof *executable->devices);
+  executable->logical_ids = zeros(executable->device_count, sizeof *executable->logical_ids);
+  executable->result_types = zeros(executable->result_count, sizeof *executable->result_types);
+  executable->result_ranks = zeros(executable->result_count, sizeof *executable->result_ranks);
+}
+
+/* The lists that jaxlib wants of the values. */
+static void list_values(Executable *executable) {
+  size_t values = executable->parameter_count + executable->result_count, dims = 0;
+  for (size_t i = 0; i < values; i++) {
+    executable->layouts[i] = layout_of_rank(executable->values[i].rank);
+    executable->kinds[i] = "device";
+    executable->kind_sizes[i] = strlen("device");
+  }
+  const Value *results = executable->values + executable->parameter_count;
+  for (size_t i = 0; i < executable->result_count; i++) dims += results[i].rank;
+  int64_t *next = executable->result_dims = zeros(dims, sizeof *next);
+  for (size_t i = 0; i < executable->result_count; i++) {
+    executable->result_types[i] = results[i].type;
+    executable->result_ranks[i] = results[i].rank;
+    memcpy(next, results[i].dims, results[i].rank * sizeof *next);
+    next += results[i].rank;
+  }
+}
+
+static bool read_lists(Executable *executable, PyObject *program) {
+  PyObject *parameters = PyObject_GetAttrString(program, "parameters");
+  PyObject *results = parameters == NULL ? NULL : PyObject_GetAttrString(program, "results");
+  PyObject *devices = results == NULL ? NULL : PyObject_GetAttrString(program, "devices");
+  bool done = devices != NULL;
+  if (done) {
+    executable->parameter_count = (size_t)PyTuple_GET_SIZE(parameters);
+    executable->result_count = (size_t)PyTuple_GET_SIZE(results);
+    executable->device_count = (size_t)PyTuple_GET_SIZE(devices);
+    allocate(executable);
+    done = read_values(parameters, executable->values) &&
+           read_values(results, executable->values + executable->parameter_count) && read_devices(executable, devices);
+  }
+  if (done) list_values(executable);
+  Py_XDECREF(parameters);
+  Py_XDECREF(results);
+  Py_XDECREF(devices);
+  return done;
+}
+
+static bool read_program(Executable *executable, PyObject *program) {
+  size_t code_size, in_background;
+  bool done = read_bytes(program, "name", &executable->name, &executable->name_size) &&
+              read_bytes(program, "fingerprint", &executable->fingerprint, &executable->fingerprint_size) &&
+              read_bytes(program, "text", &executable->text, &executable->text_size) &&
+              read_bytes(program, "options", &executable->options, &executable->options_size) &&
+              read_count(program, "code_size", &code_size) &&
+              read_count(program, "in_background", &in_background) &&
+              read_count(program, "replicas", &executable->replicas) &&
+              read_count(program, "partitions", &executable->partitions) && read_lists(executable, program);
+  if (!done) return false;
+  executable->code_size = (int64_t)code_size;
+  executable->in_background = in_background != 0;
+  executable->run = PyObject_GetAttrString(program, "run");
+  executable->run_all = executable->run == NULL ? NULL : PyObject_GetAttrString(program, "run_all");
+  return executable->run_all != NULL;
+}
+
+void executable_release(Executable *executable) {
+  if (atomic_fetch_sub(&executable->references, 1) != 1) return;
+  python_release(executable->run);
+  python_release(executable->run_all);
+  python_release(executable->program);
+  for (size_t i = 0; executable->values != NULL && i < executable->parameter_count + executable->result_count; i++)
+    free(executable->values[i].dims);
+  void *owned[] = {executable->name,       executable->fingerprint,  executable->text,         executable->options,
+                   executable->devices,    executable->logical_ids,  executable->values,       executable->layouts,
+                   executable->kinds,      executable->kind_sizes,   executable->result_types, executable->result_dims,
+                   executable->result_ranks, executable};
+  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
+}
+
+/* An executable of the Program that a function of execution.py makes of two byte strings. */
+static PJRT_Error *make(Client *client, const char *function, const char *bytes, size_t size, const char *options,
+                        size_t options_size, void **made) {
+  Python python;
+  if (!python_enter(&python)) return python_gone();
+  Executable *executable = zeros(1, sizeof *executable);
+  executable->references = 1;
+  executable->client = client;
+  PyObject *maker = python_function(function);
+  if (maker != NULL)
+    executable->program = PyObject_CallFunction(maker, "y#y#", bytes, (Py_ssize_t)size, options == NULL ? "" : options,
+                                                (Py_ssize_t)options_size);
+  bool done = executable->program != NULL && read_program(executable, executable->program);
+  PJRT_Error *error = done ? NULL : python_error();
+  if (done)
+    *made = executable;
+  else
+    executable_release(executable);
+  python_leave(&python);
+  return error;
+}
+
+static PJRT_Error *compile_program(Client *client, const PJRT_Program *program, const char *options,
+                                   size_t options_size, void **made) {
+  if (program->format_size != 4 || memcmp(program->format, "mlir", 4) != 0)
+    return error_new(PJRT_UNIMPLEMENTED, "hloforge compiles programs of the format mlir, not %.*s",
+                     (int)program->format_size, program->format);
+  return make(client, "compile_program", program->code, program->code_size, options, options_size, made);
+}
+
+static PJRT_Error *client_compile(PJRT_ClientCompile_Args *args) {
+  return compile_program(args->client, args->program, args->options, args->options_size, &args->executable);
+}
+
+static PJRT_Error *compile_for_topology(PJRT_Compile_Args *args) {
+  return compile_program(args->topology, args->program, args->options, args->options_size, &args->executable);
+}
+
+static PJRT_Error *client_load(PJRT_Load_Args *args) {
+  Executable *executable = args->executable;
+  atomic_fetch_add(&executable->references, 1);
+  args->loaded = executable;
+  return NULL;
+}
+
+static PJRT_Error *deserialize(PJRT_Deserialize_Args *args) {
+  return make(args->client, "deserialize", args->serialized, args->serialized_size, args->options, args->options_size,
+              &args->loaded);
+}
+
+static PJRT_Error *executable_serialize(PJRT_Owned_Args *args) {
+  Executable *executable = args->object;
+  Python python;
+  if (!python_enter(&python)) return python_gone();
+  PyObject *bytes = PyObject_CallMethod(executable->program, "serialize", NULL);
+  PJRT_Error *error = bytes == NULL || !PyBytes_Check(bytes) ? python_error() : NULL;
+  if (error == NULL) {
+    args->bytes = PyBytes_AS_STRING(bytes);
+    args->size = (size_t)PyBytes_GET_SIZE(bytes);
+    args->handle = bytes;
+    args->deleter = (void (*)(void *))python_release;
+  }
+  python_leave(&python);
+  return error;
+}
+
+/* Questions. */
+
+static PJRT_Error *text_is(PJRT_Text_Args *args, const char *text, size_t size) {
+  args->text = text;
+  args->size = size;
+  return NULL;
+}
+
+static PJRT_Error *list_is(PJRT_List_Args *args, const void *items, size_t count) {
+  args->items = items;
+  args->count = count;
+  return NULL;
+}
+
+static PJRT_Error *size_is(PJRT_Size_Args *args, size_t size) {
+  args->size = size;
+  return NULL;
+}
+
+static void free_nothing(void *handle) { (void)handle; }
+
+static PJRT_Error *executable_destroy(PJRT_Object_Args *args) {
+  executable_release(args->object);
+  return NULL;
+}
+
+static PJRT_Error *executable_share(PJRT_Related_Args *args) {
+  Executable *executable = args->object;
+  atomic_fetch_add(&executable->references, 1);
+  args->result = executable;
+  return NULL;
+}
+
+static PJRT_Error *executable_name(PJRT_Text_Args *args) {
+  Executable *executable = args->object;
+  return text_is(args, executable->name, executable->name_size);
+}
+
+static PJRT_Error *executable_fingerprint(PJRT_Text_Args *args) {
+  Executable *executable = args->object;
+  return text_is(args, executable->fingerprint, executable->fingerprint_size);
+}
+
+static PJRT_Error *executable_replicas(PJRT_Size_Args *args) {
+  return size_is(args, ((Executable *)args->object)->replicas);
+}
+
+static PJRT_Error *executable_partitions(PJRT_Size_Args *args) {
+  return size_is(args, ((Executable *)args->object)->partitions);
+}
+
+static PJRT_Error *executable_result_count(PJRT_Size_Args *args) {
+  return size_is(args, ((Executable *)args->object)->result_count);
+}
+
+static PJRT_Error *executable_code_size(PJRT_Size_Args *args) {
+  return size_is(args, (size_t)((Executable *)args->object)->code_size);
+}
+
+static PJRT_Error *executable_devices(PJRT_List_Args *args) {
+  Executable *executable = args->object;
+  return list_is(args, executable->devices, executable->device_count);
+}
+
+static PJRT_Error *executable_logical_ids(PJRT_List_Args *args) {
+  Executable *executable = args->object;
+  return list_is(args, executable->logical_ids, executable->device_count);
+}
+
+static PJRT_Error *executable_result_types(PJRT_List_Args *args) {
+  Executable *executable = args->object;
+  return list_is(args, executable->result_types, executable->result_count);
+}
+
+static PJRT_Error *executable_result_dims(PJRT_OutputDimensions_Args *args) {
+  Executable *executable = args->executable;
+  args->count = executable->result_count;
+  args->dims = executable->result_dims;
+  args->ranks = executable->result_ranks;
+  return NULL;
+}
+
+static PJRT_Error *kinds_are(PJRT_MemoryKinds_Args *args, size_t count) {
+  Executable *executable = args->object;
+  args->count = count;
+  args->kinds = executable->kinds;
+  args->sizes = executable->kind_sizes;
+  return NULL;
+}
+
+static PJRT_Error *executable_result_kinds(PJRT_MemoryKinds_Args *args) {
+  return kinds_are(args, ((Executable *)args->object)->result_count);
+}
+
+static PJRT_Error *executable_parameter_kinds(PJRT_MemoryKinds_Args *args) {
+  return kinds_are(args, ((Executable *)args->object)->parameter_count);
+}
+
+/* Asked twice: for the size, and for the bytes. */
+static PJRT_Error *executable_text(PJRT_OptimizedProgram_Args *args) {
+  Executable *executable = args->executable;
+  PJRT_Program *program = args->program;
+  program->format = "mlir";
+  program->format_size = strlen("mlir");
+  if (program->code != NULL) memcpy(program->code, executable->text, executable->text_size);
+  program->code_size = executable->text_size;
+  return NULL;
+}
+
+static PJRT_Error *executable_options(PJRT_Owned_Args *args) {
+  Executable *executable = args->object;
+  args->bytes = executable->options;
+  args->size = executable->options_size;
+  args->handle = NULL;
+  args->deleter = free_nothing;
+  return NULL;
+}
+
+static size_t append_varint(unsigned char *bytes, size_t end, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) bytes[end++] = (unsigned char)(value | 0x80);
+  bytes[end++] = (unsigned char)value;
+  return end;
+}
+
+/* A DeviceAssignmentProto: replicas, partitions, and for each partition the devices of its replicas. */
+static PJRT_Error *executable_assignment(PJRT_Owned_Args *args) {
+  Executable *executable = args->object;
+  unsigned char *bytes = malloc(32 + 3 * executable->device_count + 8 * executable->partitions);
+  if (bytes == NULL) abort();
+  size_t end = 0;
+  bytes[end++] = 1 << 3;
+  end = append_varint(bytes, end, executable->replicas);
+  bytes[end++] = 2 << 3;
+  end = append_varint(bytes, end, executable->partitions);
+  for (size_t partition = 0; partition < executable->partitions; partition++) {
+    unsigned char *numbers = malloc(3 * executable->replicas + 1);
+    if (numbers == NULL) abort();
+    size_t size = 0;
+    for (size_t replica = 0; replica < executable->replicas; replica++) {
+      Device *device = executable->devices[replica * executable->partitions + partition];
+      size = append_varint(numbers, size, (uint64_t)device->number);
+    }
+    unsigned char header[12];
+    size_t inner = 0;
+    header[inner++] = 1 << 3 | 2;
+    inner = append_varint(header, inner, size);
+    bytes[end++] = 3 << 3 | 2;
+    end = append_varint(bytes, end, inner + size);
+    memcpy(bytes + end, header, inner);
+    memcpy(bytes + end + inner, numbers, size);
+    end += inner + size;
+    free(numbers);
+  }
+  args->bytes = bytes;
+  args->size = end;
+  args->handle = bytes;
+  args->deleter = free;
+  return NULL;
+}
+
+static int64_t bytes_of(const Value *values, size_t count, bool donated_only) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < count; i++) {
+    int64_t size = (int64_t)element_size(values[i].type);
+    for (size_t j = 0; j < values[i].rank; j++) size *= values[i].dims[j];
+    if (!donated_only || values[i].is_donated) bytes += size;
+  }
+  return bytes;
+}
+
+static PJRT_Error *executable_memory(PJRT_CompiledMemory_Args *args) {
+  Executable *executable = args->executable;
+  const Value *parameters = executable->values, *results = parameters + executable->parameter_count;
+  args->generated_code = executable->code_size;
+  args->arguments = bytes_of(parameters, executable->parameter_count, false);
+  args->outputs = bytes_of(results, executable->result_count, false);
+  args->aliases = bytes_of(parameters, executable->parameter_count, true);
+  args->temporaries = 0;
+  memset(args->on_host, 0, sizeof args->on_host);
+  args->peak = args->arguments + args->outputs - args->aliases;
+  return NULL;
+}
+
+static PJRT_Error *executable_delete(PJRT_Object_Args *args) {
+  ((Executable *)args->object)->is_deleted = true;
+  return NULL;
+}
+
+static PJRT_Error *executable_is_deleted(PJRT_Flag_Args *args) {
+  args->flag = ((Executable *)args->object)->is_deleted;
+  return NULL;
+}
+
+void fill_executables(PJRT_Function *table) {
+  FILL(table, Client_Compile, client_compile);
+  FILL(table, Compile, compile_for_topology);
+  FILL(table, Client_Load, client_load);
+  FILL(table, Executable_DeserializeAndLoad, deserialize);
+  FILL(table, Executable_Serialize, executable_serialize);
+  FILL(table, Executable_Destroy, executable_destroy);
+  FILL(table, Executable_Name, executable_name);
+  FILL(table, Executable_Fingerprint, executable_fingerprint);
+  FILL(table, Executable_NumReplicas, executable_replicas);
+  FILL(table, Executable_NumPartitions, executable_partitions);
+  FILL(table, Executable_NumOutputs, executable_result_count);
+  FILL(table, Executable_SizeOfGeneratedCodeInBytes, executable_code_size);
+  FILL(table, Executable_OutputElementTypes, executable_result_types);
+  FILL(table, Executable_OutputDimensions, executable_result_dims);
+  FILL(table, Executable_OutputMemoryKinds, executable_result_kinds);
+  FILL(table, Executable_ParameterMemoryKinds, executable_parameter_kinds);
+  FILL(table, Executable_OptimizedProgram, executable_text);
+  FILL(table, Executable_GetCompileOptions, executable_options);
+  FILL(table, Executable_GetCompiledMemoryStats, executable_memory);
+  FILL(table, LoadedExecutable_Destroy, executable_destroy);
+  FILL(table, LoadedExecutable_GetExecutable, executable_share);
+  FILL(table, LoadedExecutable_AddressableDevices, executable_devices);
+  FILL(table, LoadedExecutable_AddressableDeviceLogicalIds, executable_logical_ids);
+  FILL(table, LoadedExecutable_GetDeviceAssignment, executable_assignment);
+  FILL(table, LoadedExecutable_Fingerprint, executable_fingerprint);
+  FILL(table, LoadedExecutable_Delete, executable_delete);
+  FILL(table, LoadedExecutable_IsDeleted, executable_is_deleted);
+}

@@ -1,0 +1,261 @@
+/* Running executables: at once in the caller's thread, or later in that of the device. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+
+/* One run on one or several devices. Arguments and results stand device by device. */
+typedef struct {
+  Executable *executable;
+  size_t devices;
+  PJRT_Event *done;
+  Array **arguments;
+  bool *is_given; /* an argument that the program may overwrite */
+  Array **results;
+} Run;
+
+static size_t argument_count(const Run *run) { return run->devices * run->executable->parameter_count; }
+static size_t result_count(const Run *run) { return run->devices * run->executable->result_count; }
+
+static void *allocate(size_t count, size_t size) {
+  void *memory = calloc(count + 1, size);
+  if (memory == NULL) abort();
+  return memory;
+}
+
+static Run *run_new(Executable *executable, size_t devices) {
+  Run *run = allocate(1, sizeof *run);
+  atomic_fetch_add(&executable->references, 1);
+  run->executable = executable;
+  run->devices = devices;
+  run->done = event_new();
+  run->arguments = allocate(argument_count(run), sizeof *run->arguments);
+  run->is_given = allocate(argument_count(run), sizeof *run->is_given);
+  run->results = allocate(result_count(run), sizeof *run->results);
+  return run;
+}
+
+static void run_free(Run *run) {
+  for (size_t i = 0; i < argument_count(run); i++) array_release(run->arguments[i]);
+  for (size_t i = 0; i < result_count(run); i++) array_release(run->results[i]);
+  event_release(run->done);
+  executable_release(run->executable);
+  free(run->arguments);
+  free(run->is_given);
+  free(run->results);
+  free(run);
+}
+
+/* Arguments. */
+
+static bool is_kept(const PJRT_ExecuteOptions *options, size_t number) {
+  for (size_t i = 0; options != NULL && i < options->kept_count; i++)
+    if (options->kept_inputs[i] == (int64_t)number) return true;
+  return false;
+}
+
+/* Take the arguments; those that are donated end here for the caller. */
+static PJRT_Error *take_arguments(Run *run, const PJRT_Execute_Args *args) {
+  size_t count = run->executable->parameter_count;
+  if (args->argument_count != count)
+    return error_new(PJRT_INVALID_ARGUMENT, "%zu arguments for %s, which takes %zu", args->argument_count,
+                     run->executable->name, count);
+  for (size_t i = 0; i < argument_count(run); i++) {
+    run->arguments[i] = buffer_array(args->arguments[i / count][i % count]);
+    if (run->arguments[i] == NULL)
+      return error_new(PJRT_INVALID_ARGUMENT, "argument %zu of %s was deleted or donated", i % count,
+                       run->executable->name);
+  }
+  for (size_t i = 0; i < argument_count(run); i++) {
+    run->is_given[i] = run->executable->values[i % count].is_donated && !is_kept(args->options, i % count);
+    if (run->is_given[i]) array_release(buffer_take(args->arguments[i / count][i % count]));
+  }
+  return NULL;
+}
+
+static bool is_waiting(const Run *run) {
+  for (size_t i = 0; i < argument_count(run); i++)
+    if (!event_is_set(run->arguments[i]->ready)) return true;
+  return false;
+}
+
+/* Wait for the arguments; the first error among them. */
+static PJRT_Error *wait_for_arguments(const Run *run) {
+  for (size_t i = 0; i < argument_count(run); i++) {
+    PJRT_Error *error = event_wait(run->arguments[i]->ready);
+    if (error != NULL) return error;
+  }
+  return NULL;
+}
+
+/* A new reference to the view that the program gets. It overwrites what it takes by donation, which is a copy unless
+ * nobody else has the array. */
+static PyObject *argument_view(Run *run, size_t number) {
+  Array *array = run->arguments[number];
+  const Value *value = &run->executable->values[number % run->executable->parameter_count];
+  bool is_own = run->is_given[number] && !array->is_shared && !array->is_borrowed && atomic_load(&array->references) == 1;
+  if (array->view != NULL && (!value->is_donated || is_own)) return Py_NewRef(array->view);
+  run->is_given[number] = false;
+  return array_copy_view(array, value->type, value->rank, value->dims);
+}
+
+static PyObject *argument_list(Run *run, size_t device) {
+  size_t count = run->executable->parameter_count;
+  PyObject *list = PyList_New((Py_ssize_t)count);
+  for (size_t i = 0; list != NULL && i < count; i++) {
+    PyObject *view = argument_view(run, device * count + i);
+    if (view == NULL)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, (Py_ssize_t)i, view);
+  }
+  return list;
+}
+
+/* Results. */
+
+static bool overlap(const Array *one, const Array *other) {
+  return one->size > 0 && other->size > 0 && one->data < other->data + other->size &&
+         other->data < one->data + one->size;
+}
+
+/* A program may return an argument, or one value twice: what lies in one place must not be overwritten later, and what
+ * lies in memory of the caller has to leave it. False with an exception set. */
+static bool separate(Run *run, size_t number) {
+  Array *result = run->results[number];
+  for (size_t i = 0; i < argument_count(run); i++) {
+    Array *argument = run->arguments[i];
+    if (run->is_given[i] || !overlap(result, argument)) continue;
+    if (!argument->is_borrowed) {
+      argument->is_shared = result->is_shared = true;
+      continue;
+    }
+    const Value *value = run->executable->values + run->executable->parameter_count + number % run->executable->result_count;
+    PyObject *copy = array_copy_view(result, value->type, value->rank, value->dims);
+    return copy != NULL && array_replace(result, copy);
+  }
+  for (size_t i = 0; i < number; i++)
+    if (overlap(result, run->results[i])) result->is_shared = run->results[i]->is_shared = true;
+  return true;
+}
+
+static bool take_results(Run *run, size_t device, PyObject *views) {
+  size_t count = run->executable->result_count;
+  if (!PyList_Check(views) || (size_t)PyList_GET_SIZE(views) != count) {
+    PyErr_Format(PyExc_SystemError, "%s returned other results than it declares", run->executable->name);
+    return false;
+  }
+  for (size_t i = 0; i < count; i++) {
+    size_t number = device * count + i;
+    if (!array_fill(run->results[number], Py_NewRef(PyList_GET_ITEM(views, (Py_ssize_t)i)))) return false;
+    if (!separate(run, number)) return false;
+  }
+  return true;
+}
+
+static bool run_on_one(Run *run) {
+  PyObject *arguments = argument_list(run, 0);
+  PyObject *views = arguments == NULL ? NULL : PyObject_CallOneArg(run->executable->run, arguments);
+  Py_XDECREF(arguments);
+  bool done = views != NULL && take_results(run, 0, views);
+  Py_XDECREF(views);
+  return done;
+}
+
+static bool run_on_all(Run *run) {
+  PyObject *lists = PyList_New((Py_ssize_t)run->devices);
+  for (size_t device = 0; lists != NULL && device < run->devices; device++) {
+    PyObject *list = argument_list(run, device);
+    if (list == NULL)
+      Py_CLEAR(lists);
+    else
+      PyList_SET_ITEM(lists, (Py_ssize_t)device, list);
+  }
+  PyObject *views = lists == NULL ? NULL : PyObject_CallOneArg(run->executable->run_all, lists);
+  Py_XDECREF(lists);
+  bool done = views != NULL;
+  for (size_t device = 0; done && device < run->devices; device++)
+    done = take_results(run, device, PyList_GET_ITEM(views, (Py_ssize_t)device));
+  Py_XDECREF(views);
+  return done;
+}
+
+/* Run with Python's lock; the error, if there is one. */
+static PJRT_Error *run_now(Run *run) {
+  PJRT_Error *error = wait_for_arguments(run);
+  if (error != NULL) return error;
+  bool done = run->executable->device_count > 1 ? run_on_all(run) : run_on_one(run);
+  return done ? NULL : python_error();
+}
+
+/* Tell all who wait. They run without Python's lock, for they take locks of jaxlib's. */
+static void finish(Run *run, PJRT_Error *error) {
+  PyThreadState *paused = python_pause();
+  for (size_t i = 0; i < result_count(run); i++) event_set(run->results[i]->ready, error_copy(error));
+  event_set(run->done, error);
+  python_resume(paused);
+}
+
+static void run_later(void *task) {
+  Run *run = task;
+  finish(run, run_now(run));
+  run_free(run);
+}
+
+/* The call. */
+
+static void promise_results(Run *run) {
+  const Value *values = run->executable->values + run->executable->parameter_count;
+  for (size_t i = 0; i < result_count(run); i++) {
+    const Value *value = &values[i % run->executable->result_count];
+    size_t size = element_size(value->type);
+    for (size_t j = 0; j < value->rank; j++) size *= (size_t)value->dims[j];
+    run->results[i] = array_promise(size);
+  }
+}
+
+static void hand_out(Run *run, PJRT_Execute_Args *args) {
+  Executable *executable = run->executable;
+  size_t count = executable->result_count;
+  for (size_t i = 0; i < result_count(run); i++) {
+    const Value *value = executable->values + executable->parameter_count + i % count;
+    Device *device = executable->devices[i / count];
+    if (args->device != NULL) device = args->device;
+    args->outputs[i / count][i % count] =
+        buffer_new(device, value->type, value->rank, value->dims, array_share(run->results[i]));
+  }
+  for (size_t device = 0; args->done != NULL && device < run->devices; device++)
+    args->done[device] = event_share(run->done);
+}
+
+static PJRT_Error *execute(PJRT_Execute_Args *args) {
+  Executable *executable = args->executable;
+  if (executable->is_deleted) return error_new(PJRT_FAILED_PRECONDITION, "%s was deleted", executable->name);
+  if (args->devices != executable->device_count && args->devices != 1)
+    return error_new(PJRT_INVALID_ARGUMENT, "%s runs on %zu devices, not %zu", executable->name,
+                     executable->device_count, args->devices);
+  Python python;
+  if (!python_enter(&python)) return python_gone();
+  Run *run = run_new(executable, args->devices);
+  PJRT_Error *error = take_arguments(run, args);
+  if (error == NULL) {
+    promise_results(run);
+    if (executable->in_background || is_waiting(run)) {
+      hand_out(run, args);
+      worker_add(executable->devices[0], run_later, run);
+      run = NULL;
+    } else {
+      error = run_now(run);
+      if (error == NULL) {
+        finish(run, NULL);
+        hand_out(run, args);
+      }
+    }
+  }
+  if (run != NULL) run_free(run);
+  python_leave(&python);
+  return error;
+}
+
+void fill_execute(PJRT_Function *table) { FILL(table, LoadedExecutable_Execute, execute); }

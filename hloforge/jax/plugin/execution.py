@@ -1,0 +1,178 @@
+"""What the C functions of the plugin call: programs are compiled and run, arrays are put into IREE's buffers.
+
+Arrays are IREE's buffer views throughout; C keeps their shapes. It knows element types by PJRT's numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import traceback
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import hloforge
+from hloforge.dialect.abi import crosses, donated_arguments, physical_element
+from hloforge.dialect.element_types import element_type
+from hloforge.dialect.errors import ArgumentError, Error, OptionError, UnsupportedError
+from hloforge.dialect.shapes import Shape
+from hloforge.jax.plugin.compile_options import Placement, placement
+from hloforge.runtime.arrays import MEMORY, USAGE, hal_type
+from hloforge.runtime.devices import device, rt
+from hloforge.runtime.executable import Executable
+from hloforge.runtime.session import Session
+
+# PJRT_Buffer_Type: by number. Source: XLA, pjrt_c_api.h.
+_ORDER = """
+. pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 bf16 c64 c128 f8e5m2 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz
+s4 u4 . s2 u2 f8e4m3 f8e3m4 f8e8m0fnu f4e2m1fn
+"""
+_NAMES = {number: name for number, name in enumerate(_ORDER.split()) if name != "."}
+_NUMBERS = {name: number for number, name in _NAMES.items()}
+
+# Codes of absl::Status.
+_INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 3, 12, 13
+_DLPACK_CPU = 1
+
+# From this many elements in its heaviest operation on a program takes longer than handing it to another thread.
+_WORTH_A_THREAD = 200_000
+
+
+@cache
+def _hal(number: int) -> int:
+    return hal_type(physical_element(element_type(_NAMES[number])))
+
+
+@cache
+def _allocator() -> Any:
+    return device("local-sync").allocator
+
+
+@cache
+def _device() -> Any:
+    return device("local-sync")
+
+
+def put(memory: memoryview, number: int) -> Any:
+    """A buffer view with a copy of an array of physical form: ``memory`` has its dimensions."""
+    return _allocator().allocate_buffer_copy(MEMORY, USAGE, _device(), memory, _hal(number))
+
+
+def put_in_place(lent: Any, dimensions: tuple[int, ...], number: int) -> Any:
+    """A buffer view of memory where it lies, aligned to 64 bytes; IREE keeps ``lent`` as long as it uses it."""
+    buffer = _allocator().import_host_allocation(lent, MEMORY, USAGE)
+    return rt.HalBufferView(buffer, list(dimensions), _hal(number))
+
+
+def lasting(view: Any) -> Any:
+    """What keeps a buffer view's memory without being an object of IREE's bindings."""
+    return _device().create_dlpack_capsule(view, _DLPACK_CPU, 0)
+
+
+def describe(exception: BaseException) -> tuple[int, str]:
+    """An error's code and text for JAX, which raises a JaxRuntimeError of them."""
+    if isinstance(exception, UnsupportedError):
+        return _UNIMPLEMENTED, str(exception)
+    if isinstance(exception, ArgumentError | OptionError):
+        return _INVALID_ARGUMENT, str(exception)
+    if isinstance(exception, Error):
+        return _INTERNAL, str(exception)
+    return _INTERNAL, "".join(traceback.format_exception(exception)).rstrip()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled program on its devices, as C reads it.
+
+    Attributes:
+        name, fingerprint, text, options: bytes; the text is the program as JAX gave it.
+        code_size: bytes of the vmfb.
+        parameters, results: type, dimensions, and whether the program takes the memory, of each.
+        devices: their numbers, by ``replica * partitions + partition``.
+        in_background: whether it takes longer than handing it to another thread.
+        run: from the buffer views of the arguments to those of the results.
+        run_all: the same for all devices, a list for each; None for a program of one.
+    """
+
+    name: bytes
+    fingerprint: bytes
+    text: bytes
+    options: bytes
+    code_size: int
+    parameters: tuple[tuple[int, tuple[int, ...], bool], ...]
+    results: tuple[tuple[int, tuple[int, ...], bool], ...]
+    replicas: int
+    partitions: int
+    devices: tuple[int, ...]
+    in_background: bool
+    run: Callable[[list[Any]], list[Any]]
+    run_all: Callable[[list[list[Any]]], list[list[Any]]] | None
+    executable: Executable = field(repr=False)
+
+
+class _Sessions:
+    """The sessions of this process, by what they run: equal programs on several devices share one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
+
+    def of(self, executable: Executable) -> Session:
+        key = hashlib.sha256(executable.vmfb).hexdigest()
+        with self._lock:
+            found = self._loaded.get(key)
+            if found is None:
+                found = self._loaded[key] = executable.load()
+            return found
+
+
+_sessions = _Sessions()
+
+
+def compile_program(code: bytes, options: bytes) -> Program:
+    """Compile what JAX lowered.
+
+    Args:
+        code: a StableHLO program, as a portable artifact.
+        options: a serialized CompileOptionsProto.
+
+    Raises:
+        UnsupportedError, CompileError: as ``hloforge.compile``.
+    """
+    where = placement(options)
+    executable = hloforge.compile(code)
+    return _program(executable, code, options, where)
+
+
+def _program(executable: Executable, code: bytes, options: bytes, where: Placement) -> Program:
+    session = _sessions.of(executable)
+    manifest = executable.manifest
+    signature = manifest.signature
+    donated = donated_arguments(signature)
+    parameters = [leaf.shape for leaf in signature.flat_parameters if crosses(leaf.shape)]
+    results = [shape for shape in signature.flat_results if crosses(shape)]
+    return Program(
+        name=manifest.name.encode(),
+        fingerprint=hashlib.sha256(executable.vmfb).hexdigest().encode(),
+        text=code,
+        options=options,
+        code_size=len(executable.vmfb),
+        parameters=tuple(_value(shape, number in donated) for number, shape in enumerate(parameters)),
+        results=tuple(_value(shape) for shape in results),
+        replicas=where.replicas,
+        partitions=where.partitions,
+        devices=where.devices,
+        in_background=manifest.work >= _WORTH_A_THREAD and not manifest.host_calls,
+        run=session.call_views,
+        run_all=None,
+        executable=executable,
+    )
+
+
+def _value(shape: Shape, is_donated: bool = False) -> tuple[int, tuple[int, ...], bool]:
+    if shape.element is None:
+        raise ValueError(f"{shape} is not an array")
+    return _NUMBERS[shape.element.name], tuple(shape.dimensions), is_donated

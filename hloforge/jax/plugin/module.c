@@ -1,0 +1,64 @@
+/* The extension module ``hloforge.jax.plugin._pjrt``: the table of functions, as the capsule that jaxlib takes. */
+
+#include "plugin.h"
+
+static PJRT_Api api;
+
+static PJRT_Error *unimplemented(void *args) {
+  (void)args;
+  return error_new(PJRT_UNIMPLEMENTED, "hloforge does not have this function of PJRT");
+}
+
+static PJRT_Error *plugin_attributes(PJRT_PluginAttributes_Args *args) {
+  args->attributes = NULL;
+  args->count = 0;
+  return NULL;
+}
+
+static void fill_table(void) {
+  api.struct_size = sizeof api;
+  api.extension_start = layouts_extension();
+  api.version.struct_size = sizeof api.version;
+  api.version.major = PJRT_MAJOR;
+  api.version.minor = PJRT_MINOR;
+  for (int i = 0; i < PJRT_SLOT_COUNT; i++) api.functions[i] = unimplemented;
+  FILL(api.functions, Plugin_Attributes, plugin_attributes);
+  fill_events(api.functions);
+  fill_devices(api.functions);
+  fill_buffers(api.functions);
+  fill_executables(api.functions);
+  fill_execute(api.functions);
+}
+
+static PyObject *py_api(PyObject *module, PyObject *nothing) {
+  (void)module, (void)nothing;
+  return PyCapsule_New(&api, "pjrt_c_api", NULL);
+}
+
+static PyObject *py_stop(PyObject *module, PyObject *nothing) {
+  (void)module, (void)nothing;
+  workers_stop();
+  arrays_outlast();
+  python_forget();
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"api", py_api, METH_NOARGS, "api()\n--\n\nThe table of PJRT's functions, as the capsule that jaxlib takes."},
+    {"stop", py_stop, METH_NOARGS, "stop()\n--\n\nFinish what runs in the background; nothing will any more."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "hloforge.jax.plugin._pjrt",
+    .m_doc = "hloforge as a device of JAX: the functions of the PJRT C API.",
+    .m_size = -1,
+    .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit__pjrt(void) {
+  if (PyType_Ready(&LentType) < 0) return NULL;
+  fill_table();
+  return PyModule_Create(&definition);
+}

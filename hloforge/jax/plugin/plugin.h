@@ -1,0 +1,222 @@
+/* The objects behind the PJRT C API, and what the files of the plugin share.
+ *
+ * Threads: the counts of references are atomic; every other field that changes is guarded by ``plugin_lock``, under
+ * which nothing waits, calls Python or calls back. Python objects are touched between ``python_enter`` and
+ * ``python_leave`` alone, and given up by ``python_release``, which is safe anywhere.
+ */
+#ifndef HLOFORGE_PLUGIN_H
+#define HLOFORGE_PLUGIN_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "pjrt_table.h"
+
+#define MAX_DEVICES 256
+#define PLATFORM "hloforge"
+
+typedef struct Array Array;
+typedef struct Worker Worker;
+
+extern pthread_mutex_t plugin_lock;
+/* Signalled when any event happens. */
+extern pthread_cond_t plugin_changed;
+
+/* python.c: the interpreter, and what stands in execution.py. */
+
+typedef struct {
+  PyGILState_STATE state;
+  PyObject *pending; /* the exception that was on its way when the plugin was entered */
+} Python;
+
+bool python_is_up(void);
+/* False, and nothing to leave, if there is no interpreter any more. */
+bool python_enter(Python *python);
+void python_leave(Python *python);
+void python_release(PyObject *object);
+/* Let other threads run if this one holds Python's lock. */
+PyThreadState *python_pause(void);
+void python_resume(PyThreadState *paused);
+/* A function of execution.py, borrowed; NULL with an exception set. */
+PyObject *python_function(const char *name);
+/* Let all go that must not outlive the interpreter: execution.py has the devices. */
+void python_forget(void);
+/* The exception that is set, as an error. */
+PJRT_Error *python_error(void);
+PJRT_Error *python_gone(void);
+
+/* events.c */
+
+PJRT_Error *error_new(PJRT_Code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+PJRT_Error *error_new_text(PJRT_Code code, const char *text, size_t size);
+PJRT_Error *error_copy(const PJRT_Error *error);
+void error_free(PJRT_Error *error);
+
+typedef void EventAction(PJRT_Error *error, void *user); /* owns the error, which is NULL after success */
+PJRT_Event *event_new(void);
+/* An event that has happened. */
+PJRT_Event *event_done(void);
+PJRT_Event *event_share(PJRT_Event *event);
+void event_release(PJRT_Event *event);
+/* The event happens; takes the error over. */
+void event_set(PJRT_Event *event, PJRT_Error *error);
+bool event_is_set(PJRT_Event *event);
+/* Call when the event has happened, at once if it has. */
+void event_then(PJRT_Event *event, EventAction *action, void *user);
+/* Wait; a copy of the error, or NULL. */
+PJRT_Error *event_wait(PJRT_Event *event);
+
+/* devices.c */
+
+typedef struct Client Client;
+typedef struct Device Device;
+
+typedef struct UserData {
+  struct UserData *next;
+  const void *key;
+  void *data;
+  void (*destroy)(void *);
+} UserData;
+
+typedef struct {
+  const PJRT_MemoryFunctions *functions; /* first: what jaxlib expects of a memory */
+  Device *device;
+  UserData *user_data;
+  char text[48];
+} Memory;
+
+struct Device { /* and its description */
+  Client *client;
+  int number;
+  Memory memory;
+  Memory *memories[1];
+  Worker *worker;
+  char text[48], debug_text[48];
+};
+
+struct Client { /* and its topology */
+  int device_count;
+  Device devices[MAX_DEVICES];
+  Device *device_list[MAX_DEVICES];
+  Memory *memory_list[MAX_DEVICES];
+};
+
+Device *device_of(void *device, void *memory);
+
+/* arrays.c: the elements of arrays. */
+
+struct Array {
+  atomic_int references;
+  PJRT_Event *ready;   /* when there are elements, or an error */
+  PyObject *view;      /* IREE's buffer view */
+  PyObject *mapping;   /* keeps ``data`` mapped */
+  char *data;
+  size_t size;         /* bytes */
+  bool is_shared;      /* other arrays lie in the same memory: a donated one is copied first */
+  bool is_borrowed;    /* it lies in memory of a caller, who changes it some day */
+  Array *next, **place; /* among all arrays */
+};
+
+size_t element_size(int type);
+Array *array_promise(size_t size);
+/* An array with the buffer view, whose reference it takes; NULL with an exception set. */
+Array *array_of_view(PyObject *view, size_t size);
+/* Give a promised array its elements; takes the view's reference. False with an exception set. */
+bool array_fill(Array *array, PyObject *view);
+/* The same with other elements than it has. */
+bool array_replace(Array *array, PyObject *view);
+Array *array_share(Array *array);
+void array_release(Array *array);
+/* New references to buffer views; NULL with an exception set. */
+PyObject *view_of_copy(const void *data, int type, size_t rank, const int64_t *dims);
+PyObject *view_of_lent(void *data, int type, size_t rank, const int64_t *dims, size_t size, void (*release)(void *),
+                       void *user);
+PyObject *array_copy_view(Array *array, int type, size_t rank, const int64_t *dims);
+/* At the end jaxlib keeps some arrays, and IREE's bindings complain of their objects that are left: let the memory be
+ * kept by something else. A program that takes such an array takes a copy. */
+void arrays_outlast(void);
+void array_statistics(int64_t *in_use, int64_t *peak, int64_t *count, int64_t *largest);
+/* Copy between rows after rows (``dense``) and any strides, in bytes. */
+void copy_strided(char *to, const char *from, size_t rank, const int64_t *dims, const int64_t *to_strides,
+                  const int64_t *from_strides, size_t element);
+void dense_strides(size_t rank, const int64_t *dims, size_t element, int64_t *strides);
+extern PyTypeObject LentType;
+
+/* buffers.c */
+
+typedef struct {
+  Device *device;
+  Array *array;    /* NULL once deleted or donated */
+  Array *held;     /* what numpy shows, as long as ``holds`` is not 0 */
+  int holds;
+  int type;
+  size_t rank;
+  int64_t dims[];
+} Buffer;
+
+Buffer *buffer_new(Device *device, int type, size_t rank, const int64_t *dims, Array *array);
+size_t buffer_bytes(const Buffer *buffer);
+/* A reference to the array; NULL if it was deleted. */
+Array *buffer_array(Buffer *buffer);
+/* The same, and the buffer gives it up. */
+Array *buffer_take(Buffer *buffer);
+
+/* executables.c */
+
+/* A parameter or a result. */
+typedef struct {
+  int type;
+  size_t rank;
+  int64_t *dims;
+  bool is_donated; /* a parameter whose memory the program takes */
+} Value;
+
+typedef struct {
+  atomic_int references;
+  Client *client;
+  PyObject *program;       /* execution.py's Program */
+  PyObject *run, *run_all; /* its functions for one device and for several, or None */
+  bool is_deleted;
+  bool in_background; /* it takes longer than handing it to another thread */
+  char *name, *fingerprint, *text, *options;
+  size_t name_size, fingerprint_size, text_size, options_size;
+  int64_t code_size;
+  size_t replicas, partitions, device_count, parameter_count, result_count;
+  Device **devices;
+  PJRT_LogicalId *logical_ids;
+  Value *values; /* parameters, then results */
+  void **layouts;
+  const char **kinds; /* of memory */
+  size_t *kind_sizes;
+  int32_t *result_types;
+  int64_t *result_dims; /* one after the other */
+  size_t *result_ranks;
+} Executable;
+
+/* Under Python's lock or not. */
+void executable_release(Executable *executable);
+
+/* worker.c: a thread of a device that runs what takes long. */
+
+typedef void Work(void *task); /* called with Python's lock */
+void worker_add(Device *device, Work *work, void *task);
+/* Finish what was begun; everything runs in the caller's thread from then on. */
+void workers_stop(void);
+bool workers_are_stopped(void);
+
+/* The functions of the table, by file. */
+
+PJRT_Extension *layouts_extension(void);
+void *layout_of_rank(size_t rank);
+void fill_events(PJRT_Function *table);
+void fill_devices(PJRT_Function *table);
+void fill_buffers(PJRT_Function *table);
+void fill_executables(PJRT_Function *table);
+void fill_execute(PJRT_Function *table);
+
+#define FILL(table, name, function) ((table)[PJRT_##name] = (PJRT_Function)(function))
+
+#endif

@@ -1,0 +1,137 @@
+/* Where C meets the interpreter: entering it, leaving it, and staying out when it must not run. */
+
+#include "plugin.h"
+
+#if PY_VERSION_HEX < 0x030D0000
+#define Py_IsFinalizing _Py_IsFinalizing
+#define PyThreadState_GetUnchecked _PyThreadState_UncheckedGet
+#endif
+
+/* Objects that were given up where Python's lock was not held. */
+typedef struct Given {
+  struct Given *next;
+  PyObject *object;
+} Given;
+static _Atomic(Given *) given_up;
+
+bool python_is_up(void) { return Py_IsInitialized() && !Py_IsFinalizing(); }
+
+static PyObject *take_exception(void) {
+#if PY_VERSION_HEX >= 0x030C0000
+  return PyErr_GetRaisedException();
+#else
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (type == NULL) return NULL;
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback != NULL) PyException_SetTraceback(value, traceback);
+  Py_DECREF(type);
+  Py_XDECREF(traceback);
+  return value;
+#endif
+}
+
+static void restore_exception(PyObject *exception) {
+  if (exception == NULL) return;
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(exception);
+#else
+  PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(exception)), exception, PyException_GetTraceback(exception));
+#endif
+}
+
+static void sweep(void) {
+  if (atomic_load_explicit(&given_up, memory_order_relaxed) == NULL) return;
+  Given *given = atomic_exchange(&given_up, NULL);
+  while (given != NULL) {
+    Given *next = given->next;
+    Py_DECREF(given->object);
+    free(given);
+    given = next;
+  }
+}
+
+bool python_enter(Python *python) {
+  if (!python_is_up()) return false;
+  python->state = PyGILState_Ensure();
+  python->pending = take_exception();
+  sweep();
+  return true;
+}
+
+void python_leave(Python *python) {
+  restore_exception(python->pending);
+  PyGILState_Release(python->state);
+}
+
+/* jaxlib destroys objects from within deallocations, with any exception pending, with locks of its own and without
+ * Python's. Waiting for Python's lock there could wait for ever, so the object is left to who enters next. */
+void python_release(PyObject *object) {
+  if (object == NULL) return;
+  /* True also while the interpreter takes its modules apart, and with them the last arrays. */
+  bool has_lock = PyThreadState_GetUnchecked() != NULL;
+  if (!has_lock && !python_is_up()) return;
+  if (has_lock) {
+    PyObject *pending = take_exception();
+    Py_DECREF(object);
+    restore_exception(pending);
+    return;
+  }
+  Given *given = malloc(sizeof *given);
+  if (given == NULL) return;
+  given->object = object;
+  given->next = atomic_load(&given_up);
+  while (!atomic_compare_exchange_weak(&given_up, &given->next, given)) continue;
+}
+
+PyThreadState *python_pause(void) {
+  return python_is_up() && PyGILState_Check() ? PyEval_SaveThread() : NULL;
+}
+
+void python_resume(PyThreadState *paused) {
+  if (paused != NULL) PyEval_RestoreThread(paused);
+}
+
+static PyObject *module;
+
+void python_forget(void) {
+  sweep();
+  Py_CLEAR(module);
+}
+
+PyObject *python_function(const char *name) {
+  if (module == NULL) {
+    PyObject *imported = PyImport_ImportModule("hloforge.jax.plugin.execution");
+    if (imported == NULL) return NULL;
+    module = imported;
+  }
+  PyObject *function = PyObject_GetAttrString(module, name);
+  Py_XDECREF(function); /* the module keeps it */
+  return function;
+}
+
+/* execution.py's words for the exception: a code and a text. */
+static PJRT_Error *described(PyObject *exception) {
+  PyObject *describe = python_function("describe");
+  PyObject *pair = describe == NULL ? NULL : PyObject_CallOneArg(describe, exception);
+  int code;
+  const char *text;
+  Py_ssize_t size;
+  PJRT_Error *error = NULL;
+  if (pair != NULL && PyArg_ParseTuple(pair, "is#", &code, &text, &size))
+    error = error_new_text((PJRT_Code)code, text, (size_t)size);
+  PyErr_Clear();
+  Py_XDECREF(pair);
+  return error;
+}
+
+PJRT_Error *python_error(void) {
+  PyObject *exception = take_exception();
+  if (exception == NULL) return error_new(PJRT_INTERNAL, "hloforge: an error without an exception");
+  PJRT_Error *error = described(exception);
+  if (error == NULL) error = error_new(PJRT_INTERNAL, "hloforge: %s", Py_TYPE(exception)->tp_name);
+  Py_DECREF(exception);
+  return error;
+}
+
+PJRT_Error *python_gone(void) { return error_new(PJRT_FAILED_PRECONDITION, "Python has ended"); }
