@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hloforge._version import __version__
 
 if TYPE_CHECKING:
+    from hloforge import jax
     from hloforge.api import as_program, compile, replicate
     from hloforge.computation import Builder, Computation, program
     from hloforge.dialect import index_util, layout_util, ops, shape_util
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from hloforge.dialect.shapes import Layout, Shape
     from hloforge.dialect.values import Value
     from hloforge.importers.reader import read
+    from hloforge.jax import jit
     from hloforge.runtime import host
     from hloforge.runtime.compare import Report, compare
     from hloforge.runtime.executable import Executable
@@ -94,6 +96,8 @@ _HOMES = {
     "compile": "hloforge.api",
     "host": "hloforge.runtime",
     "index_util": "hloforge.dialect",
+    "jax": "hloforge",
+    "jit": "hloforge.jax",
     "layout_util": "hloforge.dialect",
     "load": "hloforge.runtime.session",
     "ops": "hloforge.dialect",
@@ -108,7 +112,7 @@ _HOMES = {
 }
 
 # Public names that are modules of their home.
-_MODULES = frozenset({"host", "index_util", "layout_util", "ops", "shape_util"})
+_MODULES = frozenset({"host", "index_util", "jax", "layout_util", "ops", "shape_util"})
 
 __all__ = [
     "ArgumentError",
@@ -149,6 +153,8 @@ __all__ = [
     "composite",
     "host",
     "index_util",
+    "jax",
+    "jit",
     "layout_util",
     "load",
     "ops",

@@ -129,10 +129,12 @@ def _callbacks(source: Any) -> dict[str, Any]:
 
 def _contents(source: Program | NamedBytes) -> bytes:
     """What tells a program from others."""
-    if isinstance(source, NamedBytes):
-        return source.getvalue()
+    return source.getvalue() if isinstance(source, NamedBytes) else _bytecode(source.module)
+
+
+def _bytecode(module: ir.Module) -> bytes:
     stream = io.BytesIO()
-    source.module.operation.write_bytecode(stream)
+    module.operation.write_bytecode(stream)
     return stream.getvalue()
 
 
@@ -157,7 +159,11 @@ def as_program(source: ProgramLike, **options: Any) -> Program:
 
 
 def _readable(source: Any) -> Source:
-    """What ``read`` takes: modules and the objects of frameworks as text."""
+    """What ``read`` takes: the objects of JAX as bytecode, other modules and objects of frameworks as text."""
+    if hasattr(source, "mlir_module_serialized"):  # jax.export.Exported
+        return bytes(source.mlir_module_serialized)
+    if hasattr(source, "compiler_ir"):  # jax.stages.Lowered
+        return _bytecode(source.compiler_ir("stablehlo"))
     if isinstance(source, ir.Module):
         text: str = source.operation.get_asm(enable_debug_info=True)
         return text

@@ -42,7 +42,7 @@ def host_functions(module: Any) -> tuple[str, ...]:
 def is_host_call(op: Any) -> bool:
     """Whether a custom call has no decomposition, and names a function that the host has or one of hloforge's own."""
     target = string_attribute(op, "call_target_name")
-    if target.startswith(INTERNAL):
+    if target.startswith(INTERNAL) and not is_registered(op):
         return True
     return target in host_functions(_module_of(op)) and not is_registered(op) and target not in _DECOMPOSED
 

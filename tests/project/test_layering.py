@@ -19,8 +19,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "hloforge": frozenset({"dialect", "importers", "pipelines", "runtime", "tools"}),
 }
 
-# The one door to jaxlib's private modules, and those that may speak to IREE.
+# The one door to jaxlib's private modules and those to JAX's, and what that may speak to IREE and JAX.
 JAXLIB_DOOR = {"dialect/mlir.py"}
+JAX_DOORS = {"hloforge/jax/platform.py", "hloforge/jax/plugin/__init__.py"}
+JAX_FOLDER = "hloforge/jax/"
 IREE_FOLDERS = {"runtime"}
 
 FILES = sorted(path for folder in MAY_IMPORT for path in (ROOT / folder).rglob("*.py"))
@@ -64,7 +66,10 @@ def complaints(path: Path) -> Iterator[str]:
             yield f"{where}: jaxlib is imported in dialect/mlir.py alone"
         if top == "iree" and folder not in IREE_FOLDERS:
             yield f"{where}: only runtime speaks to IREE"
-        if top in ("jax", "torch", "tensorflow") and folder != "importers":
+        if name.startswith("jax._src") and str(relative) not in JAX_DOORS:
+            yield f"{where}: JAX's private modules are imported in hloforge/jax/platform.py"
+        speaks_jax = top == "jax" and str(relative).startswith(JAX_FOLDER)
+        if top in ("jax", "torch", "tensorflow") and folder != "importers" and not speaks_jax:
             yield f"{where}: frameworks are no dependency"
 
 

@@ -1,0 +1,177 @@
+"""The platform ``hloforge`` of JAX: how its operations are lowered, and what else of JAX is private.
+
+JAX lowers an operation by the rule of the platform, else by its default rule. The default rules write StableHLO, except
+that some have none (``eigh``), are slow programs of loops (``lu``, ``svd``), or want to know the platform
+(``pure_callback``). The CPU's rules call functions of LAPACK, which the pipelines decompose; so they serve here too,
+their calls under names of our own (``hloforge.getrf``).
+
+This is the one module with private imports of JAX. Tried with 0.10.2.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+from jax._src import api_util, config, core, xla_bridge
+from jax._src.array import ArrayImpl
+from jax._src.callback import io_callback_p, pure_callback_p
+from jax._src.debugging import debug_callback_p, debug_print_p
+from jax._src.export import _export
+from jax._src.interpreters import mlir
+from jax._src.random import prng
+
+from hloforge.dialect.host_calls import INTERNAL
+from hloforge.dialect.mlir import _jax, ir
+
+PLATFORM = "hloforge"
+
+# Rules of the CPU that call a library where the default rule writes one operation that the pipelines decompose.
+_PORTABLE = frozenset({"cholesky", "triangular_solve"})
+_CALLBACKS = (pure_callback_p, io_callback_p, debug_callback_p, debug_print_p)
+_CPU = {PLATFORM: "cpu"}
+_LIBRARY_CALL = re.compile(r"lapack_[sdcz](\w+)_ffi")
+
+_COPY = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_SHOW = _jax.HostBufferSemantics.ZERO_COPY
+
+_lock = threading.Lock()
+_registered = False
+
+Rule = Callable[..., Any]
+
+
+def register() -> None:
+    """Make ``hloforge`` a name that JAX lowers for. A second call does nothing."""
+    global _registered
+    with _lock:
+        if _registered:
+            return
+        # A plugin of this name may be there already.
+        if not xla_bridge.is_known_platform(PLATFORM):
+            xla_bridge.register_backend_factory(PLATFORM, _no_backend, priority=-2000)
+        if PLATFORM not in mlir._platforms_with_donation:
+            mlir._platforms_with_donation.append(PLATFORM)
+        for primitive, rule in _rules().items():
+            mlir.register_lowering(primitive, rule, platform=PLATFORM)
+        targets = {_own_name(target) for target in _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE}
+        _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.update(targets)
+        _registered = True
+
+
+def _no_backend() -> Any:
+    raise RuntimeError("programs are lowered for hloforge, but its PJRT plugin is not registered")
+
+
+def _rules() -> dict[Any, Rule]:
+    """Our rules by primitive: those of the CPU, less those whose operation has a portable form of its own."""
+    of_cpu = {primitive: entry.rule for primitive, entry in mlir._platform_specific_lowerings["cpu"].items()}
+    chosen = {primitive: rule for primitive, rule in of_cpu.items() if primitive.name not in _PORTABLE}
+    chosen |= {primitive: of_cpu.get(primitive) or mlir._lowerings[primitive].rule for primitive in _CALLBACKS}
+    return {primitive: _as_on_cpu(rule) for primitive, rule in chosen.items()}
+
+
+def _as_on_cpu(rule: Rule) -> Rule:
+    """The rule run as if for the CPU, with names of our own for what it calls."""
+
+    def lower(context: Any, *operands: Any, **parameters: Any) -> Any:
+        ours = context.module_context
+        block = ir.InsertionPoint.current.block
+        before = len(block.operations)
+        # Not a copy of the context, on which a rule leaves its tokens.
+        context.module_context = ours.replace(platforms=[_CPU.get(name, name) for name in ours.platforms])
+        try:
+            results = rule(context, *operands, **parameters)
+        finally:
+            context.module_context = ours
+        for op in list(block.operations)[before:]:
+            if op.operation.name == "stablehlo.custom_call":
+                name = _own_name(op.attributes["call_target_name"].value)
+                op.attributes["call_target_name"] = ir.StringAttr.get(name)
+        return results
+
+    return lower
+
+
+def _own_name(target: str) -> str:
+    return _LIBRARY_CALL.sub(rf"{INTERNAL}\1", target)
+
+
+# --- What a call needs to know of JAX, each in one line.
+
+Array = ArrayImpl
+Tracer = core.Tracer
+KeyArray = prng.PRNGKeyArray
+
+
+def context() -> Any:
+    """The settings that tracing depends on (x64, precision, mesh …), to be compared."""
+    return config.trace_context()
+
+
+def is_tracing() -> bool:
+    """Whether JAX traces or transforms on this thread, or runs without ``jit`` at all."""
+    return not core.trace_state_clean() or config.disable_jit.value
+
+
+def aval(leaf: Any) -> Any:
+    """The shape, type and weakness of an argument. Raises TypeError for what JAX takes for no argument."""
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return core.ShapedArray(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
+    return core.typeof(leaf)
+
+
+def static_arguments(
+    function: Callable[..., Any], numbers: int | Sequence[int] | None, names: str | Iterable[str] | None
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of static arguments, one completed from the other as ``jax.jit`` does."""
+    signature = api_util.fun_signature(function)
+    if signature is None:
+        signature = inspect.Signature()
+    found: tuple[tuple[int, ...], tuple[str, ...]] = api_util.infer_argnums_and_argnames(signature, numbers, names)
+    return found
+
+
+def compile_arguments(lowered: Any) -> dict[str, Any]:
+    """What a ``jax.stages.Lowered`` hands to XLA beside the module."""
+    arguments: dict[str, Any] = lowered._lowering.compile_args
+    return arguments
+
+
+def constant_arguments(lowered: Any) -> list[Any]:
+    """Constants of the program that are passed with each call, before its arguments."""
+    return list(lowered._lowering.const_args)
+
+
+def put(array: Any, aval: Any, device: Any, sharding: Any, *, copy: bool) -> Any:
+    """A ``jax.Array`` of a numpy array: a copy, or what shows its memory, which starts at a multiple of 64 bytes."""
+    return _jax.batched_device_put(aval, sharding, [array], [device], False, False, _COPY if copy else _SHOW)
+
+
+def release() -> None:
+    """Let go of what JAX's deleted arrays refer to."""
+    _jax.collect_garbage()
+
+
+def key_data(leaf: Any) -> Any:
+    """The numbers of an array of typed keys."""
+    return leaf._base_array
+
+
+def keys(numbers: Any, aval: Any) -> Any:
+    """An array of typed keys from its numbers."""
+    return prng.PRNGKeyArray(aval.dtype._impl, numbers)
+
+
+def is_key(aval: Any) -> bool:
+    """Whether an aval is of typed keys."""
+    return bool(jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key))
+
+
+def physical(aval: Any) -> Any:
+    """The aval as a program sees it: keys are their numbers."""
+    return core.physical_aval(aval)
