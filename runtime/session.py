@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -28,6 +29,7 @@ from hloforge.runtime.replica_calls import refusals
 from hloforge.runtime.small_calls import SmallCalls
 from hloforge.runtime.weights import provider
 
+_DLPACK_CPU = 1
 _ADVICE = "a vmfb runs on the IREE version that compiled it: compile again with this hloforge"
 
 
@@ -214,6 +216,16 @@ class Session(Background):
         """The program's signature in XLA's terms."""
         return self.manifest.signature
 
+    @property
+    def parameters(self) -> tuple[Codec, ...]:
+        """How each array that the program takes crosses to the device, in order; leaves of tuples one by one."""
+        return self._parameters
+
+    @property
+    def results(self) -> tuple[Codec, ...]:
+        """How each array that it returns crosses back."""
+        return self._results
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the program.
 
@@ -263,6 +275,16 @@ class Session(Background):
             arrays = [self._own(array, codec, borrowed) for codec, array in zip(self._results, arrays, strict=True)]
         share([*arrays, *self._kept(flat)])
         return arrays[0] if self._single else nest_results(self.signature.result, arrays)
+
+    def lasting(self, array: DeviceArray) -> np.ndarray[Any, Any]:
+        """A device array's elements in physical form, writable, with no object of IREE's bindings to keep them alive.
+
+        For another library that holds arrays until the interpreter has ended: the bindings complain of what is left.
+        """
+        shown = array.host
+        memory: Any = (ctypes.c_char * shown.nbytes).from_address(shown.__array_interface__["data"][0])
+        memory.owner = self._device.create_dlpack_capsule(array.buffer_view, _DLPACK_CPU, 0)
+        return np.ndarray(shown.shape, shown.dtype, memory)
 
     def _kept(self, flat: Sequence[Any]) -> list[DeviceArray]:
         """The device arrays among a call's arguments that still are theirs who passed them."""
@@ -318,19 +340,6 @@ class Session(Background):
                 raise ArgumentError(message, hint="put the second one on the device by itself")
         for codec, value in given:
             value.end(codec.name)
-
-    def call_views(self, views: Sequence[Any]) -> list[Any]:
-        """Run the program on IREE's buffer views, one an array, and return such.
-
-        For callers who know the shapes, and whom donated arguments belong to: these are overwritten.
-
-        Raises:
-            ExecutionError: as a call.
-        """
-        inputs = rt.VmVariantList(len(views))
-        for view in views:
-            inputs.push_ref(view)
-        return self._invoke(inputs)
 
     def _invoke(self, inputs: Any) -> list[Any]:
         """The results of a call as buffer views."""
