@@ -216,15 +216,36 @@ def several_devices(results: dict[str, Any]) -> str:
         "all_reduce mpi": "all_reduce of 64 MB of f32, two processes of MPI",
         "all_reduce mpi4py": "mpi4py's `Allreduce` of numpy arrays, two processes",
         "step replicas": "step of training, two replicas with half of the batch each",
-        "step one core": "step of training, one device with the whole batch, on one core",
+        "step one core": "step of training, one device with the whole batch, on the cores of one replica",
+        "step one core, half": "step of training, one device with half of the batch, on the cores of one replica",
         "step all cores": "step of training, one device with the whole batch, on every core",
     }
     found = results.get("replicas", {})
     rows = [[title, seconds(found[name]["median"])] for name, title in titles.items() if name in found]
     if not rows:
         return ""
-    title = "Numpy in and numpy out; the step is gradient descent for two layers of 512 on a batch of 1,024."
-    return f"\n## Several devices\n{title}\n\n{table(['', 'a call'], rows)}\n"
+    title = (
+        "Numpy in and numpy out; the step is gradient descent for two layers of 512 on a batch of 1,024. Each replica "
+        "has its share of the cores."
+    )
+    return f"\n## Several devices\n{title}\n\n{table(['', 'a call'], rows)}\n{scaling(found)}"
+
+
+def scaling(found: Mapping[str, Any]) -> str:
+    """How a step of training scales from one replica to two; empty if it was not measured.
+
+    Strong scaling: the batch stays, and each of two replicas has half of it. Weak scaling: each replica has as much as
+    one had. Efficiency is 1 where two replicas do twice as much in the same time as one.
+    """
+    rows = []
+    for name, alone, work in (("strong", "step one core", 1), ("weak", "step one core, half", 2)):
+        if alone in found and "step replicas" in found:
+            before, after = (found[way]["median"] for way in (alone, "step replicas"))
+            gain = work * before / after
+            rows.append([f"{name} scaling", seconds(before), seconds(after), times(gain), times(gain / 2)])
+    if not rows:
+        return ""
+    return "\n" + table(["step of training", "one replica", "two replicas", "speed-up", "efficiency"], rows) + "\n"
 
 
 def analysis(results: dict[str, Any], reasons: Mapping[str, str]) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 import hloforge
 from hloforge import ops
 from hloforge.dialect.program import Program
+from hloforge.runtime.processor_shares import own_processors, share
 from hloforge.runtime.timing import sample
 
 REPLICAS = 2
@@ -40,17 +41,19 @@ def all_reduces() -> dict[str, Callable[[], Any]]:
 
 
 def steps() -> dict[str, Callable[[], Any]]:
-    """A step of training on two threads and on one device, by name."""
+    """A step of training on two replicas and on one device, with as many processors as a replica has and with all."""
     random = np.random.default_rng(0)
     weights = [random.normal(scale=0.05, size=(WIDTH, WIDTH)).astype(np.float32) for _ in range(2)]
     batch = [random.normal(size=(BATCH, WIDTH)).astype(np.float32) for _ in range(2)]
     parts = [(*weights, *part) for part in zip(*(np.split(array, REPLICAS) for array in batch), strict=True)]
     training = hloforge.replicate(training_step(BATCH // REPLICAS), replicas=REPLICAS)
-    whole = hloforge.compile(training_step(BATCH))
-    one_core, all_cores = whole.load(device="local-sync"), whole.load(device="local-task")
+    own = share(own_processors(), 0, REPLICAS, {})
+    whole, half = hloforge.compile(training_step(BATCH)), hloforge.compile(training_step(BATCH // REPLICAS))
+    one, one_of_half, all_cores = whole.load(**own), half.load(**own), whole.load(device="local-task")
     return {
         "step replicas": lambda: training.each(parts),
-        "step one core": lambda: one_core(*weights, *batch),
+        "step one core": lambda: one(*weights, *batch),
+        "step one core, half": lambda: one_of_half(*parts[0]),
         "step all cores": lambda: all_cores(*weights, *batch),
     }
 
@@ -101,8 +104,9 @@ def measure_rank(vmfb: str) -> dict[str, dict[str, float]]:
     x, total = np.ones(ELEMENTS, np.float32), np.empty(ELEMENTS, np.float32)
     ways = {"all_reduce mpi": lambda: device.own(x), "all_reduce mpi4py": lambda: everyone.Allreduce(x, total)}
     values: dict[str, list[float]] = {name: [] for name in ways}
-    for name, call in ways.items():
-        for _ in range(CALLS + 1):
+    for _ in range(CALLS + 1):
+        # In turn, so that what else the machine does hits both.
+        for name, call in ways.items():
             everyone.Barrier()
             values[name].append(sample(call, 1).wall)
     names = {"low": 0.25, "median": 0.5, "high": 0.75}

@@ -21,7 +21,7 @@ import json
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from hloforge.dialect.errors import ExecutionError, LoadError
 from hloforge.pipelines.replicas.in_parts import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL
 from hloforge.runtime.arrays import ALIGNMENT
 from hloforge.runtime.communicator import TIMEOUT, Array, Arrays, Combination, Communicator, part
+from hloforge.runtime.processor_shares import own_processors, share
 
 # The least that MPI promises for the largest tag; messages under it say that a device has ended.
 _FAREWELL = 32767
@@ -57,6 +58,21 @@ def world() -> Any:
     except (ImportError, RuntimeError) as error:
         raise LoadError(f"MPI is not there: {error}", hint="pip install 'hloforge[mpi]'") from None
     return MPI.COMM_WORLD
+
+
+def share_of_machine(communicator: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of ``hloforge.load`` for this process's device, beside those of other processes on this machine.
+
+    All processes have to call. A launcher that gave each processors of its own is obeyed.
+    """
+    from mpi4py import MPI
+
+    near = communicator.Split_type(MPI.COMM_TYPE_SHARED)
+    own, every = own_processors(), near.allgather(own_processors())
+    place, count = (near.rank, near.size) if every.count(own) == near.size else (0, 1)
+    alone = near.size == 1
+    near.Free()
+    return dict(options) if alone else share(own, place, count, options)
 
 
 class Mpi(Communicator):

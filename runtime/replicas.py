@@ -29,6 +29,7 @@ from hloforge.runtime.executable import Executable
 from hloforge.runtime.feeds import Feeds, feed_functions
 from hloforge.runtime.manifest import Manifest
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.processor_shares import own_processors, share
 from hloforge.runtime.replica_calls import Device, check_grid, grid_of_manifest
 from hloforge.runtime.session import Session, load, read_manifest
 
@@ -77,10 +78,11 @@ class Replicas:
         self._calling = threading.Lock()
         self._pool = ThreadPoolExecutor(self.grid.devices, "hloforge-replica")
         functions = [device.functions() for device in self._devices] or [feed_functions(self.feeds)]
-        if len(functions) > 1:
-            # Each device is a thread already.
-            options["device"] = options.get("device") or "local-sync"
-        self._sessions = [load_any(source, host={**own, **(host or {})}, **options) for own in functions]
+        count = len(functions)
+        shares = [share(own_processors(), place, count, options) if count > 1 else options for place in range(count)]
+        self._sessions = [
+            load_any(source, host={**own, **(host or {})}, **part) for own, part in zip(functions, shares, strict=True)
+        ]
         check_grid(self._sessions[0].manifest, self.grid)
 
     @property

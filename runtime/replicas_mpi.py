@@ -20,7 +20,7 @@ from hloforge.dialect.program import Signature
 from hloforge.pipelines.replicas.fold import folded_signature
 from hloforge.pipelines.replicas.grid import Grid
 from hloforge.runtime.communicator import TIMEOUT
-from hloforge.runtime.communicator_mpi import Mpi, world
+from hloforge.runtime.communicator_mpi import Mpi, share_of_machine, world
 from hloforge.runtime.convention import nest_results, result_leaves
 from hloforge.runtime.feeds import Feeds
 from hloforge.runtime.options import CompileOptions
@@ -62,14 +62,15 @@ class Rank:
             )
         self.rank: int = everyone.rank
         self._communicator = Mpi(everyone, timeout, self.grid.name)
+        self._ended = False
+        # Before MPI ends, which waits for all processes; also if this one fails below.
+        atexit.register(self.end)
+        options = share_of_machine(everyone, options)
         self.feeds = Feeds(timeout=timeout, name=self.grid.name(self.rank))
         device = Device(self.rank, self.grid, {self.rank: self.feeds})
         device.communicator = self._communicator
         self._session = load_any(source, host={**device.functions(), **options.pop("host", {})}, **options)
         check_grid(self._session.manifest, self.grid)
-        self._ended = False
-        # Before MPI ends, which waits for all processes.
-        atexit.register(self.end)
 
     @property
     def device(self) -> str:

@@ -69,6 +69,18 @@ def test_several_devices_are_a_section_where_they_were_measured() -> None:
     assert "| mpi4py's `Allreduce` of numpy arrays, two processes | 60 ms |" in lines
 
 
+def test_scaling_is_stated_where_its_steps_were_measured() -> None:
+    found = {
+        "step replicas": {"median": 0.02},
+        "step one core": {"median": 0.03},
+        "step one core, half": {"median": 0.016},
+    }
+    lines = render.several_devices({"replicas": found}).splitlines()
+    assert "| strong scaling | 30 ms | 20 ms | 1.50 | 0.75 |" in lines
+    assert "| weak scaling | 16 ms | 20 ms | 1.60 | 0.80 |" in lines
+    assert not render.scaling({"step replicas": {"median": 0.02}})
+
+
 def test_tuned_forms_have_rows_of_their_own() -> None:
     tuned = case("tuned", 1.0, None, 2.0)
     tuned["latency"]["tuned"] = {"low": 0.5, "median": 0.5, "high": 0.5, "samples": 9}
