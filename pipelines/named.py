@@ -51,6 +51,7 @@ from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
 from hloforge.pipelines.legalize.host_calls import LegalizeHostCalls
 from hloforge.pipelines.legalize.host_scalars import LegalizeHostScalars
 from hloforge.pipelines.legalize.import_host_calls import ImportHostCalls
+from hloforge.pipelines.legalize.independent_reductions import LegalizeIndependentReductions
 from hloforge.pipelines.legalize.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
@@ -84,6 +85,7 @@ from hloforge.pipelines.normalize.refine_dynamism import RefineDynamism
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
+from hloforge.pipelines.optimize.dispatch_argmax import DispatchArgmax
 from hloforge.pipelines.optimize.dispatch_factorizations import DispatchFactorizations
 from hloforge.pipelines.optimize.dispatch_few_rows import DispatchFewRows
 from hloforge.pipelines.optimize.dispatch_fft import DispatchFft
@@ -207,6 +209,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
+    Stage(LegalizeIndependentReductions(), "IREE reduces positions beside other arrays to the initial value"),
     Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
@@ -225,6 +228,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchIntegerProducts(), "IREE multiplies integers of 8 bits as if they had 32"),
     Stage(DispatchFactorizations(), "what was kept as calls above becomes code; leaves dialects that no pass reads"),
     Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
+    Stage(DispatchArgmax(), "IREE compares pairs one after the other"),
     Stage(DispatchReductions(), "IREE reads columns, whose elements are far apart, from begin to end"),
     Stage(SumsInVectors(), "IREE sums products one by one; leaves alone what has a dispatch of its own"),
     Stage(DispatchFft(), "products with matrices pass over all data; leaves dialects that no pass here reads"),
