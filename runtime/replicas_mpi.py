@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,16 +20,18 @@ from hloforge.dialect.errors import Error, OptionError
 from hloforge.dialect.program import Signature
 from hloforge.pipelines.replicas.fold import folded_signature
 from hloforge.pipelines.replicas.grid import Grid
-from hloforge.runtime.communicator import TIMEOUT
+from hloforge.runtime.communicator import TIMEOUT, Array
 from hloforge.runtime.communicator_mpi import Mpi, share_of_machine, world
 from hloforge.runtime.convention import nest_results, result_leaves
 from hloforge.runtime.feeds import Feeds
+from hloforge.runtime.manifest import Manifest
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replica_calls import Device, check_grid
 from hloforge.runtime.replicas import Source, load_any, parts_of
 
-# The message by which results come to the first device.
+# The messages by which results, and what came out of feeds, go to the first device.
 _RESULTS = "the results"
+_NAMED = "what came out of its feeds"
 
 
 class Rank:
@@ -78,6 +81,11 @@ class Rank:
         return f"{self.grid}, each a process on {self._session.device}"
 
     @property
+    def manifest(self) -> Manifest:
+        """What the program's vmfb says of itself."""
+        return self._session.manifest
+
+    @property
     def signature(self) -> Signature:
         """The signature of a call: of the program, with a leading dimension of the devices."""
         return folded_signature(self._session.signature, self.grid.devices)
@@ -105,6 +113,18 @@ class Rank:
             return None
         others = self._communicator.take(range(1, self.grid.devices), _RESULTS)
         return nest_results(self.signature.result, [np.stack(column) for column in zip(own, *others, strict=True)])
+
+    def to_first(self, named: Sequence[tuple[str, Array]]) -> list[tuple[str, Array]]:
+        """Named arrays of all devices, in the devices' order, on the first one; nothing on others. All processes have
+        to call. Errors as of the communicator."""
+        if self.rank:
+            names = np.frombuffer("\n".join(name for name, _ in named).encode(), np.uint8)
+            self._communicator.give(0, _NAMED, [names, *(array for _, array in named)])
+            return []
+        found = list(named)
+        for names, *arrays in self._communicator.take(range(1, self.grid.devices), _NAMED):
+            found += zip(names.tobytes().decode().split("\n"), arrays, strict=False)
+        return found
 
     def end(self, how: str = "has ended") -> None:
         """Tell the others, once, that this device runs no more; what it sent has arrived then."""

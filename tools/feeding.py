@@ -64,17 +64,19 @@ class Fed:
     """A program whose every call gets the same items.
 
     Args:
-        session: what runs it.
+        session: what runs it; of a process of MPI its own device, to which the items' parts for it go.
         calls: its calls of the host for feeds and transfers.
         items: the arrays of every item, by its way; with a leading dimension of the devices where there are several.
     """
 
-    def __init__(self, session: Session | Replicas, calls: Sequence[HostCall], items: Mapping[Way, list[Any]]) -> None:
+    def __init__(
+        self, session: Session | Replicas | Rank, calls: Sequence[HostCall], items: Mapping[Way, list[Any]]
+    ) -> None:
         self._session = session
         self._gives = sorted({way_of(call) for call in calls if call.target in (OUTFEED, SEND)})
-        self._feeds: dict[str, Feeds] = {"": session.feeds} if isinstance(session, Session) else _by_device(session)
+        self._feeds = _by_name(session)
         self._supplies: list[Supply] = []
-        for device, (name, feeds) in enumerate(self._feeds.items()):
+        for name, (device, feeds) in self._feeds.items():
             for way in sorted({way_of(call) for call in calls if call.target in (INFEED, RECV)}):
                 own = [_part(item, device if name else None) for item in items.get(way, ())]
                 supply = Supply(_title(way, "infeed") + name, _option(way), own)
@@ -88,16 +90,21 @@ class Fed:
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it; arguments, results and errors as of the session. What the program gave before is forgotten."""
-        self.given()
+        self._taken()
         for supply in self._supplies:
             supply.taken = 0
         return self._session(*arguments)
 
     def given(self) -> Leaves:
         """What the program put on its outfeed and its channels, taken from there: ``outfeed[0]``, ``channel 7[0]``,
-        ``outfeed[0]{1}`` of a tuple, ``outfeed[0] of replica 1`` of several devices."""
+        ``outfeed[0]{1}`` of a tuple, ``outfeed[0] of replica 1`` of several devices. The first process of MPI has all,
+        others nothing; all have to call."""
+        return self._session.to_first(self._taken()) if isinstance(self._session, Rank) else self._taken()
+
+    def _taken(self) -> Leaves:
+        """What this process's devices put there."""
         found: Leaves = []
-        for suffix, feeds in self._feeds.items():
+        for suffix, (_, feeds) in self._feeds.items():
             for way in self._gives:
                 queue = _queue(feeds, way, feeds.outfeed)
                 for number, item in enumerate([queue.get() for _ in range(len(queue))]):
@@ -129,14 +136,17 @@ def fed(
 
     Raises:
         ArgumentError: the program has no such feed, or an item is not what it takes.
-        OptionError: items for a process of MPI, or for a program that is compiled when it is called.
+        OptionError: items for a program that is compiled when it is called.
     """
     specs: dict[Way, list[str]] = {FEED: list(infeed)} if infeed else {}
     for number, spec in channels:
         specs.setdefault(number, []).append(spec)
-    if isinstance(session, Rank | SpecializingSession):
+    if isinstance(session, SpecializingSession):
         if specs:
-            raise _cannot_feed(session)
+            raise OptionError(
+                "--infeed and --channel need the sizes of the program's arguments before it runs",
+                hint="name them: --shape NAME=8x4 for each argument",
+            )
         return None
     calls = [call for call in session.manifest.host_calls if _is_with_host(call)]
     takes: dict[Way, dict[Item, None]] = {}
@@ -146,7 +156,7 @@ def fed(
     for way in specs:
         if way not in takes:
             raise _not_taken(way, sorted(takes))
-    devices = (session.grid.devices,) if isinstance(session, Replicas) else ()
+    devices = (session.grid.devices,) if isinstance(session, Replicas | Rank) else ()
     items = {
         way: [
             _parsed(f"{_title(way, 'infeed')}[{number}]", spec, [_stacked(item, devices) for item in takes[way]], seed)
@@ -209,8 +219,13 @@ def _stacked(item: Item, devices: tuple[int, ...]) -> Item:
     return tuple(Shape(leaf.element, (*devices, *leaf.dimensions)) for leaf in item)
 
 
-def _by_device(session: Replicas) -> dict[str, Feeds]:
-    return {f" of {session.grid.name(device)}": feeds for device, feeds in enumerate(session.feeds)}
+def _by_name(session: Session | Replicas | Rank) -> dict[str, tuple[int, Feeds]]:
+    """This process's devices with their feeds, by what distinguishes them in the names of items."""
+    if isinstance(session, Replicas):
+        return {f" of {session.grid.name(device)}": (device, feeds) for device, feeds in enumerate(session.feeds)}
+    if isinstance(session, Rank):
+        return {f" of {session.grid.name(session.rank)}": (session.rank, session.feeds)}
+    return {"": (0, session.feeds)}
 
 
 def _queue(feeds: Feeds, way: Way, feed: Queue) -> Queue:
@@ -233,15 +248,3 @@ def _not_taken(way: Way, takes: Sequence[Way]) -> ArgumentError:
     what = "has no infeed" if way == FEED else f"receives nothing from its host on channel {way}"
     known = ", ".join(_option(other) for other in takes)
     return ArgumentError(f"the program {what}", hint=f"it takes {known}" if known else "it takes no items at all")
-
-
-def _cannot_feed(session: Rank | Session) -> OptionError:
-    if isinstance(session, Rank):
-        return OptionError(
-            "--infeed and --channel do not go with --mpi",
-            hint="in Python each process feeds its own device: hloforge.runtime.replicas_mpi.Rank(…).feeds",
-        )
-    return OptionError(
-        "--infeed and --channel need the sizes of the program's arguments before it runs",
-        hint="name them: --shape NAME=8x4 for each argument",
-    )

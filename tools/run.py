@@ -134,13 +134,15 @@ def command(
     call = fed or session
     results = call(*arguments)
     given = fed.given() if fed else []
+    # The first process of MPI has the results of all.
+    first = not getattr(session, "rank", 0)
     if fed:
         fed.report_left()
+    if fed and first:
         wanted = checking.expected_results(session.signature, expected, given)
     if timed or repeat:
         calling.report_latency(call, arguments, repeat or calling.REPEAT)
-    if getattr(session, "rank", 0):
-        # The first process has the results of all.
+    if not first:
         return
     leaves = calling.leaves(session.signature, results) + given
     if outputs or not (wanted or engine):

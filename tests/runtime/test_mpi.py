@@ -12,6 +12,7 @@ import pytest
 import hloforge
 from hloforge.runtime.replicas_mpi import Rank
 from tests.runtime.test_replicas import uneven
+from tests.tools.test_feeding import TWO
 
 pytest.importorskip("mpi4py.MPI", reason="the extra mpi is not installed", exc_type=(ImportError, RuntimeError))
 
@@ -67,6 +68,18 @@ def test_the_command_line_runs_a_rank_a_process(tmp_path: Path) -> None:
     done = start(2, "hloforge.tools.main", "run", str(tmp_path / "sum.vmfb"), "--mpi", *inputs)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "2x2xf32=[8 12][8 12]"
+
+
+def test_each_process_feeds_its_device(tmp_path: Path) -> None:
+    (tmp_path / "two.hlo").write_text(TWO.replace("GROUPS", "{0,1}"))
+    run = ["hloforge.tools.main", "run", str(tmp_path / "two.hlo"), "--mpi", "--infeed=2x2xf32=1 2 3 4"]
+    done = start(2, *run, "--infeed=2xs32=7 8")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["2x2xf32=[4 6][4 6]", "s32=7", "s32=8"]
+    assert "outfeed[0] of replica 1:" in done.stderr
+    short = start(2, *run)
+    assert short.returncode != 0
+    assert "infeed of replica 1: the program takes more items than were given: 1" in short.stderr
 
 
 def test_processes_and_devices_have_to_be_as_many() -> None:
