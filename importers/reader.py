@@ -17,6 +17,8 @@ from hloforge.importers.native import Converted
 from hloforge.importers.source import Source, load
 
 _DROPPED = "hloforge.dropped_attributes"
+# What XLA's partitioner adds to the name of the entry computation, and what says so of a module.
+_PARTITIONED_NAME, _PARTITIONED = "_spmd", "hloforge.partitioned"
 # Each round takes one attribute away; a file with more unknown ones is not of this format at all.
 _ROUNDS = 64
 
@@ -133,6 +135,10 @@ def _finish_hlo(converted: Converted, elided: str, seed: int) -> Program:
     elif constants:
         convention = elision.to_parameters(module, constants, convention)
     signature.attach(convention, module)
+    entries = [computation.name for computation in converted.computations if computation.is_entry]
+    if any(name.endswith(_PARTITIONED_NAME) for name in entries):
+        with in_context(module):
+            module.operation.attributes[_PARTITIONED] = ir.UnitAttr.get()
     return Program(module, convention, _module_name(module), locator.file)
 
 

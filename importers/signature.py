@@ -21,6 +21,7 @@ _PARAMETER_LAYOUTS = "mhlo.xla_entry_computation_parameter_layouts"
 _RESULT_LAYOUT = "mhlo.xla_entry_computation_result_layout"
 _PARAMETER_TILES = "mhlo.xla_entry_computation_parameter_tiles"
 _RESULT_TILES = "mhlo.xla_entry_computation_result_tiles"
+_FRONTEND, _MESHES = "mhlo.frontend_attributes", "xla.sdy.meshes"
 _REPLICATION = {"num_partitions": "hloforge.num_partitions", "replica_count": "hloforge.num_replicas"}
 _RENAMED = {"mhlo.num_partitions": "hloforge.num_partitions", "mhlo.num_replicas": "hloforge.num_replicas"}
 
@@ -214,5 +215,7 @@ def attach(signature: Signature, module: Any) -> None:
             if old in attributes:
                 attributes[new] = attributes[old]
         for name in [name for name in attributes if name.startswith("mhlo.")]:
-            del attributes[name]
+            # The shardings of HLO's operations name Shardy's meshes, which stand there.
+            if name != _FRONTEND or _MESHES not in ir.DictAttr(attributes[name]):
+                del attributes[name]
     signature.attach(module)

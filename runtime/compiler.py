@@ -27,6 +27,7 @@ from hloforge.pipelines.host_calls import host_calls_of
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops, has_fused_loops
 from hloforge.pipelines.replicas.fold import for_grid
+from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.specialize import is_dynamic
 from hloforge.pipelines.weights import weights_of
 from hloforge.runtime import iree
@@ -36,6 +37,7 @@ from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import with_host_functions
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.partition import partitioned
 from hloforge.runtime.specializing import compile_dynamic
 from hloforge.runtime.targets import Target
 from hloforge.runtime.weights import place_weights
@@ -70,7 +72,8 @@ def compile_program(
         OptionError: a file of weights that is none, or is not the program's.
     """
     target = Target.parse(target)
-    program, options = place_weights(program, options or CompileOptions())
+    options = options or CompileOptions()
+    program, options = place_weights(partitioned(program, options), options)
     program = for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas)
 
     def compile_form(form: Program) -> Executable:
@@ -160,6 +163,7 @@ def _compile_with(
         weights_file=options.weights.name if options.weights else "",
     )
     _attach(lowered.module, manifest)
+        sharded=Sharded.of(lowered.module),
     text = lowered.text(locations=True)
     made = iree.compile_in_process(text, flags) if options.isolation == "none" else None
     # A child repeats what failed: only there can the compiler's diagnostics be read.

@@ -15,6 +15,7 @@ from hloforge.dialect.errors import LoadError
 from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.program import Alias, Parameter, Signature
 from hloforge.dialect.shapes import Shape
+from hloforge.pipelines.replicas.shards import Sharded
 
 REFLECTION_KEY = "hloforge.manifest"
 # Raised when a reader of the previous format would misread the new one.
@@ -39,6 +40,7 @@ class Manifest:
         weights: the arrays that the program looks up when it is loaded, by name.
         weights_file: the base name of the file that holds them; empty if there are none.
         host_calls: what the program calls of its host, by the numbers of its imports.
+        sharded: how the whole arrays lie on devices of which the signature names the parts; None if it names wholes.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Manifest:
     weights: tuple[tuple[str, Shape], ...] = ()
     weights_file: str = ""
     host_calls: tuple[HostCall, ...] = ()
+    sharded: Sharded | None = None
 
     def to_json(self) -> str:
         signature = self.signature
@@ -61,6 +64,7 @@ class Manifest:
             "versions": dict(self.versions),
             "weights": {name: str(shape) for name, shape in self.weights},
             "host_calls": [call.to_json() for call in self.host_calls],
+            "sharded": self.sharded and self.sharded.to_json(),
             "signature": {
                 "parameters": [[parameter.name, str(parameter.shape)] for parameter in signature.parameters],
                 "result": str(signature.result),
@@ -77,6 +81,7 @@ class Manifest:
             if fields.pop("format") > FORMAT:
                 raise LoadError("this vmfb was made by a newer hloforge", hint="upgrade hloforge, or compile again")
             signature = fields.pop("signature")
+            sharded = fields.pop("sharded", None)
             return cls(
                 signature=Signature(
                     tuple(Parameter(name, Shape.parse(shape)) for name, shape in signature["parameters"]),
@@ -87,6 +92,7 @@ class Manifest:
                 versions=tuple(fields.pop("versions").items()),
                 weights=tuple((name, Shape.parse(text)) for name, text in fields.pop("weights", {}).items()),
                 host_calls=tuple(map(HostCall.from_json, fields.pop("host_calls", ()))),
+                sharded=Sharded.from_json(sharded) if sharded else None,
                 **fields,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -21,15 +21,16 @@ import numpy as np
 
 from hloforge.dialect.errors import ArgumentError, Error
 from hloforge.dialect.program import Signature
-from hloforge.pipelines.replicas.fold import folded_signature
+from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.replicas.grid import Grid
 from hloforge.runtime.communicator import TIMEOUT, Threads
-from hloforge.runtime.convention import nest_results, result_leaves
+from hloforge.runtime.convention import leaf_values, nest_results, result_leaves
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.feeds import Feeds, feed_functions
 from hloforge.runtime.manifest import Manifest
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.processor_shares import own_processors, share
+from hloforge.runtime.replica_border import Whole, border_of
 from hloforge.runtime.replica_calls import Device, check_grid, grid_of_manifest
 from hloforge.runtime.session import Session, load, read_manifest
 
@@ -83,7 +84,8 @@ class Replicas:
         self._sessions = [
             load_any(source, host={**own, **(host or {})}, **part) for own, part in zip(functions, shares, strict=True)
         ]
-        check_grid(self._sessions[0].manifest, self.grid)
+        check_grid(self.manifest, self.grid)
+        self._border = border_of(self._sessions[0].signature, self.manifest.sharded, self.grid.devices)
 
     @property
     def device(self) -> str:
@@ -97,31 +99,42 @@ class Replicas:
 
     @property
     def signature(self) -> Signature:
-        """The signature of a call: of the program, with a leading dimension of the devices."""
-        own = self._sessions[0].signature
-        return own if self.folded else folded_signature(own, self.grid.devices)
+        """The signature of a call: with a leading dimension of the devices, or the whole sharded program's."""
+        return self._sessions[0].signature if self._takes_folded else self._border.signature
+
+    @property
+    def _takes_folded(self) -> bool:
+        """Whether a call takes just what the folded program takes."""
+        return self.folded and not isinstance(self._border, Whole)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run all devices.
 
         Args:
             arguments: one a parameter, with a leading dimension of the devices: an array, or a list of arrays; a tuple
-                of these for a parameter of tuple shape.
+                of these for a parameter of tuple shape. Of a sharded program whole arrays, which are cut here.
 
         Returns:
-            The results with a leading dimension of the devices, nested as the program's result.
+            The results with a leading dimension of the devices, nested as the program's result; of a sharded program
+            whole arrays, put together of the devices' parts.
 
         Raises:
             ArgumentError: as a session, or an argument for another number of devices.
             Exception: what the first device that failed raised.
         """
-        if self.folded:
+        if self._takes_folded:
             return self._sessions[0](*arguments)
+        parts = self._border.split(arguments)
+        return self._border.join(self._each_folded(parts) if self.folded else self.each(parts))
+
+    def _each_folded(self, arguments: Sequence[Sequence[Any]]) -> list[Any]:
+        """The results of each device from one call of the folded program."""
         own = self._sessions[0].signature
-        parts = [parts_of(argument, self.grid.devices) for argument in arguments]
-        results = self.each([tuple(part[device] for part in parts) for device in range(self.grid.devices)])
-        leaves = [result_leaves(own.result, result) for result in results]
-        return nest_results(self.signature.result, [np.stack(column) for column in zip(*leaves, strict=True)])
+        columns = zip(*(leaf_values(own, each) for each in arguments), strict=True)
+        parameters = Shape.tuple_of(*(parameter.shape for parameter in own.parameters))
+        stacked = self._sessions[0](*nest_results(parameters, map(np.stack, columns)))
+        rows = zip(*result_leaves(own.result, stacked), strict=True)
+        return [nest_results(own.result, row) for row in rows]
 
     def each(self, arguments: Sequence[Sequence[Any]]) -> list[Any]:
         """Run all devices on arguments of their own; returns the results of each. Errors as of a call."""
@@ -180,8 +193,10 @@ def load_on_grid(
         mpi: this process is one of several, a device each.
         loading: arguments of ``hloforge.load``.
     """
-    made = grid_of_manifest(source.manifest if isinstance(source, Executable) else read_manifest(source))
-    grid = made if made is not None and options.grid.devices == 1 else options.grid
+    manifest = source.manifest if isinstance(source, Executable) else read_manifest(source)
+    made = _grid_of(manifest)
+    # With processes, options that name no grid are those of a replica a process.
+    grid = made if made is not None and (mpi or options.grid.devices == 1) else options.grid
     if mpi:
         from hloforge.runtime.replicas_mpi import Rank
 
@@ -191,15 +206,6 @@ def load_on_grid(
     return Replicas(source, grid.replicas, grid.partitions, folded=options.fold_replicas, **loading)
 
 
-def parts_of(argument: Any, devices: int) -> list[Any]:
-    """An argument of each device, of one for all."""
-    if isinstance(argument, tuple):
-        return list(zip(*(parts_of(member, devices) for member in argument), strict=True)) or [()] * devices
-    if argument is None:
-        return [None] * devices
-    if len(argument) != devices:
-        raise ArgumentError(
-            f"an argument for {len(argument)} devices, where {devices} run",
-            hint="arguments have a leading dimension of replicas times partitions",
-        )
-    return list(argument)
+def _grid_of(manifest: Manifest) -> Grid | None:
+    """The grid that a vmfb was made for; None if it does not depend on one."""
+    return Grid(1, manifest.sharded.devices) if manifest.sharded else grid_of_manifest(manifest)

@@ -16,6 +16,7 @@ from hloforge.runtime.compiler import compile_lowered
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import has_functions, with_host_functions
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.partition import partitioned
 from hloforge.runtime.specializing import compile_dynamic
 from hloforge.runtime.targets import Target
 from hloforge.runtime.weights import place_weights
@@ -53,6 +54,8 @@ def build_program(
     program: Program, target: Target, options: CompileOptions, watch: Stopwatch, say: Say = lambda _: None
 ) -> Executable:
     """Compile a program that was read; it is left as it was."""
+    with watch.step("partition"):
+        program = partitioned(program, options)
     program, options = place_weights(program, options)
     program = for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas)
 

@@ -1,0 +1,128 @@
+"""How arrays lie on devices: into how many parts each dimension is cut, and which device has which part.
+
+::
+
+    rows = Sharding((8, 6), (2, 1), (0, 0, 1, 1))     # four devices in two pairs; each pair has half of the rows
+    rows.part(x, 2)                                   # x[4:8]
+    rows.whole([a, a, b, b])                          # a above b
+
+Parts are numbered row by row. Where a dimension is no multiple of its parts, the last ones are filled up with zeros, as
+XLA's partitioner expects, and what it leaves there is dropped. Source: XLA ``HloSharding`` (tile assignment).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import string_attribute
+from hloforge.dialect.program import Signature
+from hloforge.dialect.shapes import Shape
+
+# What a module says of the arguments and results of the whole program.
+_ATTRIBUTE = "hloforge.sharded"
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """How one array lies on devices.
+
+    Attributes:
+        sizes: of the whole array.
+        tiles: how many parts each dimension has.
+        places: the number of each device's part.
+    """
+
+    sizes: tuple[int, ...]
+    tiles: tuple[int, ...]
+    places: tuple[int, ...]
+
+    @property
+    def local(self) -> tuple[int, ...]:
+        """The sizes of a part."""
+        return tuple(-(-size // count) for size, count in zip(self.sizes, self.tiles, strict=True))
+
+    def part(self, array: np.ndarray[Any, Any], device: int) -> np.ndarray[Any, Any]:
+        """What a device has of an array: a view, unless zeros stand behind the array's end."""
+        shard: np.ndarray[Any, Any] = array[self._slices(self.places[device])]
+        if shard.shape == self.local:
+            return shard
+        filled = np.zeros(self.local, array.dtype)
+        filled[tuple(map(slice, shard.shape))] = shard
+        return filled
+
+    def whole(self, parts: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+        """The array of which each device has a part; of devices with one part the first counts."""
+        array = np.empty(self.sizes, parts[0].dtype)
+        last_first = zip(reversed(self.places), reversed(parts), strict=True)
+        for place, part in dict(last_first).items():
+            target = array[self._slices(place)]
+            target[...] = part[tuple(map(slice, target.shape))]
+        return array
+
+    def _slices(self, place: int) -> tuple[Any, ...]:
+        """Where a part lies in the array; with an ellipsis, so that a scalar's is a view as well."""
+        at = np.unravel_index(place, self.tiles) if self.tiles else ()
+        starts = [int(index) * size for index, size in zip(at, self.local, strict=True)]
+        return *(slice(start, start + size) for start, size in zip(starts, self.local, strict=True)), ...
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """How the arguments and results of a partitioned program lie on its devices.
+
+    Attributes:
+        parameters, results: of the leaves of the signature, in order.
+    """
+
+    parameters: tuple[Sharding, ...]
+    results: tuple[Sharding, ...]
+
+    @property
+    def devices(self) -> int:
+        """How many devices there are."""
+        return len((*self.parameters, *self.results)[0].places)
+
+    def local(self, signature: Signature) -> Signature:
+        """The signature of one device's program, from that of the whole. Layouts and donation end."""
+        return _resized(signature, (one.local for one in self.parameters), (one.local for one in self.results))
+
+    def whole(self, signature: Signature) -> Signature:
+        """The signature of a call with whole arrays, from that of a program of parts."""
+        return _resized(signature, (one.sizes for one in self.parameters), (one.sizes for one in self.results))
+
+    def attach(self, module: Any) -> None:
+        """Write it onto a module."""
+        with in_context(module):
+            module.operation.attributes[_ATTRIBUTE] = ir.StringAttr.get(json.dumps(self.to_json()))
+
+    @classmethod
+    def of(cls, module: Any) -> Sharded | None:
+        """What a module says; None if its program is not partitioned."""
+        text = string_attribute(module.operation, _ATTRIBUTE)
+        return cls.from_json(json.loads(text)) if text else None
+
+    def to_json(self) -> Any:
+        return [[[one.sizes, one.tiles, one.places] for one in leaves] for leaves in (self.parameters, self.results)]
+
+    @classmethod
+    def from_json(cls, fields: Any) -> Sharded:
+        return cls(*(tuple(Sharding(*map(tuple, one)) for one in leaves) for leaves in fields))
+
+
+def _resized(
+    signature: Signature, parameters: Iterator[tuple[int, ...]], results: Iterator[tuple[int, ...]]
+) -> Signature:
+    made = tuple(replace(one, shape=_with_sizes(one.shape, parameters)) for one in signature.parameters)
+    return Signature(made, _with_sizes(signature.result, results))
+
+
+def _with_sizes(shape: Shape, sizes: Iterator[tuple[int, ...]]) -> Shape:
+    if shape.elements is not None:
+        return Shape.tuple_of(*(_with_sizes(element, sizes) for element in shape.elements))
+    return Shape(shape.element, next(sizes))

@@ -1,0 +1,157 @@
+"""Programs of whole arrays with shardings, as the program of one of the devices that they name.
+
+XLA's own partitioner does the work, in a process of its own (``partition_worker``): it propagates the shardings, cuts
+every operation, and makes the collectives. So a program is cut here as XLA would cut it, whether Shardy or GSPMD
+annotates it, manual computations over some axes of the mesh included. What comes back is a program like any other of
+several devices; how whole arguments and results lie on them is kept beside it (``pipelines/replicas/shards.py``).
+Source: XLA "SPMD partitioner"; Shardy "Propagation".
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from hloforge.dialect.errors import CompileError, Location, OptionError, UnsupportedError
+from hloforge.dialect.mlir import in_context, ir, parse_module
+from hloforge.dialect.operations import file_location, operations
+from hloforge.dialect.program import Program
+from hloforge.pipelines.replicas.annotations import check_devices, drop_gspmd, is_sharded, uses_shardy
+from hloforge.pipelines.replicas.shards import Sharded, Sharding
+from hloforge.runtime.dense_resources import inline_dense_resources
+from hloforge.runtime.frames import read_frame, write_frame
+from hloforge.runtime.options import CompileOptions
+
+# Names that stand for the locations of operations while XLA has them.
+_LABEL = re.compile(r"hloforge:(\d+)")
+# What XLA puts before a reason: the kind of error, and where MLIR found it.
+_STATUS = re.compile(r'(?<=: )[A-Z_]+: (?:<unknown>:0: error: )?(?:loc\("[^"]*"\): )?')
+
+
+def partitioned(program: Program, options: CompileOptions) -> Program:
+    """One device's part of a sharded program that is to run on several partitions; any other program as it is.
+
+    Raises:
+        OptionError: the shardings are for another number of devices, for several replicas, or beside a file of weights.
+        UnsupportedError: an argument or result of dynamic size, or a token.
+        CompileError: XLA's partitioner refuses the program, or ran out of time.
+    """
+    if not is_to_cut(program, options):
+        return program
+    check_devices(program.module, options.grid)
+    if options.weights is not None:
+        raise OptionError("a sharded program takes no file of weights", hint="pass them as arguments, which are cut")
+    _check_static(program)
+    module, sharded = _cut(program, options.partitions, options.timeout)
+    signature = sharded.local(program.signature)
+    signature.attach(module)
+    sharded.attach(module)
+    return Program(module, signature, program.name, program.source)
+
+
+def is_to_cut(program: Program, options: CompileOptions) -> bool:
+    """Whether ``partitioned`` cuts it: one partition runs a sharded program whole."""
+    return options.partitions > 1 and is_sharded(program.module)
+
+
+def _check_static(program: Program) -> None:
+    signature = program.signature
+    for leaf in (*(parameter.shape for parameter in signature.flat_parameters), *signature.flat_results):
+        if not leaf.is_array or not leaf.is_static:
+            raise UnsupportedError(
+                f"an argument or result of shape {leaf} cannot be cut over devices",
+                location=Location(program.source),
+                hint="run the program unsharded: with one partition",
+            )
+
+
+def _cut(program: Program, partitions: int, timeout: float | None) -> tuple[Any, Sharded]:
+    """The module of parts, and how arguments and results lie on the devices."""
+    whole = program.clone().module
+    inline_dense_resources(whole)
+    _drop_attributes(whole, "hloforge.")
+    shardy = uses_shardy(whole)
+    if shardy:
+        drop_gspmd(whole)
+    locations = _label(whole, program.source)
+    parameters = [leaf.shape.dimensions for leaf in program.signature.flat_parameters]
+    results = [leaf.dimensions for leaf in program.signature.flat_results]
+    request = {
+        "partitions": partitions,
+        "shardy": shardy,
+        "parameters": [len(sizes) for sizes in parameters],
+        "results": [len(sizes) for sizes in results],
+    }
+    reply, bytecode = _ask(request, whole, timeout)
+    if "error" in reply:
+        raise CompileError(
+            _LABEL.sub("an operation", _STATUS.sub("", reply["error"])),
+            location=file_location(_original(reply["error"], locations)),
+            hint=reply["hint"] or "run the program unsharded: with one partition",
+        )
+    module = parse_module(bytecode, whole.context)
+    _drop_attributes(module, "mhlo.")
+    for op in operations(module):
+        op.location = _original(str(op.location), locations)
+    made = (_shardings(*pair) for pair in zip((parameters, results), reply["sharded"], strict=True))
+    return module, Sharded(*made)
+
+
+def _shardings(sizes: list[tuple[int, ...]], tilings: list[Any]) -> tuple[Sharding, ...]:
+    pairs = zip(sizes, tilings, strict=True)
+    return tuple(Sharding(own, tuple(tiles), tuple(places)) for own, (tiles, places) in pairs)
+
+
+def _drop_attributes(module: Any, prefix: str) -> None:
+    for name in [name for name in module.operation.attributes if name.startswith(prefix)]:
+        del module.operation.attributes[name]
+
+
+def _label(module: Any, file: str) -> list[Any]:
+    """Number operations by their locations, which become names that XLA keeps.
+
+    Returns:
+        what the numbers stand for; the last one is the file, for what XLA adds.
+    """
+    with in_context(module):
+        found = operations(module)
+        locations = [op.location for op in found]
+        for number, op in enumerate(found):
+            op.location = ir.Location.name(f"hloforge:{number}")
+        return [*locations, ir.Location.file(file, 0, 0)]
+
+
+def _original(text: str, locations: list[Any]) -> Any:
+    """The location of the first operation that a text names."""
+    match = _LABEL.search(text)
+    return locations[int(match[1]) if match else -1]
+
+
+def _ask(request: dict[str, Any], module: Any, timeout: float | None) -> tuple[dict[str, Any], bytes]:
+    """What the worker replies; of its end without a reply an error."""
+    bytecode, message = io.BytesIO(), io.BytesIO()
+    module.operation.write_bytecode(bytecode)
+    write_frame(message, request, (), bytecode.getvalue())
+    # -P: a folder called hloforge where the user stands must not hide the installed package.
+    command = [sys.executable, "-P", "-m", "hloforge.runtime.partition_worker"]
+    try:
+        done = subprocess.run(command, input=message.getvalue(), capture_output=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        return {"error": f"XLA's partitioner did not finish within {timeout:g} s", "hint": "allow it more time"}, b""
+    try:
+        reply, _, result = read_frame(io.BytesIO(done.stdout))
+    except EOFError:
+        return {"error": _crash(done), "hint": ""}, b""
+    return reply, result
+
+
+def _crash(done: subprocess.CompletedProcess[bytes]) -> str:
+    lines = done.stderr.decode(errors="replace").splitlines()
+    # `F1121 05:44:50.69 15372 file.cc:188] Check failed: …`: what follows the bracket is for the user.
+    reasons = [line.split("] ", 1)[-1] for line in lines if "Check failed" in line or "LLVM ERROR" in line]
+    how = f"crashed ({signal.Signals(-done.returncode).name})" if done.returncode < 0 else "ended without a result"
+    return ": ".join([f"XLA's partitioner {how}", *reasons[:1]])

@@ -1,0 +1,121 @@
+"""The child process that partitions a program: a StableHLO module of whole arrays on stdin, one of parts on stdout.
+
+Run as ``python -m hloforge.runtime.partition_worker``; the messages are those of ``frames``. XLA's CPU client has one
+way to its partitioner, which is to compile for several devices. The module as it is right behind the partitioner is
+taken from what XLA writes down on request; what becomes of it then, and whether it compiles, does not matter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from hloforge.dialect.errors import CompileError, Error, UnsupportedError
+from hloforge.dialect.mlir import _hlo, _jax, hlo_proto_to_stablehlo
+from hloforge.dialect.protobuf import fields
+from hloforge.runtime.frames import read_frame, write_frame
+
+_PASS = "spmd-partitioning"
+# The field of HloProto that holds the module.
+_HLO_MODULE = 1
+
+
+def partition(module: bytes, partitions: int, shardy: bool) -> bytes:
+    """Run XLA's partitioner.
+
+    Args:
+        module: MLIR bytecode, annotated by Shardy or by GSPMD.
+
+    Returns:
+        the ``HloModuleProto`` of one device's program.
+
+    Raises:
+        CompileError: XLA refuses the program.
+    """
+    client = _jax.get_tfrt_cpu_client(asynchronous=False, num_devices=partitions)
+    with tempfile.TemporaryDirectory() as folder:
+        refusal = ""
+        try:
+            devices = _jax.DeviceList(tuple(client.devices()))
+            client.compile_and_load(module, devices, _options(partitions, shardy, folder))
+        except Exception as error:
+            refusal = str(error).strip().partition("\n")[0]
+        dumps = list(Path(folder).rglob(f"*.after_{_PASS}.*.pb"))
+        if len(dumps) != 1:
+            raise CompileError(f"XLA's partitioner refuses the program: {refusal}")
+        return next(bytes(field.payload) for field in fields(dumps[0].read_bytes()) if field.number == _HLO_MODULE)
+
+
+def _options(partitions: int, shardy: bool, folder: str) -> Any:
+    options = _jax.CompileOptions()
+    options.num_partitions = partitions
+    build = options.executable_build_options
+    build.num_partitions = partitions
+    build.use_spmd_partitioning = True
+    build.use_shardy_partitioner = shardy
+    # What is not annotated lies as suits what is computed with it.
+    build.allow_spmd_sharding_propagation_to_parameters = [True]
+    build.allow_spmd_sharding_propagation_to_output = [True]
+    debug = build.debug_options
+    debug.xla_dump_to = folder
+    debug.xla_dump_hlo_pass_re = _PASS
+    debug.xla_dump_hlo_as_proto = True
+    debug.xla_backend_optimization_level = 0
+    return options
+
+
+def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], devices: int) -> list[list[Any]]:
+    """How the parameters and results of these ranks lie: of each the parts of its dimensions, and each device's part.
+
+    Raises:
+        UnsupportedError: one lies on one device, or in another way that is no tiling.
+    """
+    module = _hlo.HloModule.from_serialized_hlo_module_proto(proto)
+    output = module.spmd_output_sharding
+    given = (module.spmd_parameters_shardings, [output] if output is not None else [])
+    return [_of_leaves(one, ranks, devices) for one, ranks in zip(given, (parameters, results), strict=True)]
+
+
+def _of_leaves(given: Sequence[Any], ranks: Sequence[int], devices: int) -> list[Any]:
+    leaves = [leaf for one in map(_hlo.HloSharding.from_proto, given) for leaf in one.tuple_elements() or [one]]
+    whole = [_hlo.HloSharding.replicate()] * len(ranks)
+    return [_tiling(leaf, rank, devices) for leaf, rank in zip(leaves or whole, ranks, strict=True)]
+
+
+def _tiling(sharding: Any, rank: int, devices: int) -> tuple[list[int], list[int]]:
+    if sharding.is_replicated():
+        return [1] * rank, [0] * devices
+    if not sharding.is_tiled():
+        raise UnsupportedError(
+            f"an argument or result of the program lies on devices as {sharding} says",
+            hint="shard it over the mesh, or replicate it",
+        )
+    tiles = list(sharding.tile_assignment_dimensions())
+    # Behind the dimensions of the array stand those of devices that share a part.
+    sharing = prod(tiles[rank:])
+    places = [0] * devices
+    for number, device in enumerate(sharding.tile_assignment_devices()):
+        places[device] = number // sharing
+    return tiles[:rank], places
+
+
+def main() -> None:
+    # Replies keep the pipe to themselves: what a library prints goes to stderr.
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    request, _, module = read_frame(sys.stdin.buffer)
+    try:
+        proto = partition(module, request["partitions"], request["shardy"])
+        sharded = shardings(proto, request["parameters"], request["results"], request["partitions"])
+        write_frame(replies, {"sharded": sharded}, (), hlo_proto_to_stablehlo(proto))
+    except Error as error:
+        write_frame(replies, {"error": error.message, "hint": error.hint})
+
+
+if __name__ == "__main__":
+    main()
