@@ -18,7 +18,6 @@ import numpy as np
 
 from hloforge.dialect.errors import Error, OptionError
 from hloforge.dialect.program import Signature
-from hloforge.pipelines.replicas.fold import folded_signature
 from hloforge.pipelines.replicas.grid import Grid
 from hloforge.runtime.communicator import TIMEOUT, Array
 from hloforge.runtime.communicator_mpi import Mpi, share_of_machine, world
@@ -26,8 +25,9 @@ from hloforge.runtime.convention import nest_results, result_leaves
 from hloforge.runtime.feeds import Feeds
 from hloforge.runtime.manifest import Manifest
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.replica_border import border_of
 from hloforge.runtime.replica_calls import Device, check_grid
-from hloforge.runtime.replicas import Source, load_any, parts_of
+from hloforge.runtime.replicas import Source, load_any
 
 # The messages by which results, and what came out of feeds, go to the first device.
 _RESULTS = "the results"
@@ -74,6 +74,7 @@ class Rank:
         device.communicator = self._communicator
         self._session = load_any(source, host={**device.functions(), **options.pop("host", {})}, **options)
         check_grid(self._session.manifest, self.grid)
+        self._border = border_of(self._session.signature, self._session.manifest.sharded, self.grid.devices)
 
     @property
     def device(self) -> str:
@@ -87,8 +88,8 @@ class Rank:
 
     @property
     def signature(self) -> Signature:
-        """The signature of a call: of the program, with a leading dimension of the devices."""
-        return folded_signature(self._session.signature, self.grid.devices)
+        """The signature of a call, as of ``Replicas``."""
+        return self._border.signature
 
     def own(self, *arguments: Any) -> Any:
         """Run this device; all processes have to call. Arguments, results and errors as of a session."""
@@ -99,20 +100,19 @@ class Rank:
             raise
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run this device on its part of arguments with a leading dimension of the devices; all processes have to.
+        """Run this device on its part of the arguments of all, as of ``Replicas``; all processes have to.
 
         Returns:
-            On the first device the results of all, with that dimension; None on others.
+            On the first device the results of all; None on others.
         """
-        parts = [parts_of(argument, self.grid.devices) for argument in arguments]
-        result = self.own(*(part[self.rank] for part in parts))
+        result = self.own(*self._border.split(arguments)[self.rank])
         shape = self._session.signature.result
         own = [np.array(leaf) for leaf in result_leaves(shape, result)]
         if self.rank:
             self._communicator.give(0, _RESULTS, own)
             return None
         others = self._communicator.take(range(1, self.grid.devices), _RESULTS)
-        return nest_results(self.signature.result, [np.stack(column) for column in zip(own, *others, strict=True)])
+        return self._border.join([nest_results(shape, leaves) for leaves in (own, *others)])
 
     def to_first(self, named: Sequence[tuple[str, Array]]) -> list[tuple[str, Array]]:
         """Named arrays of all devices, in the devices' order, on the first one; nothing on others. All processes have

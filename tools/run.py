@@ -105,6 +105,7 @@ def command(
     """
     from hloforge.pipelines.replicas.fold import for_grid
     from hloforge.runtime.judgement import judge
+    from hloforge.runtime.partition import is_to_cut
     from hloforge.runtime.specializing import for_sizes
     from hloforge.tools import calling, checking, feeding
 
@@ -123,7 +124,7 @@ def command(
     program = read() if reference or any(spec.strip() == calling.PLAUSIBLE for spec in inputs) else None
     if program and options.shapes:
         program = for_sizes(program, options.shapes)
-    if program and (options.fold_replicas or options.grid.devices > 1):
+    if program and (options.fold_replicas or options.grid.devices > 1) and not is_to_cut(program, options):
         # Engines run one device: the folded program, whose arguments and results are those of all.
         program = for_grid(program, options.grid, folded=True)
     arguments = calling.arguments(session.signature, inputs, seed, program)
