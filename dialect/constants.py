@@ -29,6 +29,9 @@ def dense(array: np.ndarray[Any, Any], row: ElementType) -> Any:
     shape, type_ = list(array.shape), mlir_type(row)
     if not array.size:
         return ir.DenseElementsAttr.get(np.zeros(0, np.uint8), type=type_, shape=shape)
+    if not any(array.strides):
+        # One number that numpy spreads: it need not lie in memory as often as it stands in the array.
+        array = array[(0,) * array.ndim]
     storage = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
     # Compared as bytes, so that -0 and NaN keep their bits; one element's bytes make a splat.
     splat = (storage == storage[0]).all()

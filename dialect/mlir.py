@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 # XLA logs device counts and frame-id warnings at start; both flags are read once, when the library loads.
@@ -42,6 +44,9 @@ __all__ = [
 ]
 
 inlined_func_call = _jax_mlir_ext.inlined_func_call
+
+# At each operation of IREE's dialect the bindings look for a module of its classes, along the whole path.
+sys.modules.setdefault("jaxlib.mlir.dialects.flow", ModuleType("jaxlib.mlir.dialects.flow"))
 
 _register_lock = threading.Lock()
 

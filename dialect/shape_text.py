@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeVar
 
 from hloforge.dialect.element_types import element_type
@@ -32,6 +33,7 @@ _STRUCTURED = frozenset("TLES")
 _KEY = re.compile(r"[A-Z]+|#|\*")
 
 
+@lru_cache(maxsize=1024)
 def parse_shape(text: str) -> Shape:
     """The shape of XLA's text. Raises ValueError with the position of the first character that does not fit."""
     reader = _Reader(text)

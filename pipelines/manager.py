@@ -12,7 +12,7 @@ from typing import Any
 from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations
-from hloforge.pipelines.passes import Pass, diagnostic_text
+from hloforge.pipelines.passes import NativePass, Pass, diagnostic_text
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class PassManager:
 
     Attributes:
         passes: in order.
-        verify: check the IR after every pass.
+        verify: check the IR at the end, and before MLIR's own passes, which crash on what is invalid. A check takes as
+            long as most passes of ours.
         dump_after: names of passes after which the module is written (``all`` for every one).
         dump_to: a folder for the dumps (``003-canonicalize.mlir``); None writes to standard error.
         timings: filled by ``run``.
@@ -46,19 +47,28 @@ class PassManager:
         """Run every pass.
 
         Raises:
-            Error: what a pass raises; or PassError if a pass leaves invalid IR or what it promised to remove.
+            Error: what a pass raises; or PassError if passes leave invalid IR, or one what it promised to remove.
         """
+        unchecked: list[Pass] = []
         for number, entry in enumerate(self.passes):
+            if isinstance(entry, NativePass):
+                self._check(module, unchecked)
             if self.on_pass:
                 self.on_pass(entry)
             start = time.perf_counter()
             entry.run(module)
             self.timings.append(Timing(str(entry), time.perf_counter() - start))
-            if self.verify:
-                _verify(module, entry)
+            unchecked.append(entry)
             _audit(module, entry)
             if self.dump_after & {"all", entry.name, str(entry)}:
                 self._dump(module, number, entry)
+        self._check(module, unchecked)
+
+    def _check(self, module: Any, unchecked: list[Pass]) -> None:
+        """Verify what passes left since the last time."""
+        if self.verify and unchecked:
+            _verify(module, unchecked)
+            unchecked.clear()
 
     def _dump(self, module: Any, number: int, entry: Pass) -> None:
         text = module.operation.get_asm(large_elements_limit=16)
@@ -70,12 +80,13 @@ class PassManager:
         (self.dump_to / f"{number:03d}-{label}.mlir").write_text(text)
 
 
-def _verify(module: Any, entry: Pass) -> None:
+def _verify(module: Any, entries: Sequence[Pass]) -> None:
     with in_context(module):
         try:
             module.operation.verify()
         except ir.MLIRError as error:
-            raise PassError(f"pass {entry} left invalid IR: {diagnostic_text(error)}") from None
+            names = f"pass {entries[0]}" if len(entries) == 1 else f"one of the passes {', '.join(map(str, entries))}"
+            raise PassError(f"{names} left invalid IR: {diagnostic_text(error)}") from None
 
 
 def _audit(module: Any, entry: Pass) -> None:

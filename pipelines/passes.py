@@ -58,7 +58,7 @@ class NativePass(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             manager = parse_native(self.pipeline)
-            # The manager verifies after every pass and says which one broke the module.
+            # The manager verifies before and after native passes.
             manager.enable_verifier(False)
             try:
                 manager.run(module.operation)

@@ -25,7 +25,7 @@ class CompileOptions:
         timeout: seconds that one run of IREE's compiler may take; None for no limit.
         memory_limit: bytes of address space of IREE's compiler; None for no limit.
         reproducer_dir: where a failed compilation leaves its input and command line; None for a temporary folder.
-        verify: check the IR after every pass.
+        verify: check the IR between passes.
         cache: look for the same compilation on disk first, and keep this one there (runtime/cache.py).
         dynamic_shapes: what becomes of sizes that are known at run time only: ``keep`` (one module for all sizes),
             ``specialize`` (a module for each combination of sizes, compiled when a call first brings it), or ``auto``

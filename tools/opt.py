@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", default=STDIO, help="Where to write the IR.  [default: standard output]")
 @click.option("--locations", is_flag=True, help="Print where each operation comes from.")
 @click.option("--elide", type=click.IntRange(min=1), metavar="N", help="Leave out constants of more than N elements.")
-@click.option("--verify/--no-verify", default=True, help="Check the IR after every pass (default).")
+@click.option("--verify/--no-verify", default=True, help="Check the IR between passes (default).")
 @click.option("--dump-after", multiple=True, metavar="PASS", help="Write the IR after a pass; or after all.")
 @click.option("--dump-to", type=click.Path(path_type=Path), help="Folder for these dumps; else stderr.")
 @click.option("--timings", is_flag=True, help="Print how long each pass took, on standard error.")

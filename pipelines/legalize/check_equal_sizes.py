@@ -30,8 +30,9 @@ from hloforge.pipelines.optimize.below import create
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.size_symbols import POINTWISE, size_of
 
-# Each operand has sizes of its own, though results have those of operands.
+# Of these each operand has sizes of its own, though results have those of operands.
 _INDEPENDENT = frozenset({"stablehlo.dynamic_update_slice", "stablehlo.optimization_barrier"})
+_OF_ONE_SIZE = POINTWISE - _INDEPENDENT
 # A dimension of an argument: the argument's number, the dimension.
 Place = tuple[int, int]
 
@@ -90,7 +91,7 @@ def _meeting(op: Any, block: Any) -> Iterator[tuple[Place, Place]]:
 
 
 def _equal(op: Any) -> Iterator[tuple[tuple[Any, int], tuple[Any, int]]]:
-    if op.name in POINTWISE - _INDEPENDENT:
+    if op.name in _OF_ONE_SIZE:
         rank = op.results[0].type.rank
         first, *others = [operand for operand in op.operands if operand.type.rank == rank] or [None]
         yield from (((first, d), (other, d)) for other in others for d in range(rank))

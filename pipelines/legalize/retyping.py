@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,16 +50,18 @@ def retype(module: Any, storage: Storage) -> list[Retyped]:
     """
     found = []
     everything = operations(module)
+    row_of = cache(_row)
     for op in everything:
-        operands, results = _rows(op.operands), _rows(op.results)
+        operands, results = (tuple(row_of(value.type) for value in values) for values in (op.operands, op.results))
         if any(row is not None and storage(row) for row in (*operands, *results)):
             found.append(Retyped(op, operands, results))
     constants = [entry for entry in found if entry.op.name == "stablehlo.constant"]
+    type_of = cache(lambda type_: _new_type(type_, storage))
     for op in everything:
         for block in blocks(op):
-            _retype_values(block.arguments, storage)
+            _retype_values(block.arguments, type_of)
         if op.name != "stablehlo.constant":
-            _retype_values(op.results, storage)
+            _retype_values(op.results, type_of)
         if op.name == "func.func":
             _retype_function(op, storage)
     others = [entry for entry in found if entry.op.name != "stablehlo.constant"]
@@ -66,10 +69,6 @@ def retype(module: Any, storage: Storage) -> list[Retyped]:
     for entry in constants:
         _recode(entry.op, storage)
     return others
-
-
-def _rows(values: Iterable[Any]) -> tuple[ElementType | None, ...]:
-    return tuple(_row(value.type) for value in values)
 
 
 def _row(type_: Any) -> ElementType | None:
@@ -89,9 +88,9 @@ def _new_type(type_: Any, storage: Storage) -> Any:
     return ir.RankedTensorType.get(type_.shape, mlir_type(name), type_.encoding)
 
 
-def _retype_values(values: Iterable[Any], storage: Storage) -> None:
+def _retype_values(values: Iterable[Any], type_of: Callable[[Any], Any]) -> None:
     for value in values:
-        changed = _new_type(value.type, storage)
+        changed = type_of(value.type)
         if changed is not None:
             value.set_type(changed)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from hloforge.dialect.mlir import ir
@@ -199,6 +200,7 @@ def workgroups(
     return dispatch.shared(key, body) if key else dispatch.own(body)
 
 
+@cache
 def imbalance(groups: int) -> float:
     """How many times as long two workers take for this many equal workgroups as if they shared them evenly.
 

@@ -61,6 +61,11 @@ def test_invalid_ir_is_blamed_on_the_pass_that_left_it() -> None:
         PassManager([Breaks()]).run(parse_module(ADD))
 
 
+def test_invalid_ir_is_found_before_a_native_pass_sees_it() -> None:
+    with pytest.raises(PassError, match="one of the passes symbol-dce, nothing left invalid IR"):
+        PassManager([NativePass("symbol-dce"), Breaks(), NativePass("func.func(cse)")]).run(parse_module(ADD))
+
+
 def test_dumps_are_numbered_files_and_only_those_asked_for(tmp_path: Path) -> None:
     passes = [NativePass("symbol-dce"), NativePass("func.func(cse)")]
     PassManager(passes, dump_after=frozenset({"func.func(cse)"}), dump_to=tmp_path).run(parse_module(ADD))
