@@ -168,7 +168,7 @@ def compiler_options(function: Function) -> Function:
                 default=True,
                 help="Reuse what was compiled before (default); see `hloforge cache`.",
             ),
-            click.option("--verify/--no-verify", default=True, help="Check the IR after every pass (default)."),
+            click.option("--verify/--no-verify", default=True, help="Check the IR between passes (default)."),
         ),
         function,
     )
