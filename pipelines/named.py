@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hloforge.dialect.errors import PipelineError
@@ -106,6 +106,7 @@ from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.passes import NativePass, Pass
 from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
+from hloforge.pipelines.replicas.lower_to_channels import LowerToChannels
 
 
 @dataclass(frozen=True)
@@ -245,6 +246,9 @@ FINISH: tuple[Stage, ...] = (
     Stage(ImportHostCalls(), "IREE imports functions of the host; equal calls are one by now"),
 )
 
+# Where the passes stand that write code for processors, and that choose what it is written for.
+_OPTIMIZE = ".pipelines.optimize."
+
 # Passes that a program can do without.
 OPTIMIZING: tuple[str, ...] = (
     FuseLoops.name,
@@ -254,7 +258,7 @@ OPTIMIZING: tuple[str, ...] = (
     DispatchTransposes.name,
 )
 
-PIPELINES: tuple[str, ...] = ("normalize", *TABLES)
+PIPELINES: tuple[str, ...] = ("normalize", *TABLES, "cuda")
 
 
 def stages(name: str) -> tuple[Stage, ...]:
@@ -265,12 +269,23 @@ def stages(name: str) -> tuple[Stage, ...]:
     """
     if name == "normalize":
         return NORMALIZE
-    if name not in TABLES:
+    if name not in PIPELINES:
         raise PipelineError(f"no pipeline is called {name!r}", hint=f"pipelines: {', '.join(PIPELINES)}")
     asked = decomposing_passes(name)
     chosen = tuple(stage for stage in DECOMPOSE if {stage.entry.name, str(stage.entry)} & asked)
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
-    return (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
+    whole = (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
+    return whole if name == "cpu" else tuple(kept for stage in whole if (kept := _for_gpus(stage)) is not None)
+
+
+def _for_gpus(stage: Stage) -> Stage | None:
+    """A stage of the CPU's pipeline as GPUs have it; None for code of our own, which is made for processors."""
+    if isinstance(stage.entry, LowerCollectives):
+        return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
+    if isinstance(stage.entry, DecomposeFft):
+        return replace(stage, entry=DecomposeFft())
+    own = isinstance(stage.entry, KeepFactorizations) or (stage in FINISH and _OPTIMIZE in type(stage.entry).__module__)
+    return None if own else stage
 
 
 def pipeline(name: str) -> list[Pass]:

@@ -14,7 +14,9 @@ CPU_NAMES: tuple[str, ...] = (
     "cascadelake", "icelake-server", "sapphirerapids", "graniterapids", "alderlake", "znver1", "znver2", "znver3",
     "znver4", "znver5",
 )  # fmt: skip
-KINDS: tuple[str, ...] = ("cpu",)
+KINDS: tuple[str, ...] = ("cpu", "cuda")
+# Architectures of GPUs that IREE 3.13 knows by name, the default first. Code for one runs on later ones.
+CUDA_NAMES: tuple[str, ...] = ("sm_80", "sm_60", "sm_70", "sm_75", "sm_86", "sm_89")
 _FEATURES = re.compile(r"[+-][a-z0-9._-]+(,[+-][a-z0-9._-]+)*")
 
 
@@ -23,8 +25,9 @@ class Target:
     """A kind of device and its variant.
 
     Attributes:
-        kind: ``cpu``.
-        cpu: ``host`` (this machine's processor), ``generic`` (any of the architecture) or a processor's name.
+        kind: ``cpu`` or ``cuda``, for which programs are compiled and not yet run.
+        cpu: ``host`` (this machine's processor), ``generic`` (any of the architecture) or a processor's name; of CUDA
+            the GPU's architecture.
         features: LLVM's features, ``+avx2,-fma``; empty for those of the processor.
     """
 
@@ -34,7 +37,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str | Target) -> Target:
-        """Read ``cpu``, ``cpu:host``, ``cpu:generic``, ``cpu:znver3,+avx2``.
+        """Read ``cpu``, ``cpu:host``, ``cpu:generic``, ``cpu:znver3,+avx2``, ``cuda``, ``cuda:sm_80``.
 
         Raises:
             OptionError: an unknown kind or processor, or malformed features.
@@ -44,6 +47,8 @@ class Target:
         kind, _, variant = text.partition(":")
         if kind not in KINDS:
             raise OptionError(f"unknown target {text!r}", hint=f"this version compiles for: {', '.join(KINDS)}")
+        if kind == "cuda":
+            return cls(kind, _cuda_name(variant or CUDA_NAMES[0], text))
         cpu, _, features = (variant or "host").partition(",")
         if cpu not in CPU_NAMES:
             close = difflib.get_close_matches(cpu, CPU_NAMES, 3) or CPU_NAMES
@@ -62,10 +67,17 @@ class Target:
 
     def flags(self) -> tuple[str, ...]:
         """IREE's flags for the target. Element types are kept: IREE would demote f64 by default."""
+        device = (
+            ["--iree-hal-target-device=cuda", f"--iree-cuda-target={self.cpu}"]
+            if self.kind == "cuda"
+            else [
+                "--iree-hal-target-device=local",
+                "--iree-hal-local-target-device-backends=llvm-cpu",
+                f"--iree-llvmcpu-target-cpu={self.cpu}",
+            ]
+        )
         flags = [
-            "--iree-hal-target-device=local",
-            "--iree-hal-local-target-device-backends=llvm-cpu",
-            f"--iree-llvmcpu-target-cpu={self.cpu}",
+            *device,
             "--iree-input-type=stablehlo",
             "--iree-input-demote-f64-to-f32=false",
             # The map holds the paths of the machine that compiled, in every file that is shipped.
@@ -74,3 +86,11 @@ class Target:
         if self.features:
             flags.append(f"--iree-llvmcpu-target-cpu-features={self.features}")
         return tuple(flags)
+
+
+def _cuda_name(name: str, text: str) -> str:
+    if name not in CUDA_NAMES:
+        raise OptionError(
+            f"unknown architecture {name!r} in target {text!r}", hint=f"for example: {', '.join(CUDA_NAMES)}"
+        )
+    return name

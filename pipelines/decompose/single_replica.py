@@ -20,6 +20,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.replicas.grid import grid_of
 
 _GROUPED = tuple(
     f"stablehlo.{name}" for name in ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter")
@@ -62,9 +63,10 @@ def only_source(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class DecomposeSingleReplica(Pass):
-    """Replace replica ids and the collectives whose groups have one member."""
+    """Replace replica ids and the collectives whose groups have one member, in a program of one device."""
 
     name: ClassVar[str] = "decompose-single-replica"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*only_id, *only_member, *only_source))
+        if grid_of(module).devices == 1:
+            apply_patterns(module, (*only_id, *only_member, *only_source))

@@ -54,18 +54,24 @@ def is_large(op: Any) -> bool:
     return sum(prod(shape.dimensions) * shape.element.dtype.itemsize for shape in shapes if shape.element) >= LARGE
 
 
-def in_parts(op: Any, operands: Sequence[Value], members: int, call: Call) -> list[Value]:
-    """The results of a collective of a group of ``members``, by calls of the carrier's collectives."""
+def in_parts(
+    op: Any, operands: Sequence[Value], members: int, call: Call, computations: frozenset[str] = PLAIN
+) -> list[Value]:
+    """The results of a collective of a group of ``members``, by calls of the carrier's collectives.
+
+    Args:
+        computations: those of ``PLAIN`` that the carrier knows.
+    """
     kind = _NAMES[op.name]
     if kind == ALL_REDUCE:
-        return _all_reduce(op, operands, members, call)
+        return _all_reduce(op, operands, members, call, computations)
     if kind == ALL_GATHER:
         gathered = call(kind, operands, [(members, *x.dims) for x in operands], "")
         return [_joined(x, number_attribute(op, "all_gather_dim")) for x in gathered]
     along = number_attribute(op, "split_dimension" if kind == ALL_TO_ALL else "scatter_dimension")
     blocks = [_split(x, along, members) for x in operands]
     if kind == REDUCE_SCATTER:
-        return _reduce_scatter(op, blocks, call)
+        return _reduce_scatter(op, blocks, call, computations)
     joined = number_attribute(op, "concat_dimension")
     return [_joined(x, joined) for x in call(kind, blocks, [x.dims for x in blocks], "")]
 
@@ -93,23 +99,25 @@ def _known_for(element: ElementType) -> dict[str, str]:
     return {"add": "add"} if element.is_complex else {}
 
 
-def _all_reduce(op: Any, operands: Sequence[Value], members: int, call: Call) -> list[Value]:
-    if computation := plain_computation(op):
+def _all_reduce(
+    op: Any, operands: Sequence[Value], members: int, call: Call, computations: frozenset[str]
+) -> list[Value]:
+    if (computation := plain_computation(op)) in computations:
         return call(ALL_REDUCE, operands, [x.dims for x in operands], computation)
-    mine = _reduce_scatter(op, [_rows(x, members) for x in operands], call)
+    mine = _reduce_scatter(op, [_rows(x, members) for x in operands], call, computations)
     rows = call(ALL_GATHER, mine, [(members, *x.dims) for x in mine], "")
     return [
-        ops.reshape(ops.slice(ops.reshape(row, [prod(row.dims)]), [0], [prod(x.dims)]), x.dims)
-        for row, x in zip(rows, operands, strict=True)
+        ops.reshape(ops.slice(ops.reshape(every, [prod(every.dims)]), [0], [prod(x.dims)]), x.dims)
+        for every, x in zip(rows, operands, strict=True)
     ]
 
 
-def _reduce_scatter(op: Any, blocks: Sequence[Value], call: Call) -> list[Value]:
+def _reduce_scatter(op: Any, blocks: Sequence[Value], call: Call, computations: frozenset[str]) -> list[Value]:
     """Each member's block of the reduction, of blocks along the leading dimension."""
-    if computation := plain_computation(op):
+    if (computation := plain_computation(op)) in computations:
         return call(REDUCE_SCATTER, blocks, [x.dims[1:] for x in blocks], computation)
     received = call(ALL_TO_ALL, blocks, [x.dims for x in blocks], "")
-    return [reduced(op, [_row(x, number) for number in range(x.dims[0])]) for x in received]
+    return [reduced(op, [row(x, number) for number in range(x.dims[0])]) for x in received]
 
 
 def _rows(value: Value, members: int) -> Value:
@@ -121,7 +129,8 @@ def _rows(value: Value, members: int) -> Value:
     return ops.reshape(ops.pad(flat, zero, [(0, members * width - count, 0)]), [members, width])
 
 
-def _row(value: Value, number: int) -> Value:
+def row(value: Value, number: int) -> Value:
+    """One of the blocks along a leading dimension."""
     sizes = value.dims[1:]
     row = ops.slice(value, [number, *[0] * len(sizes)], [number + 1, *sizes])
     return ops.reshape(row, sizes)
