@@ -86,6 +86,7 @@ from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
 from hloforge.pipelines.optimize.dispatch_argmax import DispatchArgmax
+from hloforge.pipelines.optimize.dispatch_attention import DispatchAttention
 from hloforge.pipelines.optimize.dispatch_factorizations import DispatchFactorizations
 from hloforge.pipelines.optimize.dispatch_few_rows import DispatchFewRows
 from hloforge.pipelines.optimize.dispatch_fft import DispatchFft
@@ -225,6 +226,7 @@ FINISH: tuple[Stage, ...] = (
     ),
     Stage(FuseLoops(), "IREE runs a dispatch for each operation of each turn; leaves dialects that no pass here reads"),
     Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
+    Stage(DispatchAttention(), "IREE writes the scores of all pairs and reads them thrice; sees softmax and products"),
     Stage(DispatchFewRows(), "IREE reads what a few rows are multiplied with in an order that no prefetcher follows"),
     Stage(DispatchIntegerProducts(), "IREE multiplies integers of 8 bits as if they had 32"),
     Stage(DispatchFactorizations(), "what was kept as calls above becomes code; leaves dialects that no pass reads"),
@@ -255,6 +257,7 @@ OPTIMIZING: tuple[str, ...] = (
     KeepFactorizations.name,
     DispatchReductions.name,
     DispatchProducts.name,
+    DispatchAttention.name,
     DispatchTransposes.name,
 )
 
