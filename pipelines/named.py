@@ -94,6 +94,7 @@ from hloforge.pipelines.optimize.dispatch_integer_products import DispatchIntege
 from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
 from hloforge.pipelines.optimize.dispatch_reductions import DispatchReductions
 from hloforge.pipelines.optimize.dispatch_rows import DispatchRows
+from hloforge.pipelines.optimize.dispatch_softmax import DispatchSoftmax
 from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
 from hloforge.pipelines.optimize.dispatch_transposes import DispatchTransposes
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops
@@ -231,6 +232,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchIntegerProducts(), "IREE multiplies integers of 8 bits as if they had 32"),
     Stage(DispatchFactorizations(), "what was kept as calls above becomes code; leaves dialects that no pass reads"),
     Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
+    Stage(DispatchSoftmax(), "IREE computes exponentials again for each of their uses"),
     Stage(DispatchArgmax(), "IREE compares pairs one after the other"),
     Stage(DispatchReductions(), "IREE reads columns, whose elements are far apart, from begin to end"),
     Stage(SumsInVectors(), "IREE sums products one by one; leaves alone what has a dispatch of its own"),

@@ -62,7 +62,7 @@ class Expression:
         """The expression of an array; None if its dispatch would need an array that is stored for it alone."""
         found = cls(array.ir, dims)
         found._add(array.ir)
-        return found if all(map(_is_stored, found.arrays)) and found.arrays else None
+        return found if all(map(is_stored, found.arrays)) and found.arrays else None
 
     @property
     def operands(self) -> list[Any]:
@@ -144,7 +144,7 @@ class Expression:
         return vector(self.root)
 
 
-def _is_stored(array: Any) -> bool:
+def is_stored(array: Any) -> bool:
     """Whether an array lies in memory anyway: an argument, what IREE stores, or what others read as well."""
     if isinstance(array.owner, ir.Block) or array.owner.name in _STORED or array.owner.name.startswith("flow."):
         return True
