@@ -33,7 +33,7 @@ ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER = "all_gather", "all_reduce",
 _NAMES = {f"stablehlo.{name}": name for name in (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER)}
 
 # From this many bytes of operands on the further round of messages costs less than the copies that it saves.
-LARGE = 128 * 1024
+LARGE = 256 * 1024
 
 # The computations that carriers know, by operation and what the elements are: integers, booleans, floats of C. Largest
 # and least floats are not among them, for MPI's do not hand on NaN.
