@@ -10,9 +10,11 @@ import numpy as np
 
 import hloforge
 from hloforge import ops
-from hloforge.runtime.communicator_mpi import world
+from hloforge.runtime.communicator import Combination
+from hloforge.runtime.communicator_mpi import Mpi, world
 from hloforge.runtime.replicas_mpi import Rank
 from tests.runtime.large_collectives import PROGRAM, inputs
+from tests.runtime.test_partition import PROGRAMS
 from tests.runtime.test_replicas import BATCH, INPUTS, OUTPUTS, single_device, training
 
 
@@ -23,6 +25,16 @@ def trains(ranks: int) -> None:
     device = Rank(hloforge.compile(training(ranks), replicas=ranks), ranks, timeout=30)
     parts = (np.split(array.astype(np.float32), ranks)[device.rank] for array in (x, y))
     np.testing.assert_allclose(device.own(w.astype(np.float32), *parts), single_device(w, x, y), rtol=1e-5, atol=1e-6)
+
+
+def cut(ranks: int) -> None:
+    """Each process takes its part of whole arrays, and the first one has the whole result."""
+    device = Rank(hloforge.compile(PROGRAMS / "contraction.gspmd.mlir", partitions=ranks), 1, ranks, timeout=30)
+    x, w = hloforge.random_inputs(device.signature)
+    product = device(x, w)
+    assert (product is None) is (device.rank > 0)
+    if product is not None:
+        np.testing.assert_allclose(product, x @ w, rtol=1e-5, atol=1e-5)
 
 
 def exchanges(ranks: int) -> None:
@@ -90,6 +102,18 @@ def early(ranks: int) -> None:
     Rank(program(), ranks, timeout=1)
 
 
+def stuck(ranks: int) -> None:
+    """One device says that it is there, and does not begin the collective."""
+    communicator = Mpi(world(), 1.0)
+    ones = np.ones(3, np.float32)
+    if communicator.rank == 1:
+        communicator.give(0, "all_reduce number 0", [])
+        communicator.take([0], "what never comes")
+    communicator.combine(Combination("all_reduce", (0, 1), "add"), "all_reduce number 0", [ones], [ones.copy()])
+
+
 if __name__ == "__main__":
-    {one.__name__: one for one in (trains, exchanges, combines, uneven, killed, early)}[sys.argv[1]](world().size)
+    {one.__name__: one for one in (trains, cut, exchanges, combines, uneven, killed, early, stuck)}[sys.argv[1]](
+        world().size
+    )
     print("well")

@@ -31,6 +31,7 @@ def start(ranks: int, *command: str) -> subprocess.CompletedProcess[str]:
     [
         (2, "exchanges"),
         (3, "combines"),
+        (2, "cut"),
         pytest.param(2, "trains", marks=pytest.mark.slow),
         pytest.param(4, "trains", marks=pytest.mark.slow),
     ],
@@ -51,6 +52,12 @@ def test_a_process_that_fails_before_it_begins_ends_the_others() -> None:
     done = start(2, "tests.runtime.mpi_rank", "early")
     assert done.returncode != 0
     assert "replica 0 waits in the beginning after 1 s for other processes" in done.stderr
+
+
+def test_a_collective_that_somebody_does_not_begin_ends_in_time() -> None:
+    done = start(2, "tests.runtime.mpi_rank", "stuck")
+    assert done.returncode != 0
+    assert "device 0 waits in all_reduce number 0 after 1 s for device 1" in done.stderr
 
 
 @pytest.mark.slow
