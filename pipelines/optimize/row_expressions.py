@@ -58,10 +58,12 @@ class RowExpression:
 
     @classmethod
     def of(cls, root: Any) -> RowExpression | None:
-        """The expression of an array; None where it has too many operations or other element types than f32."""
+        """The expression of an array; None where it has too many operations, or reads other elements than f32."""
         found = cls(Value(root).dims)
         found._add(root)
-        return found if len(found.computed) <= _MOST_OPERATIONS else None
+        read = (*found.arrays, *found.vectors, *found.numbers, *found.scalars)
+        is_f32 = all(Value(value).element_type.name == "f32" for value in read)
+        return found if is_f32 and len(found.computed) <= _MOST_OPERATIONS else None
 
     @property
     def rows(self) -> int:

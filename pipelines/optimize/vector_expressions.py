@@ -62,7 +62,8 @@ class Expression:
         """The expression of an array; None if its dispatch would need an array that is stored for it alone."""
         found = cls(array.ir, dims)
         found._add(array.ir)
-        return found if all(map(is_stored, found.arrays)) and found.arrays else None
+        is_read = all(is_stored(array) and Value(array).element_type.name != "pred" for array in found.arrays)
+        return found if is_read and found.arrays else None
 
     @property
     def operands(self) -> list[Any]:
