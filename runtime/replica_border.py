@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hloforge.dialect.errors import ArgumentError, LoadError
+from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.replicas.fold import folded_signature
@@ -73,19 +73,8 @@ class Whole:
 
 
 def border_of(own: Signature, sharded: Sharded | None, devices: int) -> Border:
-    """The border of a program with this signature on each device.
-
-    Raises:
-        LoadError: the program was partitioned for another number of devices.
-    """
-    if sharded is None:
-        return Stacked(own, devices)
-    if sharded.devices != devices:
-        raise LoadError(
-            f"the program was partitioned for {sharded.devices} devices, and is to run on {devices}",
-            hint=f"run it with --partitions={sharded.devices}, or compile it again",
-        )
-    return Whole(own, devices, sharded)
+    """The border of a program with this signature on each device."""
+    return Stacked(own, devices) if sharded is None else Whole(own, devices, sharded)
 
 
 def parts_of(argument: Any, devices: int) -> list[Any]:

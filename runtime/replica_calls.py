@@ -29,6 +29,8 @@ from hloforge.runtime.manifest import Manifest
 
 def grid_of_manifest(manifest: Manifest) -> Grid | None:
     """The grid that a program was compiled for; None if nothing in it depends on one."""
+    if manifest.sharded:
+        return Grid(1, manifest.sharded.devices)
     for call in manifest.host_calls:
         if call.target in (COMBINE, GATHER, MOVE, *NUMBERS.values()):
             ((replicas, partitions),) = np.asarray(call.attributes["grid"]).tolist()

@@ -193,8 +193,7 @@ def load_on_grid(
         mpi: this process is one of several, a device each.
         loading: arguments of ``hloforge.load``.
     """
-    manifest = source.manifest if isinstance(source, Executable) else read_manifest(source)
-    made = _grid_of(manifest)
+    made = grid_of_manifest(source.manifest if isinstance(source, Executable) else read_manifest(source))
     # With processes, options that name no grid are those of a replica a process.
     grid = made if made is not None and (mpi or options.grid.devices == 1) else options.grid
     if mpi:
@@ -204,8 +203,3 @@ def load_on_grid(
     if grid.devices == 1:
         return load_any(source, **loading)
     return Replicas(source, grid.replicas, grid.partitions, folded=options.fold_replicas, **loading)
-
-
-def _grid_of(manifest: Manifest) -> Grid | None:
-    """The grid that a vmfb was made for; None if it does not depend on one."""
-    return Grid(1, manifest.sharded.devices) if manifest.sharded else grid_of_manifest(manifest)

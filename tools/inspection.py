@@ -44,6 +44,7 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "weights_file": manifest.weights_file,
         "host_calls": [str(call) for call in manifest.host_calls],
         "grid": str(grid_of_manifest(manifest) or ""),
+        "whole": str(manifest.sharded.whole(manifest.signature)) if manifest.sharded else "",
         "versions": dict(manifest.versions),
     }
 
@@ -174,6 +175,7 @@ def show(facts: Facts) -> None:
     if facts["kind"] == "vmfb":
         lines += [
             ("runs on", facts["grid"]),
+            ("called with", facts["whole"]),
             ("host calls", ", ".join(facts["host_calls"]) or "none"),
             ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
             ("flags", " ".join(facts["flags"])),

@@ -60,7 +60,7 @@ def identity_call(op: Any) -> Replacement:
         return NoMatch(f"@{target} changes the type")
     raise UnsupportedError(
         f"@{target} cuts {changed[0][0]} into {changed[0][1]}: this program is partitioned over several devices",
-        hint="export the program for one device (a mesh of size 1), or before it is partitioned",
+        hint="run it on as many devices as it is for: --partitions; or export it for a mesh of size 1",
     )
 
 

@@ -26,6 +26,7 @@ from hloforge.pipelines.replicas.folder import Folder
 from hloforge.pipelines.replicas.grid import Grid
 from hloforge.pipelines.replicas.meshes import Mesh
 
+_WAY_OUT = "run the program on the devices of its mesh: --partitions"
 # The axes by which each dimension of an array is cut, the major one first.
 Cuts = list[list[str]]
 
@@ -111,7 +112,7 @@ def _check_outermost(op: Any) -> None:
             raise UnsupportedError(
                 "a manual computation inside of another one, over several devices",
                 location=location_of(op),
-                hint="export the program with one mesh and one shard_map around it",
+                hint=_WAY_OUT,
             )
         parent = parent.operation.parent
 
@@ -140,7 +141,9 @@ def _cuts(op: Any, attribute: str, names: Sequence[str]) -> list[Cuts]:
         for dimension in sharding.dimension_shardings:
             axes = [sdy.AxisRefAttr(axis) for axis in sdy.DimensionShardingAttr(dimension).axes]
             if any(axis.sub_axis_info is not None for axis in axes):
-                raise UnsupportedError("a manual computation over parts of axes", location=location_of(op))
+                raise UnsupportedError(
+                    "a manual computation over parts of axes", location=location_of(op), hint=_WAY_OUT
+                )
             cuts.append([str(axis.name) for axis in axes if axis.name in names])
         found.append(cuts)
     return found

@@ -54,3 +54,28 @@ def test_a_program_of_several_devices_says_how_to_run_it(call: Call, exchange: P
 
 def test_counts_are_positive(call: Call, exchange: Path) -> None:
     assert call("run", exchange, "--replicas=0", INPUT).exit_code == 2
+
+
+SHARDED = """func.func @main(%x: tensor<4xf32> {mhlo.sharding = "{devices=[2]<=[2]}"}) -> tensor<4xf32> {
+  %y = stablehlo.negate %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}"""
+
+
+def test_a_sharded_program_takes_whole_arrays(call: Call, tmp_path: Path) -> None:
+    source, vmfb = tmp_path / "sharded.mlir", tmp_path / "sharded.vmfb"
+    source.write_text(SHARDED)
+    given = ("--input=4xf32=1 2 3 4",)
+    for options in ([], ["--partitions=2"], ["--partitions=2", "--fold-replicas"]):
+        result = call("run", source, *given, *options, "--reference=xla", "--output=-")
+        assert result.exit_code == 0, result.stderr
+        assert "4xf32=[-1 -2 -3 -4]" in result.stdout
+    assert call("compile", source, "--partitions=2", "-o", vmfb).exit_code == 0
+    assert call("run", vmfb, *given).stdout.splitlines() == ["4xf32=[-1 -2 -3 -4]"]
+    shown = call("inspect", vmfb).stdout
+    assert "runs on:       1 replicas x 2 partitions" in shown
+    assert "called with:   (arg0: f32[4]) -> f32[4]" in shown
+    assert "arg0    f32[2]" in shown
+    refused = call("compile", source, "--partitions=4", "-o", vmfb)
+    assert refused.exit_code == 1
+    assert f"{source}:1:1: error: the sharding {{devices=[2]<=[2]}} names 2 devices" in refused.stderr
