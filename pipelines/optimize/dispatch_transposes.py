@@ -34,8 +34,9 @@ _VECTOR_BYTES, _LEAST_VECTOR_BYTES = 64, 16
 # Multiplications that take as long as moving an element.
 _WORK = 8
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
-# What reads an array as it lies in memory.
-_READERS = frozenset({"func.return", "flow.dispatch.workgroups", "stablehlo.optimization_barrier"})
+# Code of our own, and what reads an array as it lies in memory.
+_DISPATCHES = ("flow.dispatch", "flow.dispatch.workgroups")
+_READERS = frozenset({"func.return", *_DISPATCHES, "stablehlo.optimization_barrier"})
 
 
 @register
@@ -79,7 +80,7 @@ def _stands_alone(op: Any) -> bool:
     source = op.operands[0]
     while not isinstance(source.owner, ir.Block) and source.owner.name == "stablehlo.reshape":
         source = source.owner.operands[0]
-    is_stored = isinstance(source.owner, ir.Block) or source.owner.name == "flow.dispatch.workgroups"
+    is_stored = isinstance(source.owner, ir.Block) or source.owner.name in _DISPATCHES
     return is_stored and _is_read_in_memory(op.results[0])
 
 
