@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -11,7 +12,7 @@ from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.sort import is_iota
 
-_COMPARISONS = {
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "EQ": lambda one, other: one == other,
     "NE": lambda one, other: one != other,
     "GT": lambda one, other: one > other,
@@ -19,7 +20,7 @@ _COMPARISONS = {
     "LT": lambda one, other: one < other,
     "LE": lambda one, other: one <= other,
 }
-_LOGIC = {
+_LOGIC: dict[str, Callable[..., bool]] = {
     "and": lambda one, other: one & other,
     "or": lambda one, other: one | other,
     "xor": lambda one, other: one ^ other,
@@ -74,7 +75,8 @@ def _chosen(block: Any, one: float, other: float) -> tuple[float, int] | None:
     known: dict[Any, Any] = dict(zip(block.arguments, (one, 0, other, 1), strict=True))
     *inner, end = (op.operation for op in block.operations)
     for op in inner:
-        name, operands = op.name.removeprefix("stablehlo."), [known.get(operand) for operand in op.operands]
+        name = op.name.removeprefix("stablehlo.")
+        operands: list[Any] = [known.get(operand) for operand in op.operands]
         if None in operands:
             return None
         if name == "compare":
