@@ -8,6 +8,7 @@ import re
 from hloforge.dialect.errors import ImporterError
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.hlo_text import without_opaque
+from hloforge.importers.jax_export import unwrap as unwrap_export
 from hloforge.importers.native import producer
 
 
@@ -19,6 +20,7 @@ class Form(enum.Enum):
     MLIR_TEXT = "mlir"
     MLIR_BYTECODE = "mlir-bytecode"
     PORTABLE_ARTIFACT = "portable-artifact"
+    JAX_EXPORT = "jax-export"
 
 
 _MLIR_MAGIC = b"ML\xefR"
@@ -61,6 +63,8 @@ def detect(data: bytes) -> Form:
         return Form.PORTABLE_ARTIFACT if producer(data).startswith(_PORTABLE_PRODUCER) else Form.MLIR_BYTECODE
     if _MLIR_MAGIC.startswith(data):
         raise ImporterError("MLIR bytecode, cut off after its first bytes", hint="the file was not written to its end")
+    if unwrap_export(data) is not None:
+        return Form.JAX_EXPORT
     _refuse_foreign(data)
     text = as_text(data)
     if text is not None and (form := _text_form(text)):
@@ -74,7 +78,9 @@ def detect(data: bytes) -> Form:
     raise ImporterError(f"binary data of no known form; it begins {data[:8].hex(' ')}", hint=_EXPECTED)
 
 
-_EXPECTED = "a program is HLO text or proto, StableHLO text or bytecode, or a StableHLO portable artifact"
+_EXPECTED = (
+    "a program is HLO text or proto, StableHLO text or bytecode, a StableHLO portable artifact, or an export of JAX"
+)
 
 
 def as_text(data: bytes) -> str | None:

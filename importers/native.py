@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,8 +168,9 @@ def _printable(module: Any, file: str) -> Any:
 
     def names(op: Any) -> Any:
         for name in op.attributes:
-            if isinstance(op.attributes[name], ir.StringAttr):
-                str(op.attributes[name].value)
+            with suppress(TypeError):  # the bindings have no class for constants of complex numbers
+                if isinstance(op.attributes[name], ir.StringAttr):
+                    str(op.attributes[name].value)
         return ir.WalkResult.ADVANCE
 
     try:

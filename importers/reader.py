@@ -9,7 +9,7 @@ from hloforge.dialect.errors import Error, ImporterError, Location, OptionError
 from hloforge.dialect.mlir import context, in_context, ir
 from hloforge.dialect.program import Program
 from hloforge.dialect.tuples import flatten_tuples
-from hloforge.importers import elided as elision, hlo_text, native, signature
+from hloforge.importers import elided as elision, hlo_text, jax_export, native, signature
 from hloforge.importers.detect import Form, as_text, detect
 from hloforge.importers.guard import guarded
 from hloforge.importers.hlo_proto import unwrap
@@ -36,8 +36,8 @@ def read(
 
     Args:
         source: a path, bytes, the program's text, a binary stream, or ``-`` for standard input.
-        format: one of ``hlo``, ``hlo-proto``, ``mlir``, ``mlir-bytecode``, ``portable-artifact``; by default the
-            content tells.
+        format: one of ``hlo``, ``hlo-proto``, ``mlir``, ``mlir-bytecode``, ``portable-artifact``, ``jax-export``; by
+            default the content tells.
         elided: what to do with a ``constant({...})``, whose values the text has lost: ``refuse``; ``parameters``: each
             becomes a parameter behind the others; ``random``: seeded small values (importers/elided.py).
         seed: of the random values.
@@ -61,6 +61,8 @@ def read(
         form = wanted or detect(data)
         if form in (Form.HLO_TEXT, Form.HLO_PROTO):
             program = _read_hlo(data, form, file, elided, seed, drop_unknown_attributes)
+        elif form is Form.JAX_EXPORT:
+            program = _read_export(data, file)
         else:
             program = _read_mlir(data, form, file)
     except Error as error:
@@ -159,13 +161,25 @@ def _read_mlir(data: bytes, form: Form, file: str) -> Program:
         bytecode = guarded(native.mlir_bytecode_to_bytecode, data, file)
     else:
         bytecode = guarded(native.portable_artifact_to_bytecode, data, file)
-    module = _parse(bytecode)
+    return _finish_mlir(_parse(bytecode), file)
+
+
+def _finish_mlir(module: Any, file: str) -> Program:
     with in_context(module):
         convention = signature.from_mlir(module, file)
         # A signature's main takes and returns leaves.
         flatten_tuples(module)
     signature.attach(convention, module)
     return Program(module, convention, _module_name(module), file)
+
+
+def _read_export(data: bytes, file: str) -> Program:
+    exported = jax_export.unwrap(data)
+    if exported is None:
+        raise ImporterError("this is no export of JAX")
+    module = _parse(guarded(native.portable_artifact_to_bytecode, exported.module, file))
+    jax_export.choose_platform(module, exported.platforms)
+    return _finish_mlir(module, file)
 
 
 def _parse(bytecode: bytes) -> Any:

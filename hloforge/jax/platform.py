@@ -72,7 +72,9 @@ def _rules() -> dict[Any, Rule]:
     of_cpu = {primitive: entry.rule for primitive, entry in mlir._platform_specific_lowerings["cpu"].items()}
     chosen = {primitive: rule for primitive, rule in of_cpu.items() if primitive.name not in _PORTABLE}
     chosen |= {primitive: of_cpu.get(primitive) or mlir._lowerings[primitive].rule for primitive in _CALLBACKS}
-    return {primitive: _as_on_cpu(rule) for primitive, rule in chosen.items()}
+    rules = {primitive: _as_on_cpu(rule) for primitive, rule in chosen.items()}
+    call = mlir._lowerings[_export.call_exported_p].rule
+    return rules | {_export.call_exported_p: _of_exported(call, _as_on_cpu(call))}
 
 
 def _as_on_cpu(rule: Rule) -> Rule:
@@ -93,6 +95,16 @@ def _as_on_cpu(rule: Rule) -> Rule:
                 name = _own_name(op.attributes["call_target_name"].value)
                 op.attributes["call_target_name"] = ir.StringAttr.get(name)
         return results
+
+    return lower
+
+
+def _of_exported(rule: Rule, on_cpu: Rule) -> Rule:
+    """The rule for calls of exported programs: those for the CPU run here."""
+
+    def lower(context: Any, *operands: Any, exported: Any, **parameters: Any) -> Any:
+        chosen = rule if PLATFORM in exported.platforms else on_cpu
+        return chosen(context, *operands, exported=exported, **parameters)
 
     return lower
 
