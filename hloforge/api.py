@@ -111,7 +111,7 @@ def replicate(
 
     Returns:
         What is called like the program, on arrays with a leading dimension of the devices
-        (``replica * partitions + partition``).
+        (``replica * partitions + partition``); a sharded program, on whole arrays.
 
     Raises:
         Errors as of ``compile``; UnsupportedError also for groups that do not fit the devices.

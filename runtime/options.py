@@ -39,7 +39,8 @@ class CompileOptions:
             names: the vmfb looks them up in it when it is loaded.
         host_calls: functions of the host that the program may call though nobody registered them yet.
         libraries: shared libraries whose functions it may call.
-        replicas, partitions: how many devices run the program at once (``hloforge.replicate``).
+        replicas, partitions: how many devices run the program at once (``hloforge.replicate``); a sharded program is
+            cut into that many partitions.
         fold_replicas: make one program of those of all devices, with a leading dimension of the devices.
         externalize_weights: such a file that shall be written, with the program's large constants.
         dump_after: passes after which the IR is written; ``all`` for every one.
