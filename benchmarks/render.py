@@ -235,17 +235,22 @@ def scaling(found: Mapping[str, Any]) -> str:
     """How a step of training scales from one replica to two; empty if it was not measured.
 
     Strong scaling: the batch stays, and each of two replicas has half of it. Weak scaling: each replica has as much as
-    one had. Efficiency is 1 where two replicas do twice as much in the same time as one.
+    one had. Efficiency is 1 where two replicas do twice as much in the same time as one; of processor time, where they
+    take as much for the same work, which is what is left to say of a busy machine.
     """
     rows = []
     for name, alone, work in (("strong", "step one core", 1), ("weak", "step one core, half", 2)):
         if alone in found and "step replicas" in found:
-            before, after = (found[way]["median"] for way in (alone, "step replicas"))
-            gain = work * before / after
-            rows.append([f"{name} scaling", seconds(before), seconds(after), times(gain), times(gain / 2)])
+            one, two = found[alone], found["step replicas"]
+            gain = work * one["median"] / two["median"]
+            cpu = times(work * one["cpu"] / two["cpu"] if "cpu" in one and "cpu" in two else None)
+            rows.append(
+                [f"{name} scaling", seconds(one["median"]), seconds(two["median"]), times(gain), times(gain / 2), cpu]
+            )
     if not rows:
         return ""
-    return "\n" + table(["step of training", "one replica", "two replicas", "speed-up", "efficiency"], rows) + "\n"
+    header = ["step of training", "one replica", "two replicas", "speed-up", "efficiency", "of processor time"]
+    return "\n" + table(header, rows) + "\n"
 
 
 def analysis(results: dict[str, Any], reasons: Mapping[str, str]) -> str:

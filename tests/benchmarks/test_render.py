@@ -71,13 +71,13 @@ def test_several_devices_are_a_section_where_they_were_measured() -> None:
 
 def test_scaling_is_stated_where_its_steps_were_measured() -> None:
     found = {
-        "step replicas": {"median": 0.02},
-        "step one core": {"median": 0.03},
+        "step replicas": {"median": 0.02, "cpu": 0.04},
+        "step one core": {"median": 0.03, "cpu": 0.03},
         "step one core, half": {"median": 0.016},
     }
     lines = render.several_devices({"replicas": found}).splitlines()
-    assert "| strong scaling | 30 ms | 20 ms | 1.50 | 0.75 |" in lines
-    assert "| weak scaling | 16 ms | 20 ms | 1.60 | 0.80 |" in lines
+    assert "| strong scaling | 30 ms | 20 ms | 1.50 | 0.75 | 0.75 |" in lines
+    assert "| weak scaling | 16 ms | 20 ms | 1.60 | 0.80 | – |" in lines
     assert not render.scaling({"step replicas": {"median": 0.02}})
 
 
