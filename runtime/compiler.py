@@ -161,9 +161,9 @@ def _compile_with(
         weights=tuple(weights_of(lowered.module).items()),
         host_calls=host_calls_of(lowered.module),
         weights_file=options.weights.name if options.weights else "",
+        sharded=Sharded.of(lowered.module),
     )
     _attach(lowered.module, manifest)
-        sharded=Sharded.of(lowered.module),
     text = lowered.text(locations=True)
     made = iree.compile_in_process(text, flags) if options.isolation == "none" else None
     # A child repeats what failed: only there can the compiler's diagnostics be read.
