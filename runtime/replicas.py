@@ -12,8 +12,9 @@ host functions that ``lower-collectives`` calls. Device ``replica * partitions +
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -138,6 +139,14 @@ class Replicas:
 
     def each(self, arguments: Sequence[Sequence[Any]]) -> list[Any]:
         """Run all devices on arguments of their own; returns the results of each. Errors as of a call."""
+        return self._each(arguments, [partial(_call, session) for session in self._sessions])
+
+    def each_views(self, views: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """The same on IREE's buffer views, as ``Session.call_views`` takes them."""
+        return self._each(views, [session.call_views for session in self._sessions])
+
+    def _each(self, arguments: Sequence[Sequence[Any]], calls: Sequence[Callable[[Sequence[Any]], Any]]) -> list[Any]:
+        """Call each device's program with its arguments."""
         count = self.grid.devices
         if len(arguments) != count:
             raise ArgumentError(f"arguments for {len(arguments)} devices, where {count} run")
@@ -152,7 +161,8 @@ class Replicas:
             for feeds in self.feeds:
                 feeds.stop("")
             failures: list[tuple[int, BaseException]] = []
-            runs = [self._pool.submit(self._run, rank, arguments[rank], group, failures) for rank in range(count)]
+            tasks = [partial(calls[rank], arguments[rank]) for rank in range(count)]
+            runs = [self._pool.submit(self._run, rank, tasks[rank], group, failures) for rank in range(count)]
             results = [run.result() for run in runs]
         if failures:
             rank, first = failures[0]
@@ -162,11 +172,11 @@ class Replicas:
         return results
 
     def _run(
-        self, device: int, arguments: Sequence[Any], group: Threads, failures: list[tuple[int, BaseException]]
+        self, device: int, call: Callable[[], Any], group: Threads, failures: list[tuple[int, BaseException]]
     ) -> Any:
         """One device's part of a call. Failures are kept in the order in which they happen."""
         try:
-            result = self._sessions[device](*arguments)
+            result = call()
         except BaseException as error:
             failures.append((device, error))
             how = f"failed: {error.message if isinstance(error, Error) else error}"
@@ -176,6 +186,10 @@ class Replicas:
             return None
         group.end(device)
         return result
+
+
+def _call(session: Session, arguments: Sequence[Any]) -> Any:
+    return session(*arguments)
 
 
 def load_any(source: Source, **options: Any) -> Session:

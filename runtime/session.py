@@ -341,6 +341,19 @@ class Session(Background):
         for codec, value in given:
             value.end(codec.name)
 
+    def call_views(self, views: Sequence[Any]) -> list[Any]:
+        """Run the program on IREE's buffer views, one an array, and return such.
+
+        For callers who know the shapes, and whom donated arguments belong to: these are overwritten.
+
+        Raises:
+            ExecutionError: as a call.
+        """
+        inputs = rt.VmVariantList(len(views))
+        for view in views:
+            inputs.push_ref(view)
+        return self._invoke(inputs)
+
     def _invoke(self, inputs: Any) -> list[Any]:
         """The results of a call as buffer views."""
         count = len(self._results)

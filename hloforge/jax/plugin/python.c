@@ -68,8 +68,9 @@ void python_leave(Python *python) {
  * Python's. Waiting for Python's lock there could wait for ever, so the object is left to who enters next. */
 void python_release(PyObject *object) {
   if (object == NULL) return;
-  /* True also while the interpreter takes its modules apart, and with them the last arrays. */
-  bool has_lock = PyThreadState_GetUnchecked() != NULL;
+  /* Also while the interpreter takes its modules apart, and with them the last arrays. The second question alone is
+   * answered by yes when the interpreter has ended. */
+  bool has_lock = PyThreadState_GetUnchecked() != NULL && PyGILState_Check();
   if (!has_lock && !python_is_up()) return;
   if (has_lock) {
     PyObject *pending = take_exception();

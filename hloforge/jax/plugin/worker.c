@@ -19,6 +19,7 @@ struct Worker {
   pthread_cond_t added;
   Job *first, **last;
   bool is_idle;
+  size_t begun; /* how many jobs */
   Worker *next; /* of all workers */
 };
 
@@ -51,6 +52,7 @@ static Job *next_job(Worker *worker) {
 static void begun(Worker *worker) {
   pthread_mutex_lock(&plugin_lock);
   worker->is_idle = false;
+  worker->begun++;
   pthread_cond_broadcast(&plugin_changed);
   pthread_mutex_unlock(&plugin_lock);
 }
@@ -85,10 +87,10 @@ static Worker *worker_of(Device *device) {
 
 /* Python switches threads every 5 ms only, so the caller steps aside until an idle worker has begun: it gives Python's
  * lock back when its program runs. */
-static void step_aside(Worker *worker) {
+static void step_aside(Worker *worker, size_t begun) {
   PyThreadState *paused = python_pause();
   pthread_mutex_lock(&plugin_lock);
-  while (worker->is_idle) pthread_cond_wait(&plugin_changed, &plugin_lock);
+  while (worker->begun == begun) pthread_cond_wait(&plugin_changed, &plugin_lock);
   pthread_mutex_unlock(&plugin_lock);
   python_resume(paused);
 }
@@ -99,7 +101,8 @@ void worker_add(Device *device, Work *work, void *task) {
   *job = (Job){.work = work, .task = task};
   pthread_mutex_lock(&plugin_lock);
   Worker *worker = stopping ? NULL : worker_of(device);
-  bool is_idle = worker != NULL && worker->is_idle;
+  bool is_idle = worker != NULL && worker->is_idle && worker->first == NULL;
+  size_t begun_before = worker != NULL ? worker->begun : 0;
   if (worker != NULL) {
     *worker->last = job;
     worker->last = &job->next;
@@ -110,7 +113,7 @@ void worker_add(Device *device, Work *work, void *task) {
     free(job);
     work(task);
   } else if (is_idle) {
-    step_aside(worker);
+    step_aside(worker, begun_before);
   }
 }
 
