@@ -167,6 +167,12 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "unfold-convolutions",
+        "IREE transposes images whose features stand first, or reads them far apart",
+        "stablehlo.convolution",
+        form=forms.is_product_of_features,
+    ),
+    *decompose(
+        "unfold-convolutions",
         "IREE's loops over groups of channels are scalar",
         "stablehlo.convolution",
         form=forms.is_better_by_channels,

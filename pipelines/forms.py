@@ -222,6 +222,36 @@ def is_better_unfolded(op: Any) -> bool:
     return (is_apart or prod(kernel.shape) >= _LARGE_KERNEL) and features >= _FEWEST_FEATURES and not grouped
 
 
+def is_product_of_features(op: Any) -> bool:
+    """A convolution of one place with itself whose features stand before the space, in f32 or f64."""
+    if (
+        not is_static(op)
+        or op.attributes["batch_group_count"].value > 1
+        or op.attributes["feature_group_count"].value > 1
+    ):
+        return False
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    image, kernel, result = (value.type for value in (*op.operands, *op.results))
+    space = list(range(2, image.rank))
+    stands_first = (
+        [numbers.input_batch_dimension, numbers.input_feature_dimension] == [0, 1]
+        and [numbers.output_batch_dimension, numbers.output_feature_dimension] == [0, 1]
+        and list(numbers.input_spatial_dimensions) == list(numbers.output_spatial_dimensions) == space
+    )
+    is_float = isinstance(result.element_type, ir.F32Type | ir.F64Type)
+    is_alike = image.element_type == kernel.element_type == result.element_type
+    is_one = all(kernel.shape[d] == 1 for d in numbers.kernel_spatial_dimensions)
+    is_in_place = list(image.shape)[2:] == list(result.shape)[2:] and not any(_numbers_of(op, "padding"))
+    steps = [*integers(op, "window_strides"), *integers(op, "lhs_dilation")]
+    is_worth = image.shape[1] >= _FEWEST_FEATURES and prod(result.shape) > 0
+    return stands_first and is_float and is_alike and is_one and is_in_place and set(steps) <= {1} and is_worth
+
+
+def _numbers_of(op: Any, name: str) -> list[int]:
+    """The numbers of an attribute of any shape; none where it is left out."""
+    return [int(number) for number in op.attributes[name]] if name in op.attributes else []
+
+
 # Channels of a group, each of which is a convolution by channels: with more, sums over them pay for their loops.
 _MOST_CHANNELS = 16
 

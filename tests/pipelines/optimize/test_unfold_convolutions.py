@@ -61,6 +61,12 @@ UNFOLDED = {
     "complex": convolution("c64[2,6,5,3]", "c64[3,3,3,4]", window_strides=[2, 1], padding=[(1, 1), (2, 0)]),
     "complex groups": convolution("c64[2,5,5,6]", "c64[2,2,3,4]", feature_group_count=2),
 }  # fmt: skip
+FEATURES_FIRST = {
+    "one image": convolution("f32[1,8,6,5]", "f32[4,8,1,1]", NCHW),
+    "more images": convolution("f32[3,16,7,5]", "f32[9,16,1,1]", NCHW),
+    "inputs first": convolution("f32[2,8,6,5]", "f32[8,12,1,1]", "bf01_io01->bf01"),
+    "space around": convolution("f64[1,8,30]", "f64[1,8,5]", "bf0_0io->bf0"),
+}
 SPLIT = {
     "groups": convolution("f32[2,6,5,8]", "f32[3,3,2,8]", padding=[(1, 1), (1, 1)], feature_group_count=4),
     "more results": convolution("f32[1,9,8,6]", "f32[3,2,3,8]",
@@ -75,6 +81,8 @@ LEFT = {
     "depthwise": convolution("f32[1,8,8,16]", "f32[3,3,1,16]", feature_group_count=16),
     "batch groups": convolution("f32[4,8,8,8]", "f32[3,3,8,4]", batch_group_count=2),
     "f64": convolution("f64[1,8,8,8]", "f64[3,3,8,4]"),
+    "features first, padded": convolution("f64[1,8,8,8]", "f64[4,8,1,1]", NCHW, padding=[(1, 0), (0, 0)]),
+    "features first, other space": convolution("f32[1,8,6,6]", "f32[4,8,1,1]", "bf01_oi01->bf10"),
 }
 
 
@@ -83,6 +91,17 @@ def test_unfolded_is_the_same(name: str, xla: ReferenceEngine) -> None:
     program = UNFOLDED[name]
     product = unfolded(program)
     assert not operations(product.module, ["stablehlo.convolution"])
+    arguments = random_inputs(program.signature, 3)
+    report = compare(xla.prepare(product)(*arguments), xla.prepare(program)(*arguments))
+    assert report.agrees, report.text()
+
+
+@pytest.mark.parametrize("name", FEATURES_FIRST)
+def test_products_of_features_are_the_same(name: str, xla: ReferenceEngine) -> None:
+    program = FEATURES_FIRST[name]
+    product = unfolded(program)
+    assert not operations(product.module, ["stablehlo.convolution"])
+    assert len(operations(product.module, ["stablehlo.transpose"])) <= 1
     arguments = random_inputs(program.signature, 3)
     report = compare(xla.prepare(product)(*arguments), xla.prepare(program)(*arguments))
     assert report.agrees, report.text()
