@@ -31,7 +31,9 @@ def test_members_of_a_group_have_the_same_bits_of_several_arrays() -> None:
     random = np.random.default_rng(5)
     given = [random.normal(size=(4, size)).astype(np.float32) for size in (LARGE // 4 + 1, 3)]
     for actual, one in zip(
-        hloforge.replicate(program, replicas=4, cache=False, timeout=20)(*given), given, strict=True
+        hloforge.replicate(program, replicas=4, cache=False, timeout=20, check_lifetimes=True)(*given),
+        given,
+        strict=True,
     ):
         pairs = one.astype(np.float64).reshape(2, 2, -1).sum(1)
         np.testing.assert_allclose(actual, np.repeat(2 * pairs, 2, axis=0), rtol=1e-5, atol=1e-6)
