@@ -30,11 +30,9 @@ def test_members_of_a_group_have_the_same_bits_of_several_arrays() -> None:
         program = builder.build(totals)
     random = np.random.default_rng(5)
     given = [random.normal(size=(4, size)).astype(np.float32) for size in (LARGE // 4 + 1, 3)]
-    for actual, one in zip(
-        hloforge.replicate(program, replicas=4, cache=False, timeout=20, check_lifetimes=True)(*given),
-        given,
-        strict=True,
-    ):
+    executable = hloforge.compile(program, replicas=4, cache=False)
+    sums = hloforge.Replicas(executable, 4, timeout=20, check_lifetimes=True)(*given)
+    for actual, one in zip(sums, given, strict=True):
         pairs = one.astype(np.float64).reshape(2, 2, -1).sum(1)
         np.testing.assert_allclose(actual, np.repeat(2 * pairs, 2, axis=0), rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(actual[::2].view(np.int32), actual[1::2].view(np.int32))
