@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TYPED := build/typing
 JOBS ?= auto
 
-.PHONY: demo test test-all lint format typecheck bench tables clean
+.PHONY: demo test test-all test-jax lint format typecheck bench tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,10 @@ test: lint typecheck
 
 test-all: lint typecheck
 	$(BIN)/python -m pytest -n $(JOBS)
+
+# Every program that JAX ships to judge a backend, against its CPU backend: hours on two cores.
+test-jax: $(STAMP)
+	$(BIN)/python -m tests.jax.harnesses $(JAX_OPTIONS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
