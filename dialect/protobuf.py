@@ -6,7 +6,7 @@ Source: protobuf "Encoding".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -104,6 +104,22 @@ def unpack(payload: bytes | memoryview) -> list[int]:
         number, position = _varint(view, position)
         numbers.append(number)
     return numbers
+
+
+def pack(numbers: Iterable[int]) -> bytes:
+    """The payload of a packed repeated field of numbers that are not negative."""
+    return b"".join(map(_encode_varint, numbers))
+
+
+def rewrite(message: memoryview, number: int, change: Callable[[memoryview], bytes | memoryview]) -> bytes:
+    """The message with ``change`` applied to the payload of every field of that number."""
+    out: list[bytes | memoryview] = []
+    for entry in fields(message):
+        if entry.number == number:
+            out.append(encode(number, change(entry.payload)))
+        else:
+            out.append(message[entry.start : entry.end])
+    return b"".join(out)
 
 
 def encode(number: int, payload: bytes | memoryview) -> bytes:

@@ -9,9 +9,7 @@ Field numbers: xla/service/hlo.proto (HloInstructionProto).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from hloforge.dialect.protobuf import encode, fields, first, unpack
+from hloforge.dialect.protobuf import encode, fields, first, rewrite, unpack
 from hloforge.importers.hlo_proto import COMPUTATIONS, INSTRUCTIONS
 
 _OPCODE, _ID, _OPERANDS, _CALLED = 2, 35, 36, 38
@@ -26,24 +24,13 @@ def awaited_as_calls(module: bytes) -> bytes:
     """
     if b"async-done" not in module:
         return module
-    return _rewrite(memoryview(module), COMPUTATIONS, _rewrite_computation)
-
-
-def _rewrite(message: memoryview, number: int, change: Callable[[memoryview], bytes | memoryview]) -> bytes:
-    """The message with ``change`` applied to the payload of every field of that number."""
-    out: list[bytes | memoryview] = []
-    for entry in fields(message):
-        if entry.number == number:
-            out.append(encode(number, change(entry.payload)))
-        else:
-            out.append(message[entry.start : entry.end])
-    return b"".join(out)
+    return rewrite(memoryview(module), COMPUTATIONS, _rewrite_computation)
 
 
 def _rewrite_computation(message: memoryview) -> bytes:
     instructions = [entry.payload for entry in fields(message) if entry.number == INSTRUCTIONS]
     by_id = {_identity(instruction): instruction for instruction in instructions}
-    return _rewrite(message, INSTRUCTIONS, lambda instruction: _rewrite_instruction(instruction, by_id))
+    return rewrite(message, INSTRUCTIONS, lambda instruction: _rewrite_instruction(instruction, by_id))
 
 
 def _rewrite_instruction(instruction: memoryview, by_id: dict[int, memoryview]) -> bytes | memoryview:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hloforge.dialect.errors import CompileError, Error, UnsupportedError
+from hloforge.dialect.hlo_groups import with_listed_groups
 from hloforge.dialect.mlir import _hlo, _jax, hlo_proto_to_stablehlo
 from hloforge.dialect.protobuf import fields
 from hloforge.runtime.frames import read_frame, write_frame
@@ -133,7 +134,7 @@ def main() -> None:
     try:
         proto = partition(module, request["partitions"], request["shardy"])
         sharded = shardings(proto, request["parameters"], request["results"], request["partitions"])
-        write_frame(replies, {"sharded": sharded}, (), hlo_proto_to_stablehlo(proto))
+        write_frame(replies, {"sharded": sharded}, (), hlo_proto_to_stablehlo(with_listed_groups(proto)))
     except Error as error:
         write_frame(replies, {"error": error.message, "hint": error.hint})
     # XLA may be compiling, and would be waited for.

@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.inlining import inline_calls, splice
+from hloforge.dialect.meshes import Mesh, list_groups, meshes_of
 from hloforge.dialect.mlir import in_context, ir, sdy
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.manager import op_text
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.replicas.manual import fold_manual
-from hloforge.pipelines.replicas.meshes import Mesh, list_groups, meshes_of
 
 # In Shardy, collectives keep the global shape: they move shards, not elements.
 _IDENTITIES = frozenset(

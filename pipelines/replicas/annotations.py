@@ -12,11 +12,11 @@ from math import prod
 from typing import Any
 
 from hloforge.dialect.errors import Location, OptionError
+from hloforge.dialect.meshes import Mesh
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.replicas.grid import Grid
-from hloforge.pipelines.replicas.meshes import Mesh
 
 # A module of parts: an importer has seen XLA's partitioner in it.
 PARTITIONED = "hloforge.partitioned"

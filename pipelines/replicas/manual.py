@@ -19,12 +19,12 @@ from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.meshes import Mesh
 from hloforge.dialect.mlir import ir, sdy
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.values import Value
 from hloforge.pipelines.replicas.folder import Folder
 from hloforge.pipelines.replicas.grid import Grid
-from hloforge.pipelines.replicas.meshes import Mesh
 
 _WAY_OUT = "run the program on the devices of its mesh: --partitions"
 # The axes by which each dimension of an array is cut, the major one first.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hloforge.dialect.meshes import Axis, Mesh, list_groups
 from hloforge.dialect.mlir import parse_module
-from hloforge.pipelines.replicas.meshes import Axis, Mesh, list_groups
 
 MESH = Mesh((("x", 4), ("y", 2)), tuple(range(8)))
 
