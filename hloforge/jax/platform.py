@@ -27,6 +27,7 @@ from jax._src.random import prng
 
 from hloforge.dialect.host_calls import INTERNAL
 from hloforge.dialect.mlir import _jax, ir
+from hloforge.jax import callbacks
 
 PLATFORM = "hloforge"
 
@@ -83,14 +84,21 @@ def _as_on_cpu(rule: Rule) -> Rule:
     def lower(context: Any, *operands: Any, **parameters: Any) -> Any:
         ours = context.module_context
         block = ir.InsertionPoint.current.block
-        before = len(block.operations)
+        before, called = len(block.operations), len(ours.host_callbacks)
+        is_backend = ours.backend is not None and ours.backend.platform == PLATFORM
         # Not a copy of the context, on which a rule leaves its tokens.
-        context.module_context = ours.replace(platforms=[_CPU.get(name, name) for name in ours.platforms])
+        context.module_context = ours.replace(
+            platforms=[_CPU.get(name, name) for name in ours.platforms],
+            backend=callbacks.CPU_BACKEND if is_backend else ours.backend,
+        )
         try:
             results = rule(context, *operands, **parameters)
         finally:
             context.module_context = ours
-        for op in list(block.operations)[before:]:
+        written = list(block.operations)[before:]
+        if is_backend:
+            callbacks.adopt(ours, called, written)
+        for op in written:
             if op.operation.name == "stablehlo.custom_call":
                 name = _own_name(op.attributes["call_target_name"].value)
                 op.attributes["call_target_name"] = ir.StringAttr.get(name)

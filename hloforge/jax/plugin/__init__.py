@@ -34,10 +34,23 @@ def initialize() -> None:
 
     # JAX warns of a platform that it does not know, and drops donations there.
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
-    mlir._platforms_with_donation.append(PLATFORM)
+    if PLATFORM not in mlir._platforms_with_donation:
+        mlir._platforms_with_donation.append(PLATFORM)
     xla_bridge.register_plugin(PLATFORM, priority=_PRIORITY, c_api=_pjrt.api(), options=_options)
     # Before JAX ends its clients: threads must not ask for an interpreter that ends.
     atexit.register(_pjrt.stop)
+    _lower_for_the_platform()
+
+
+def _lower_for_the_platform() -> None:
+    """Give JAX our rules, and its CPU beside us: it has the arguments of callbacks there."""
+    import jax
+
+    from hloforge.jax.platform import register
+
+    register()
+    if jax.config.jax_platforms == PLATFORM:
+        jax.config.update("jax_platforms", f"{PLATFORM},cpu")
 
 
 def _options() -> dict[str, Any]:

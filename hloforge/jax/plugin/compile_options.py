@@ -1,15 +1,21 @@
-"""What of XLA's compile options (``CompileOptionsProto``) matters here: the devices that a program runs on."""
+"""What of XLA's protos matters here: the devices that a program runs on, and how its arrays lie on them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 
 from hloforge.dialect.protobuf import Field, fields
+from hloforge.pipelines.replicas.shards import Sharding
 
 # Numbers of fields. Source: XLA, pjrt/proto/compile_options.proto and xla_data.proto.
 _BUILD_OPTIONS, _PORTABLE = 3, 4
 _ORDINAL, _REPLICAS, _PARTITIONS, _ASSIGNMENT = 1, 4, 5, 9
 _COMPUTATION_DEVICES, _REPLICA_DEVICES = 3, 1
+# OpSharding: what it is, the parts of each dimension, the devices part by part, and whether several have each part.
+_TYPE, _TILES, _TILED_DEVICES, _REPLICATES_LAST = 1, 3, 4, 6
+_OTHER = 3
 _CONTINUES = 0x80
 
 
@@ -47,8 +53,36 @@ def placement(options: bytes) -> Placement:
     return Placement(replicas, partitions, tuple(column[replica] for replica in range(replicas) for column in columns))
 
 
-def _payload(found: object, number: int) -> bytes:
-    assert hasattr(found, "__iter__")
+def op_sharding(sharding: Sharding) -> bytes:
+    """How an array lies on devices, as a serialized OpSharding."""
+    parts = prod(sharding.tiles)
+    if parts == 1:
+        return b""  # a type of 0: replicated
+    devices = sorted(range(len(sharding.places)), key=lambda device: (sharding.places[device], device))
+    copies = len(devices) // parts
+    tiles = (*sharding.tiles, copies) if copies > 1 else sharding.tiles
+    message = _key(_TYPE, 0) + bytes([_OTHER]) + _packed(_TILES, tiles) + _packed(_TILED_DEVICES, devices)
+    return message + _key(_REPLICATES_LAST, 0) + b"\1" if copies > 1 else message
+
+
+def _key(number: int, wire: int) -> bytes:
+    return bytes([number << 3 | wire])
+
+
+def _packed(number: int, values: Iterable[int]) -> bytes:
+    payload = b"".join(map(_varint, values))
+    return _key(number, 2) + _varint(len(payload)) + payload
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value >= _CONTINUES:
+        found.append(value % _CONTINUES | _CONTINUES)
+        value //= _CONTINUES
+    return bytes([*found, value])
+
+
+def _payload(found: Iterable[Field], number: int) -> bytes:
     return b"".join(bytes(field.payload) for field in found if field.number == number)
 
 

@@ -93,6 +93,9 @@ static void list_values(Executable *executable) {
     executable->kind_sizes[i] = strlen("device");
   }
   const Value *results = executable->values + executable->parameter_count;
+  for (size_t i = 0; i < executable->parameter_count; i++)
+    executable->taken_count += executable->values[i].type != TYPE_TOKEN;
+  for (size_t i = 0; i < executable->result_count; i++) executable->returned_count += results[i].type != TYPE_TOKEN;
   for (size_t i = 0; i < executable->result_count; i++) dims += results[i].rank;
   int64_t *next = executable->result_dims = zeros(dims, sizeof *next);
   for (size_t i = 0; i < executable->result_count; i++) {
@@ -101,6 +104,26 @@ static void list_values(Executable *executable) {
     memcpy(next, results[i].dims, results[i].rank * sizeof *next);
     next += results[i].rank;
   }
+}
+
+static bool read_shardings(Executable *executable, PyObject *program) {
+  PyObject *shardings = PyObject_GetAttrString(program, "shardings");
+  if (shardings == NULL) return false;
+  size_t count = (size_t)PyTuple_GET_SIZE(shardings);
+  if (count > 0) {
+    executable->shardings = zeros(count, sizeof *executable->shardings);
+    executable->sharding_sizes = zeros(count, sizeof *executable->sharding_sizes);
+  }
+  bool done = true;
+  for (size_t i = 0; done && i < count; i++) {
+    char *bytes;
+    Py_ssize_t size;
+    done = PyBytes_AsStringAndSize(PyTuple_GET_ITEM(shardings, (Py_ssize_t)i), &bytes, &size) == 0;
+    executable->shardings[i] = bytes;
+    executable->sharding_sizes[i] = (size_t)size;
+  }
+  Py_DECREF(shardings); /* the program keeps it */
+  return done;
 }
 
 static bool read_lists(Executable *executable, PyObject *program) {
@@ -132,7 +155,7 @@ static bool read_program(Executable *executable, PyObject *program) {
               read_count(program, "code_size", &code_size) &&
               read_count(program, "in_background", &in_background) &&
               read_count(program, "replicas", &executable->replicas) &&
-              read_count(program, "partitions", &executable->partitions) && read_lists(executable, program);
+              read_count(program, "partitions", &executable->partitions) && read_lists(executable, program) && read_shardings(executable, program);
   if (!done) return false;
   executable->code_size = (int64_t)code_size;
   executable->in_background = in_background != 0;
@@ -141,8 +164,38 @@ static bool read_program(Executable *executable, PyObject *program) {
   return executable->run_all != NULL;
 }
 
+/* All executables, for the end. */
+static Executable *executables;
+
+static Executable *executable_new(Client *client) {
+  Executable *executable = zeros(1, sizeof *executable);
+  executable->references = 1;
+  executable->client = client;
+  pthread_mutex_lock(&plugin_lock);
+  executable->next = executables;
+  executable->place = &executables;
+  if (executables != NULL) executables->place = &executable->next;
+  executables = executable;
+  pthread_mutex_unlock(&plugin_lock);
+  return executable;
+}
+
+void executables_end(void) {
+  Executable *executable = executables;
+  while (executable != NULL) {
+    Py_CLEAR(executable->run);
+    Py_CLEAR(executable->run_all);
+    Py_CLEAR(executable->program); /* which runs no code that could end an executable */
+    executable = executable->next;
+  }
+}
+
 void executable_release(Executable *executable) {
   if (atomic_fetch_sub(&executable->references, 1) != 1) return;
+  pthread_mutex_lock(&plugin_lock);
+  *executable->place = executable->next;
+  if (executable->next != NULL) executable->next->place = executable->place;
+  pthread_mutex_unlock(&plugin_lock);
   python_release(executable->run);
   python_release(executable->run_all);
   python_release(executable->program);
@@ -151,7 +204,7 @@ void executable_release(Executable *executable) {
   void *owned[] = {executable->name,       executable->fingerprint,  executable->text,         executable->options,
                    executable->devices,    executable->logical_ids,  executable->values,       executable->layouts,
                    executable->kinds,      executable->kind_sizes,   executable->result_types, executable->result_dims,
-                   executable->result_ranks, executable};
+                   executable->result_ranks, executable->shardings, executable->sharding_sizes, executable};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
 }
 
@@ -160,9 +213,7 @@ static PJRT_Error *make(Client *client, const char *function, const char *bytes,
                         size_t options_size, void **made) {
   Python python;
   if (!python_enter(&python)) return python_gone();
-  Executable *executable = zeros(1, sizeof *executable);
-  executable->references = 1;
-  executable->client = client;
+  Executable *executable = executable_new(client);
   PyObject *maker = python_function(function);
   if (maker != NULL)
     executable->program = PyObject_CallFunction(maker, "y#y#", bytes, (Py_ssize_t)size, options == NULL ? "" : options,
@@ -209,7 +260,7 @@ static PJRT_Error *executable_serialize(PJRT_Owned_Args *args) {
   Executable *executable = args->object;
   Python python;
   if (!python_enter(&python)) return python_gone();
-  PyObject *bytes = PyObject_CallMethod(executable->program, "serialize", NULL);
+  PyObject *bytes = executable->program == NULL ? NULL : PyObject_CallMethod(executable->program, "serialize", NULL);
   PJRT_Error *error = bytes == NULL || !PyBytes_Check(bytes) ? python_error() : NULL;
   if (error == NULL) {
     args->bytes = PyBytes_AS_STRING(bytes);

@@ -102,13 +102,15 @@ static PyObject *argument_view(Run *run, size_t number) {
 
 static PyObject *argument_list(Run *run, size_t device) {
   size_t count = run->executable->parameter_count;
-  PyObject *list = PyList_New((Py_ssize_t)count);
+  PyObject *list = PyList_New((Py_ssize_t)run->executable->taken_count);
+  Py_ssize_t place = 0;
   for (size_t i = 0; list != NULL && i < count; i++) {
+    if (run->executable->values[i].type == TYPE_TOKEN) continue;
     PyObject *view = argument_view(run, device * count + i);
     if (view == NULL)
       Py_CLEAR(list);
     else
-      PyList_SET_ITEM(list, (Py_ssize_t)i, view);
+      PyList_SET_ITEM(list, place++, view);
   }
   return list;
 }
@@ -142,21 +144,36 @@ static bool separate(Run *run, size_t number) {
 
 static bool take_results(Run *run, size_t device, PyObject *views) {
   size_t count = run->executable->result_count;
-  if (!PyList_Check(views) || (size_t)PyList_GET_SIZE(views) != count) {
+  const Value *values = run->executable->values + run->executable->parameter_count;
+  Py_ssize_t place = 0;
+  if (!PyList_Check(views) || (size_t)PyList_GET_SIZE(views) != run->executable->returned_count) {
     PyErr_Format(PyExc_SystemError, "%s returned other results than it declares", run->executable->name);
     return false;
   }
   for (size_t i = 0; i < count; i++) {
     size_t number = device * count + i;
-    if (!array_fill(run->results[number], Py_NewRef(PyList_GET_ITEM(views, (Py_ssize_t)i)))) return false;
+    if (values[i].type == TYPE_TOKEN) continue;
+    if (!array_fill(run->results[number], Py_NewRef(PyList_GET_ITEM(views, place++)))) return false;
     if (!separate(run, number)) return false;
   }
   return true;
 }
 
+/* Call what execution.py gave; a new reference, or NULL with an exception set. */
+static PyObject *call(PyObject *function, PyObject *arguments) {
+  if (function == NULL) {
+    PyErr_SetString(PyExc_RuntimeError, "the interpreter ends: programs do not run any more");
+    return NULL;
+  }
+  Py_INCREF(function); /* the interpreter may end meanwhile */
+  PyObject *result = PyObject_CallOneArg(function, arguments);
+  Py_DECREF(function);
+  return result;
+}
+
 static bool run_on_one(Run *run) {
   PyObject *arguments = argument_list(run, 0);
-  PyObject *views = arguments == NULL ? NULL : PyObject_CallOneArg(run->executable->run, arguments);
+  PyObject *views = arguments == NULL ? NULL : call(run->executable->run, arguments);
   Py_XDECREF(arguments);
   bool done = views != NULL && take_results(run, 0, views);
   Py_XDECREF(views);
@@ -172,7 +189,7 @@ static bool run_on_all(Run *run) {
     else
       PyList_SET_ITEM(lists, (Py_ssize_t)device, list);
   }
-  PyObject *views = lists == NULL ? NULL : PyObject_CallOneArg(run->executable->run_all, lists);
+  PyObject *views = lists == NULL ? NULL : call(run->executable->run_all, lists);
   Py_XDECREF(lists);
   bool done = views != NULL;
   for (size_t device = 0; done && device < run->devices; device++)

@@ -6,23 +6,30 @@ Arrays are IREE's buffer views throughout; C keeps their shapes. It knows elemen
 from __future__ import annotations
 
 import hashlib
+import itertools
+import json
 import threading
 import traceback
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import hloforge
 from hloforge.dialect.abi import crosses, donated_arguments, physical_element
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.errors import ArgumentError, Error, OptionError, UnsupportedError
+from hloforge.dialect.errors import ArgumentError, Error, LoadError, OptionError, UnsupportedError
+from hloforge.dialect.host_calls import JAX_CALLBACKS
+from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
-from hloforge.jax.plugin.compile_options import Placement, placement
+from hloforge.jax.callbacks import functions_of
+from hloforge.jax.plugin.compile_options import Placement, op_sharding, placement
 from hloforge.runtime.arrays import MEMORY, USAGE, hal_type
 from hloforge.runtime.devices import device, rt
 from hloforge.runtime.executable import Executable
+from hloforge.runtime.manifest import Manifest
+from hloforge.runtime.replicas import Replicas
 from hloforge.runtime.session import Session
 
 # PJRT_Buffer_Type: by number. Source: XLA, pjrt_c_api.h.
@@ -32,6 +39,10 @@ s4 u4 . s2 u2 f8e4m3 f8e3m4 f8e8m0fnu f4e2m1fn
 """
 _NAMES = {number: name for number, name in enumerate(_ORDER.split()) if name != "."}
 _NUMBERS = {name: number for number, name in _NAMES.items()}
+
+_TOKEN = 23
+# Type, dimensions, and whether the program takes the memory.
+Value: TypeAlias = tuple[int, tuple[int, ...], bool]
 
 # Codes of absl::Status.
 _INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 3, 12, 13
@@ -91,10 +102,11 @@ class Program:
         name, fingerprint, text, options: bytes; the text is the program as JAX gave it.
         code_size: bytes of the vmfb.
         parameters, results: type, dimensions, and whether the program takes the memory, of each.
+        shardings: an OpSharding of each parameter and each result; none of a program that is not partitioned.
         devices: their numbers, by ``replica * partitions + partition``.
         in_background: whether it takes longer than handing it to another thread.
         run: from the buffer views of the arguments to those of the results.
-        run_all: the same for all devices, a list for each; None for a program of one.
+        run_all: the same for all devices, a list for each.
     """
 
     name: bytes
@@ -102,34 +114,51 @@ class Program:
     text: bytes
     options: bytes
     code_size: int
-    parameters: tuple[tuple[int, tuple[int, ...], bool], ...]
-    results: tuple[tuple[int, tuple[int, ...], bool], ...]
+    parameters: tuple[Value, ...]
+    results: tuple[Value, ...]
+    shardings: tuple[bytes, ...]
     replicas: int
     partitions: int
     devices: tuple[int, ...]
     in_background: bool
-    run: Callable[[list[Any]], list[Any]]
+    run: Callable[[list[Any]], list[Any]] | None
     run_all: Callable[[list[list[Any]]], list[list[Any]]] | None
     executable: Executable = field(repr=False)
 
+    def serialize(self) -> bytes:
+        """The program with its vmfb, for ``deserialize``."""
+        head = {"manifest": self.executable.manifest.to_json(), "text": len(self.text), "options": len(self.options)}
+        return b"".join((json.dumps(head).encode(), b"\n", self.text, self.options, self.executable.vmfb))
 
-class _Sessions:
-    """The sessions of this process, by what they run: equal programs on several devices share one."""
+
+class _Loaded:
+    """What runs programs in this process, by program and grid: equal programs on several devices share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loaded: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
+        self._found: weakref.WeakValueDictionary[tuple[str, int, int], Session | Replicas] = (
+            weakref.WeakValueDictionary()
+        )
 
-    def of(self, executable: Executable) -> Session:
-        key = hashlib.sha256(executable.vmfb).hexdigest()
+    def of(self, executable: Executable, fingerprint: str, where: Placement) -> Session | Replicas:
+        key = (fingerprint, where.replicas, where.partitions)
         with self._lock:
-            found = self._loaded.get(key)
+            found = self._found.get(key)
             if found is None:
-                found = self._loaded[key] = executable.load()
+                found = self._found[key] = _load(executable, where)
             return found
 
 
-_sessions = _Sessions()
+_loaded = _Loaded()
+
+
+def _load(executable: Executable, where: Placement) -> Session | Replicas:
+    calls = executable.manifest.host_calls
+    numbers = [int(call.attributes["index"]) for call in calls if call.target in JAX_CALLBACKS]
+    host = dict.fromkeys(JAX_CALLBACKS, functions_of(numbers)) if numbers else {}
+    if len(where.devices) == 1:
+        return executable.load(host=host)
+    return Replicas(executable, where.replicas, where.partitions, host=host)
 
 
 def compile_program(code: bytes, options: bytes) -> Program:
@@ -143,36 +172,69 @@ def compile_program(code: bytes, options: bytes) -> Program:
         UnsupportedError, CompileError: as ``hloforge.compile``.
     """
     where = placement(options)
-    executable = hloforge.compile(code)
-    return _program(executable, code, options, where)
+    executable = hloforge.compile(
+        code,
+        replicas=where.replicas,
+        partitions=where.partitions,
+        host_calls=frozenset(JAX_CALLBACKS),
+    )
+    return _program(executable, code, options)
 
 
-def _program(executable: Executable, code: bytes, options: bytes, where: Placement) -> Program:
-    session = _sessions.of(executable)
+def deserialize(serialized: bytes, options: bytes) -> Program:
+    """The program of ``Program.serialize``.
+
+    Args:
+        options: a serialized CompileOptionsProto that replaces the program's; may be empty.
+
+    Raises:
+        LoadError: the bytes are none of a program, or of another version.
+    """
+    try:
+        line, _, rest = serialized.partition(b"\n")
+        head = json.loads(line)
+        text, behind = rest[: head["text"]], rest[head["text"] :]
+        own, vmfb = behind[: head["options"]], behind[head["options"] :]
+        executable = Executable(vmfb, Manifest.from_json(head["manifest"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise LoadError(f"these bytes are no program of hloforge's JAX backend: {error}") from None
+    return _program(executable, text, options or own)
+
+
+def _program(executable: Executable, code: bytes, options: bytes) -> Program:
+    where = placement(options)
+    fingerprint = hashlib.sha256(executable.vmfb).hexdigest()
+    runs = _loaded.of(executable, fingerprint, where)
     manifest = executable.manifest
     signature = manifest.signature
-    donated = donated_arguments(signature)
-    parameters = [leaf.shape for leaf in signature.flat_parameters if crosses(leaf.shape)]
-    results = [shape for shape in signature.flat_results if crosses(shape)]
+    sharded = manifest.sharded
     return Program(
         name=manifest.name.encode(),
-        fingerprint=hashlib.sha256(executable.vmfb).hexdigest().encode(),
+        fingerprint=fingerprint.encode(),
         text=code,
         options=options,
         code_size=len(executable.vmfb),
-        parameters=tuple(_value(shape, number in donated) for number, shape in enumerate(parameters)),
-        results=tuple(_value(shape) for shape in results),
+        parameters=_parameters(signature),
+        results=tuple(map(_value, signature.flat_results)),
+        shardings=tuple(map(op_sharding, (*sharded.parameters, *sharded.results))) if sharded else (),
         replicas=where.replicas,
         partitions=where.partitions,
         devices=where.devices,
         in_background=manifest.work >= _WORTH_A_THREAD and not manifest.host_calls,
-        run=session.call_views,
-        run_all=None,
+        run=runs.call_views if isinstance(runs, Session) else None,
+        run_all=runs.each_views if isinstance(runs, Replicas) else None,
         executable=executable,
     )
 
 
-def _value(shape: Shape, is_donated: bool = False) -> tuple[int, tuple[int, ...], bool]:
+def _parameters(signature: Signature) -> tuple[Value, ...]:
+    numbers = itertools.count()
+    donated = donated_arguments(signature)
+    shapes = (leaf.shape for leaf in signature.flat_parameters)
+    return tuple(_value(shape, crosses(shape) and next(numbers) in donated) for shape in shapes)
+
+
+def _value(shape: Shape, is_donated: bool = False) -> Value:
     if shape.element is None:
-        raise ValueError(f"{shape} is not an array")
+        return _TOKEN, (), False
     return _NUMBERS[shape.element.name], tuple(shape.dimensions), is_donated

@@ -17,7 +17,7 @@ static PJRT_Error *plugin_attributes(PJRT_PluginAttributes_Args *args) {
 
 static void fill_table(void) {
   api.struct_size = sizeof api;
-  api.extension_start = layouts_extension();
+  api.extension_start = extensions();
   api.version.struct_size = sizeof api.version;
   api.version.major = PJRT_MAJOR;
   api.version.minor = PJRT_MINOR;
@@ -39,6 +39,7 @@ static PyObject *py_stop(PyObject *module, PyObject *nothing) {
   (void)module, (void)nothing;
   workers_stop();
   arrays_outlast();
+  executables_end();
   python_forget();
   Py_RETURN_NONE;
 }

@@ -426,7 +426,7 @@ typedef struct {
 } PJRT_Execute_Args;
 
 /* Extensions. */
-enum { PJRT_EXTENSION_LAYOUTS = 4 };
+enum { PJRT_EXTENSION_LAYOUTS = 4, PJRT_EXTENSION_SHARDINGS = 19 };
 typedef struct {
   size_t struct_size;
   int32_t type;
@@ -448,5 +448,13 @@ typedef struct {
   size_t count;
   void *const *layouts;
 } PJRT_ExecutableLayouts_Args;
+
+typedef struct {
+  PJRT_HEAD;
+  void *executable;
+  size_t count;
+  const char *const *shardings; /* OpShardings; NULL for none */
+  const size_t *sizes;
+} PJRT_Shardings_Args;
 
 #endif

@@ -120,6 +120,7 @@ struct Array {
   Array *next, **place; /* among all arrays */
 };
 
+enum { TYPE_TOKEN = 23 };
 size_t element_size(int type);
 Array *array_promise(size_t size);
 /* An array with the buffer view, whose reference it takes; NULL with an exception set. */
@@ -174,21 +175,25 @@ typedef struct {
   bool is_donated; /* a parameter whose memory the program takes */
 } Value;
 
-typedef struct {
+typedef struct Executable {
   atomic_int references;
+  struct Executable *next, **place; /* among all executables */
   Client *client;
-  PyObject *program;       /* execution.py's Program */
-  PyObject *run, *run_all; /* its functions for one device and for several, or None */
+  PyObject *program;       /* execution.py's Program; NULL at the end of the interpreter, as its functions are */
+  PyObject *run, *run_all; /* for one device and for several, or None */
   bool is_deleted;
   bool in_background; /* it takes longer than handing it to another thread */
   char *name, *fingerprint, *text, *options;
   size_t name_size, fingerprint_size, text_size, options_size;
   int64_t code_size;
   size_t replicas, partitions, device_count, parameter_count, result_count;
+  size_t taken_count, returned_count; /* without tokens, which order effects and hold nothing */
   Device **devices;
   PJRT_LogicalId *logical_ids;
   Value *values; /* parameters, then results */
   void **layouts;
+  const char **shardings; /* bytes of ``program``; NULL if it is not partitioned */
+  size_t *sharding_sizes;
   const char **kinds; /* of memory */
   size_t *kind_sizes;
   int32_t *result_types;
@@ -198,6 +203,8 @@ typedef struct {
 
 /* Under Python's lock or not. */
 void executable_release(Executable *executable);
+/* Give up what execution.py made: no executable runs any more. */
+void executables_end(void);
 
 /* worker.c: a thread of a device that runs what takes long. */
 
@@ -209,7 +216,7 @@ bool workers_are_stopped(void);
 
 /* The functions of the table, by file. */
 
-PJRT_Extension *layouts_extension(void);
+PJRT_Extension *extensions(void);
 void *layout_of_rank(size_t rank);
 void fill_events(PJRT_Function *table);
 void fill_devices(PJRT_Function *table);

@@ -1,4 +1,7 @@
-/* The extension that tells the layouts of arrays. All arrays lie row after row: a layout is its rank's text, "{1,0}". */
+/* Extensions: the layouts of arrays, and how those of programs of several devices are cut.
+ *
+ * All arrays lie row after row: a layout is its rank's text, "{1,0}".
+ */
 
 #include <stdio.h>
 #include <string.h>
@@ -66,9 +69,38 @@ static PJRT_Error *of_outputs(PJRT_ExecutableLayouts_Args *args) {
   return NULL;
 }
 
-PJRT_Extension *layouts_extension(void) {
+/* Shardings. */
+
+typedef struct {
+  PJRT_Extension base;
+  PJRT_Function of_parameters, of_outputs;
+} ShardingFunctions;
+
+static PJRT_Error *shardings_are(PJRT_Shardings_Args *args, size_t first, size_t count) {
+  Executable *executable = args->executable;
+  args->count = count;
+  args->shardings = executable->shardings == NULL ? NULL : executable->shardings + first;
+  args->sizes = executable->shardings == NULL ? NULL : executable->sharding_sizes + first;
+  return NULL;
+}
+
+static PJRT_Error *shardings_of_parameters(PJRT_Shardings_Args *args) {
+  return shardings_are(args, 0, ((Executable *)args->executable)->parameter_count);
+}
+
+static PJRT_Error *shardings_of_outputs(PJRT_Shardings_Args *args) {
+  Executable *executable = args->executable;
+  return shardings_are(args, executable->parameter_count, executable->result_count);
+}
+
+PJRT_Extension *extensions(void) {
+  static ShardingFunctions shardings = {
+      .base = {.struct_size = sizeof(ShardingFunctions), .type = PJRT_EXTENSION_SHARDINGS},
+      .of_parameters = (PJRT_Function)shardings_of_parameters,
+      .of_outputs = (PJRT_Function)shardings_of_outputs,
+  };
   static LayoutFunctions functions = {
-      .base = {.struct_size = sizeof(LayoutFunctions), .type = PJRT_EXTENSION_LAYOUTS},
+      .base = {.struct_size = sizeof(LayoutFunctions), .type = PJRT_EXTENSION_LAYOUTS, .next = &shardings},
       .destroy = keep,
       .serialize = (PJRT_Function)serialize,
       .client_default = (PJRT_Function)default_layout,

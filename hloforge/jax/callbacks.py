@@ -1,0 +1,71 @@
+"""Python functions that programs of JAX's backend call (``pure_callback``, ``io_callback``, ``debug.print`` …).
+
+JAX hands the functions of a program to its client by their order, and a plugin gets the program alone. So a program
+lowered for a backend names them by numbers of this process; the program that JAX compiles keeps them alive.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from hloforge.dialect.host_calls import JAX_CALLBACKS
+from hloforge.dialect.mlir import ir
+
+_CONFIG, _INDEX = "mhlo.backend_config", "index"
+
+# What a rule of the CPU asks about the backend that it lowers for.
+CPU_BACKEND = SimpleNamespace(platform="cpu")
+
+_lock = threading.Lock()
+_numbers = itertools.count()
+_functions: weakref.WeakValueDictionary[int, Callable[..., Any]] = weakref.WeakValueDictionary()
+
+
+def adopt(module_context: Any, before: int, operations: Sequence[Any]) -> None:
+    """Number the callbacks that a rule has added to a module, in what it wrote.
+
+    Args:
+        before: how many there were before the rule.
+        operations: what the rule wrote.
+    """
+    added = module_context.host_callbacks[before:]
+    if not added:
+        return
+    del module_context.host_callbacks[before:]
+    numbers = [_number(module_context, function) for function in added]
+    for op in operations:
+        if op.operation.name == "stablehlo.custom_call" and _target(op) in JAX_CALLBACKS:
+            config = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[_CONFIG])}
+            number = numbers[ir.IntegerAttr(config[_INDEX]).value - before]
+            config[_INDEX] = ir.IntegerAttr.get(config[_INDEX].type, number)
+            op.attributes[_CONFIG] = ir.DictAttr.get(config)
+
+
+def _target(op: Any) -> str:
+    return str(op.attributes["call_target_name"].value)
+
+
+def _number(module_context: Any, function: Callable[..., Any]) -> int:
+    module_context.add_keepalive(function)
+    with _lock:
+        number = next(_numbers)
+        _functions[number] = function
+    return number
+
+
+def functions_of(numbers: Sequence[int]) -> tuple[Any, ...]:
+    """The functions by their numbers, as ``hloforge.host`` takes them: all up to the highest, the others of no use."""
+    with _lock:
+        found = {number: _functions.get(number, _gone) for number in numbers}
+    return tuple(found.get(number, _gone) for number in range(max(numbers, default=-1) + 1))
+
+
+def _gone(*_: Any) -> Any:
+    raise RuntimeError(
+        "the program calls a Python function that is gone: it was lowered in another process, or for another program"
+    )
