@@ -88,7 +88,10 @@ def import_options(function: Function) -> Function:
 def target_option(function: Function) -> Function:
     """What to compile for: keyword argument ``target``."""
     return click.option(
-        "--target", default="cpu", show_default=True, help="cpu, cpu:host, cpu:generic, cpu:znver3,+avx2 …"
+        "--target",
+        default="cpu",
+        show_default=True,
+        help="cpu, cpu:host, cpu:generic, cpu:znver3,+avx2, cuda, cuda:sm_86 …",
     )(function)
 
 
