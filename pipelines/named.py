@@ -87,6 +87,7 @@ from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
 from hloforge.pipelines.optimize.dispatch_argmax import DispatchArgmax
 from hloforge.pipelines.optimize.dispatch_attention import DispatchAttention
+from hloforge.pipelines.optimize.dispatch_concatenations import DispatchConcatenations
 from hloforge.pipelines.optimize.dispatch_factorizations import DispatchFactorizations
 from hloforge.pipelines.optimize.dispatch_few_rows import DispatchFewRows
 from hloforge.pipelines.optimize.dispatch_fft import DispatchFft
@@ -237,6 +238,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchReductions(), "IREE reads columns, whose elements are far apart, from begin to end"),
     Stage(SumsInVectors(), "IREE sums products one by one; leaves alone what has a dispatch of its own"),
     Stage(DispatchFft(), "products with matrices pass over all data; leaves dialects that no pass here reads"),
+    Stage(DispatchConcatenations(), "IREE makes a dispatch for each array"),
     Stage(DispatchTransposes(), "IREE copies single numbers; sees which arrays the dispatches above read"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),

@@ -87,8 +87,21 @@ def _gathered(op: Any) -> Value | None:
         return None
     count = indices.shape.element_count
     width = result.shape.element_count // count
-    made = _gather(_flat(table, width), _flat(indices, 1), count, width)
+    made = _gather(_flat(table, width), _flat(_unclamped(indices, table.dims[0] - 1), 1), count, width)
     return ops.reshape(Value(made), result.dims)
+
+
+def _unclamped(indices: Value, last: int) -> Value:
+    """What was clamped to the places of a table, as the dispatch does itself: one dispatch less."""
+    if not _is_by(indices.ir, "stablehlo.clamp"):
+        return indices
+    low, value, high = indices.ir.owner.operation.operands
+    bounds = [(low, 0), (high, last)]
+    is_whole = all(
+        _is_by(bound, "stablehlo.constant") and _is_filled(bound.owner.operation.attributes["value"], number)
+        for bound, number in bounds
+    )
+    return Value(value) if is_whole else indices
 
 
 def _takes_rows(op: Any, table: Value, indices: Value, result: Value) -> bool:
@@ -114,6 +127,7 @@ def _gather(table: Any, indices: Any, count: int, width: int) -> Any:
     most = max(1, _GROUP_ELEMENTS // width)
     group = max(divisor for divisor in range(1, min(count, most) + 1) if count % divisor == 0)
     whole = ir.RankedTensorType.get([count, width], element)
+    last = int(table.type.shape[0]) - 1
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
         first = code.combine("muli", places[0], group)
@@ -121,7 +135,8 @@ def _gather(table: Any, indices: Any, count: int, width: int) -> Any:
         source = code.load(sources[0], table.type, [0, 0])
 
         def copy(at: Any, into: Any) -> list[Any]:
-            row = code.cast("index_cast", code.read(rows, at, index(0)), ir.IndexType.get())
+            inside = code.combine("minsi", code.combine("maxsi", code.read(rows, at, index(0)), 0), last)
+            row = code.cast("index_cast", inside, ir.IndexType.get())
             return _along(into, width, lambda column, length, into: part(row, at, column, length, into))
 
         def part(row: Any, at: Any, column: Any, length: int, into: Any) -> Any:
@@ -233,4 +248,5 @@ def _scatter(table: Any, rows: Any, updates: Any, make: _Make) -> Any:
 
         return code.for_each(count, [table], update)[0]
 
-    return code.in_place(table, [rows, updates], run, work=_WORK * count * width)
+    # One workgroup does all of it, which no thread can share.
+    return code.in_place(table, [rows, updates], run, work=1)
