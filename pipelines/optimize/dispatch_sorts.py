@@ -30,7 +30,8 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.sort import KEY_COUNT, is_iota, prefix_length, replace_prefix
 from hloforge.pipelines.optimize import scalar_code as code
-from hloforge.pipelines.optimize.below import create, empty, index, read_vector
+from hloforge.pipelines.optimize.below import create, empty, index
+from hloforge.pipelines.optimize.sort_borders import Ending, Source
 from hloforge.pipelines.passes import Pass, register
 
 _DIGIT_BITS = 8
@@ -63,7 +64,7 @@ def _dispatched(op: Any) -> list[Any]:
     count = prefix_length(op)
     records = _Records(list(op.operands), op.attributes[KEY_COUNT].value)
     if _is_better_inserted(records, count):
-        return _by_insertion(records, count)
+        return _by_insertion(op, records, count)
     for key in reversed(range(records.keys)):
         records = _Records(_by_digits(records, key), records.keys)
     return list(records.arrays)
@@ -104,13 +105,11 @@ class _Records:
         """The arrays that a dispatch reads, the keys first."""
         return [array for number, array in enumerate(self.arrays) if not self.counts(number)]
 
-    def read(self, parts: Sequence[Any], row: Any, at: Any) -> list[Any]:
-        """One record, from a workgroup's parts of ``stored``."""
-        found = iter(parts)
+    def read(self, stored: Sequence[Any], at: Any) -> list[Any]:
+        """One record, from its numbers in ``stored``."""
+        found = iter(stored)
         return [
-            code.cast("index_cast", at, array.type.element_type)
-            if self.counts(number)
-            else code.read(next(found), row, at)
+            code.cast("index_cast", at, array.type.element_type) if self.counts(number) else next(found)
             for number, array in enumerate(self.arrays)
         ]
 
@@ -125,33 +124,40 @@ def _is_better_inserted(records: _Records, count: int) -> bool:
     return bool(inserting < passes * (_DISPATCH + rows * (_TABLE + size * (_DIGIT + step))))
 
 
-def _by_insertion(records: _Records, count: int) -> list[Any]:
-    """The first ``count`` elements of each row in order, and one more where the rows are longer."""
+def _by_insertion(op: Any, records: _Records, count: int) -> list[Any]:
+    """The first ``count`` elements of each row in order, keys as what is made of them."""
     size, keys = records.size, records.keys
     # What comes too late is written behind the last place, which saves the question.
     width = count if count == size else count + 1
-    types = [ir.RankedTensorType.get([records.rows, width], array.type.element_type) for array in records.arrays]
+    endings = [Ending.of(result, count) for result in op.results]
+    sources = [Source.of(array) for array in records.stored]
+    own = [ir.RankedTensorType.get([1, width], array.type.element_type) for array in records.arrays]
+    types = [
+        ir.RankedTensorType.get([records.rows, count], ending.element if ending else type_.element_type)
+        for ending, type_ in zip(endings, own, strict=True)
+    ]
 
     def insert(row: Any, at: Any, parts: Sequence[Any], chosen: Sequence[Any]) -> list[Any]:
-        element = records.read(parts, row, at)
+        element = records.read([s.number(part, row, at) for s, part in zip(sources, parts, strict=True)], at)
 
         def goes_before(place: Any, *current: Any) -> Any:
             # The place below exists where it counts.
             lower = code.combine("maxsi", code.combine("subi", place, 1), 0)
-            other = [code.read(array, row, lower) for array in current[:keys]]
+            other = [code.read(array, index(0), lower) for array in current[:keys]]
             return code.combine("andi", code.compare("slt", index(0), place), _before(element[:keys], other))
 
         def move_up(place: Any, *current: Any) -> list[Any]:
             lower = code.combine("subi", place, 1)
-            return [lower, *(code.write(code.read(array, row, lower), array, row, place) for array in current)]
+            moved = [code.write(code.read(array, index(0), lower), array, index(0), place) for array in current]
+            return [lower, *moved]
 
         start = code.combine("minsi", at, count)
         place, *moved = code.while_([start, *chosen], goes_before, move_up)
-        return [code.write(one, array, row, place) for one, array in zip(element, moved, strict=True)]
+        return [code.write(one, array, index(0), place) for one, array in zip(element, moved, strict=True)]
 
     def insert_block(row: Any, at: Any, parts: Sequence[Any], chosen: Sequence[Any]) -> list[Any]:
-        least = code.least(read_vector(parts[0], [row, at], _BLOCK))
-        last = code.read(chosen[0], row, index(count - 1))
+        least = code.least(sources[0].vector(parts[0], row, at, _BLOCK))
+        last = code.read(chosen[0], index(0), index(count - 1))
         # Equal first keys leave the decision to the next ones.
         none = code.compare("slt" if keys > 1 else "sle", last, least)
         stop = code.choose(none, at, code.combine("addi", at, _BLOCK))
@@ -160,20 +166,31 @@ def _by_insertion(records: _Records, count: int) -> list[Any]:
     # The first elements one by one, the others in whole blocks of which most hold none of the first elements.
     single = size - (size - count) // _BLOCK * _BLOCK
 
-    def sort_row(row: Any, parts: Sequence[Any], chosen: Sequence[Any]) -> list[Any]:
-        chosen = code.for_each(single, chosen, lambda at, *chosen: insert(row, at, parts, chosen))
+    def sort_row(row: Any, parts: Sequence[Any]) -> list[Any]:
+        first = [empty(type_) for type_ in own]
+        chosen = code.for_each(single, first, lambda at, *chosen: insert(row, at, parts, chosen))
         if single == size:
             return chosen
         return code.for_each(
             size, chosen, lambda at, *chosen: insert_block(row, at, parts, chosen), start=single, step=_BLOCK
         )
 
-    def body(*values: Any) -> list[Any]:
-        parts, buffers = values[: len(stored)], values[len(stored) :]
-        return code.for_each(records.group, buffers, lambda row, *chosen: sort_row(row, parts, chosen))
+    def hand_out(row: Any, parts: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
+        chosen = sort_row(row, parts)
 
-    stored = records.stored
-    return code.over_rows(stored, [], types, records.group, body)
+        def copy(at: Any, *into: Any) -> list[Any]:
+            numbers = [code.read(array, index(0), at) for array in chosen]
+            made = [e.number(n) if e else n for e, n in zip(endings, numbers, strict=True)]
+            return [code.write(number, array, row, at) for number, array in zip(made, into, strict=True)]
+
+        return code.for_each(count, targets, copy)
+
+    def body(*values: Any) -> list[Any]:
+        parts, buffers = values[: len(sources)], values[len(sources) :]
+        return code.for_each(records.group, buffers, lambda row, *targets: hand_out(row, parts, targets))
+
+    found = code.over_rows([source.array for source in sources], [], types, records.group, body)
+    return [e.replaced(array) if e else array for e, array in zip(endings, found, strict=True)]
 
 
 def _before(keys: Sequence[Any], others: Sequence[Any]) -> Any:
@@ -218,7 +235,8 @@ def _by_digit(records: _Records, key: int, shift: Any) -> list[Any]:
             start = code.read(table, own)
             table = code.write(code.combine("addi", start, 1), table, own)
             place = code.cast("index_castui", start, ir.IndexType.get())
-            moved = zip(records.read(parts, row, at), targets, strict=True)
+            record = records.read([code.read(part, row, at) for part in parts], at)
+            moved = zip(record, targets, strict=True)
             return [table, *(code.write(element, target, row, place) for element, target in moved)]
 
         def sort_row(row: Any, *targets: Any) -> list[Any]:

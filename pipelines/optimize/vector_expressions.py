@@ -19,7 +19,11 @@ from hloforge.pipelines.optimize.below import create, full_vector, index, read_v
 from hloforge.pipelines.optimize.number_code import constant_number, has_code, on_numbers
 
 # Arithmetic that is cheaper than reading its operands.
-_CHEAP = frozenset(("add", "subtract", "multiply", "maximum", "minimum", "divide", "negate", "abs"))
+_CHEAP_NAMES = """
+abs add and bitcast_convert divide maximum minimum multiply negate not or shift_left shift_right_arithmetic
+shift_right_logical subtract xor
+"""
+_CHEAP = frozenset(_CHEAP_NAMES.split())
 # Conversions that widen, also from types that are converted as they are read.
 _EXTENSIONS = {
     **{(source, "f32"): "arith.extf" for source in ("bf16", "f16")},
@@ -28,6 +32,8 @@ _EXTENSIONS = {
     **{(source, "s64"): "arith.extsi" for source in ("s8", "s16", "s32")},
 }
 VECTOR_TYPES = ("f32", "f64", "s32", "s64")
+# What vectors are read of: signless numbers.
+_READ = frozenset((*VECTOR_TYPES, *(source for source, _ in _EXTENSIONS)))
 # An expression of more is left to IREE.
 _MOST_OPERATIONS = 24
 # Operations whose results lie in memory anyway; IREE computes others on the way to where they are read.
@@ -62,7 +68,7 @@ class Expression:
         """The expression of an array; None if its dispatch would need an array that is stored for it alone."""
         found = cls(array.ir, dims)
         found._add(array.ir)
-        is_read = all(is_stored(array) and Value(array).element_type.name != "pred" for array in found.arrays)
+        is_read = all(is_stored(array) and Value(array).element_type.name in _READ for array in found.arrays)
         return found if is_read and found.arrays else None
 
     @property

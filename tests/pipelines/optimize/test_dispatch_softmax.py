@@ -22,7 +22,7 @@ def dispatches(text: str) -> int:
     program = read(text)
     normalize(program.module)
     lower(program.module)
-    return len(operations(program.module, {"flow.dispatch.workgroups"}))
+    return len(operations(program.module, {"flow.dispatch", "flow.dispatch.workgroups"}))
 
 
 def check(function: Callable[..., Any], *arguments: Array, made: int) -> None:
