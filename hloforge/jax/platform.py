@@ -40,6 +40,9 @@ _LIBRARY_CALL = re.compile(r"lapack_[sdcz](\w+)_ffi")
 _COPY = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHOW = _jax.HostBufferSemantics.ZERO_COPY
 
+# JAX's CPU has 0.
+_PRIORITY = -100
+
 _lock = threading.Lock()
 _registered = False
 
@@ -66,6 +69,31 @@ def register() -> None:
 
 def _no_backend() -> Any:
     raise RuntimeError("programs are lowered for hloforge, but its PJRT plugin is not registered")
+
+
+def register_plugin(functions: Any, options: Callable[[], dict[str, Any]]) -> None:
+    """Make ``hloforge`` a backend of JAX, below its CPU: whoever wants it says so.
+
+    Args:
+        functions: a capsule with the table of PJRT's functions.
+        options: what the client is created with.
+    """
+    # JAX warns of platforms that it does not know.
+    xla_bridge._nonexperimental_plugins.add(PLATFORM)
+    xla_bridge.register_plugin(PLATFORM, priority=_PRIORITY, c_api=functions, options=options)
+    register()
+    # JAX has the arguments of callbacks on its CPU.
+    if jax.config.jax_platforms == PLATFORM:
+        jax.config.update("jax_platforms", f"{PLATFORM},cpu")
+
+
+def register_refusal(reason: str) -> None:
+    """Answer whoever wants the backend with the reason why there is none."""
+
+    def refuse() -> Any:
+        raise RuntimeError(reason)
+
+    xla_bridge.register_backend_factory(PLATFORM, refuse, priority=_PRIORITY, fail_quietly=True)
 
 
 def _rules() -> dict[Any, Rule]:
