@@ -135,7 +135,10 @@ def _tiles_of(op: Any) -> _Tiles | None:
     )
     if middle < 2 * _ROWS or columns < min(inner, _LEAST_COLUMNS):
         return None
-    chunks = min(-(-middle * columns // _GROUP_ELEMENTS), middle // _ROWS)
+    least = min(-(-middle * columns // _GROUP_ELEMENTS), middle // _ROWS)
+    others = outer * (inner // columns)
+    # The workers share them evenly.
+    chunks = min(range(least, min(least + 16, middle // _ROWS) + 1), key=lambda count: code.imbalance(count * others))
     return _Tiles(outer, middle, inner, fold, -(-middle // chunks), columns, gcd(columns, lanes))
 
 
