@@ -20,6 +20,8 @@ from hloforge.pipelines.optimize.number_code import NUMBERS, constant_number, ha
 
 # Expressions of more operations are left to IREE, and those that read more arrays.
 _MOST_OPERATIONS, _MOST_ARRAYS = 32, 8
+# The element types of these arrays.
+_READ = frozenset(("f32", "f64", "s32", "s64", "pred"))
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Scores:
             return False
         source, dimensions = _spread(value)
         self.arrays[source] = dimensions
-        return Value(source).element_type.name in (*NUMBERS, "pred") and len(self.arrays) <= _MOST_ARRAYS
+        return Value(source).element_type.name in _READ and len(self.arrays) <= _MOST_ARRAYS
 
     def operands(self) -> list[Any]:
         """The arrays in memory: the dimension of the queries last, and flags as bytes."""
@@ -162,9 +164,10 @@ def filling(value: Any) -> Any | None:
     """The constant of one number that fills an array; None if there is none."""
     if not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
         value = value.owner.operands[0]
-    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant" or not has_code(value.owner):
+    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
         return None
-    return value.owner
+    is_known = isinstance(value.owner.attributes["value"], ir.DenseElementsAttr)
+    return value.owner if is_known and has_code(value.owner) else None
 
 
 def is_elementwise(op: Any) -> bool:
