@@ -103,6 +103,7 @@ from hloforge.pipelines.optimize.hoist_products import HoistProducts
 from hloforge.pipelines.optimize.hold_vectors import HoldVectors
 from hloforge.pipelines.optimize.interchange_loops import InterchangeLoops
 from hloforge.pipelines.optimize.keep_factorizations import KeepFactorizations
+from hloforge.pipelines.optimize.share_dispatches import ShareDispatches
 from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
@@ -249,6 +250,7 @@ FINISH: tuple[Stage, ...] = (
         "IREE frees arrays around loops too early; sees the loops that did not fuse",
     ),
     Stage(DispatchRows(), "IREE moves rows element by element; arrays in use are copied by the passes above"),
+    Stage(ShareDispatches(), "IREE compiles equal code again; stands after every pass that writes dispatches"),
     Stage(ImportHostCalls(), "IREE imports functions of the host; equal calls are one by now"),
 )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize.below import create, empty, index
-from hloforge.pipelines.optimize.shared_code import code_of, return_counts
+from hloforge.pipelines.optimize.shared_code import code_of, once, return_counts
 
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3}
 _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2}
@@ -249,6 +249,7 @@ class _Dispatch:
         with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], list(self.memory))) as point:
             body(list(point.block.arguments))
             create("flow.return", (), ())
+            once(point.block, op.regions[0])
         with ir.InsertionPoint(
             ir.Block.create_at_start(op.regions[1], [ir.IndexType.get()] * len(self.counts))
         ) as point:

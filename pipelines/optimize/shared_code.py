@@ -18,10 +18,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import operations
 from hloforge.pipelines.optimize.below import create, index
+from hloforge.pipelines.passes import NativePass
 
 _EXECUTABLE = "flow.executable"
 _KEY = "hloforge.key"
+_EMPTY, _NUMBER = "tensor.empty", "hloforge.number"
 
 
 def code_of(key: str, rank: int, memory: Sequence[Any], body: Callable[[Sequence[Any]], None]) -> Any:
@@ -40,13 +43,60 @@ def code_of(key: str, rank: int, memory: Sequence[Any], body: Callable[[Sequence
             return _symbol(code.operation.attributes["sym_name"].value)
     name = f"hloforge_{len(codes)}"
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
-        _write(name, key, rank, memory, body)
+        run = _declare(name, key, rank, memory)
+    with ir.InsertionPoint(ir.Block.create_at_start(run, list(memory))) as point:
+        body(list(point.block.arguments))
+        create("func.return", (), ())
+        once(point.block, run)
     return _symbol(name)
+
+
+def shared(dispatches: Sequence[Any]) -> None:
+    """Let dispatches of one block and equal code, which each carries, run the code of the first."""
+    first = dispatches[0]
+    block, rank = first.regions[0].blocks[0], len(first.regions[1].blocks[0].arguments)
+    module = _module(first)
+    name = f"hloforge_{sum(op.operation.name == _EXECUTABLE for op in module.regions[0].blocks[0])}"
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+        run = _declare(name, name, rank, [argument.type for argument in block.arguments])
+    block.append_to(run)
+    end = list(block.operations)[-1].operation
+    with ir.InsertionPoint(end):
+        create("func.return", (), ())
+    end.erase()
+    for op in dispatches:
+        attributes = {at: op.attributes[at] for at in op.attributes}
+        with ir.InsertionPoint(op), op.location:
+            entry = ir.ArrayAttr.get([_symbol(name)])
+            made = create("flow.dispatch", op.operands, [r.type for r in op.results], entry_points=entry, **attributes)
+        for old, new in zip(op.results, made.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
 
 
 def return_counts(block: Any) -> None:
     """Return the counts of workgroups along three axes; the block's arguments are those along the first ones."""
     create("flow.return", [*block.arguments, *(index(1) for _ in range(3 - len(block.arguments)))], ())
+
+
+def once(block: Any, region: Any) -> None:
+    """Let each operation of a region's only block stand there once; arrays without contents stay apart.
+
+    Two fifths of what is written are constants and sums that are written before, which all of IREE's passes would read.
+    """
+    holder = ir.Module.create()
+    name = ir.StringAttr.get("body")
+    type_ = ir.TypeAttr.get(ir.FunctionType.get([argument.type for argument in block.arguments], []))
+    with ir.InsertionPoint(holder.body):
+        body = create("func.func", (), (), 1, sym_name=name, function_type=type_)
+    block.append_to(body.regions[0])
+    # One array for two that are written would be copied.
+    for number, array in enumerate(operations(holder, {_EMPTY})):
+        array.attributes[_NUMBER] = ir.IntegerAttr.get(ir.IndexType.get(), number)
+    NativePass("cse").run(holder)
+    for array in operations(holder, {_EMPTY}):
+        del array.attributes[_NUMBER]
+    block.append_to(region)
 
 
 def _module(op: Any) -> Any:
@@ -60,7 +110,8 @@ def _symbol(name: str) -> Any:
     return ir.SymbolRefAttr.get([name, name])
 
 
-def _write(name: str, key: str, rank: int, memory: Sequence[Any], body: Callable[[Sequence[Any]], None]) -> None:
+def _declare(name: str, key: str, rank: int, memory: Sequence[Any]) -> Any:
+    """The region that the code of a new executable has to be written into."""
     texts = {"sym_name": name, "sym_visibility": "private", _KEY: key}
     executable = create(_EXECUTABLE, (), (), 1, **{at: ir.StringAttr.get(text) for at, text in texts.items()})
     entry, function = ir.StringAttr.get(name), ir.FlatSymbolRefAttr.get(name)
@@ -73,6 +124,4 @@ def _write(name: str, key: str, rank: int, memory: Sequence[Any], body: Callable
     with ir.InsertionPoint(ir.Block.create_at_start(inner.regions[0], [])):
         type_ = ir.TypeAttr.get(ir.FunctionType.get(list(memory), []))
         run = create("func.func", (), (), 1, sym_name=entry, function_type=type_)
-    with ir.InsertionPoint(ir.Block.create_at_start(run.regions[0], list(memory))) as point:
-        body(list(point.block.arguments))
-        create("func.return", (), ())
+    return run.regions[0]
