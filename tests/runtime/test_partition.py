@@ -42,6 +42,14 @@ UNEVEN = """func.func @main(%x: tensor<7x5xf32> {mhlo.sharding = "{devices=[4,1]
     : (tensor<7x3xf32>, tensor<f32>) -> tensor<3xf32>
   return %y, %s : tensor<7x3xf32>, tensor<3xf32>
 }"""
+# Devices that sum their parts are neighbours, while a group of the mesh's first axis would be 0 and 2.
+MINOR = """sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}]>}) -> tensor<f32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+    : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  return %s : tensor<f32>
+}"""
 # As JAX writes HLO: Shardy's annotations beside those of GSPMD, and a manual computation over one of two axes.
 HLO = PROGRAMS / "manual.hlo"
 
@@ -119,6 +127,10 @@ def test_parts_that_are_not_equal_and_devices_out_of_order(tmp_path: Path) -> No
         run(x[:4], w)
     with pytest.raises(hloforge.LoadError, match="x 4 partitions"):
         hloforge.Replicas(vmfb, partitions=2)
+
+
+def test_sums_over_the_minor_axis() -> None:
+    assert load(MINOR)(np.arange(8, dtype=np.float32)) == 28
 
 
 def test_folded_it_takes_whole_arrays_as_well(xla: ReferenceEngine) -> None:
