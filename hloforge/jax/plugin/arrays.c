@@ -111,47 +111,8 @@ void array_release(Array *array) {
   python_release(array->mapping);
   python_release(array->view);
   event_release(array->ready);
+  if (array->give_back != NULL) array->give_back(array->lender);
   free(array);
-}
-
-/* Memory that somebody else owns, as an object that IREE reads and keeps. */
-typedef struct {
-  PyObject_HEAD;
-  char *data;
-  size_t size;
-  void (*release)(void *user);
-  void *user;
-} Lent;
-
-static int lent_buffer(PyObject *self, Py_buffer *view, int flags) {
-  Lent *lent = (Lent *)self;
-  return PyBuffer_FillInfo(view, self, lent->data, (Py_ssize_t)lent->size, 0, flags);
-}
-
-static void lent_dealloc(PyObject *self) {
-  Lent *lent = (Lent *)self;
-  if (lent->release != NULL) lent->release(lent->user);
-  PyObject_Free(self);
-}
-
-static PyBufferProcs lent_procs = {.bf_getbuffer = lent_buffer};
-PyTypeObject LentType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "hloforge.jax.plugin._pjrt.Lent",
-    .tp_basicsize = sizeof(Lent),
-    .tp_dealloc = lent_dealloc,
-    .tp_as_buffer = &lent_procs,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Memory of the host that is lent to an array.",
-};
-
-static PyObject *lend(char *data, size_t size, void (*release)(void *), void *user) {
-  Lent *lent = PyObject_New(Lent, &LentType);
-  if (lent == NULL) return NULL;
-  lent->data = data;
-  lent->size = size;
-  lent->release = release;
-  lent->user = user;
-  return (PyObject *)lent;
 }
 
 /* A memoryview of an array's bytes with its dimensions, all that IREE needs to copy it. */
@@ -196,19 +157,20 @@ PyObject *array_copy_view(Array *array, int type, size_t rank, const int64_t *di
   return view_of_copy(array->data == NULL ? nothing : array->data, type, rank, dims);
 }
 
-/* An array in memory of the caller, which ``release(user)`` ends. */
-PyObject *view_of_lent(void *data, int type, size_t rank, const int64_t *dims, size_t size, void (*release)(void *),
-                       void *user) {
+PyObject *view_in_place(void *data, int type, size_t rank, const int64_t *dims, size_t size) {
   PyObject *put = python_function("put_in_place");
-  PyObject *lent = put == NULL ? NULL : lend(data, size, release, user);
-  if (lent == NULL) return NULL;
-  PyObject *sizes = PyTuple_New((Py_ssize_t)rank);
+  PyObject *memory = put == NULL ? NULL : PyMemoryView_FromMemory(data, (Py_ssize_t)size, PyBUF_WRITE);
+  PyObject *sizes = memory == NULL ? NULL : PyTuple_New((Py_ssize_t)rank);
   for (size_t i = 0; sizes != NULL && i < rank; i++) PyTuple_SET_ITEM(sizes, i, PyLong_FromLongLong(dims[i]));
-  PyObject *view = sizes == NULL ? NULL : PyObject_CallFunction(put, "OOi", lent, sizes, type);
+  PyObject *view = sizes == NULL ? NULL : PyObject_CallFunction(put, "OOi", memory, sizes, type);
   Py_XDECREF(sizes);
-  if (view == NULL) ((Lent *)lent)->release = NULL; /* the caller still has it */
-  Py_DECREF(lent);
+  Py_XDECREF(memory);
   return view;
+}
+
+void array_borrow(Array *array, void (*give_back)(void *), void *lender) {
+  array->give_back = give_back;
+  array->lender = lender;
 }
 
 Array *array_of_view(PyObject *view, size_t size) {

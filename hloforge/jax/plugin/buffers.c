@@ -104,21 +104,16 @@ static void give_back(void *event) {
   event_release(event);
 }
 
-/* An array in the caller's memory, who hears when it is no longer used. */
-static PyObject *view_of_host(PJRT_FromHost_Args *args, size_t size) {
-  PJRT_Event *done = event_new();
-  PyObject *view = view_of_lent((void *)args->data, args->type, args->rank, args->dims, size, give_back, done);
-  if (view == NULL) {
-    event_release(done);
-    return NULL;
-  }
-  args->done_with_host = event_share(done);
-  return view;
-}
-
 static bool may_be_lent(const PJRT_FromHost_Args *args, size_t size, size_t element) {
   return args->semantics == PJRT_ZERO_COPY && size >= LEND_BYTES && (uintptr_t)args->data % ALIGNMENT == 0 &&
          is_dense(args, element) && !is_narrow(args->type);
+}
+
+static PyObject *view_of_host(const PJRT_FromHost_Args *args, size_t size, size_t element, bool lent) {
+  if (lent) return view_in_place((void *)args->data, args->type, args->rank, args->dims, size);
+  if (size > 0 && is_dense(args, element) && !is_narrow(args->type))
+    return view_of_copy(args->data, args->type, args->rank, args->dims);
+  return view_of_strided(args, size, element);
 }
 
 static PJRT_Error *client_buffer_from_host(PJRT_FromHost_Args *args) {
@@ -127,23 +122,13 @@ static PJRT_Error *client_buffer_from_host(PJRT_FromHost_Args *args) {
   Python python;
   if (!python_enter(&python)) return python_gone();
   bool lent = may_be_lent(args, size, element);
-  args->done_with_host = NULL;
-  PyObject *view;
-  if (lent)
-    view = view_of_host(args, size);
-  else if (size > 0 && is_dense(args, element) && !is_narrow(args->type))
-    view = view_of_copy(args->data, args->type, args->rank, args->dims);
-  else
-    view = view_of_strided(args, size, element);
+  PyObject *view = view_of_host(args, size, element, lent);
   Array *array = view == NULL ? NULL : array_of_view(view, size);
   PJRT_Error *error = array == NULL ? python_error() : NULL;
   python_leave(&python);
-  if (error != NULL) {
-    event_release(args->done_with_host);
-    return error;
-  }
-  array->is_borrowed = lent;
-  if (args->done_with_host == NULL) args->done_with_host = event_done();
+  if (error != NULL) return error;
+  args->done_with_host = lent ? event_new() : event_done();
+  if (lent) array_borrow(array, give_back, event_share(args->done_with_host));
   args->buffer = buffer_new(device_of(args->device, args->memory), args->type, args->rank, args->dims, array);
   return NULL;
 }
@@ -193,15 +178,23 @@ static PJRT_Error *client_view_of_memory(PJRT_ViewOfMemory_Args *args) {
   if (end == NULL) abort();
   *end = (ViewEnd){args->on_delete, args->data, args->user};
   Python python;
-  if (!python_enter(&python)) return python_gone();
-  PyObject *view = lent ? view_of_lent(args->data, args->type, args->rank, args->dims, size, end_view, end)
+  if (!python_enter(&python)) {
+    free(end);
+    return python_gone();
+  }
+  PyObject *view = lent ? view_in_place(args->data, args->type, args->rank, args->dims, size)
                         : view_of_copy(args->data, args->type, args->rank, args->dims);
   Array *array = view == NULL ? NULL : array_of_view(view, size);
   PJRT_Error *error = array == NULL ? python_error() : NULL;
   python_leave(&python);
-  if (error != NULL) return error;
-  if (!lent) end_view(end);
-  array->is_borrowed = lent;
+  if (error != NULL) {
+    free(end);
+    return error;
+  }
+  if (lent)
+    array_borrow(array, end_view, end);
+  else
+    end_view(end);
   args->buffer = buffer_new(device_of(args->device, args->memory), args->type, args->rank, args->dims, array);
   return NULL;
 }

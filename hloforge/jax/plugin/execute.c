@@ -94,7 +94,7 @@ static PJRT_Error *wait_for_arguments(const Run *run) {
 static PyObject *argument_view(Run *run, size_t number) {
   Array *array = run->arguments[number];
   const Value *value = &run->executable->values[number % run->executable->parameter_count];
-  bool is_own = run->is_given[number] && !array->is_shared && !array->is_borrowed && atomic_load(&array->references) == 1;
+  bool is_own = run->is_given[number] && !array->is_shared && array->give_back == NULL && atomic_load(&array->references) == 1;
   if (array->view != NULL && (!value->is_donated || is_own)) return Py_NewRef(array->view);
   run->is_given[number] = false;
   return array_copy_view(array, value->type, value->rank, value->dims);
@@ -129,7 +129,7 @@ static bool separate(Run *run, size_t number) {
   for (size_t i = 0; i < argument_count(run); i++) {
     Array *argument = run->arguments[i];
     if (run->is_given[i] || !overlap(result, argument)) continue;
-    if (!argument->is_borrowed) {
+    if (argument->give_back == NULL) {
       argument->is_shared = result->is_shared = true;
       continue;
     }

@@ -23,6 +23,7 @@ from hloforge.dialect.errors import ArgumentError, Error, LoadError, OptionError
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
+from hloforge.importers.guard import trusted
 from hloforge.jax.callbacks import functions_of
 from hloforge.jax.plugin.compile_options import Placement, op_sharding, placement
 from hloforge.runtime.arrays import MEMORY, USAGE, hal_type
@@ -72,9 +73,9 @@ def put(memory: memoryview, number: int) -> Any:
     return _allocator().allocate_buffer_copy(MEMORY, USAGE, _device(), memory, _hal(number))
 
 
-def put_in_place(lent: Any, dimensions: tuple[int, ...], number: int) -> Any:
-    """A buffer view of memory where it lies, aligned to 64 bytes; IREE keeps ``lent`` as long as it uses it."""
-    buffer = _allocator().import_host_allocation(lent, MEMORY, USAGE)
+def put_in_place(memory: memoryview, dimensions: tuple[int, ...], number: int) -> Any:
+    """A buffer view of memory where it lies, aligned to 64 bytes; the caller keeps it."""
+    buffer = _allocator().import_host_allocation(memory, MEMORY, USAGE)
     return rt.HalBufferView(buffer, list(dimensions), _hal(number))
 
 
@@ -172,12 +173,9 @@ def compile_program(code: bytes, options: bytes) -> Program:
         UnsupportedError, CompileError: as ``hloforge.compile``.
     """
     where = placement(options)
-    executable = hloforge.compile(
-        code,
-        replicas=where.replicas,
-        partitions=where.partitions,
-        host_calls=frozenset(JAX_CALLBACKS),
-    )
+    grid = {"replicas": where.replicas, "partitions": where.partitions}
+    with trusted():
+        executable = hloforge.compile(code, host_calls=frozenset(JAX_CALLBACKS), **grid)
     return _program(executable, code, options)
 
 

@@ -59,7 +59,6 @@ static struct PyModuleDef definition = {
 };
 
 PyMODINIT_FUNC PyInit__pjrt(void) {
-  if (PyType_Ready(&LentType) < 0) return NULL;
   fill_table();
   return PyModule_Create(&definition);
 }

@@ -116,7 +116,9 @@ struct Array {
   char *data;
   size_t size;         /* bytes */
   bool is_shared;      /* other arrays lie in the same memory: a donated one is copied first */
-  bool is_borrowed;    /* it lies in memory of a caller, who changes it some day */
+  /* It lies in memory of a caller, who is told when it is no longer used: IREE does not keep that alive. */
+  void (*give_back)(void *lender);
+  void *lender;
   Array *next, **place; /* among all arrays */
 };
 
@@ -129,12 +131,12 @@ Array *array_of_view(PyObject *view, size_t size);
 bool array_fill(Array *array, PyObject *view);
 /* The same with other elements than it has. */
 bool array_replace(Array *array, PyObject *view);
+void array_borrow(Array *array, void (*give_back)(void *), void *lender);
 Array *array_share(Array *array);
 void array_release(Array *array);
 /* New references to buffer views; NULL with an exception set. */
 PyObject *view_of_copy(const void *data, int type, size_t rank, const int64_t *dims);
-PyObject *view_of_lent(void *data, int type, size_t rank, const int64_t *dims, size_t size, void (*release)(void *),
-                       void *user);
+PyObject *view_in_place(void *data, int type, size_t rank, const int64_t *dims, size_t size);
 PyObject *array_copy_view(Array *array, int type, size_t rank, const int64_t *dims);
 /* At the end jaxlib keeps some arrays, and IREE's bindings complain of their objects that are left: let the memory be
  * kept by something else. A program that takes such an array takes a copy. */
@@ -144,7 +146,6 @@ void array_statistics(int64_t *in_use, int64_t *peak, int64_t *count, int64_t *l
 void copy_strided(char *to, const char *from, size_t rank, const int64_t *dims, const int64_t *to_strides,
                   const int64_t *from_strides, size_t element);
 void dense_strides(size_t rank, const int64_t *dims, size_t element, int64_t *strides);
-extern PyTypeObject LentType;
 
 /* buffers.c */
 

@@ -1,0 +1,249 @@
+"""What the tests of this folder run in a process of its own, with hloforge as JAX's backend: ``checks.py NAME...``.
+
+Expected values come from JAX's CPU backend in the same process, or from numpy.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental import serialize_executable
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+TYPES = """
+bool int2 int4 int8 int16 int32 uint2 uint4 uint8 uint16 uint32 float4_e2m1fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz
+float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu bfloat16 float16 float32 complex64
+"""
+CHECKS: dict[str, Callable[[], None]] = {}
+
+
+def check(function: Callable[[], None]) -> Callable[[], None]:
+    CHECKS[function.__name__] = function
+    return function
+
+
+def ours() -> Any:
+    return jax.devices("hloforge")[0]
+
+
+def agree(function: Callable[..., Any], *arguments: Any, tolerance: float = 1e-5) -> None:
+    """A function on hloforge and on JAX's CPU, by numpy's tolerances."""
+    got = jax.jit(function)(*jax.device_put(arguments, ours()))
+    want = jax.jit(function)(*jax.device_put(arguments, jax.devices("cpu")[0]))
+    for mine, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert mine.devices() == {ours()}
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
+
+
+@check
+def transformations() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
+
+    def everything(x: Any, key: Any) -> Any:
+        gradient = jax.grad(lambda w: jnp.tanh(x @ w).sum())(jnp.ones((4, 3)))
+        scanned = lax.scan(lambda carry, row: (carry + row, carry * row), jnp.zeros(4), x)
+        return gradient, jax.vmap(jnp.cumsum)(x), scanned, jax.random.normal(key, (5,)), jnp.sort(x, axis=0)
+
+    agree(everything, x, jax.random.PRNGKey(7))
+
+
+@check
+def eager() -> None:
+    x = jnp.arange(6).reshape(2, 3)
+    assert x.devices() == {ours()}
+    assert (x.T + 1).tolist() == [[1, 4], [2, 5], [3, 6]]
+    assert jax.random.uniform(jax.random.key(3), (2,)).tolist() == uniform_on_the_cpu()
+
+
+def uniform_on_the_cpu() -> list[float]:
+    with jax.default_device(jax.devices("cpu")[0]):
+        return list(jax.random.uniform(jax.random.key(3), (2,)).tolist())
+
+
+@check
+def element_types() -> None:
+    arrays = [np.array([1, 0, 1, 1, 1]).astype(jnp.dtype(name)) for name in TYPES.split()]
+    results = jax.jit(lambda arrays: [jnp.concatenate([x[::-1], x]) for x in arrays])(jax.device_put(arrays, ours()))
+    for array, result in zip(arrays, results, strict=True):
+        assert result.dtype == array.dtype
+        assert np.asarray(result).tobytes() == np.concatenate([array[::-1], array]).tobytes(), array.dtype
+
+
+@check
+def transfers() -> None:
+    big = np.arange(40_000, dtype=np.float32).reshape(200, 200)
+    for given in (big, big.T, big[::2, 3:], np.float32(2), np.zeros((0, 3), np.float32)):
+        there = jax.device_put(given, ours())
+        np.testing.assert_array_equal(there, given)
+        np.testing.assert_array_equal(jax.device_put(there, jax.devices("cpu")[0]), given)
+    # What a program returns as it came must not be the caller's memory.
+    room = np.empty(big.size + 16, np.float32)
+    lent = room[-room.ctypes.data % 64 // 4 :][: big.size].reshape(big.shape)  # aligned, so that it can be lent
+    lent[:] = big
+    kept = jax.jit(lambda x: x)(lent)
+    lent[:] = 0
+    np.testing.assert_array_equal(kept, big)
+
+
+@check
+def memory_outlives_its_array() -> None:
+    array = jnp.arange(10_000.0) * 2
+    shown = np.asarray(array)
+    assert shown.__array_interface__["data"][0] == array.unsafe_buffer_pointer()
+    array.delete()
+    del array
+    gc.collect()
+    others = [jnp.full(10_000, 7.0) for _ in range(4)]
+    np.testing.assert_array_equal(shown, np.arange(10_000, dtype=np.float32) * 2)
+    del others
+
+
+@check
+def donation() -> None:
+    step = jax.jit(lambda x: x * 2 + 1, donate_argnums=0)
+    x = jnp.ones(5_000)
+    shown = np.asarray(x)
+    y = step(x)
+    assert x.is_deleted()
+    assert shown[0] == 1, "numpy still shows the array: the program had to take a copy"
+    same = jax.jit(lambda x: x)(y)
+    z = step(y)
+    assert (same[0], z[0]) == (3, 7), "a second name of an array keeps it"
+    for _ in range(3):
+        z = step(z)
+    assert float(z[4_999]) == 63
+
+
+@check
+def errors() -> None:
+    try:
+        jax.jit(lambda x: x.reshape(2, 2) @ jnp.ones((2, 2)))(jnp.ones(4)).block_until_ready()
+        jax.ffi.ffi_call("no_such_function", jax.ShapeDtypeStruct((4,), np.float32))(jnp.ones(4))
+    except jax.errors.JaxRuntimeError as error:
+        assert "no_such_function" in str(error)
+    else:
+        raise AssertionError("a call of an unknown function compiles")
+    x = jnp.ones(3)
+    x.delete()
+    try:
+        x + 1
+    except RuntimeError as error:
+        assert "deleted" in str(error)
+    else:
+        raise AssertionError("a deleted array can be used")
+
+
+@check
+def long_programs_run_in_the_background() -> None:
+    shift = np.roll(np.eye(300, dtype=np.float32), 1, axis=0)
+    step, kept = jax.jit(lambda a, b: a @ b, donate_argnums=0), jax.jit(lambda a, b: a @ b)
+    x, y = jnp.asarray(shift), jnp.asarray(shift)
+    for _ in range(5):
+        y = step(kept(y, x), x) + 0
+    np.testing.assert_array_equal(y, np.roll(np.eye(300), 11, axis=0))
+
+
+@check
+def threads() -> None:
+    add, product = jax.jit(lambda x, y: x + y), jax.jit(lambda a: a @ a)
+    small, large = jnp.arange(8.0), jnp.eye(300)
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(60):
+                assert float(add(small, number + turn)[3]) == 3 + number + turn
+            np.testing.assert_array_equal(product(large), large)
+        except BaseException as error:
+            failures.append(error)
+
+    running = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    assert not failures, failures
+
+
+@check
+def callbacks() -> None:
+    seen: list[float] = []
+    shape = jax.ShapeDtypeStruct((3,), np.float32)
+    called = jax.jit(lambda x: jax.pure_callback(np.sin, shape, x) + 1)
+    np.testing.assert_allclose(called(jnp.ones(3)), np.sin(np.ones(3)) + 1, rtol=1e-6)
+    jax.jit(lambda x: jax.debug.callback(lambda v: seen.append(float(v)), x, ordered=True))(3.0)
+    jax.effects_barrier()
+    assert seen == [3.0]
+
+    def fail(_: Any) -> Any:
+        raise ValueError("boom")
+
+    try:
+        jax.jit(lambda x: jax.pure_callback(fail, shape, x))(jnp.ones(3)).block_until_ready()
+    except jax.errors.JaxRuntimeError as error:
+        assert "boom" in str(error)
+    else:
+        raise AssertionError("an exception in a callback is lost")
+
+
+@check
+def executables() -> None:
+    compiled = jax.jit(lambda x: {"y": x * 3}).lower(jnp.ones(4)).compile()
+    assert "multiply" in compiled.as_text()
+    assert compiled.memory_analysis().argument_size_in_bytes == 16
+    again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
+    assert again(jnp.ones(4))["y"].tolist() == [3, 3, 3, 3]
+    before = ours().memory_stats()["bytes_in_use"]
+    array = jnp.ones(1_000)
+    assert ours().memory_stats()["bytes_in_use"] >= before + 4_000
+    del array
+
+
+@check
+def two_devices() -> None:
+    devices = jax.devices("hloforge")
+    assert len(devices) == 2
+    summed = jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i", devices=devices)(np.arange(2.0, dtype=np.float32))
+    assert summed.tolist() == [1, 1]
+    mesh = Mesh(np.array(devices), ("a",))
+    rows = NamedSharding(mesh, PartitionSpec("a"))
+    values = np.arange(8, dtype=np.float32).reshape(4, 2)
+    x = jax.device_put(values, rows)
+    inside = jax.shard_map(
+        lambda part: lax.psum(part.sum(), "a"), mesh=mesh, in_specs=PartitionSpec("a"), out_specs=PartitionSpec()
+    )
+    assert float(jax.jit(inside)(x)) == values.sum()
+    product = jax.jit(lambda x: x @ x.T, out_shardings=rows)(x)
+    assert product.sharding == rows
+    np.testing.assert_array_equal(product, values @ values.T)
+    np.testing.assert_array_equal(jax.jit(lambda x: x.sum(1))(x), values.sum(1))
+    other = jax.device_put(x, devices[1])
+    assert (other + 1).devices() == {devices[1]}
+
+
+@check
+def exit_with_live_arrays() -> None:
+    global kept
+    array = jnp.arange(10_000.0)
+    kept = (array, np.asarray(array), jax.jit(lambda x: x + 1), [array])
+    kept[3].append(kept)
+    # Left to run when the interpreter ends.
+    y = jnp.full((500, 500), 0.1)
+    for _ in range(3):
+        y = jax.jit(lambda a: a @ a)(y)
+
+
+kept: Any = None
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        CHECKS[name]()
+        print("passed", name, flush=True)

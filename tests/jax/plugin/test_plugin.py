@@ -1,0 +1,59 @@
+"""JAX with hloforge as its backend. The checks run in two processes, for a backend is chosen once in a process."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+CHECKS = Path(__file__).parent / "checks.py"
+ON_ONE = [
+    "transformations",
+    "eager",
+    "element_types",
+    "transfers",
+    "memory_outlives_its_array",
+    "donation",
+    "errors",
+    "long_programs_run_in_the_background",
+    "threads",
+    "callbacks",
+    "executables",
+    "exit_with_live_arrays",
+]
+ON_TWO = ["two_devices"]
+
+
+@cache
+def finished(devices: int) -> subprocess.CompletedProcess[str]:
+    """The process that ran all checks for this many devices."""
+    names = ON_TWO if devices == 2 else ON_ONE
+    environment = os.environ | {"JAX_PLATFORMS": "hloforge", "HLOFORGE_JAX_DEVICES": str(devices)}
+    command = [sys.executable, "-X", "faulthandler", str(CHECKS), *names]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+
+
+@pytest.mark.parametrize("name", [*ON_ONE, *ON_TWO])
+def test_check(name: str) -> None:
+    process = finished(2 if name in ON_TWO else 1)
+    assert f"passed {name}\n" in process.stdout, process.stderr[-4000:]
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_the_interpreter_ends_in_peace(devices: int) -> None:
+    process = finished(devices)
+    assert process.returncode == 0
+    # What JAX logs of the callback that fails is no complaint.
+    assert not re.search("nanobind|leaked|fork|Fatal|warning", process.stderr, re.IGNORECASE), process.stderr
+
+
+def test_the_cpu_stays_the_default() -> None:
+    code = "import jax; print(jax.default_backend(), len(jax.devices('hloforge')))"
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert process.stdout == "cpu 1\n"
