@@ -1,0 +1,34 @@
+"""A sample of the programs that ship with JAX to judge a backend; ``make test-jax`` runs all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("absl")
+
+from tests.jax.harnesses import all_names, complaint_of, expected_failures, judge, sample
+
+
+def test_a_sample_agrees_with_the_cpu() -> None:
+    names = all_names()
+    chosen = sample(names)
+    known = expected_failures()
+    assert len(chosen) == 60
+    verdicts = list(judge(chosen, batch=10))
+    assert sorted(verdict["name"] for verdict in verdicts) == sorted(chosen)
+    assert [complaint for verdict in verdicts if (complaint := complaint_of(verdict, known))] == []
+    # Skipped is what JAX's own CPU backend fails on, which is little.
+    assert sum(verdict["stage"] == "skipped" for verdict in verdicts) < 5
+
+
+def test_what_is_expected_to_fail_exists() -> None:
+    assert expected_failures().keys() <= set(all_names())
+    assert all(reason for _, reason in expected_failures().values())
+
+
+def test_a_child_that_ends_costs_its_programs_alone() -> None:
+    names = all_names()[:2]
+    verdicts = {verdict["name"]: verdict for verdict in judge(["no such name", *names], batch=3)}
+    assert verdicts["no such name"]["stage"] == "crash"
+    assert [verdicts[name]["stage"] for name in names] == ["passed", "passed"]

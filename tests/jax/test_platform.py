@@ -1,0 +1,120 @@
+"""The platform's lowering rules: nothing that the CPU has is missing, and linear algebra is decomposed by hloforge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hloforge
+
+jax = pytest.importorskip("jax")
+from jax._src.interpreters import mlir  # noqa: E402
+
+jnp, linalg = jax.numpy, jax.lax.linalg
+Array = np.ndarray[Any, Any]
+
+
+def test_every_rule_of_the_cpu_has_one_here_or_is_portable() -> None:
+    hloforge.jax.register()
+    hloforge.jax.register()
+    ours = mlir._platform_specific_lowerings["hloforge"].keys() | mlir._lowerings.keys()
+    assert mlir._platform_specific_lowerings["cpu"].keys() <= ours
+
+
+def matrix(*sizes: int) -> Array:
+    return np.random.RandomState(len(sizes) + sizes[-1]).randn(*sizes).astype(np.float32)
+
+
+def eigh(a: Array) -> Array:
+    vectors, values = linalg.eigh(a)
+    return vectors * values[..., None, :] @ jnp.swapaxes(vectors, -1, -2).conj()
+
+
+def svd(a: Array) -> Array:
+    u, s, vh = linalg.svd(a, full_matrices=False)
+    return u * s[..., None, :] @ vh
+
+
+def qr(a: Array) -> Array:
+    q, r = linalg.qr(a, full_matrices=False)
+    return q @ r
+
+
+def eig(a: Array) -> Array:
+    values, vectors = linalg.eig(a, compute_left_eigenvectors=False)
+    return vectors * values[..., None, :] @ jnp.linalg.inv(vectors)
+
+
+def schur(a: Array) -> Array:
+    t, z = linalg.schur(a)
+    return z @ t @ jnp.swapaxes(z, -1, -2).conj()
+
+
+def lu(a: Array) -> Array:
+    factors, _, permutation = linalg.lu(a)
+    lower = jnp.tril(factors, -1) + jnp.eye(a.shape[-1], dtype=a.dtype)
+    product = lower @ jnp.triu(factors)
+    return jnp.take_along_axis(product, jnp.argsort(permutation)[..., None], -2)
+
+
+def hessenberg(a: Array) -> Array:
+    h, taus = linalg.hessenberg(a)
+    q = linalg.householder_product(h[..., 1:, :-1], taus)
+    q = jnp.zeros_like(a).at[..., 0, 0].set(1).at[..., 1:, 1:].set(q)
+    return q @ jnp.triu(h, -1) @ jnp.swapaxes(q, -1, -2).conj()
+
+
+def tridiagonal(a: Array) -> Array:
+    _, d, e, taus = linalg.tridiagonal(a, lower=True)
+    q = linalg.householder_product(linalg.tridiagonal(a, lower=True)[0][1:, :-1], taus)
+    q = jnp.eye(len(a), dtype=a.dtype).at[1:, 1:].set(q)
+    return q @ (jnp.diag(d) + jnp.diag(e, 1) + jnp.diag(e, -1)) @ q.T
+
+
+IDENTITIES: list[tuple[Callable[..., Any], bool]] = [
+    (eigh, True),
+    (svd, False),
+    (qr, False),
+    (eig, False),
+    (schur, False),
+    (lu, False),
+    (hessenberg, False),
+    (tridiagonal, True),
+]
+
+
+# Their decompositions have tests of their own; here, that JAX's rules lead to them.
+@pytest.mark.parametrize(("f", "symmetric"), IDENTITIES, ids=[f.__name__ for f, _ in IDENTITIES])
+def test_factorizations_multiply_to_their_matrix(f: Callable[..., Any], symmetric: bool) -> None:
+    a = matrix(4, 4)
+    a = a + a.T if symmetric else a
+    program = hloforge.jit(f)
+    text = program.lower(a).as_text()
+    assert "@lapack" not in text and "@hloforge." in text
+    np.testing.assert_allclose(program(a), a, atol=3e-4)
+
+
+def test_other_linear_algebra_is_that_of_the_cpu() -> None:
+    a, b = matrix(6, 6), matrix(6, 2)
+    positive = a @ a.T + 6 * np.eye(6, dtype=np.float32)
+
+    below, above = np.append(np.float32(0), a[0, 1:]), np.append(a[1, 1:], np.float32(0))
+
+    def f(a: Any, positive: Any, b: Any) -> Any:
+        return (
+            jnp.linalg.cholesky(positive),
+            jnp.linalg.cholesky(-positive),
+            jnp.linalg.solve(a, b),
+            linalg.triangular_solve(positive, b, left_side=True, lower=True, transpose_a=True),
+            linalg.tridiagonal_solve(below, b[:, 0] + 9, above, b),
+            linalg.cholesky_update(jnp.linalg.cholesky(positive).T, b[:, 0]),
+            jnp.linalg.slogdet(a),
+            jax.scipy.linalg.qr(a, pivoting=True)[1:],
+        )
+
+    got, expected = hloforge.jit(f)(a, positive, b), jax.jit(f)(a, positive, b)
+    for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-4)
