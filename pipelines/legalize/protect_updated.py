@@ -120,12 +120,11 @@ def _is_read_after(value: Any, op: Any, number: int) -> bool:
     if block != op.block:
         # A loop may run again, and a branch ends before what follows it.
         return True
-    order = {inner.operation: place for place, inner in enumerate(block.operations)}
-    here = order[op]
     others = (use for use in value.uses if (use.owner.operation, use.operand_number) != (op, number))
+    readers = (_in_block(use.owner.operation, block) for use in others)
     if op.name == _LOOP:
-        return any(order[_in_block(use.owner.operation, block)] >= here for use in others)
-    return any(order[_in_block(use.owner.operation, block)] > here for use in others)
+        return any(not reader.is_before_in_block(op) for reader in readers)
+    return any(op.is_before_in_block(reader) for reader in readers)
 
 
 def _in_block(op: Any, block: Any) -> Any:
