@@ -177,6 +177,7 @@ class Session(Background):
         )
         self._donates = bool(donated)
         self._results = tuple(Codec(f"result {i}", s) for i, s in enumerate(signature.flat_results) if crosses(s))
+        self._result_count = len(self._results)
         self._flat = all(parameter.shape.is_array for parameter in signature.parameters)
         self._leaves = _leaf_numbers(self._parameters)
         self._names = {parameter.name: i for i, parameter in enumerate(signature.parameters)}
@@ -350,13 +351,14 @@ class Session(Background):
             ExecutionError: as a call.
         """
         inputs = rt.VmVariantList(len(views))
+        push = inputs.push_ref
         for view in views:
-            inputs.push_ref(view)
+            push(view)
         return self._invoke(inputs)
 
     def _invoke(self, inputs: Any) -> list[Any]:
         """The results of a call as buffer views."""
-        count = len(self._results)
+        count = self._result_count
         outputs = rt.VmVariantList(count)
         try:
             if self._waits:
@@ -367,7 +369,10 @@ class Session(Background):
         except FAILURES as error:
             # Nothing here names what is raised: its traceback would refer to this frame, and the frame to it.
             raise (self._host and take_raised()) or self._failure(reason(error), inputs) from None
-        return [outputs.get_as_object(i, rt.HalBufferView) for i in range(count)]
+        get, kind = outputs.get_as_object, rt.HalBufferView
+        if count == 1:
+            return [get(0, kind)]
+        return [get(i, kind) for i in range(count)]
 
     def _failure(self, text: str, inputs: Any) -> Error:
         """The error for what IREE says of a failed call."""

@@ -60,6 +60,8 @@ static Array *array_new(size_t size, PJRT_Event *ready) {
 
 Array *array_promise(size_t size) { return array_new(size, event_new()); }
 
+Array *array_empty(size_t size) { return array_new(size, event_done()); }
+
 /* Where a view's elements lie. A view of an empty array has no place. */
 static bool map_view(Array *array, PyObject *view) {
   static PyObject *name;

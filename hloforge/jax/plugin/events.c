@@ -84,9 +84,16 @@ PJRT_Event *event_new(void) {
 }
 
 /* One event serves all that was ready from the start: it is never freed. */
-PJRT_Event *event_done(void) {
-  static PJRT_Event done = {.references = 1, .is_set = true};
-  return event_share(&done);
+static PJRT_Event done = {.references = 1, .is_set = true};
+
+PJRT_Event *event_done(void) { return event_share(&done); }
+
+bool event_succeeded(PJRT_Event *event) {
+  if (event == &done) return true;
+  pthread_mutex_lock(&plugin_lock);
+  bool succeeded = event->is_set && event->error == NULL;
+  pthread_mutex_unlock(&plugin_lock);
+  return succeeded;
 }
 
 PJRT_Event *event_share(PJRT_Event *event) {

@@ -18,21 +18,16 @@ typedef struct {
 static size_t argument_count(const Run *run) { return run->devices * run->executable->parameter_count; }
 static size_t result_count(const Run *run) { return run->devices * run->executable->result_count; }
 
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count + 1, size);
-  if (memory == NULL) abort();
-  return memory;
-}
-
 static Run *run_new(Executable *executable, size_t devices) {
-  Run *run = allocate(1, sizeof *run);
+  size_t arguments = devices * executable->parameter_count, results = devices * executable->result_count;
+  Run *run = calloc(1, sizeof *run + (arguments + results) * sizeof(Array *) + arguments * sizeof(bool));
+  if (run == NULL) abort();
   atomic_fetch_add(&executable->references, 1);
   run->executable = executable;
   run->devices = devices;
-  run->done = event_new();
-  run->arguments = allocate(argument_count(run), sizeof *run->arguments);
-  run->is_given = allocate(argument_count(run), sizeof *run->is_given);
-  run->results = allocate(result_count(run), sizeof *run->results);
+  run->arguments = (Array **)(run + 1); /* everything in one piece of memory, for there is a run at each call */
+  run->results = run->arguments + arguments;
+  run->is_given = (bool *)(run->results + results);
   return run;
 }
 
@@ -41,9 +36,6 @@ static void run_free(Run *run) {
   for (size_t i = 0; i < result_count(run); i++) array_release(run->results[i]);
   event_release(run->done);
   executable_release(run->executable);
-  free(run->arguments);
-  free(run->is_given);
-  free(run->results);
   free(run);
 }
 
@@ -74,10 +66,11 @@ static PJRT_Error *take_arguments(Run *run, const PJRT_Execute_Args *args) {
   return NULL;
 }
 
-static bool is_waiting(const Run *run) {
+/* Whether all arguments have their elements. If one has failed, it is the results' error later, as if it still came. */
+static bool is_ready(const Run *run) {
   for (size_t i = 0; i < argument_count(run); i++)
-    if (!event_is_set(run->arguments[i]->ready)) return true;
-  return false;
+    if (!event_succeeded(run->arguments[i]->ready)) return false;
+  return true;
 }
 
 /* Wait for the arguments; the first error among them. */
@@ -198,10 +191,8 @@ static bool run_on_all(Run *run) {
   return done;
 }
 
-/* Run with Python's lock; the error, if there is one. */
+/* Run with Python's lock and with arguments that are ready; the error, if there is one. */
 static PJRT_Error *run_now(Run *run) {
-  PJRT_Error *error = wait_for_arguments(run);
-  if (error != NULL) return error;
   bool done = run->executable->device_count > 1 ? run_on_all(run) : run_on_one(run);
   return done ? NULL : python_error();
 }
@@ -216,19 +207,22 @@ static void finish(Run *run, PJRT_Error *error) {
 
 static void run_later(void *task) {
   Run *run = task;
-  finish(run, run_now(run));
+  PJRT_Error *error = wait_for_arguments(run);
+  finish(run, error != NULL ? error : run_now(run));
   run_free(run);
 }
 
 /* The call. */
 
-static void promise_results(Run *run) {
+/* Arrays for the results; promises, if the program runs later. */
+static void prepare_results(Run *run, bool later) {
+  run->done = later ? event_new() : event_done();
   const Value *values = run->executable->values + run->executable->parameter_count;
   for (size_t i = 0; i < result_count(run); i++) {
     const Value *value = &values[i % run->executable->result_count];
     size_t size = element_size(value->type);
     for (size_t j = 0; j < value->rank; j++) size *= (size_t)value->dims[j];
-    run->results[i] = array_promise(size);
+    run->results[i] = later ? array_promise(size) : array_empty(size);
   }
 }
 
@@ -257,17 +251,13 @@ static PJRT_Error *execute(PJRT_Execute_Args *args) {
   Run *run = run_new(executable, args->devices);
   PJRT_Error *error = take_arguments(run, args);
   if (error == NULL) {
-    promise_results(run);
-    if (executable->in_background || is_waiting(run)) {
-      hand_out(run, args);
+    bool later = executable->in_background || !is_ready(run);
+    prepare_results(run, later);
+    if (!later) error = run_now(run);
+    if (error == NULL) hand_out(run, args);
+    if (later) {
       worker_add(executable->devices[0], run_later, run);
       run = NULL;
-    } else {
-      error = run_now(run);
-      if (error == NULL) {
-        finish(run, NULL);
-        hand_out(run, args);
-      }
     }
   }
   if (run != NULL) run_free(run);

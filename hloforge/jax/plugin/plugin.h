@@ -64,6 +64,7 @@ void event_release(PJRT_Event *event);
 /* The event happens; takes the error over. */
 void event_set(PJRT_Event *event, PJRT_Error *error);
 bool event_is_set(PJRT_Event *event);
+bool event_succeeded(PJRT_Event *event);
 /* Call when the event has happened, at once if it has. */
 void event_then(PJRT_Event *event, EventAction *action, void *user);
 /* Wait; a copy of the error, or NULL. */
@@ -125,6 +126,8 @@ struct Array {
 enum { TYPE_TOKEN = 23 };
 size_t element_size(int type);
 Array *array_promise(size_t size);
+/* An array that is filled before anybody sees it. */
+Array *array_empty(size_t size);
 /* An array with the buffer view, whose reference it takes; NULL with an exception set. */
 Array *array_of_view(PyObject *view, size_t size);
 /* Give a promised array its elements; takes the view's reference. False with an exception set. */
