@@ -115,10 +115,12 @@ def _softmaxed(weights: Any) -> Any | None:
     if len(list(weights.uses)) != 1 or len(list(exponential.results[0].uses)) != 2:
         return None
     scores, greatest = difference.operands
-    is_softmax = (
-        _reduced(division.operands[1], "stablehlo.add", 0.0) == exponential.results[0]
-        and _reduced(greatest, "stablehlo.maximum", -inf) == scores
-    )
+    summed = _reduced(division.operands[1], "stablehlo.add", 0.0)
+    compared = _reduced(greatest, "stablehlo.maximum", -inf)
+    if summed is None or compared is None:
+        # The bindings compare values with values alone.
+        return None
+    is_softmax = summed == exponential.results[0] and compared == scores
     return scores if is_softmax and Value(scores).element_type.name == "f32" else None
 
 
