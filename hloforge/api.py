@@ -123,8 +123,18 @@ def replicate(
 def _callbacks(source: Any) -> dict[str, Any]:
     """The Python callbacks of a program that JAX lowered (``pure_callback``, ``debug.print`` …), by their target."""
     lowering = getattr(source, "_lowering", None)
-    functions = getattr(lowering, "compile_args", {}).get("host_callbacks")
+    arguments = getattr(lowering, "compile_args", {})
+    functions = arguments.get("host_callbacks") or _numbered(arguments.get("keepalive"))
     return dict.fromkeys(JAX_CALLBACKS, tuple(functions)) if functions else {}
+
+
+def _numbered(kept: Any) -> tuple[Any, ...]:
+    """The callbacks of a program that JAX lowered for hloforge as its backend, where they have numbers of their own."""
+    if not kept:
+        return ()
+    from hloforge.jax.callbacks import functions_among
+
+    return functions_among(kept)
 
 
 def _contents(source: Program | NamedBytes) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,6 +63,14 @@ def functions_of(numbers: Sequence[int]) -> tuple[Any, ...]:
     with _lock:
         found = {number: _functions.get(number, _gone) for number in numbers}
     return tuple(found.get(number, _gone) for number in range(max(numbers, default=-1) + 1))
+
+
+def functions_among(kept: Iterable[Any]) -> tuple[Any, ...]:
+    """The same of all callbacks among what a program keeps alive; nothing if there are none."""
+    wanted = {id(each) for each in kept}
+    with _lock:
+        numbers = [number for number, function in _functions.items() if id(function) in wanted]
+    return functions_of(numbers) if numbers else ()
 
 
 def _gone(*_: Any) -> Any:

@@ -18,6 +18,8 @@ from jax import lax
 from jax.experimental import serialize_executable
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+import hloforge
+
 TYPES = """
 bool int2 int4 int8 int16 int32 uint2 uint4 uint8 uint16 uint32 float4_e2m1fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz
 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu bfloat16 float16 float32 complex64
@@ -120,6 +122,9 @@ def donation() -> None:
     for _ in range(3):
         z = step(z)
     assert float(z[4_999]) == 63
+    place = z.unsafe_buffer_pointer()
+    z = jax.jit(lambda x: x.at[3].set(9), donate_argnums=0)(z)
+    assert (z.unsafe_buffer_pointer(), float(z[3])) == (place, 9), "updated in place"
 
 
 @check
@@ -182,6 +187,11 @@ def callbacks() -> None:
     jax.jit(lambda x: jax.debug.callback(lambda v: seen.append(float(v)), x, ordered=True))(3.0)
     jax.effects_barrier()
     assert seen == [3.0]
+
+    # hloforge.jit lowers for this backend as well.
+    np.testing.assert_allclose(
+        hloforge.jit(lambda x: jax.pure_callback(np.cos, shape, x))(jnp.zeros(3)), np.ones(3), rtol=1e-6
+    )
 
     def fail(_: Any) -> Any:
         raise ValueError("boom")
