@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from hloforge.jax.compiled import Compiled, compile
-    from hloforge.jax.jit import Jitted, jit
+    from hloforge.jax.jitted import Jitted, jit
     from hloforge.jax.platform import PLATFORM, register
 
 __all__ = ["PLATFORM", "Compiled", "Jitted", "compile", "jit", "register"]
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'hloforge.jax' has no attribute {name!r}")
     from hloforge.jax.compiled import Compiled, compile
-    from hloforge.jax.jit import Jitted, jit
+    from hloforge.jax.jitted import Jitted, jit
     from hloforge.jax.platform import PLATFORM, register
 
     # All at once: the module ``jit`` must not stay where the function is meant.

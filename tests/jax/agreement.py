@@ -33,11 +33,31 @@ def disagreement(case: Case, expected: Any, got: Any) -> str:
     group = case.group
     if tree != other:
         return f"the result is {other}, not {tree}"
+    if group == "eig":
+        return _of_eig(case, left[0], right)
     if group == "cholesky":  # the primitive leaves open what stands above the diagonal
         left, right = ([np.tril(array) for array in arrays] for arrays in (left, right))
     if group == "sort" and "isstable_False" in case.name:
         left, right = _records(left), _records(right)
     return next(filter(None, map(lambda e, g: _of_arrays(group, e, g), left, right)), "")
+
+
+def _of_eig(case: Case, values: Any, got: Sequence[Any]) -> str:
+    """Eigenvalues in any order, and whether left and right eigenvectors are ones."""
+    a = np.asarray(case.arguments()[0])
+    found, *vectors = map(np.asarray, got)
+    tolerance = 100 * _TOLERANCES[found.dtype.name] * max(1.0, float(np.abs(a).max(initial=0)))
+    distances = np.abs(np.asarray(values)[..., :, None] - found[..., None, :])
+    worst = [distances.min(-1), distances.min(-2)] if a.size else []
+    # Left vectors are the right ones of the adjoint matrix, for conjugate values.
+    sides = [a, a] if len(vectors) < 2 else [np.swapaxes(a, -1, -2).conj(), a]
+    if "left" in case.name.replace("computelefteigenvectors_False", "") and len(vectors) == 1:
+        sides = [np.swapaxes(a, -1, -2).conj()]
+    for matrix, v in zip(sides, vectors, strict=False):
+        w = found if matrix is a else found.conj()
+        worst.append(np.abs(matrix @ v - v * w[..., None, :]))
+    error = max((float(part.max(initial=0)) for part in worst), default=0.0)
+    return f"error {error:.2g}, allowed {tolerance:.2g}" if not error <= tolerance else ""
 
 
 def _records(arrays: Sequence[Any]) -> list[Any]:
