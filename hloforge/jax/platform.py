@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax._src import api_util, config, core, xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.callback import io_callback_p, pure_callback_p
@@ -39,6 +40,8 @@ _LIBRARY_CALL = re.compile(r"lapack_[sdcz](\w+)_ffi")
 
 _COPY = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHOW = _jax.HostBufferSemantics.ZERO_COPY
+
+_DLPACK_CPU = 1
 
 # JAX's CPU has 0.
 _PRIORITY = -100
@@ -82,9 +85,26 @@ def register_plugin(functions: Any, options: Callable[[], dict[str, Any]]) -> No
     xla_bridge._nonexperimental_plugins.add(PLATFORM)
     xla_bridge.register_plugin(PLATFORM, priority=_PRIORITY, c_api=functions, options=options)
     register()
+    _share_by_dlpack()
     # JAX has the arguments of callbacks on its CPU.
     if jax.config.jax_platforms == PLATFORM:
         jax.config.update("jax_platforms", f"{PLATFORM},cpu")
+
+
+def _share_by_dlpack() -> None:
+    """Let other libraries take the backend's arrays: jaxlib makes capsules for its own platforms alone.
+
+    numpy makes them instead, of the array that shows the memory; they are read-only.
+    """
+    capsule, place = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
+
+    def dlpack(self: Any, **arguments: Any) -> Any:
+        return np.asarray(self).__dlpack__(**arguments) if self.platform() == PLATFORM else capsule(self, **arguments)
+
+    def dlpack_device(self: Any) -> tuple[Any, int]:
+        return (_DLPACK_CPU, 0) if self.platform() == PLATFORM else place(self)
+
+    ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = dlpack, dlpack_device
 
 
 def register_refusal(reason: str) -> None:

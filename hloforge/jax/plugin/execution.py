@@ -30,6 +30,7 @@ from hloforge.runtime.arrays import MEMORY, USAGE, hal_type
 from hloforge.runtime.devices import device, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.manifest import Manifest
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replicas import Replicas
 from hloforge.runtime.session import Session
 
@@ -173,9 +174,9 @@ def compile_program(code: bytes, options: bytes) -> Program:
         UnsupportedError, CompileError: as ``hloforge.compile``.
     """
     where = placement(options)
-    grid = {"replicas": where.replicas, "partitions": where.partitions}
+    chosen = CompileOptions(replicas=where.replicas, partitions=where.partitions, host_calls=frozenset(JAX_CALLBACKS))
     with trusted():
-        executable = hloforge.compile(code, host_calls=frozenset(JAX_CALLBACKS), **grid)
+        executable = hloforge.compile(code, options=chosen)
     return _program(executable, code, options)
 
 

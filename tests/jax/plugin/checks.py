@@ -86,6 +86,10 @@ def transfers() -> None:
         there = jax.device_put(given, ours())
         np.testing.assert_array_equal(there, given)
         np.testing.assert_array_equal(jax.device_put(there, jax.devices("cpu")[0]), given)
+    there = jnp.asarray(big)
+    taken = np.from_dlpack(there)
+    assert taken.ctypes.data == there.unsafe_buffer_pointer()
+    np.testing.assert_array_equal(taken, big)
     # What a program returns as it came must not be the caller's memory.
     room = np.empty(big.size + 16, np.float32)
     lent = room[-room.ctypes.data % 64 // 4 :][: big.size].reshape(big.shape)  # aligned, so that it can be lent

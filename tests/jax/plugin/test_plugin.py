@@ -57,3 +57,17 @@ def test_the_cpu_stays_the_default() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
     process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert process.stdout == "cpu 1\n"
+
+
+def test_a_missing_extension_is_told() -> None:
+    code = """
+import sys
+sys.modules["hloforge.jax.plugin._pjrt"] = None
+import jax
+assert jax.default_backend() == "cpu"
+jax.devices("hloforge")
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    assert "extension module was not built" in process.stderr
