@@ -1,4 +1,4 @@
-/* Executables: what execution.py compiled, and what jaxlib asks about it. An executable is loaded from the start. */
+/* Executables: what execution.py compiled, from its beginning to its end. An executable is loaded from the start. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -180,14 +180,24 @@ static Executable *executable_new(Client *client) {
   return executable;
 }
 
-void executables_end(void) {
-  Executable *executable = executables;
-  while (executable != NULL) {
-    Py_CLEAR(executable->run);
-    Py_CLEAR(executable->run_all);
-    Py_CLEAR(executable->program); /* which runs no code that could end an executable */
-    executable = executable->next;
+/* One of the objects that are left, whose reference is the caller's; NULL if there are none. */
+static PyObject *take_object(void) {
+  PyObject *taken = NULL;
+  pthread_mutex_lock(&plugin_lock);
+  for (Executable *each = executables; each != NULL && taken == NULL; each = each->next) {
+    PyObject **objects[] = {&each->run, &each->run_all, &each->program};
+    for (int i = 0; i < 3 && taken == NULL; i++) {
+      taken = *objects[i];
+      *objects[i] = NULL;
+    }
   }
+  pthread_mutex_unlock(&plugin_lock);
+  return taken;
+}
+
+void executables_end(void) {
+  PyObject *object;
+  while ((object = take_object()) != NULL) Py_DECREF(object);
 }
 
 void executable_release(Executable *executable) {
@@ -272,225 +282,10 @@ static PJRT_Error *executable_serialize(PJRT_Owned_Args *args) {
   return error;
 }
 
-/* Questions. */
-
-static PJRT_Error *text_is(PJRT_Text_Args *args, const char *text, size_t size) {
-  args->text = text;
-  args->size = size;
-  return NULL;
-}
-
-static PJRT_Error *list_is(PJRT_List_Args *args, const void *items, size_t count) {
-  args->items = items;
-  args->count = count;
-  return NULL;
-}
-
-static PJRT_Error *size_is(PJRT_Size_Args *args, size_t size) {
-  args->size = size;
-  return NULL;
-}
-
-static void free_nothing(void *handle) { (void)handle; }
-
-static PJRT_Error *executable_destroy(PJRT_Object_Args *args) {
-  executable_release(args->object);
-  return NULL;
-}
-
-static PJRT_Error *executable_share(PJRT_Related_Args *args) {
-  Executable *executable = args->object;
-  atomic_fetch_add(&executable->references, 1);
-  args->result = executable;
-  return NULL;
-}
-
-static PJRT_Error *executable_name(PJRT_Text_Args *args) {
-  Executable *executable = args->object;
-  return text_is(args, executable->name, executable->name_size);
-}
-
-static PJRT_Error *executable_fingerprint(PJRT_Text_Args *args) {
-  Executable *executable = args->object;
-  return text_is(args, executable->fingerprint, executable->fingerprint_size);
-}
-
-static PJRT_Error *executable_replicas(PJRT_Size_Args *args) {
-  return size_is(args, ((Executable *)args->object)->replicas);
-}
-
-static PJRT_Error *executable_partitions(PJRT_Size_Args *args) {
-  return size_is(args, ((Executable *)args->object)->partitions);
-}
-
-static PJRT_Error *executable_result_count(PJRT_Size_Args *args) {
-  return size_is(args, ((Executable *)args->object)->result_count);
-}
-
-static PJRT_Error *executable_code_size(PJRT_Size_Args *args) {
-  return size_is(args, (size_t)((Executable *)args->object)->code_size);
-}
-
-static PJRT_Error *executable_devices(PJRT_List_Args *args) {
-  Executable *executable = args->object;
-  return list_is(args, executable->devices, executable->device_count);
-}
-
-static PJRT_Error *executable_logical_ids(PJRT_List_Args *args) {
-  Executable *executable = args->object;
-  return list_is(args, executable->logical_ids, executable->device_count);
-}
-
-static PJRT_Error *executable_result_types(PJRT_List_Args *args) {
-  Executable *executable = args->object;
-  return list_is(args, executable->result_types, executable->result_count);
-}
-
-static PJRT_Error *executable_result_dims(PJRT_OutputDimensions_Args *args) {
-  Executable *executable = args->executable;
-  args->count = executable->result_count;
-  args->dims = executable->result_dims;
-  args->ranks = executable->result_ranks;
-  return NULL;
-}
-
-static PJRT_Error *kinds_are(PJRT_MemoryKinds_Args *args, size_t count) {
-  Executable *executable = args->object;
-  args->count = count;
-  args->kinds = executable->kinds;
-  args->sizes = executable->kind_sizes;
-  return NULL;
-}
-
-static PJRT_Error *executable_result_kinds(PJRT_MemoryKinds_Args *args) {
-  return kinds_are(args, ((Executable *)args->object)->result_count);
-}
-
-static PJRT_Error *executable_parameter_kinds(PJRT_MemoryKinds_Args *args) {
-  return kinds_are(args, ((Executable *)args->object)->parameter_count);
-}
-
-/* Asked twice: for the size, and for the bytes. */
-static PJRT_Error *executable_text(PJRT_OptimizedProgram_Args *args) {
-  Executable *executable = args->executable;
-  PJRT_Program *program = args->program;
-  program->format = "mlir";
-  program->format_size = strlen("mlir");
-  if (program->code != NULL) memcpy(program->code, executable->text, executable->text_size);
-  program->code_size = executable->text_size;
-  return NULL;
-}
-
-static PJRT_Error *executable_options(PJRT_Owned_Args *args) {
-  Executable *executable = args->object;
-  args->bytes = executable->options;
-  args->size = executable->options_size;
-  args->handle = NULL;
-  args->deleter = free_nothing;
-  return NULL;
-}
-
-static size_t append_varint(unsigned char *bytes, size_t end, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) bytes[end++] = (unsigned char)(value | 0x80);
-  bytes[end++] = (unsigned char)value;
-  return end;
-}
-
-/* A DeviceAssignmentProto: replicas, partitions, and for each partition the devices of its replicas. */
-static PJRT_Error *executable_assignment(PJRT_Owned_Args *args) {
-  Executable *executable = args->object;
-  unsigned char *bytes = malloc(32 + 3 * executable->device_count + 8 * executable->partitions);
-  if (bytes == NULL) abort();
-  size_t end = 0;
-  bytes[end++] = 1 << 3;
-  end = append_varint(bytes, end, executable->replicas);
-  bytes[end++] = 2 << 3;
-  end = append_varint(bytes, end, executable->partitions);
-  for (size_t partition = 0; partition < executable->partitions; partition++) {
-    unsigned char *numbers = malloc(3 * executable->replicas + 1);
-    if (numbers == NULL) abort();
-    size_t size = 0;
-    for (size_t replica = 0; replica < executable->replicas; replica++) {
-      Device *device = executable->devices[replica * executable->partitions + partition];
-      size = append_varint(numbers, size, (uint64_t)device->number);
-    }
-    unsigned char header[12];
-    size_t inner = 0;
-    header[inner++] = 1 << 3 | 2;
-    inner = append_varint(header, inner, size);
-    bytes[end++] = 3 << 3 | 2;
-    end = append_varint(bytes, end, inner + size);
-    memcpy(bytes + end, header, inner);
-    memcpy(bytes + end + inner, numbers, size);
-    end += inner + size;
-    free(numbers);
-  }
-  args->bytes = bytes;
-  args->size = end;
-  args->handle = bytes;
-  args->deleter = free;
-  return NULL;
-}
-
-static int64_t bytes_of(const Value *values, size_t count, bool donated_only) {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < count; i++) {
-    int64_t size = (int64_t)element_size(values[i].type);
-    for (size_t j = 0; j < values[i].rank; j++) size *= values[i].dims[j];
-    if (!donated_only || values[i].is_donated) bytes += size;
-  }
-  return bytes;
-}
-
-static PJRT_Error *executable_memory(PJRT_CompiledMemory_Args *args) {
-  Executable *executable = args->executable;
-  const Value *parameters = executable->values, *results = parameters + executable->parameter_count;
-  args->generated_code = executable->code_size;
-  args->arguments = bytes_of(parameters, executable->parameter_count, false);
-  args->outputs = bytes_of(results, executable->result_count, false);
-  args->aliases = bytes_of(parameters, executable->parameter_count, true);
-  args->temporaries = 0;
-  memset(args->on_host, 0, sizeof args->on_host);
-  args->peak = args->arguments + args->outputs - args->aliases;
-  return NULL;
-}
-
-static PJRT_Error *executable_delete(PJRT_Object_Args *args) {
-  ((Executable *)args->object)->is_deleted = true;
-  return NULL;
-}
-
-static PJRT_Error *executable_is_deleted(PJRT_Flag_Args *args) {
-  args->flag = ((Executable *)args->object)->is_deleted;
-  return NULL;
-}
-
 void fill_executables(PJRT_Function *table) {
   FILL(table, Client_Compile, client_compile);
   FILL(table, Compile, compile_for_topology);
   FILL(table, Client_Load, client_load);
   FILL(table, Executable_DeserializeAndLoad, deserialize);
   FILL(table, Executable_Serialize, executable_serialize);
-  FILL(table, Executable_Destroy, executable_destroy);
-  FILL(table, Executable_Name, executable_name);
-  FILL(table, Executable_Fingerprint, executable_fingerprint);
-  FILL(table, Executable_NumReplicas, executable_replicas);
-  FILL(table, Executable_NumPartitions, executable_partitions);
-  FILL(table, Executable_NumOutputs, executable_result_count);
-  FILL(table, Executable_SizeOfGeneratedCodeInBytes, executable_code_size);
-  FILL(table, Executable_OutputElementTypes, executable_result_types);
-  FILL(table, Executable_OutputDimensions, executable_result_dims);
-  FILL(table, Executable_OutputMemoryKinds, executable_result_kinds);
-  FILL(table, Executable_ParameterMemoryKinds, executable_parameter_kinds);
-  FILL(table, Executable_OptimizedProgram, executable_text);
-  FILL(table, Executable_GetCompileOptions, executable_options);
-  FILL(table, Executable_GetCompiledMemoryStats, executable_memory);
-  FILL(table, LoadedExecutable_Destroy, executable_destroy);
-  FILL(table, LoadedExecutable_GetExecutable, executable_share);
-  FILL(table, LoadedExecutable_AddressableDevices, executable_devices);
-  FILL(table, LoadedExecutable_AddressableDeviceLogicalIds, executable_logical_ids);
-  FILL(table, LoadedExecutable_GetDeviceAssignment, executable_assignment);
-  FILL(table, LoadedExecutable_Fingerprint, executable_fingerprint);
-  FILL(table, LoadedExecutable_Delete, executable_delete);
-  FILL(table, LoadedExecutable_IsDeleted, executable_is_deleted);
 }

@@ -27,6 +27,7 @@ static void fill_table(void) {
   fill_devices(api.functions);
   fill_buffers(api.functions);
   fill_executables(api.functions);
+  fill_executable_facts(api.functions);
   fill_execute(api.functions);
 }
 

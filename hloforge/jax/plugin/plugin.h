@@ -226,6 +226,7 @@ void fill_events(PJRT_Function *table);
 void fill_devices(PJRT_Function *table);
 void fill_buffers(PJRT_Function *table);
 void fill_executables(PJRT_Function *table);
+void fill_executable_facts(PJRT_Function *table);
 void fill_execute(PJRT_Function *table);
 
 #define FILL(table, name, function) ((table)[PJRT_##name] = (PJRT_Function)(function))
