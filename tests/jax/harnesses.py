@@ -56,7 +56,9 @@ def expected_failures() -> dict[str, tuple[str, str]]:
 
 
 def _environment() -> dict[str, str]:
-    return os.environ | {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "HLOFORGE_CACHE_DIR": ""}
+    # With threads of its own, OpenBLAS of scipy, which JAX calls from several threads, waits for ever now and then.
+    fixed = {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1", "HLOFORGE_CACHE_DIR": "", "OPENBLAS_NUM_THREADS": "1"}
+    return os.environ | fixed
 
 
 class _Child:
