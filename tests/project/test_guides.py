@@ -12,9 +12,7 @@ GUIDES = ["builder.md", "host-calls.md", "jax.md", "replicas.md", "shapes.md"]
 
 
 @pytest.mark.parametrize("name", GUIDES)
-def test_guide(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_guide(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "docs" / name).read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     assert blocks
