@@ -40,6 +40,7 @@ from hloforge.pipelines.legalize.check_equal_sizes import CheckEqualSizes
 from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
 from hloforge.pipelines.legalize.complex_constants import LegalizeComplexConstants
 from hloforge.pipelines.legalize.complex_parts import LegalizeComplexParts
+from hloforge.pipelines.legalize.concatenations import LegalizeConcatenations
 from hloforge.pipelines.legalize.crossed_uses import LegalizeCrossedUses
 from hloforge.pipelines.legalize.dynamic_barriers import LegalizeDynamicBarriers
 from hloforge.pipelines.legalize.dynamic_contractions import LegalizeDynamicContractions
@@ -240,6 +241,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(SumsInVectors(), "IREE sums products one by one; leaves alone what has a dispatch of its own"),
     Stage(DispatchFft(), "products with matrices pass over all data; leaves dialects that no pass here reads"),
     Stage(DispatchConcatenations(), "IREE makes a dispatch for each array"),
+    Stage(LegalizeConcatenations(), "IREE writes what two of them begin with once, and both in its place"),
     Stage(DispatchTransposes(), "IREE copies single numbers; sees which arrays the dispatches above read"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),

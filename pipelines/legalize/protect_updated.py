@@ -16,6 +16,10 @@ IREE 3.13 runs an update in the buffer of its operand, and elides the copy of an
 programs: it then reads the updated array for the old one. It also writes a part of an array over another part of the
 same one where the two overlap, an element after the other. Both copies would be made anyway; a choice whose condition
 IREE cannot see is one that it does not elide. What a loop updates is copied once before it, if it is read again.
+
+IREE also runs operations in another order: what the host waits for comes first (a slice's start, what a loop or a
+branch begins with). Where that is computed from the updated array, the update runs ahead of operations that stand
+before it and read the old one. They count as readers behind it, unless the update needs their results itself.
 """
 
 from __future__ import annotations
@@ -29,14 +33,19 @@ from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
 from hloforge.pipelines.legalize.protect_arguments import may_be_overwritten
+from hloforge.pipelines.optimize.below import DISPATCH
 from hloforge.pipelines.passes import Pass, register
 
 _UPDATE, _SCATTER, _LOOP = "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"
 _CONTROL = frozenset(f"stablehlo.{name}" for name in ("case", "if", "while"))
+# Operations that the host begins, when it has waited for their operands, and the operands of others that it reads.
+_WAITS = _CONTROL | {"stablehlo.custom_call", "stablehlo.optimization_barrier", DISPATCH}
+_STARTS = {"stablehlo.dynamic_slice": 1, _UPDATE: 2}
 # Operations that move elements.
 _VIEWS = frozenset(
     f"stablehlo.{name}"
@@ -121,10 +130,43 @@ def _is_read_after(value: Any, op: Any, number: int) -> bool:
         # A loop may run again, and a branch ends before what follows it.
         return True
     others = (use for use in value.uses if (use.owner.operation, use.operand_number) != (op, number))
-    readers = (_in_block(use.owner.operation, block) for use in others)
+    readers = [_in_block(use.owner.operation, block) for use in others]
     if op.name == _LOOP:
         return any(not reader.is_before_in_block(op) for reader in readers)
-    return any(op.is_before_in_block(reader) for reader in readers)
+    if any(op.is_before_in_block(reader) for reader in readers):
+        return True
+    return bool(readers) and _is_waited_for(op) and not all(_needs(op, reader) for reader in readers)
+
+
+def _is_waited_for(op: Any) -> bool:
+    """Whether the host waits for something that is computed from the results of an operation, in its block."""
+    pending, seen = list(op.results), set()
+    while pending:
+        for use in pending.pop().uses:
+            user = _in_block(use.owner.operation, op.block)
+            starts = _STARTS.get(user.name)
+            if user.name in _WAITS or (starts is not None and use.operand_number >= starts):
+                return True
+            if user not in seen:
+                seen.add(user)
+                pending += user.results
+    return False
+
+
+def _needs(op: Any, other: Any) -> bool:
+    """Whether an operation computes with results of another one of its block."""
+    pending, seen = [op], set()
+    while pending:
+        current = pending.pop()
+        if current == other:
+            return True
+        if current in seen or not other.is_before_in_block(current):
+            continue
+        seen.add(current)
+        operands = (value for inner in (current, *operations(current)) for value in inner.operands)
+        owners = (value.owner.operation for value in operands if not isinstance(value.owner, ir.Block))
+        pending += (owner for owner in owners if owner.block == op.block)
+    return False
 
 
 def _in_block(op: Any, block: Any) -> Any:

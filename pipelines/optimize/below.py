@@ -69,6 +69,12 @@ def full_vector(scalar: Any, length: int) -> Any:
     return create("vector.broadcast", [scalar], [ir.VectorType.get([length], scalar.type)]).results[0]
 
 
+def only_element(vector: Any) -> Any:
+    """The scalar in a vector of one element."""
+    place = ir.DenseI64ArrayAttr.get([0])
+    return create("vector.extract", [vector], [vector.type.element_type], static_position=place).results[0]
+
+
 def read_vector(array: Any, position: Sequence[Any], length: int) -> Any:
     """``length`` elements along the last dimension, as a vector; they must exist."""
     element = array.type.element_type

@@ -139,6 +139,16 @@ class Carry:
             return below.read_vector(packed, [below.index(0)], self.size)
         return packed
 
+    def enter_first(self, value: Value, zero: Any) -> Any:
+        """``enter`` of what a loop begins with; ``zero`` is ``below.one_workgroup_zero``.
+
+        IREE takes the reading of a number at a known place out of the dispatch: then the host waits for the number.
+        """
+        if self.form is not Form.SCALAR or _is_constant(value):
+            return self.enter(value)
+        array = ops.reshape(self.bits_of(value), [1]).ir
+        return below.only_element(below.read_vector(array, [zero], 1))
+
     def leave(self, carried: Any) -> Value:
         """From the loop's own value to the array."""
         if self.form is Form.SCALAR:
@@ -154,6 +164,11 @@ class Carry:
         if self.is_buffer:
             return carried
         return below.write_vector(carried, below.empty(self.stored_type), [zero])
+
+
+def _is_constant(value: Value) -> bool:
+    owner = value.ir.owner
+    return not isinstance(owner, ir.Block) and bool(owner.operation.name == "stablehlo.constant")
 
 
 def carry_of(loop: Any, number: int) -> Carry | None:

@@ -127,7 +127,7 @@ First = Callable[[Any, Any], Any]
 def _first_value(carry: Carry, init: Value) -> First:
     """Says before the dispatch how its first value is made inside."""
     if not carry.is_buffer:
-        return lambda buffer, zero: carry.enter(init)
+        return lambda buffer, zero: carry.enter_first(init, zero)
     splat = _splat(init)
     if splat is not None:
         scalar = carry.bits_of(splat).ir

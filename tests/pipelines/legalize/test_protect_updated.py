@@ -77,3 +77,28 @@ def test_compiled_updates(build: Build, rows: int) -> None:
     x = np.arange(rows * 9, dtype=np.int32).reshape(rows, 9)
     for got, want in zip(program.compile("cpu")(x), program.evaluate(x, engine="interpreter"), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_an_array_is_read_before_an_update_that_the_host_waits_for() -> None:
+    """Where a slice starts is computed from the updated array; what is sliced, from the array before."""
+    with hloforge.Builder("waits") as builder:
+        x = builder.parameter(0, hloforge.Shape.array("f32", 256), "x")
+        part = builder.parameter(1, hloforge.Shape.array("f32", 8), "part")
+        old = ops.cos(x)
+        square = ops.reshape(old, [16, 16])
+        product = ops.reshape(ops.dot(square, square), [256])
+        updated = ops.dynamic_update_slice(old, part, [3])
+        start = ops.convert_element_type(ops.reduce(updated, 0.0, ops.max, [0]), "s32")
+        sliced = ops.dynamic_slice(product, [start], [8])
+        program = builder.build((sliced, ops.add(sliced, ops.slice(updated, [5], [13]))))
+    executable = program.compile("cpu")
+    values = np.random.default_rng(3).standard_normal(256).astype(np.float32)
+    before = np.cos(values.astype(np.float64))
+    want = (before.reshape(16, 16) @ before.reshape(16, 16)).ravel()[4:12]
+    after = np.concatenate([before[:3], np.full(8, 4.5), before[11:]])
+    for device in ("local-sync", "local-task"):
+        session = executable.load(device=device)
+        for _ in range(3):
+            got = session(values, np.full(8, 4.5, np.float32))
+            np.testing.assert_allclose(got[0], want, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(got[1], want + after[5:13], rtol=1e-5, atol=1e-5)

@@ -1,0 +1,137 @@
+"""``legalize-concatenations``: arrays that IREE would join by updates in place of one array for several results.
+
+Before::
+
+    %y = stablehlo.concatenate %a, %b, dim = 0 : tensor<1xui32>, tensor<1xui32>
+    %z = stablehlo.concatenate %a, %c, dim = 0 : tensor<1xui32>, tensor<1xui32>
+
+After::
+
+    %y = stablehlo.select (iota < 1), broadcast %a, broadcast %b
+    %z = stablehlo.select (iota < 1), broadcast %a, broadcast %c
+
+IREE 3.13 writes one array after the other into an empty one, and makes ``%y`` and ``%z`` share the array that begins
+with ``%a``: the later of the two is written in its place. If the host reads what is computed from the later one (a
+slice's start), IREE runs it before the earlier one, which then begins with what the later one holds, and gives the
+later one a place of its own that nothing is written to: results that differ from call to call. Small concatenations
+become a choice by position, which also fuses with what is around them: the keys of JAX's random numbers are of this
+kind, and equal constants in them are often found by IREE alone. Larger ones do where an equal array comes first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect import ops
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import operations
+from hloforge.dialect.values import Value
+from hloforge.pipelines import by_index
+from hloforge.pipelines.optimize.below import stands_in_dispatch
+from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.patterns import replace
+
+_CONCATENATE = "stablehlo.concatenate"
+# The most elements of a result that is always chosen by position, and the most arrays, as each adds work to all
+# elements and IREE binds 32 to a dispatch.
+_SMALL, _FEW, _MOST = 64, 8, 30
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeConcatenations(Pass):
+    """Write small concatenations, and those that begin alike, as choices by position."""
+
+    name: ClassVar[str] = "legalize-concatenations"
+
+    def run(self, module: Any) -> None:
+        with in_context(module):
+            found = [op for op in operations(module, {_CONCATENATE}) if _can_choose(op)]
+            alike = _begin_alike(module, found)
+            for op in [op for op, is_alike in zip(found, alike, strict=True) if is_alike or _is_small(op)]:
+                with ir.InsertionPoint(op), op.location:
+                    replace(op, [_chosen(op)])
+
+
+def _can_choose(op: Any) -> bool:
+    arrays = list(map(Value, op.operands))
+    return bool(
+        1 < len(arrays) <= _MOST
+        and all(array.shape.is_static and array.shape.element_count for array in arrays)
+        and not stands_in_dispatch(op)
+    )
+
+
+def _is_small(op: Any) -> bool:
+    return len(op.operands) <= _FEW and Value(op.results[0]).shape.element_count <= _SMALL
+
+
+def _begin_alike(module: Any, found: Sequence[Any]) -> list[bool]:
+    """Of each concatenation, whether another of the same type has an equal array first."""
+    if len(found) < 2:
+        return [False] * len(found)
+    numbers = _numbered(module)
+    keys = [(numbers[op.operands[0]], op.results[0].type, op.attributes["dimension"]) for op in found]
+    counts = Counter(keys)
+    return [counts[key] > 1 for key in keys]
+
+
+def _numbered(module: Any) -> dict[Any, int]:
+    """A number for each value of a module: equal ones are computed alike from equal ones."""
+    numbers: dict[Any, int] = {}
+    known: dict[Any, int] = {}
+
+    def visit(block: Any) -> None:
+        for argument in block.arguments:
+            numbers[argument] = len(numbers)
+        for op in block.operations:
+            operation = op.operation
+            for region in operation.regions:
+                for inner in region.blocks:
+                    visit(inner)
+            for place, result in enumerate(operation.results):
+                numbers[result] = len(numbers)
+                if not len(operation.regions):
+                    operands = (numbers[value] for value in operation.operands)
+                    key = (operation.name, place, result.type, *_attributes(operation), *operands)
+                    numbers[result] = known.setdefault(key, numbers[result])
+
+    visit(module.body)
+    return numbers
+
+
+def _attributes(operation: Any) -> list[Any]:
+    return [(name, operation.attributes[name]) for name in operation.attributes]
+
+
+def _chosen(op: Any) -> Value:
+    """The result by its positions along the joined dimension."""
+    dims, dimension = Value(op.results[0]).dims, int(op.attributes["dimension"].value)
+    along = ops.iota("s32", dims, dimension)
+    arrays = list(map(Value, op.operands))
+    before = dims[dimension]
+    joined: Value | None = None
+    for array in reversed(arrays):
+        end, before = before, before - array.dims[dimension]
+        stretched = _stretched(array, dims, dimension, before)
+        joined = stretched if joined is None else ops.select(ops.lt(along, end), stretched, joined)
+    assert joined is not None
+    return joined
+
+
+def _stretched(array: Value, dims: Sequence[int], dimension: int, before: int) -> Value:
+    """An array that starts at a position of the result, its first and last elements repeated up to the ends."""
+    size = array.dims[dimension]
+    if size == 1:
+        return ops.broadcast_in_dim(array, dims, range(len(dims)))
+    source = by_index.signless(array.ir)
+
+    def rule(*position: Any) -> Any:
+        inside = by_index.clamp(0, by_index.subtract(position[dimension], before), size - 1)
+        return by_index.extract(source, [*position[:dimension], inside, *position[dimension + 1 :]])
+
+    made = by_index.array_by_index(dims, source.type.element_type, rule)
+    return by_index.restored(made, ir.RankedTensorType.get(list(dims), array.ir.type.element_type))
