@@ -15,7 +15,8 @@ with ``%a``: the later of the two is written in its place. If the host reads wha
 slice's start), IREE runs it before the earlier one, which then begins with what the later one holds, and gives the
 later one a place of its own that nothing is written to: results that differ from call to call. Small concatenations
 become a choice by position, which also fuses with what is around them: the keys of JAX's random numbers are of this
-kind, and equal constants in them are often found by IREE alone. Larger ones do where an equal array comes first.
+kind, and equal constants in them are often found by IREE alone. Larger ones do where an equal array comes first. What
+is a slice of one of the joined arrays is taken from that array.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class LegalizeConcatenations(Pass):
             found = [op for op in operations(module, {_CONCATENATE}) if _can_choose(op)]
             alike = _begin_alike(module, found)
             for op in [op for op, is_alike in zip(found, alike, strict=True) if is_alike or _is_small(op)]:
+                for part in [use.owner.operation for use in op.results[0].uses]:
+                    _take_from_one(part, op)
                 with ir.InsertionPoint(op), op.location:
                     replace(op, [_chosen(op)])
 
@@ -105,6 +108,24 @@ def _numbered(module: Any) -> dict[Any, int]:
 
 def _attributes(operation: Any) -> list[Any]:
     return [(name, operation.attributes[name]) for name in operation.attributes]
+
+
+def _take_from_one(part: Any, op: Any) -> None:
+    """Make what is a slice of one of the arrays alone read that one: JAX's keys are read number by number."""
+    if part.name != "stablehlo.slice" or stands_in_dispatch(part):
+        return
+    dimension = int(op.attributes["dimension"].value)
+    starts, limits, strides = (list(part.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
+    before = 0
+    for array in map(Value, op.operands):
+        end = before + array.dims[dimension]
+        if before <= starts[dimension] and limits[dimension] <= end:
+            starts[dimension] -= before
+            limits[dimension] -= before
+            with ir.InsertionPoint(part), part.location:
+                replace(part, [ops.slice(array, starts, limits, strides)])
+            return
+        before = end
 
 
 def _chosen(op: Any) -> Value:

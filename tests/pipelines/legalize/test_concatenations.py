@@ -23,6 +23,11 @@ def arrays(size: int) -> list[Array]:
     return [(RANDOM.standard_normal(size) * 9).astype(np.float32) for _ in range(3)]
 
 
+def slices(size: int) -> list[tuple[int, int, int]]:
+    """Of both arrays, of the first, and of the second one."""
+    return [(1, size + 1, 1), (0, size, 2), (size + 1, 2 * size, 1)]
+
+
 def begin_alike(size: int) -> Program:
     """Two arrays that begin alike; where a slice of the earlier one starts is computed from the later one."""
     with Builder("alike") as builder:
@@ -31,7 +36,7 @@ def begin_alike(size: int) -> Program:
         later = ops.concat_in_dim([ops.abs(x), q], 0)
         start = ops.convert_element_type(ops.reduce(later, -1e30, ops.max, [0]), "s32")
         part = ops.dynamic_slice(earlier, [start], [size])
-        return builder.build((ops.neg(earlier), part, ops.slice(later, [1], [size + 1])))
+        return builder.build((ops.neg(earlier), part, *(ops.slice(later, [a], [b], [c]) for a, b, c in slices(size))))
 
 
 @pytest.mark.parametrize("size", [4, 500])
@@ -48,7 +53,7 @@ def test_arrays_that_begin_alike_hold_the_same_in_every_call(size: int) -> None:
             for number in range(3):
                 session.put(np.full(size, 7e7, np.float32), number)
             got = session(x, p, q)
-            want = (-earlier, earlier[start : start + size], later[1 : size + 1])
+            want = (-earlier, earlier[start : start + size], *(later[slice(*part)] for part in slices(size)))
             for result, expected in zip(got, want, strict=True):
                 np.testing.assert_array_equal(result, expected)
 
