@@ -15,8 +15,8 @@ with ``%a``: the later of the two is written in its place. If the host reads wha
 slice's start), IREE runs it before the earlier one, which then begins with what the later one holds, and gives the
 later one a place of its own that nothing is written to: results that differ from call to call. Small concatenations
 become a choice by position, which also fuses with what is around them: the keys of JAX's random numbers are of this
-kind, and equal constants in them are often found by IREE alone. Larger ones do where an equal array comes first. What
-is a slice of one of the joined arrays is taken from that array.
+kind, and equal constants in them are often found by IREE alone. Larger ones do where an equal array comes first and
+the host waits for what is computed from one of them. A slice of one of the joined arrays is taken from that array.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines import by_index
+from hloforge.pipelines.legalize.protect_updated import is_waited_for
 from hloforge.pipelines.optimize.below import stands_in_dispatch
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
@@ -73,13 +74,14 @@ def _is_small(op: Any) -> bool:
 
 
 def _begin_alike(module: Any, found: Sequence[Any]) -> list[bool]:
-    """Of each concatenation, whether another of the same type has an equal array first."""
+    """Of each concatenation, whether another of the same type has an equal array first, and the host waits for one."""
     if len(found) < 2:
         return [False] * len(found)
     numbers = _numbered(module)
     keys = [(numbers[op.operands[0]], op.results[0].type, op.attributes["dimension"]) for op in found]
     counts = Counter(keys)
-    return [counts[key] > 1 for key in keys]
+    waited = {key for op, key in zip(found, keys, strict=True) if counts[key] > 1 and is_waited_for(op)}
+    return [key in waited for key in keys]
 
 
 def _numbered(module: Any) -> dict[Any, int]:

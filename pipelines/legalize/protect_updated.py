@@ -135,10 +135,10 @@ def _is_read_after(value: Any, op: Any, number: int) -> bool:
         return any(not reader.is_before_in_block(op) for reader in readers)
     if any(op.is_before_in_block(reader) for reader in readers):
         return True
-    return bool(readers) and _is_waited_for(op) and not all(_needs(op, reader) for reader in readers)
+    return bool(readers) and is_waited_for(op) and not all(_needs(op, reader) for reader in readers)
 
 
-def _is_waited_for(op: Any) -> bool:
+def is_waited_for(op: Any) -> bool:
     """Whether the host waits for something that is computed from the results of an operation, in its block."""
     pending, seen = list(op.results), set()
     while pending:
