@@ -99,13 +99,18 @@ def _numbered(module: Any) -> dict[Any, int]:
                     visit(inner)
             for place, result in enumerate(operation.results):
                 numbers[result] = len(numbers)
-                if not len(operation.regions):
+                if not len(operation.regions) and not _is_complex_constant(operation):
                     operands = (numbers[value] for value in operation.operands)
                     key = (operation.name, place, result.type, *_attributes(operation), *operands)
                     numbers[result] = known.setdefault(key, numbers[result])
 
     visit(module.body)
     return numbers
+
+
+def _is_complex_constant(operation: Any) -> bool:
+    """The bindings cannot show the elements of one."""
+    return bool(operation.name == "stablehlo.constant" and Value(operation.results[0]).element_type.is_complex)
 
 
 def _attributes(operation: Any) -> list[Any]:
