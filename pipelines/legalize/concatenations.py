@@ -13,10 +13,11 @@ After::
 IREE 3.13 writes one array after the other into an empty one, and makes ``%y`` and ``%z`` share the array that begins
 with ``%a``: the later of the two is written in its place. If the host reads what is computed from the later one (a
 slice's start), IREE runs it before the earlier one, which then begins with what the later one holds, and gives the
-later one a place of its own that nothing is written to: results that differ from call to call. Small concatenations
-become a choice by position, which also fuses with what is around them: the keys of JAX's random numbers are of this
-kind, and equal constants in them are often found by IREE alone. Larger ones do where an equal array comes first and
-the host waits for what is computed from one of them. A slice of one of the joined arrays is taken from that array.
+later one a place of its own that nothing is written to: results that differ from call to call. In programs of static
+shape, small concatenations become a choice by position, which also fuses with what is around them: the keys of JAX's
+random numbers are of this kind, and equal constants in them are often found by IREE alone. Larger ones do where an
+equal array comes first and the host waits for what is computed from one of them. A slice of one of the joined arrays
+is taken from that array.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class LegalizeConcatenations(Pass):
         with in_context(module):
             found = [op for op in operations(module, {_CONCATENATE}) if _can_choose(op)]
             alike = _begin_alike(module, found)
-            for op in [op for op, is_alike in zip(found, alike, strict=True) if is_alike or _is_small(op)]:
+            # Beside windows of dynamic size IREE does not compile a choice by position.
+            small = found and all(map(_is_static, operations(module)))
+            for op in [op for op, is_alike in zip(found, alike, strict=True) if is_alike or (small and _is_small(op))]:
                 for part in [use.owner.operation for use in op.results[0].uses]:
                     _take_from_one(part, op)
                 with ir.InsertionPoint(op), op.location:
@@ -67,6 +70,10 @@ def _can_choose(op: Any) -> bool:
         and all(array.shape.is_static and array.shape.element_count for array in arrays)
         and not stands_in_dispatch(op)
     )
+
+
+def _is_static(op: Any) -> bool:
+    return all(not isinstance(r.type, ir.RankedTensorType) or r.type.has_static_shape for r in op.results)
 
 
 def _is_small(op: Any) -> bool:
