@@ -21,9 +21,13 @@ _TOLERANCES = {
 }
 _NARROW = 0.13
 # Rounding grows with the condition of their matrix.
-_CONDITIONED = frozenset({"cholesky", "lu", "qr", "triangular_solve", "tridiagonal_solve", "custom_linear_solve"})
+_CONDITIONED = frozenset(
+    {"cholesky", "custom_linear_solve", "lu", "product", "qr", "triangular_solve", "tridiagonal_solve"}
+)
 # Their vectors are known up to a factor of magnitude 1 each.
 _UP_TO_PHASES = frozenset({"eigh", "eig", "svd"})
+# How many arrays a factorization consists of.
+_PARTS = {"eigh": 2, "svd": 3}
 
 
 def disagreement(case: Case, expected: Any, got: Any) -> str:
@@ -39,7 +43,21 @@ def disagreement(case: Case, expected: Any, got: Any) -> str:
         left, right = ([np.tril(array) for array in arrays] for arrays in (left, right))
     if group == "sort" and "isstable_False" in case.name:
         left, right = _records(left), _records(right)
+    if len(left) == _PARTS.get(group):
+        # Magnitudes leave out the signs within a vector; what the parts multiply to does not.
+        whole = _of_arrays("product", _product(left), _product(right))
+        if whole:
+            return f"the product of the parts: {whole}"
     return next(filter(None, map(lambda e, g: _of_arrays(group, e, g), left, right)), "")
+
+
+def _product(arrays: Sequence[Any]) -> Any:
+    """The matrix that eigenvectors and eigenvalues, or singular values and vectors, multiply to."""
+    if len(arrays) == 2:
+        v, w = map(np.asarray, arrays)
+        return (v * w[..., None, :]) @ np.swapaxes(v, -1, -2).conj()
+    s, u, vt = map(np.asarray, arrays)
+    return (u[..., : s.shape[-1]] * s[..., None, :]) @ vt[..., : s.shape[-1], :]
 
 
 def _of_eig(case: Case, values: Any, got: Sequence[Any]) -> str:
