@@ -303,6 +303,12 @@ ROWS: tuple[Capability, ...] = (
         form=forms.pads_unsigned_windows,
     ),
     *decompose(
+        "legalize-window-padding",
+        "IREE takes the image to end where its only window does",
+        "stablehlo.convolution",
+        form=forms.leaves_edges_unread,
+    ),
+    *decompose(
         "legalize-complex-parts",
         "IREE crashes on padded windows of complex numbers",
         "stablehlo.reduce_window",

@@ -147,6 +147,33 @@ def pads_unsigned_windows(op: Any) -> bool:
     return padding or any(size != 1 for size in integers(op, "base_dilations"))
 
 
+def unread_edges(op: Any) -> list[int]:
+    """How many elements of the padded image, along each dimension of space, the one window of a convolution leaves out.
+
+    0 where there are several windows, between which IREE skips what strides do, and of an image that is empty.
+    """
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    image, kernel, result = (value.type.shape for value in (*op.operands, *op.results))
+    space = len(numbers.input_spatial_dimensions)
+    edges = _numbers_of(op, "padding") or [0] * (2 * space)
+    unread = []
+    for number in range(space):
+        size, window = (
+            image[numbers.input_spatial_dimensions[number]],
+            kernel[numbers.kernel_spatial_dimensions[number]],
+        )
+        spread = (size - 1) * (integers(op, "lhs_dilation") or [1] * space)[number] + 1
+        reach = (window - 1) * (integers(op, "rhs_dilation") or [1] * space)[number] + 1
+        is_one = result[numbers.output_spatial_dimensions[number]] == 1 and size > 0
+        unread.append(spread + edges[2 * number] + edges[2 * number + 1] - reach if is_one else 0)
+    return unread
+
+
+def leaves_edges_unread(op: Any) -> bool:
+    """A convolution with one window along some dimension, which does not reach the end of the padded image."""
+    return is_static(op) and any(unread_edges(op))
+
+
 def is_static_dynamism(op: Any) -> bool:
     """A dynamic conv, gather or pad of arrays of static size whose sizes or paddings are constants."""
     constants = all(

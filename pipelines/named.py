@@ -199,7 +199,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(LegalizeEmptyProducts(), "IREE's compiler crashes on some; stands after every pass that makes products"),
     Stage(LegalizeNarrowIntegers(), "IREE refuses odd counts and constants of packed integers"),
     Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
-    Stage(LegalizeWindowPadding(), "IREE fails to pad unsigned integers below windows"),
+    Stage(LegalizeWindowPadding(), "IREE fails on padded unsigned integers below windows, and on edges left unread"),
     Stage(LegalizeUnsignedReverse(), "IREE refuses reversals of unsigned integers and along no dimension"),
     Stage(LegalizeAccumulation(), "XLA carries 16-bit sums in f32; stands after every pass that makes reductions"),
     Stage(DecomposeReducePrecision(), "IREE makes NaN of infinity; stands after narrow floats became f32"),

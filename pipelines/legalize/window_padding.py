@@ -1,4 +1,4 @@
-"""``legalize-window-padding``: windows over padded unsigned integers as windows over what a pad makes.
+"""``legalize-window-padding``: windows over padded unsigned integers, and edges that a convolution's window leaves out.
 
 Before::
 
@@ -11,6 +11,10 @@ After::
 
 IREE 3.13 pads other types itself, and leaves types that nothing converts when it pads these. Source: StableHLO spec
 "reduce_window": windows lie over ``pad(input, init_value, padding[:, 0], padding[:, 1], base_dilations - 1)``.
+
+A convolution that has room for one window, as of 7 places in an image padded to 8 with strides of 2, leaves the end of
+the image unread. IREE folds that window's place away and takes the image to be as long as the window, which is an error
+of its compiler. Here the padding is made so much smaller, or negative: 7 places of 7.
 """
 
 from __future__ import annotations
@@ -21,10 +25,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hloforge.dialect import ops
-from hloforge.dialect.emission import create
+from hloforge.dialect.constants import dense
+from hloforge.dialect.element_types import element_type
+from hloforge.dialect.emission import create, emit
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import pads_unsigned_windows
+from hloforge.pipelines.forms import leaves_edges_unread, pads_unsigned_windows, unread_edges
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -49,12 +55,26 @@ def over_padded(op: Any) -> Replacement:
     return [Value(result) for result in made.results]
 
 
+@pattern("stablehlo.convolution")
+def of_one_window(op: Any) -> Replacement:
+    """convolution -> convolution whose padded image ends with its only window."""
+    if not leaves_edges_unread(op):
+        return NoMatch("no edge is left out")
+    unread = np.array(unread_edges(op))
+    given = op.attributes["padding"] if "padding" in op.attributes else [0] * (2 * unread.size)
+    edges = np.array([int(number) for number in given]).reshape(-1, 2)
+    edges[:, 1] -= unread
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes["padding"] = dense(edges, element_type("s64"))
+    return emit(op.name, [Value(operand) for operand in op.operands], op.results[0].type, **attributes)
+
+
 @register
 @dataclass(frozen=True)
 class LegalizeWindowPadding(Pass):
-    """Pad unsigned integers before windows are laid over them."""
+    """Pad unsigned integers before windows are laid over them; end images where a convolution's only window does."""
 
     name: ClassVar[str] = "legalize-window-padding"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, over_padded)
+        apply_patterns(module, (*over_padded, *of_one_window))

@@ -1,4 +1,5 @@
-"""legalize-window-padding: windows over unsigned integers with padding, negative padding and base dilation."""
+"""legalize-window-padding: windows over unsigned integers with padding, negative padding and base dilation,
+and convolutions with one window that does not reach the end of the image."""
 
 from __future__ import annotations
 
@@ -44,3 +45,25 @@ def test_compiled_running_sums() -> None:
         program = builder.build(padded)
     x = np.arange(36, dtype=np.uint16).reshape(4, 9)
     np.testing.assert_array_equal(program.compile("cpu")(x), np.cumsum(x, 1, dtype=np.uint16))
+
+
+# One window of 7 in 8 places, also of 6 in 7 (a dilated image), beside two windows of 3, 4 apart, in 9.
+ONE_WINDOW = """func.func @main(%x: tensor<1x3x2x2xf32>, %k: tensor<4x3x7x7xf32>,
+    %y: tensor<2x2x4x9xf32>, %l: tensor<4x1x6x3xf32>) -> (tensor<1x4x1x1xf64>, tensor<2x4x1x2xf32>) {
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+      window = {stride = [2, 2], pad = [[3, 3], [3, 3]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x3x2x2xf32>, tensor<4x3x7x7xf32>) -> tensor<1x4x1x1xf64>
+  %1 = stablehlo.convolution(%y, %l) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+      window = {stride = [2, 4], lhs_dilate = [2, 1]} {batch_group_count = 1 : i64, feature_group_count = 2 : i64}
+      : (tensor<2x2x4x9xf32>, tensor<4x1x6x3xf32>) -> tensor<2x4x1x2xf32>
+  return %0, %1 : tensor<1x4x1x1xf64>, tensor<2x4x1x2xf32>
+}"""
+
+
+def test_one_window_that_leaves_edges_out() -> None:
+    random = np.random.default_rng(1)
+    sizes = ((1, 3, 2, 2), (4, 3, 7, 7), (2, 2, 4, 9), (4, 1, 6, 3))
+    inputs = [random.standard_normal(size).astype(np.float32) for size in sizes]
+    results = hloforge.compile(ONE_WINDOW).load()(*inputs)
+    for result, want in zip(results, interpret(ONE_WINDOW, *inputs), strict=True):
+        np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-5)
