@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +16,10 @@ Call = Callable[[], Any]
 
 # One sample is the mean of as many calls as fit in here: less than a scheduler's time slice, many ticks of the clock.
 SAMPLE_SECONDS = 2e-3
-# After a sample an engine's threads look for more work for a while, OpenMP's for milliseconds, before they sleep: the
-# next engine's sample waits until the process takes less than a tenth of a processor, but for 50 looks at most.
-_LOOK_SECONDS, _IDLE_SHARE, _MOST_LOOKS = 1e-3, 0.1, 50
+# After a sample an engine's threads look for more work for a while, OpenMP's for 8 ms, before they sleep: the next
+# engine's sample waits until they do, but for 50 looks at most.
+_LOOK_SECONDS, _MOST_LOOKS = 1e-3, 50
+_TASKS = Path("/proc/self/task")
 LEAST_SAMPLES = 5
 
 
@@ -64,7 +68,9 @@ def interleaved(calls: Mapping[str, Call], seconds: float) -> dict[str, Latency]
         if once.wall > seconds:
             samples[name].append(once)
         else:
-            counts[name] = max(1, int(SAMPLE_SECONDS / max(once.wall, 1e-7)))
+            # The first call may be a slow one.
+            counts[name] = _fitting(sample(call, _fitting(once)))
+        _settle()
     spent = 0.0
     while counts and (spent < seconds or min(len(samples[name]) for name in counts) < LEAST_SAMPLES):
         for name, count in counts.items():
@@ -77,20 +83,63 @@ def interleaved(calls: Mapping[str, Call], seconds: float) -> dict[str, Latency]
 
 def sample(call: Call, count: int) -> Sample:
     """The mean seconds of ``count`` calls, one right after the other."""
-    start, cpu_start = time.perf_counter(), time.process_time()
+    others_start, own_start, start = _others_seconds(), time.thread_time(), time.perf_counter()
     for _ in range(count):
         call()
-    cpu = time.process_time() - cpu_start
-    return Sample((time.perf_counter() - start) / count, cpu / count)
+    end, own, others = time.perf_counter(), time.thread_time(), _others_seconds()
+    cpu = own - own_start + sum(seconds - others_start.get(thread, 0.0) for thread, seconds in others.items())
+    return Sample((end - start) / count, cpu / count)
+
+
+def _others_seconds() -> dict[int, float]:
+    """Seconds of processors that the other threads of this process have taken, by their numbers.
+
+    Each is asked by itself: the clock of the process leaves out what a thread that runs has taken since the system's
+    last tick, up to 4 ms.
+    """
+    if not _TASKS.is_dir():
+        return {0: time.process_time() - time.thread_time()}
+    return {thread: _seconds(thread) for thread in _others()}
+
+
+def _others() -> list[int]:
+    """Linux's numbers of the other threads of this process."""
+    own = threading.get_native_id()
+    return [number for task in _TASKS.iterdir() if (number := int(task.name)) != own]
+
+
+def _seconds(thread: int) -> float:
+    """Seconds of processors that a thread has taken; 0 if it has ended."""
+    with suppress(OSError):
+        # Linux's number for the clock of one thread: the thread's, inverted, then three bits for the kind of clock.
+        return time.clock_gettime(~thread << 3 | 0b110)
+    return 0.0
+
+
+def _fitting(taken: Sample) -> int:
+    """How many calls make one sample."""
+    return max(1, int(SAMPLE_SECONDS / max(taken.wall, 1e-7)))
 
 
 def _settle() -> None:
-    """Wait until the threads of this process sleep."""
+    """Wait until the other threads of this process sleep."""
     for _ in range(_MOST_LOOKS):
-        start, cpu_start = time.perf_counter(), time.process_time()
         time.sleep(_LOOK_SECONDS)
-        if time.process_time() - cpu_start < _IDLE_SHARE * (time.perf_counter() - start):
+        if _TASKS.is_dir() and not others_run():
             return
+
+
+def others_run() -> bool:
+    """Whether another thread of this process runs or waits for a processor."""
+    return any(_state(thread) == "R" for thread in _others())
+
+
+def _state(thread: int) -> str:
+    """Linux's letter for what a thread does; empty for one that has ended."""
+    with suppress(OSError):
+        # The letter follows the thread's name in parentheses, which may hold any character.
+        return (_TASKS / str(thread) / "stat").read_text().rpartition(") ")[2][:1]
+    return ""
 
 
 def _latency(samples: Sequence[Sample]) -> Latency:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import hashlib
+import sys
 import threading
 import time
 
 import pytest
 
 from benchmarks.measure import calls_per_second, paired_ratio
-from hloforge.runtime.timing import LEAST_SAMPLES, Latency, interleaved
+from hloforge.runtime.timing import LEAST_SAMPLES, Latency, interleaved, others_run, sample
 
 
 def latency(*values: float) -> Latency:
@@ -42,6 +44,29 @@ def test_quartiles() -> None:
     # Sleep costs a processor nothing.
     assert found.cpu < found.low
     assert found.to_json().keys() == {"low", "median", "high", "samples", "cpu"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the threads' states and clocks")
+def test_a_thread_that_computes_is_seen_at_once_and_one_that_sleeps_is_not() -> None:
+    end = threading.Event()
+    sleeper = threading.Thread(target=end.wait)
+    # One call that leaves Python's lock alone for as long as it takes.
+    worker = threading.Thread(target=hashlib.pbkdf2_hmac, args=("sha256", b"", b"", 300_000))
+    sleeper.start()
+    worker.start()
+    runs, shares = 0, []
+    while worker.is_alive():
+        runs += others_run()
+        taken = sample(others_run, 1)
+        shares.append(taken.cpu / taken.wall)
+    worker.join()
+    assert runs
+    # A clock that ticks every few milliseconds would show nothing in most of these short samples.
+    assert sum(share > 0 for share in shares) > len(shares) / 2
+    # Pools of earlier tests may look for work a little longer.
+    assert not all(others_run() for _ in range(1000))
+    end.set()
+    sleeper.join()
 
 
 def test_the_noise_of_a_ratio_leaves_out_what_hits_both() -> None:
