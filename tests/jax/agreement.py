@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
+from hloforge.runtime.compare import compare_arrays
+from hloforge.runtime.tolerances import tolerance_of
 from tests.jax.cases import Case
 
-# Of the largest element, for the narrowest type of results and arguments.
-_TOLERANCES = {
-    "float64": 1e-12,
-    "complex128": 1e-12,
-    "float32": 1e-5,
-    "complex64": 1e-5,
-    "float16": 4e-3,
-    "bfloat16": 3e-2,
-}
-_NARROW = 0.13
-# Rounding grows with the condition of their matrix.
+# Rounding grows with the condition of their matrix, and is as large in small elements as in large ones.
 _CONDITIONED = frozenset(
     {"cholesky", "custom_linear_solve", "lu", "product", "qr", "triangular_solve", "tridiagonal_solve"}
 )
@@ -64,7 +57,9 @@ def _of_eig(case: Case, values: Any, got: Sequence[Any]) -> str:
     """Eigenvalues in any order, and whether left and right eigenvectors are ones."""
     a = np.asarray(case.arguments()[0])
     found, *vectors = map(np.asarray, got)
-    tolerance = 100 * _TOLERANCES[found.dtype.name] * max(1.0, float(np.abs(a).max(initial=0)))
+    tolerance = (
+        10 * tolerance_of(found.dtype, is_one_operation=True).relative * max(1.0, float(np.abs(a).max(initial=0)))
+    )
     distances = np.abs(np.asarray(values)[..., :, None] - found[..., None, :])
     worst = [distances.min(-1), distances.min(-2)] if a.size else []
     # Left vectors are the right ones of the adjoint matrix, for conjugate values.
@@ -94,24 +89,19 @@ def _of_arrays(group: str, expected: Any, got: Any) -> str:
     if not a.size or jax.dtypes.issubdtype(a.dtype, np.integer) or a.dtype == np.bool_:  # int4 is of numpy's kind "V"
         differs = a != b
         return f"{differs.sum()} of {a.size} elements differ" if differs.any() else ""
-    tolerance = _TOLERANCES.get(a.dtype.name, _NARROW)
-    wide = np.complex128 if a.dtype.kind == "c" else np.float64
-    a, b = a.astype(wide), b.astype(wide)
     if group in _UP_TO_PHASES:
         a, b = np.abs(a), np.abs(b)
+    tolerance = tolerance_of(a.dtype, is_one_operation=True)
     if group in _UP_TO_PHASES | _CONDITIONED:
-        tolerance *= 20
-    return _difference(a, b, tolerance)
+        tolerance = replace(tolerance, absolute=tolerance.relative * float(np.max(np.abs(a), initial=0)))
+    compared = [compare_arrays(got, want, tolerance=tolerance) for want, got in _comparable(a, b)]
+    return " ".join(next((result.text() for result in compared if not result.agrees), "").split())
 
 
-def _difference(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], tolerance: float) -> str:
-    parts: Sequence[Any] = [(a.real, b.real), (a.imag, b.imag)] if a.dtype.kind == "c" else [(a, b)]
-    for x, y in parts:
-        special = ~(np.isfinite(x) & np.isfinite(y))
-        if not np.array_equal(x[special], y[special], equal_nan=True):
-            return f"not finite: {y[special].ravel()[:4]} for {x[special].ravel()[:4]}"
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(np.where(np.isfinite(a) & np.isfinite(b), a - b, 0))
-    allowed = tolerance * max(1.0, float(np.max(np.abs(a[np.isfinite(a)]), initial=0)))
-    worst = float(error.max())
-    return f"error {worst:.2g}, allowed {allowed:.2g}" if worst > allowed else ""
+def _comparable(a: Any, b: Any) -> list[tuple[Any, Any]]:
+    """Pairs of arrays, for complex numbers whose parts are not both finite have each part by itself."""
+    if a.dtype.kind != "c":
+        return [(a, b)]
+    finite = np.isfinite(a) & np.isfinite(b)
+    a_special, b_special = a[~finite], b[~finite]
+    return [(a[finite], b[finite]), (a_special.real, b_special.real), (a_special.imag, b_special.imag)]

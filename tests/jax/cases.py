@@ -9,6 +9,7 @@ import functools
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -69,16 +70,22 @@ def _maker(record: Any, dtype: Any, shape: tuple[int, ...]) -> Callable[[np.rand
 
 def _reductions() -> Iterator[Case]:
     for record in lax_test_util.lax_reduce_ops():
+        operation = record.op.__name__
+
+        def reduce(x: Any, record: Any = record) -> Any:
+            return lax.reduce(x, np.array(record.init_val).astype(x.dtype), record.op, (0,))
+
         for dtype in record.dtypes:
-            name = f"record/reduce_{record.op.__name__}/{np.dtype(dtype).name}"
+            yield Case(f"record/reduce_{operation}/{np.dtype(dtype).name}", operation, reduce, _numbers_of(dtype))
+    for record in lax_test_util.lax_named_reduce_ops():
+        operation = record.op.__name__
+        for dtype in record.dtypes:
+            name = f"record/{operation}/{np.dtype(dtype).name}/all"
+            yield Case(name, operation, partial(record.op, axes=(0, 1)), _numbers_of(dtype))
 
-            def reduce(x: Any, record: Any = record) -> Any:
-                return lax.reduce(x, np.array(record.init_val).astype(x.dtype), record.op, (0,))
 
-            def make(random: np.random.RandomState, dtype: Any = dtype) -> list[Any]:
-                return [_numbers(random, dtype)]
-
-            yield Case(name, record.op.__name__, reduce, make)
+def _numbers_of(dtype: Any) -> Callable[[np.random.RandomState], Any]:
+    return lambda random: [_numbers(random, dtype)]
 
 
 def _numbers(random: np.random.RandomState, dtype: Any) -> Any:
