@@ -21,6 +21,8 @@ _PARAMETER_LAYOUTS = "mhlo.xla_entry_computation_parameter_layouts"
 _RESULT_LAYOUT = "mhlo.xla_entry_computation_result_layout"
 _PARAMETER_TILES = "mhlo.xla_entry_computation_parameter_tiles"
 _RESULT_TILES = "mhlo.xla_entry_computation_result_tiles"
+# What JAX says of one argument or result: ``default``, ``auto`` or a layout such as ``{0,1}``.
+_MODE = "mhlo.layout_mode"
 _FRONTEND, _MESHES = "mhlo.frontend_attributes", "xla.sdy.meshes"
 _REPLICATION = {"num_partitions": "hloforge.num_partitions", "replica_count": "hloforge.num_replicas"}
 _RENAMED = {"mhlo.num_partitions": "hloforge.num_partitions", "mhlo.num_replicas": "hloforge.num_replicas"}
@@ -110,6 +112,8 @@ def from_mlir(module: Any, file: str) -> Signature:
     names = [_argument_name(argument, i) for i, argument in enumerate(function.arguments)]
     shapes = _with_layouts([p.shape for p in signature.parameters], module, _PARAMETER_LAYOUTS, _PARAMETER_TILES)
     results = _with_layouts(list(signature.flat_results), module, _RESULT_LAYOUT, _RESULT_TILES)
+    shapes = _with_modes(shapes, function, "arg_attrs")
+    results = _with_modes(results, function, "res_attrs")
     result = _nested(signature.result, iter(results))
     aliases = _aliases(module) or signature.aliases
     aliases += _donations(function, shapes, results, aliases)
@@ -148,6 +152,16 @@ def _with_layouts(shapes: list[Shape], module: Any, name: str, tiles_name: str) 
     if len(tiles) != len(shapes):
         tiles = [()] * len(shapes)
     return [_with_layout(*each) for each in zip(shapes, layouts, tiles, strict=True)]
+
+
+def _with_modes(shapes: list[Shape], function: Any, name: str) -> list[Shape]:
+    attributes = function.operation.attributes
+    if name not in attributes:
+        return shapes
+    entries = [ir.DictAttr(entry) for entry in attributes[name]]
+    modes = [ir.StringAttr(entry[_MODE]).value if _MODE in entry else "" for entry in entries]
+    pairs = zip(shapes, modes, strict=True)
+    return [Shape.parse(f"{shape.without_layout()}{mode}") if mode.startswith("{") else shape for shape, mode in pairs]
 
 
 def _tiles(attribute: Any) -> tuple[Tile, ...]:

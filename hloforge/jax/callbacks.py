@@ -15,6 +15,7 @@ from typing import Any
 
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.mlir import ir
+from hloforge.jax.buffer_callbacks import TARGET, returning
 
 _CONFIG, _INDEX = "mhlo.backend_config", "index"
 
@@ -37,13 +38,16 @@ def adopt(module_context: Any, before: int, operations: Sequence[Any]) -> None:
     if not added:
         return
     del module_context.host_callbacks[before:]
-    numbers = [_number(module_context, function) for function in added]
     for op in operations:
-        if op.operation.name == "stablehlo.custom_call" and _target(op) in JAX_CALLBACKS:
-            config = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[_CONFIG])}
-            number = numbers[ir.IntegerAttr(config[_INDEX]).value - before]
-            config[_INDEX] = ir.IntegerAttr.get(config[_INDEX].type, number)
-            op.attributes[_CONFIG] = ir.DictAttr.get(config)
+        if op.operation.name != "stablehlo.custom_call" or _target(op) not in (*JAX_CALLBACKS, TARGET):
+            continue
+        config = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[_CONFIG])}
+        function = added[ir.IntegerAttr(config[_INDEX]).value - before]
+        if _target(op) == TARGET:
+            function = returning(function, op)
+            op.attributes["call_target_name"] = ir.StringAttr.get(JAX_CALLBACKS[0])
+        config[_INDEX] = ir.IntegerAttr.get(config[_INDEX].type, _number(module_context, function))
+        op.attributes[_CONFIG] = ir.DictAttr.get(config)
 
 
 def _target(op: Any) -> str:

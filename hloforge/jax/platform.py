@@ -5,7 +5,7 @@ that some have none (``eigh``), are slow programs of loops (``lu``, ``svd``), or
 (``pure_callback``). The CPU's rules call functions of LAPACK, which the pipelines decompose; so they serve here too,
 their calls under names of our own (``hloforge.getrf``).
 
-This is the one module with private imports of JAX. Tried with 0.10.2.
+This module and ``backend`` are those with private imports of JAX. Tried with 0.10.2.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 from jax._src import api_util, config, core, xla_bridge
 from jax._src.array import ArrayImpl
+from jax._src.buffer_callback import buffer_callback_p
 from jax._src.callback import io_callback_p, pure_callback_p
 from jax._src.debugging import debug_callback_p, debug_print_p
 from jax._src.export import _export
@@ -34,17 +34,12 @@ PLATFORM = "hloforge"
 
 # Rules of the CPU that call a library where the default rule writes one operation that the pipelines decompose.
 _PORTABLE = frozenset({"cholesky", "triangular_solve"})
-_CALLBACKS = (pure_callback_p, io_callback_p, debug_callback_p, debug_print_p)
+_CALLBACKS = (pure_callback_p, io_callback_p, debug_callback_p, debug_print_p, buffer_callback_p)
 _CPU = {PLATFORM: "cpu"}
 _LIBRARY_CALL = re.compile(r"lapack_[sdcz](\w+)_ffi")
 
 _COPY = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHOW = _jax.HostBufferSemantics.ZERO_COPY
-
-_DLPACK_CPU = 1
-
-# JAX's CPU has 0.
-_PRIORITY = -100
 
 _lock = threading.Lock()
 _registered = False
@@ -72,48 +67,6 @@ def register() -> None:
 
 def _no_backend() -> Any:
     raise RuntimeError("programs are lowered for hloforge, but its PJRT plugin is not registered")
-
-
-def register_plugin(functions: Any, options: Callable[[], dict[str, Any]]) -> None:
-    """Make ``hloforge`` a backend of JAX, below its CPU: whoever wants it says so.
-
-    Args:
-        functions: a capsule with the table of PJRT's functions.
-        options: what the client is created with.
-    """
-    # JAX warns of platforms that it does not know.
-    xla_bridge._nonexperimental_plugins.add(PLATFORM)
-    xla_bridge.register_plugin(PLATFORM, priority=_PRIORITY, c_api=functions, options=options)
-    register()
-    _share_by_dlpack()
-    # JAX has the arguments of callbacks on its CPU.
-    if jax.config.jax_platforms == PLATFORM:
-        jax.config.update("jax_platforms", f"{PLATFORM},cpu")
-
-
-def _share_by_dlpack() -> None:
-    """Let other libraries take the backend's arrays: jaxlib makes capsules for its own platforms alone.
-
-    numpy makes them instead, of the array that shows the memory; they are read-only.
-    """
-    capsule, place = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
-
-    def dlpack(self: Any, **arguments: Any) -> Any:
-        return np.asarray(self).__dlpack__(**arguments) if self.platform() == PLATFORM else capsule(self, **arguments)
-
-    def dlpack_device(self: Any) -> tuple[Any, int]:
-        return (_DLPACK_CPU, 0) if self.platform() == PLATFORM else place(self)
-
-    ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = dlpack, dlpack_device
-
-
-def register_refusal(reason: str) -> None:
-    """Answer whoever wants the backend with the reason why there is none."""
-
-    def refuse() -> Any:
-        raise RuntimeError(reason)
-
-    xla_bridge.register_backend_factory(PLATFORM, refuse, priority=_PRIORITY, fail_quietly=True)
 
 
 def _rules() -> dict[Any, Rule]:

@@ -19,17 +19,17 @@ def initialize() -> None:
 
     Its clients fail with a plain message where the extension module was not built.
     """
-    from hloforge.jax import platform
+    from hloforge.jax import backend
 
     try:
         from hloforge.jax.plugin import _pjrt
     except ImportError as error:
-        platform.register_refusal(
+        backend.register_refusal(
             f"JAX cannot run on hloforge: its extension module was not built ({error}). Install a C compiler and "
             "Python's headers, then hloforge again: pip install --force-reinstall --no-deps hloforge"
         )
         return
-    platform.register_plugin(_pjrt.api(), _options)
+    backend.register(_pjrt.api(), _options, _pjrt.guard)
     # Before JAX ends its clients: threads must not ask for an interpreter that ends.
     atexit.register(_pjrt.stop)
 

@@ -206,34 +206,3 @@ void arrays_outlast(void) {
   }
   PyErr_Clear();
 }
-
-void dense_strides(size_t rank, const int64_t *dims, size_t element, int64_t *strides) {
-  int64_t step = (int64_t)element;
-  for (size_t i = rank; i-- > 0;) {
-    strides[i] = step;
-    step *= dims[i];
-  }
-}
-
-static void copy_row(char *to, const char *from, int64_t count, int64_t to_step, int64_t from_step, size_t element) {
-  if (to_step == (int64_t)element && from_step == (int64_t)element) {
-    memcpy(to, from, (size_t)count * element);
-    return;
-  }
-  for (int64_t i = 0; i < count; i++) memcpy(to + i * to_step, from + i * from_step, element);
-}
-
-void copy_strided(char *to, const char *from, size_t rank, const int64_t *dims, const int64_t *to_strides,
-                  const int64_t *from_strides, size_t element) {
-  if (rank == 0) {
-    memcpy(to, from, element);
-    return;
-  }
-  if (rank == 1) {
-    copy_row(to, from, dims[0], to_strides[0], from_strides[0], element);
-    return;
-  }
-  for (int64_t i = 0; i < dims[0]; i++)
-    copy_strided(to + i * to_strides[0], from + i * from_strides[0], rank - 1, dims + 1, to_strides + 1,
-                 from_strides + 1, element);
-}

@@ -1,8 +1,8 @@
 /* Buffers: what jaxlib holds of arrays on devices, and the ways in and out. */
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "answers.h"
 #include "plugin.h"
 
 /* From this size on memory of the host is used where it lies, if it may be. */
@@ -10,14 +10,15 @@ enum { LEND_BYTES = 16384, ALIGNMENT = 64 };
 /* Types whose numbers take less than a byte: numpy leaves the other bits of the byte undefined. */
 enum { TYPE_S4 = 21, TYPE_U4 = 22, TYPE_S2 = 24, TYPE_U2 = 25 };
 
-Buffer *buffer_new(Device *device, int type, size_t rank, const int64_t *dims, Array *array) {
-  Buffer *buffer = calloc(1, sizeof *buffer + rank * sizeof *dims);
+Buffer *buffer_new(Memory *memory, int type, const Layout *layout, const int64_t *dims, Array *array) {
+  Buffer *buffer = calloc(1, sizeof *buffer + layout->rank * sizeof *dims);
   if (buffer == NULL) abort();
-  buffer->device = device;
+  buffer->memory = memory;
+  buffer->layout = layout;
   buffer->array = array;
   buffer->type = type;
-  buffer->rank = rank;
-  if (rank > 0) memcpy(buffer->dims, dims, rank * sizeof *dims);
+  buffer->rank = layout->rank;
+  if (layout->rank > 0) memcpy(buffer->dims, dims, layout->rank * sizeof *dims);
   return buffer;
 }
 
@@ -46,6 +47,20 @@ Array *buffer_take(Buffer *buffer) {
   return array;
 }
 
+bool buffer_is_empty(Buffer *buffer) {
+  pthread_mutex_lock(&plugin_lock);
+  bool is_empty = buffer->array == NULL;
+  pthread_mutex_unlock(&plugin_lock);
+  return is_empty;
+}
+
+void buffer_put_back(Buffer *buffer, Array *array) {
+  pthread_mutex_lock(&plugin_lock);
+  bool is_back = buffer->array == NULL;
+  if (is_back) buffer->array = array_share(array);
+  pthread_mutex_unlock(&plugin_lock);
+}
+
 static PJRT_Error *deleted(void) { return error_new(PJRT_INVALID_ARGUMENT, "the buffer was deleted or donated"); }
 
 /* The array with its elements, waited for; an error instead, and NULL, if it has none. */
@@ -60,13 +75,8 @@ static Array *ready_array(Buffer *buffer, PJRT_Error **error) {
 /* From the host. */
 
 static bool is_dense(const PJRT_FromHost_Args *args, size_t element) {
-  int64_t step = (int64_t)element;
   if (args->byte_strides == NULL || args->stride_count == 0) return true;
-  for (size_t i = args->rank; i-- > 0;) {
-    if (args->dims[i] != 1 && args->byte_strides[i] != step) return false;
-    step *= args->dims[i];
-  }
-  return true;
+  return strides_are_dense(args->rank, args->dims, args->byte_strides, element);
 }
 
 static void extend_numbers(int8_t *numbers, size_t count, int type) {
@@ -90,7 +100,7 @@ static PyObject *view_of_strided(const PJRT_FromHost_Args *args, size_t size, si
   if (size > 0 && is_dense(args, element)) {
     memcpy(dense, args->data, size);
   } else if (size > 0 && args->rank <= PyBUF_MAX_NDIM) {
-    dense_strides(args->rank, args->dims, element, strides);
+    layout_strides(layout_of_rank(args->rank), args->dims, element, strides);
     copy_strided(dense, args->data, args->rank, args->dims, strides, args->byte_strides, element);
   }
   if (is_narrow(args->type)) extend_numbers((int8_t *)dense, size, args->type);
@@ -116,9 +126,20 @@ static PyObject *view_of_host(const PJRT_FromHost_Args *args, size_t size, size_
   return view_of_strided(args, size, element);
 }
 
+/* Whether a layout says row after row, as no layout does. */
+static bool is_default(const PJRT_Layout *layout, size_t rank) {
+  if (layout == NULL || layout->kind != PJRT_LAYOUT_TILED) return layout == NULL;
+  bool is_default = layout->tiled.tile_count == 0 && layout->tiled.rank == rank;
+  for (size_t i = 0; is_default && i < rank; i++)
+    is_default = layout->tiled.minor_to_major[i] == (int64_t)(rank - 1 - i);
+  return is_default;
+}
+
 static PJRT_Error *client_buffer_from_host(PJRT_FromHost_Args *args) {
   size_t element = element_size(args->type), size = count_of(args->rank, args->dims) * element;
   if (element == 0) return error_new(PJRT_UNIMPLEMENTED, "hloforge has no arrays of PJRT's element type %d", args->type);
+  if (!is_default(args->layout, args->rank))
+    return error_new(PJRT_UNIMPLEMENTED, "arrays come from the host row after row: put them into a layout on the device");
   Python python;
   if (!python_enter(&python)) return python_gone();
   bool lent = may_be_lent(args, size, element);
@@ -129,7 +150,8 @@ static PJRT_Error *client_buffer_from_host(PJRT_FromHost_Args *args) {
   if (error != NULL) return error;
   args->done_with_host = lent ? event_new() : event_done();
   if (lent) array_borrow(array, give_back, event_share(args->done_with_host));
-  args->buffer = buffer_new(device_of(args->device, args->memory), args->type, args->rank, args->dims, array);
+  Memory *memory = memory_of(args->device, args->memory);
+  args->buffer = buffer_new(memory, args->type, layout_of_rank(args->rank), args->dims, array);
   return NULL;
 }
 
@@ -156,7 +178,7 @@ static PJRT_Error *client_uninitialized(PJRT_Uninitialized_Args *args) {
 static PJRT_Error *client_error_buffer(PJRT_ErrorBuffer_Args *args) {
   Array *array = array_promise(count_of(args->rank, args->dims) * element_size(args->type));
   event_set(array->ready, error_new_text(args->code, args->message, args->message_size));
-  args->buffer = buffer_new(((Memory *)args->memory)->device, args->type, args->rank, args->dims, array);
+  args->buffer = buffer_new(args->memory, args->type, layout_of_rank(args->rank), args->dims, array);
   return NULL;
 }
 
@@ -195,7 +217,8 @@ static PJRT_Error *client_view_of_memory(PJRT_ViewOfMemory_Args *args) {
     array_borrow(array, end_view, end);
   else
     end_view(end);
-  args->buffer = buffer_new(device_of(args->device, args->memory), args->type, args->rank, args->dims, array);
+  Memory *memory = memory_of(args->device, args->memory);
+  args->buffer = buffer_new(memory, args->type, layout_of_rank(args->rank), args->dims, array);
   return NULL;
 }
 
@@ -206,7 +229,7 @@ static bool host_strides(const PJRT_ToHost_Args *args, const Buffer *buffer, int
   int64_t step = (int64_t)element_size(buffer->type);
   const PJRT_Layout *layout = args->layout;
   if (layout == NULL) {
-    dense_strides(buffer->rank, buffer->dims, (size_t)step, strides);
+    layout_strides(buffer->layout, buffer->dims, (size_t)step, strides);
     return true;
   }
   if (layout->kind == PJRT_LAYOUT_STRIDES) {
@@ -228,7 +251,7 @@ typedef struct {
   char *to;
   size_t offset, size;   /* bytes as they lie, if there are no strides */
   size_t rank, element;  /* 0: no strides */
-  int64_t *dims, *strides;
+  int64_t *dims, *strides, *from; /* one piece of memory */
   PJRT_Event *done;
 } HostCopy;
 
@@ -236,11 +259,8 @@ static void copy_to_host(PJRT_Error *error, void *user) {
   HostCopy *copy = user;
   if (error == NULL && copy->size > 0 && copy->element == 0)
     memcpy(copy->to, copy->array->data + copy->offset, copy->size);
-  if (error == NULL && copy->size > 0 && copy->element != 0) {
-    int64_t from[PyBUF_MAX_NDIM];
-    dense_strides(copy->rank, copy->dims, copy->element, from);
-    copy_strided(copy->to, copy->array->data, copy->rank, copy->dims, copy->strides, from, copy->element);
-  }
+  if (error == NULL && copy->size > 0 && copy->element != 0)
+    copy_strided(copy->to, copy->array->data, copy->rank, copy->dims, copy->strides, copy->from, copy->element);
   event_set(copy->done, error);
   event_release(copy->done);
   array_release(copy->array);
@@ -259,12 +279,9 @@ static PJRT_Event *begin_copy(HostCopy copy) {
   return done;
 }
 
-static bool is_identity(const int64_t *strides, size_t rank, const int64_t *dims, size_t element) {
-  int64_t step = (int64_t)element;
-  for (size_t i = rank; i-- > 0;) {
-    if (dims[i] != 1 && strides[i] != step) return false;
-    step *= dims[i];
-  }
+static bool are_equal(const int64_t *strides, const int64_t *others, size_t rank, const int64_t *dims) {
+  for (size_t i = 0; i < rank; i++)
+    if (dims[i] != 1 && strides[i] != others[i]) return false;
   return true;
 }
 
@@ -279,19 +296,21 @@ static PJRT_Error *buffer_to_host(PJRT_ToHost_Args *args) {
   if (args->size < size)
     return error_new(PJRT_INVALID_ARGUMENT, "%zu bytes of the host for an array of %zu", args->size, size);
   if (buffer->rank > PyBUF_MAX_NDIM) return error_new(PJRT_UNIMPLEMENTED, "an array of rank %zu", buffer->rank);
-  int64_t strides[PyBUF_MAX_NDIM];
+  int64_t strides[PyBUF_MAX_NDIM], from[PyBUF_MAX_NDIM];
   if (!host_strides(args, buffer, strides)) return error_new(PJRT_UNIMPLEMENTED, "tiles in memory of the host");
   Array *array = buffer_array(buffer);
   if (array == NULL) return deleted();
   HostCopy copy = {.array = array, .to = args->destination, .size = size};
-  if (!is_identity(strides, buffer->rank, buffer->dims, element)) {
-    copy.rank = buffer->rank;
+  size_t rank = buffer->rank, bytes = rank * sizeof *strides;
+  layout_strides(buffer->layout, buffer->dims, element, from);
+  if (!are_equal(strides, from, rank, buffer->dims)) {
+    copy.rank = rank;
     copy.element = element;
-    copy.dims = malloc(2 * buffer->rank * sizeof *copy.dims);
+    copy.dims = malloc(3 * bytes);
     if (copy.dims == NULL) abort();
-    copy.strides = copy.dims + buffer->rank;
-    memcpy(copy.dims, buffer->dims, buffer->rank * sizeof *copy.dims);
-    memcpy(copy.strides, strides, buffer->rank * sizeof *copy.strides);
+    copy.strides = memcpy(copy.dims + rank, strides, bytes);
+    copy.from = memcpy(copy.dims + 2 * rank, from, bytes);
+    memcpy(copy.dims, buffer->dims, bytes);
   }
   args->event = begin_copy(copy);
   return NULL;
@@ -309,19 +328,17 @@ static PJRT_Error *buffer_raw_to_host(PJRT_RawToHost_Args *args) {
 }
 
 /* The devices share their memory and arrays never change: a copy is another name for the same one. */
-static PJRT_Error *copy_to(PJRT_CopyTo_Args *args, Device *device) {
+static PJRT_Error *copy_to(PJRT_CopyTo_Args *args, Memory *memory) {
   Buffer *buffer = args->buffer;
   Array *array = buffer_array(buffer);
   if (array == NULL) return deleted();
-  args->copy = buffer_new(device, buffer->type, buffer->rank, buffer->dims, array);
+  args->copy = buffer_new(memory, buffer->type, buffer->layout, buffer->dims, array);
   return NULL;
 }
 
-static PJRT_Error *buffer_copy_to_device(PJRT_CopyTo_Args *args) { return copy_to(args, args->place); }
+static PJRT_Error *buffer_copy_to_device(PJRT_CopyTo_Args *args) { return copy_to(args, memory_of(args->place, NULL)); }
 
-static PJRT_Error *buffer_copy_to_memory(PJRT_CopyTo_Args *args) {
-  return copy_to(args, ((Memory *)args->place)->device);
-}
+static PJRT_Error *buffer_copy_to_memory(PJRT_CopyTo_Args *args) { return copy_to(args, args->place); }
 
 static PJRT_Error *buffer_address(Buffer *buffer, void **address) {
   PJRT_Error *error;
@@ -380,50 +397,56 @@ static PJRT_Error *buffer_destroy(PJRT_Object_Args *args) {
   return NULL;
 }
 
-static PJRT_Error *buffer_is_deleted(PJRT_Flag_Args *args) {
-  Array *array = buffer_array(args->object);
-  args->flag = array == NULL;
-  array_release(array);
-  return NULL;
-}
+static PJRT_Error *buffer_is_deleted(PJRT_Flag_Args *args) { return answer_flag(args, buffer_is_empty(args->object)); }
 
 static PJRT_Error *buffer_element_type(PJRT_Number_Args *args) {
-  args->number = ((Buffer *)args->object)->type;
-  return NULL;
+  return answer_number(args, ((Buffer *)args->object)->type);
 }
 
 static PJRT_Error *buffer_dimensions(PJRT_List_Args *args) {
   Buffer *buffer = args->object;
-  args->items = buffer->dims;
-  args->count = buffer->rank;
+  return answer_list(args, buffer->dims, buffer->rank);
+}
+
+static PJRT_Error *buffer_dynamic_dimensions(PJRT_List_Args *args) { return answer_list(args, NULL, 0); }
+
+static PJRT_Error *buffer_layout(PJRT_BufferLayout_Args *args) {
+  const Layout *layout = ((Buffer *)args->buffer)->layout;
+  args->layout = (PJRT_Layout){.struct_size = sizeof args->layout, .kind = PJRT_LAYOUT_TILED};
+  args->layout.tiled.struct_size = sizeof args->layout.tiled;
+  args->layout.tiled.minor_to_major = layout->minor_to_major;
+  args->layout.tiled.rank = layout->rank;
   return NULL;
 }
 
-static PJRT_Error *buffer_dynamic_dimensions(PJRT_List_Args *args) {
-  args->items = NULL;
-  args->count = 0;
-  return NULL;
-}
-
-static PJRT_Error *buffer_size(PJRT_Size_Args *args) {
-  args->size = buffer_bytes(args->object);
-  return NULL;
-}
+static PJRT_Error *buffer_size(PJRT_Size_Args *args) { return answer_size(args, buffer_bytes(args->object)); }
 
 static PJRT_Error *buffer_device(PJRT_Related_Args *args) {
-  args->result = ((Buffer *)args->object)->device;
-  return NULL;
+  return answer_object(args, ((Buffer *)args->object)->memory->device);
 }
 
 static PJRT_Error *buffer_memory(PJRT_Related_Args *args) {
-  args->result = &((Buffer *)args->object)->device->memory;
-  return NULL;
+  return answer_object(args, ((Buffer *)args->object)->memory);
 }
 
-static PJRT_Error *buffer_is_on_cpu(PJRT_Flag_Args *args) {
-  args->flag = true;
-  return NULL;
+static atomic_bool may_be_guarded;
+
+void buffers_are_guarded(void) { atomic_store(&may_be_guarded, true); }
+
+/* jax.transfer_guard_device_to_host looks at copies alone: where it is set, memory is not shown in place. */
+static bool is_guarded(void) {
+  Python python;
+  if (!atomic_load(&may_be_guarded) || !python_enter(&python)) return false;
+  PyObject *question = python_function("guards_copies_to_host");
+  PyObject *answer = question == NULL ? NULL : PyObject_CallNoArgs(question);
+  bool guarded = answer == Py_True;
+  Py_XDECREF(answer);
+  PyErr_Clear();
+  python_leave(&python);
+  return guarded;
 }
+
+static PJRT_Error *buffer_is_on_cpu(PJRT_Flag_Args *args) { return answer_flag(args, !is_guarded()); }
 
 static PJRT_Error *buffer_ready_event(PJRT_Related_Args *args) {
   Array *array = buffer_array(args->object);
@@ -453,6 +476,7 @@ void fill_buffers(PJRT_Function *table) {
   FILL(table, Buffer_Dimensions, buffer_dimensions);
   FILL(table, Buffer_UnpaddedDimensions, buffer_dimensions);
   FILL(table, Buffer_DynamicDimensionIndices, buffer_dynamic_dimensions);
+  FILL(table, Buffer_GetMemoryLayout, buffer_layout);
   FILL(table, Buffer_OnDeviceSizeInBytes, buffer_size);
   FILL(table, Buffer_Device, buffer_device);
   FILL(table, Buffer_Memory, buffer_memory);

@@ -6,13 +6,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "answers.h"
 #include "plugin.h"
 
-#define MEMORY_KIND "device"
-/* jaxlib tells kinds of memory apart by these as well. */
-enum { MEMORY_KIND_ID = 1 };
+const char *const memory_kinds[MEMORY_KINDS] = {"device", "pinned_host", "unpinned_host"};
 
 /* jaxlib hangs its own objects on memories, by a key. */
 static void *get_user_data(void *object, const void *key) {
@@ -52,87 +50,91 @@ static void init_device(Client *client, int number) {
   Device *device = &client->devices[number];
   device->client = client;
   device->number = number;
-  device->memory.functions = &memory_functions;
-  device->memory.device = device;
-  device->memories[0] = client->memory_list[number] = &device->memory;
+  for (int kind = 0; kind < MEMORY_KINDS; kind++) {
+    Memory *memory = &device->memories[kind];
+    *memory = (Memory){.functions = &memory_functions, .device = device, .kind = kind};
+    snprintf(memory->text, sizeof memory->text, "%s memory of " PLATFORM ":%d", memory_kinds[kind], number);
+    device->memory_list[kind] = client->memory_list[number * MEMORY_KINDS + kind] = memory;
+  }
   client->device_list[number] = device;
   snprintf(device->text, sizeof device->text, "HloforgeDevice(id=%d)", number);
   snprintf(device->debug_text, sizeof device->debug_text, PLATFORM ":%d", number);
-  snprintf(device->memory.text, sizeof device->memory.text, MEMORY_KIND " memory of " PLATFORM ":%d", number);
+}
+
+static PJRT_Error *create(int64_t count, void **made) {
+  if (count < 1 || count > MAX_DEVICES)
+    return error_new(PJRT_INVALID_ARGUMENT, "%lld devices: from 1 to %d are possible", (long long)count, MAX_DEVICES);
+  Client *client = calloc(1, sizeof *client + (size_t)count * sizeof *client->devices);
+  if (client == NULL) abort();
+  client->device_count = (int)count;
+  client->device_list = calloc((size_t)count, sizeof *client->device_list);
+  client->memory_list = calloc((size_t)count * MEMORY_KINDS, sizeof *client->memory_list);
+  if (client->device_list == NULL || client->memory_list == NULL) abort();
+  for (int number = 0; number < count; number++) init_device(client, number);
+  *made = client;
+  return NULL;
 }
 
 /* The option ``devices``, 1 without it. */
-static int64_t option_of(const PJRT_ClientCreate_Args *args) {
-  for (size_t i = 0; i < args->option_count; i++) {
-    const PJRT_NamedValue *option = &args->options[i];
-    if (option->name_size == 7 && memcmp(option->name, "devices", 7) == 0 && option->kind == PJRT_INT64)
-      return option->int64;
-  }
+static int64_t device_option(const PJRT_NamedValue *options, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (options[i].name_size == 7 && memcmp(options[i].name, "devices", 7) == 0 && options[i].kind == PJRT_INT64)
+      return options[i].int64;
   return 1;
 }
 
 static PJRT_Error *client_create(PJRT_ClientCreate_Args *args) {
-  int64_t count = option_of(args);
-  if (count < 1 || count > MAX_DEVICES)
-    return error_new(PJRT_INVALID_ARGUMENT, "%lld devices: from 1 to %d are possible", (long long)count, MAX_DEVICES);
-  Client *client = calloc(1, sizeof *client);
-  if (client == NULL) abort();
-  client->device_count = (int)count;
-  for (int number = 0; number < count; number++) init_device(client, number);
-  args->client = client;
-  return NULL;
+  return create(device_option(args->options, args->option_count), &args->client);
+}
+
+/* Devices to compile for without a client. Executables may outlive them: their few bytes stay. */
+static PJRT_Error *topology_create(PJRT_TopologyCreate_Args *args) {
+  return create(device_option(args->options, args->option_count), &args->topology);
+}
+
+static PJRT_Error *topology_deserialize(PJRT_TopologyDeserialize_Args *args) {
+  char text[32] = {0};
+  int count = 0;
+  if (args->size < sizeof text) memcpy(text, args->serialized, args->size);
+  if (sscanf(text, PLATFORM " %d", &count) != 1)
+    return error_new(PJRT_INVALID_ARGUMENT, "these bytes are no topology of hloforge's");
+  return create(count, &args->topology);
+}
+
+static void free_user_data(Memory *memory) {
+  UserData *entry = memory->user_data;
+  memory->user_data = NULL;
+  while (entry != NULL) {
+    UserData *next = entry->next;
+    if (entry->destroy != NULL) entry->destroy(entry->data);
+    free(entry);
+    entry = next;
+  }
 }
 
 static PJRT_Error *client_destroy(PJRT_Object_Args *args) {
   Client *client = args->object;
-  for (int number = 0; number < client->device_count; number++) {
-    UserData *entry = client->devices[number].memory.user_data;
-    while (entry != NULL) {
-      UserData *next = entry->next;
-      if (entry->destroy != NULL) entry->destroy(entry->data);
-      free(entry);
-      entry = next;
-    }
-    client->devices[number].memory.user_data = NULL;
-  }
+  for (int i = 0; i < client->device_count * MEMORY_KINDS; i++) free_user_data(client->memory_list[i]);
   /* Arrays and the threads of the devices may outlive the client: its few bytes stay. */
   return NULL;
 }
 
-static PJRT_Error *text_is(PJRT_Text_Args *args, const char *text) {
-  args->text = text;
-  args->size = strlen(text);
-  return NULL;
+static PJRT_Error *number_is_zero(PJRT_Number_Args *args) { return answer_number(args, 0); }
+
+static PJRT_Error *platform_name(PJRT_Text_Args *args) { return answer_text(args, PLATFORM, strlen(PLATFORM)); }
+
+static PJRT_Error *platform_version(PJRT_Text_Args *args) {
+  return answer_text(args, PLATFORM " on IREE", strlen(PLATFORM " on IREE"));
 }
-
-static PJRT_Error *list_is(PJRT_List_Args *args, const void *items, size_t count) {
-  args->items = items;
-  args->count = count;
-  return NULL;
-}
-
-static PJRT_Error *nothing(void *args) {
-  (void)args;
-  return NULL;
-}
-
-static PJRT_Error *number_is_zero(PJRT_Number_Args *args) {
-  args->number = 0;
-  return NULL;
-}
-
-static PJRT_Error *platform_name(PJRT_Text_Args *args) { return text_is(args, PLATFORM); }
-
-static PJRT_Error *platform_version(PJRT_Text_Args *args) { return text_is(args, PLATFORM " on IREE"); }
 
 static PJRT_Error *client_devices(PJRT_List_Args *args) {
   Client *client = args->object;
-  return list_is(args, client->device_list, client->device_count);
+  return answer_list(args, client->device_list, client->device_count);
 }
 
 static PJRT_Error *client_memories(PJRT_List_Args *args) {
   Client *client = args->object;
-  return list_is(args, client->memory_list, client->device_count);
+  return answer_list(args, client->memory_list, (size_t)client->device_count * MEMORY_KINDS);
 }
 
 static PJRT_Error *client_lookup(PJRT_Lookup_Args *args) {
@@ -143,10 +145,7 @@ static PJRT_Error *client_lookup(PJRT_Lookup_Args *args) {
   return NULL;
 }
 
-static PJRT_Error *client_topology(PJRT_Related_Args *args) {
-  args->result = args->object;
-  return NULL;
-}
+static PJRT_Error *client_topology(PJRT_Related_Args *args) { return answer_object(args, args->object); }
 
 static PJRT_Error *client_default_assignment(PJRT_DefaultAssignment_Args *args) {
   Client *client = args->client;
@@ -160,16 +159,17 @@ static PJRT_Error *client_default_assignment(PJRT_DefaultAssignment_Args *args) 
 }
 
 static PJRT_Error *device_number(PJRT_Number_Args *args) {
-  args->number = ((Device *)args->object)->number;
-  return NULL;
+  return answer_number(args, ((Device *)args->object)->number);
 }
 
-static PJRT_Error *device_kind(PJRT_Text_Args *args) { return text_is(args, "hloforge"); }
-
-static PJRT_Error *device_text(PJRT_Text_Args *args) { return text_is(args, ((Device *)args->object)->text); }
+static PJRT_Error *device_text(PJRT_Text_Args *args) {
+  const char *text = ((Device *)args->object)->text;
+  return answer_text(args, text, strlen(text));
+}
 
 static PJRT_Error *device_debug_text(PJRT_Text_Args *args) {
-  return text_is(args, ((Device *)args->object)->debug_text);
+  const char *text = ((Device *)args->object)->debug_text;
+  return answer_text(args, text, strlen(text));
 }
 
 static PJRT_Error *description_attributes(PJRT_DescriptionAttributes_Args *args) {
@@ -178,34 +178,19 @@ static PJRT_Error *description_attributes(PJRT_DescriptionAttributes_Args *args)
   return NULL;
 }
 
-static void free_nothing(void *handle) { (void)handle; }
-
-static PJRT_Error *device_attributes(PJRT_Owned_Args *args) {
-  args->bytes = NULL;
-  args->size = 0;
-  args->handle = NULL;
-  args->deleter = free_nothing;
-  return NULL;
-}
+static PJRT_Error *device_attributes(PJRT_Owned_Args *args) { return answer_bytes(args, NULL, 0); }
 
 /* A device is its own description. */
-static PJRT_Error *device_description(PJRT_Related_Args *args) {
-  args->result = args->object;
-  return NULL;
-}
+static PJRT_Error *device_description(PJRT_Related_Args *args) { return answer_object(args, args->object); }
 
-static PJRT_Error *device_is_addressable(PJRT_Flag_Args *args) {
-  args->flag = true;
-  return NULL;
-}
+static PJRT_Error *device_is_addressable(PJRT_Flag_Args *args) { return answer_flag(args, true); }
 
 static PJRT_Error *device_memories(PJRT_List_Args *args) {
-  return list_is(args, ((Device *)args->object)->memories, 1);
+  return answer_list(args, ((Device *)args->object)->memory_list, MEMORY_KINDS);
 }
 
 static PJRT_Error *device_default_memory(PJRT_Related_Args *args) {
-  args->result = &((Device *)args->object)->memory;
-  return NULL;
+  return answer_object(args, memory_of(args->object, NULL));
 }
 
 /* The devices share one memory, so each tells of the whole. */
@@ -227,43 +212,50 @@ static PJRT_Error *device_tracking_event(PJRT_TrackingEvent_Args *args) {
 }
 
 static PJRT_Error *memory_number(PJRT_Number_Args *args) {
-  args->number = ((Memory *)args->object)->device->number;
-  return NULL;
+  Memory *memory = args->object;
+  return answer_number(args, memory->device->number * MEMORY_KINDS + memory->kind);
 }
 
-static PJRT_Error *memory_kind(PJRT_Text_Args *args) { return text_is(args, MEMORY_KIND); }
+static PJRT_Error *memory_kind(PJRT_Text_Args *args) {
+  const char *kind = memory_kinds[((Memory *)args->object)->kind];
+  return answer_text(args, kind, strlen(kind));
+}
 
+/* jaxlib tells kinds of memory apart by these as well. */
 static PJRT_Error *memory_kind_number(PJRT_Number_Args *args) {
-  args->number = MEMORY_KIND_ID;
-  return NULL;
+  return answer_number(args, ((Memory *)args->object)->kind);
 }
 
-static PJRT_Error *memory_text(PJRT_Text_Args *args) { return text_is(args, ((Memory *)args->object)->text); }
+static PJRT_Error *memory_text(PJRT_Text_Args *args) {
+  const char *text = ((Memory *)args->object)->text;
+  return answer_text(args, text, strlen(text));
+}
 
 static PJRT_Error *memory_devices(PJRT_List_Args *args) {
   Device *device = ((Memory *)args->object)->device;
-  return list_is(args, &device->client->device_list[device->number], 1);
+  return answer_list(args, &device->client->device_list[device->number], 1);
 }
 
-static PJRT_Error *topology_attributes(PJRT_List_Args *args) { return list_is(args, NULL, 0); }
+static PJRT_Error *topology_attributes(PJRT_List_Args *args) { return answer_list(args, NULL, 0); }
 
 static PJRT_Error *topology_serialize(PJRT_Owned_Args *args) {
-  args->bytes = PLATFORM;
-  args->size = strlen(PLATFORM);
-  args->handle = NULL;
-  args->deleter = free_nothing;
+  char *text = malloc(32);
+  if (text == NULL) abort();
+  int size = snprintf(text, 32, PLATFORM " %d", ((Client *)args->object)->device_count);
+  answer_bytes(args, text, (size_t)size);
+  args->handle = text;
+  args->deleter = free;
   return NULL;
 }
 
 static PJRT_Error *topology_fingerprint(PJRT_Size_Args *args) {
-  args->size = 0x686c6f66 + (size_t)((Client *)args->object)->device_count;
-  return NULL;
+  return answer_size(args, 0x686c6f66 + (size_t)((Client *)args->object)->device_count);
 }
 
-Device *device_of(void *device, void *memory) { return device != NULL ? device : ((Memory *)memory)->device; }
+Memory *memory_of(void *device, void *memory) { return memory != NULL ? memory : &((Device *)device)->memories[0]; }
 
 void fill_devices(PJRT_Function *table) {
-  FILL(table, Plugin_Initialize, nothing);
+  FILL(table, Plugin_Initialize, answer_nothing);
   FILL(table, Client_Create, client_create);
   FILL(table, Client_Destroy, client_destroy);
   FILL(table, Client_PlatformName, platform_name);
@@ -276,11 +268,11 @@ void fill_devices(PJRT_Function *table) {
   FILL(table, Client_LookupAddressableDevice, client_lookup);
   FILL(table, Client_TopologyDescription, client_topology);
   FILL(table, Client_DefaultDeviceAssignment, client_default_assignment);
-  FILL(table, Client_UpdateGlobalProcessInfo, nothing);
+  FILL(table, Client_UpdateGlobalProcessInfo, answer_nothing);
   FILL(table, DeviceDescription_Id, device_number);
   FILL(table, DeviceDescription_ProcessIndex, number_is_zero);
   FILL(table, DeviceDescription_Attributes, description_attributes);
-  FILL(table, DeviceDescription_Kind, device_kind);
+  FILL(table, DeviceDescription_Kind, platform_name);
   FILL(table, DeviceDescription_DebugString, device_debug_text);
   FILL(table, DeviceDescription_ToString, device_text);
   FILL(table, Device_GetDescription, device_description);
@@ -297,7 +289,9 @@ void fill_devices(PJRT_Function *table) {
   FILL(table, Memory_DebugString, memory_text);
   FILL(table, Memory_ToString, memory_text);
   FILL(table, Memory_AddressableByDevices, memory_devices);
-  FILL(table, TopologyDescription_Destroy, nothing);
+  FILL(table, TopologyDescription_Create, topology_create);
+  FILL(table, TopologyDescription_Deserialize, topology_deserialize);
+  FILL(table, TopologyDescription_Destroy, answer_nothing);
   FILL(table, TopologyDescription_PlatformName, platform_name);
   FILL(table, TopologyDescription_PlatformVersion, platform_version);
   FILL(table, TopologyDescription_GetDeviceDescriptions, client_devices);

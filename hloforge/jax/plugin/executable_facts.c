@@ -1,28 +1,9 @@
 /* What jaxlib asks about executables. */
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "answers.h"
 #include "plugin.h"
-
-static PJRT_Error *text_is(PJRT_Text_Args *args, const char *text, size_t size) {
-  args->text = text;
-  args->size = size;
-  return NULL;
-}
-
-static PJRT_Error *list_is(PJRT_List_Args *args, const void *items, size_t count) {
-  args->items = items;
-  args->count = count;
-  return NULL;
-}
-
-static PJRT_Error *size_is(PJRT_Size_Args *args, size_t size) {
-  args->size = size;
-  return NULL;
-}
-
-static void free_nothing(void *handle) { (void)handle; }
 
 static PJRT_Error *executable_destroy(PJRT_Object_Args *args) {
   executable_release(args->object);
@@ -32,49 +13,48 @@ static PJRT_Error *executable_destroy(PJRT_Object_Args *args) {
 static PJRT_Error *executable_share(PJRT_Related_Args *args) {
   Executable *executable = args->object;
   atomic_fetch_add(&executable->references, 1);
-  args->result = executable;
-  return NULL;
+  return answer_object(args, executable);
 }
 
 static PJRT_Error *executable_name(PJRT_Text_Args *args) {
   Executable *executable = args->object;
-  return text_is(args, executable->name, executable->name_size);
+  return answer_text(args, executable->name, executable->name_size);
 }
 
 static PJRT_Error *executable_fingerprint(PJRT_Text_Args *args) {
   Executable *executable = args->object;
-  return text_is(args, executable->fingerprint, executable->fingerprint_size);
+  return answer_text(args, executable->fingerprint, executable->fingerprint_size);
 }
 
 static PJRT_Error *executable_replicas(PJRT_Size_Args *args) {
-  return size_is(args, ((Executable *)args->object)->replicas);
+  return answer_size(args, ((Executable *)args->object)->replicas);
 }
 
 static PJRT_Error *executable_partitions(PJRT_Size_Args *args) {
-  return size_is(args, ((Executable *)args->object)->partitions);
+  return answer_size(args, ((Executable *)args->object)->partitions);
 }
 
 static PJRT_Error *executable_result_count(PJRT_Size_Args *args) {
-  return size_is(args, ((Executable *)args->object)->result_count);
+  return answer_size(args, ((Executable *)args->object)->result_count);
 }
 
 static PJRT_Error *executable_code_size(PJRT_Size_Args *args) {
-  return size_is(args, (size_t)((Executable *)args->object)->code_size);
+  return answer_size(args, (size_t)((Executable *)args->object)->code_size);
 }
 
 static PJRT_Error *executable_devices(PJRT_List_Args *args) {
   Executable *executable = args->object;
-  return list_is(args, executable->devices, executable->device_count);
+  return answer_list(args, executable->devices, executable->device_count);
 }
 
 static PJRT_Error *executable_logical_ids(PJRT_List_Args *args) {
   Executable *executable = args->object;
-  return list_is(args, executable->logical_ids, executable->device_count);
+  return answer_list(args, executable->logical_ids, executable->device_count);
 }
 
 static PJRT_Error *executable_result_types(PJRT_List_Args *args) {
   Executable *executable = args->object;
-  return list_is(args, executable->result_types, executable->result_count);
+  return answer_list(args, executable->result_types, executable->result_count);
 }
 
 static PJRT_Error *executable_result_dims(PJRT_OutputDimensions_Args *args) {
@@ -85,20 +65,21 @@ static PJRT_Error *executable_result_dims(PJRT_OutputDimensions_Args *args) {
   return NULL;
 }
 
-static PJRT_Error *kinds_are(PJRT_MemoryKinds_Args *args, size_t count) {
+static PJRT_Error *kinds_are(PJRT_MemoryKinds_Args *args, size_t first, size_t count) {
   Executable *executable = args->object;
   args->count = count;
-  args->kinds = executable->kinds;
-  args->sizes = executable->kind_sizes;
+  args->kinds = executable->kinds + first;
+  args->sizes = executable->kind_sizes + first;
   return NULL;
 }
 
 static PJRT_Error *executable_result_kinds(PJRT_MemoryKinds_Args *args) {
-  return kinds_are(args, ((Executable *)args->object)->result_count);
+  Executable *executable = args->object;
+  return kinds_are(args, executable->parameter_count, executable->result_count);
 }
 
 static PJRT_Error *executable_parameter_kinds(PJRT_MemoryKinds_Args *args) {
-  return kinds_are(args, ((Executable *)args->object)->parameter_count);
+  return kinds_are(args, 0, ((Executable *)args->object)->parameter_count);
 }
 
 /* Asked twice: for the size, and for the bytes. */
@@ -114,11 +95,7 @@ static PJRT_Error *executable_text(PJRT_OptimizedProgram_Args *args) {
 
 static PJRT_Error *executable_options(PJRT_Owned_Args *args) {
   Executable *executable = args->object;
-  args->bytes = executable->options;
-  args->size = executable->options_size;
-  args->handle = NULL;
-  args->deleter = free_nothing;
-  return NULL;
+  return answer_bytes(args, executable->options, executable->options_size);
 }
 
 static size_t append_varint(unsigned char *bytes, size_t end, uint64_t value) {
@@ -187,13 +164,101 @@ static PJRT_Error *executable_memory(PJRT_CompiledMemory_Args *args) {
 }
 
 static PJRT_Error *executable_delete(PJRT_Object_Args *args) {
-  ((Executable *)args->object)->is_deleted = true;
+  atomic_store(&((Executable *)args->object)->is_deleted, true);
   return NULL;
 }
 
 static PJRT_Error *executable_is_deleted(PJRT_Flag_Args *args) {
-  args->flag = ((Executable *)args->object)->is_deleted;
+  return answer_flag(args, atomic_load(&((Executable *)args->object)->is_deleted));
+}
+
+/* What a run costs, by name; asked of execution.py once. */
+
+static void costs_free(PJRT_NamedValue *costs, size_t count) {
+  for (size_t i = 0; i < count; i++) free((void *)costs[i].name);
+  free(costs);
+}
+
+/* Of a list of (name, number); NULL with an exception set. */
+static PJRT_NamedValue *read_costs(PyObject *pairs) {
+  size_t count = (size_t)PyList_GET_SIZE(pairs);
+  PJRT_NamedValue *costs = calloc(count + 1, sizeof *costs);
+  if (costs == NULL) abort();
+  for (size_t i = 0; i < count; i++) {
+    const char *name;
+    PJRT_NamedValue *cost = &costs[i];
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(pairs, (Py_ssize_t)i), "sf", &name, &cost->real)) {
+      costs_free(costs, i);
+      return NULL;
+    }
+    cost->struct_size = sizeof *cost;
+    cost->name_size = strlen(name);
+    char *text = malloc(cost->name_size + 1);
+    if (text == NULL) abort();
+    cost->name = memcpy(text, name, cost->name_size + 1);
+    cost->kind = PJRT_FLOAT;
+    cost->size = 1;
+  }
+  return costs;
+}
+
+static PJRT_Error *find_costs(Executable *executable) {
+  Python python;
+  if (!python_enter(&python)) return python_gone();
+  PyObject *pairs = executable->program == NULL ? NULL : PyObject_CallMethod(executable->program, "costs", NULL);
+  PJRT_NamedValue *costs = pairs != NULL && PyList_Check(pairs) ? read_costs(pairs) : NULL;
+  PJRT_Error *error = costs == NULL ? python_error() : NULL;
+  if (costs != NULL && executable->costs == NULL) { /* nobody was faster: Python's lock is held */
+    executable->cost_count = (size_t)PyList_GET_SIZE(pairs);
+    executable->costs = costs;
+  } else if (costs != NULL) {
+    costs_free(costs, (size_t)PyList_GET_SIZE(pairs));
+  }
+  Py_XDECREF(pairs);
+  python_leave(&python);
+  return error;
+}
+
+static PJRT_Error *executable_costs(PJRT_Costs_Args *args) {
+  Executable *executable = args->executable;
+  PJRT_Error *error = executable->costs == NULL ? find_costs(executable) : NULL;
+  if (error != NULL) return error;
+  args->count = executable->cost_count;
+  args->costs = executable->costs;
   return NULL;
+}
+
+/* The extension that tells how the arrays of programs of several devices are cut. */
+
+typedef struct {
+  PJRT_Extension base;
+  PJRT_Function of_parameters, of_outputs;
+} ShardingFunctions;
+
+static PJRT_Error *shardings_are(PJRT_Shardings_Args *args, size_t first, size_t count) {
+  Executable *executable = args->executable;
+  args->count = count;
+  args->shardings = executable->shardings == NULL ? NULL : executable->shardings + first;
+  args->sizes = executable->shardings == NULL ? NULL : executable->sharding_sizes + first;
+  return NULL;
+}
+
+static PJRT_Error *shardings_of_parameters(PJRT_Shardings_Args *args) {
+  return shardings_are(args, 0, ((Executable *)args->executable)->parameter_count);
+}
+
+static PJRT_Error *shardings_of_outputs(PJRT_Shardings_Args *args) {
+  Executable *executable = args->executable;
+  return shardings_are(args, executable->parameter_count, executable->result_count);
+}
+
+PJRT_Extension *sharding_extension(void) {
+  static ShardingFunctions functions = {
+      .base = {.struct_size = sizeof(ShardingFunctions), .type = PJRT_EXTENSION_SHARDINGS},
+      .of_parameters = (PJRT_Function)shardings_of_parameters,
+      .of_outputs = (PJRT_Function)shardings_of_outputs,
+  };
+  return &functions.base;
 }
 
 void fill_executable_facts(PJRT_Function *table) {
@@ -211,6 +276,7 @@ void fill_executable_facts(PJRT_Function *table) {
   FILL(table, Executable_OptimizedProgram, executable_text);
   FILL(table, Executable_GetCompileOptions, executable_options);
   FILL(table, Executable_GetCompiledMemoryStats, executable_memory);
+  FILL(table, Executable_GetCostAnalysis, executable_costs);
   FILL(table, LoadedExecutable_Destroy, executable_destroy);
   FILL(table, LoadedExecutable_GetExecutable, executable_share);
   FILL(table, LoadedExecutable_AddressableDevices, executable_devices);

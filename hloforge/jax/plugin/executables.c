@@ -29,24 +29,42 @@ static bool read_bytes(PyObject *program, const char *name, char **text, size_t 
   return done;
 }
 
-static bool read_dims(PyObject *sizes, Value *value) {
+static void *zeros(size_t count, size_t size) {
+  void *memory = calloc(count + 1, size);
+  if (memory == NULL) abort();
+  return memory;
+}
+
+static int64_t *read_numbers(PyObject *numbers) {
+  Py_ssize_t count = PyTuple_GET_SIZE(numbers);
+  int64_t *found = zeros((size_t)count, sizeof *found);
+  for (Py_ssize_t i = 0; i < count; i++) found[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, i));
+  return found;
+}
+
+static bool read_value(PyObject *fields, Value *value) {
+  PyObject *sizes, *order;
+  int is_donated;
+  if (!PyArg_ParseTuple(fields, "iO!pO!i", &value->type, &PyTuple_Type, &sizes, &is_donated, &PyTuple_Type, &order,
+                        &value->kind))
+    return false;
+  value->is_donated = is_donated != 0;
   value->rank = (size_t)PyTuple_GET_SIZE(sizes);
-  value->dims = calloc(value->rank + 1, sizeof *value->dims);
-  if (value->dims == NULL) abort();
-  for (size_t i = 0; i < value->rank; i++) value->dims[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, (Py_ssize_t)i));
+  value->dims = read_numbers(sizes);
+  value->layout = layout_of_rank(value->rank);
+  if ((size_t)PyTuple_GET_SIZE(order) == value->rank) {
+    int64_t *minor_to_major = read_numbers(order);
+    value->layout = layout_of(value->rank, minor_to_major);
+    free(minor_to_major);
+  }
+  value->physical = zeros(value->rank, sizeof *value->physical);
+  layout_physical(value->layout, value->dims, value->physical);
   return PyErr_Occurred() == NULL;
 }
 
-/* A tuple of (type, dimensions, donated). */
 static bool read_values(PyObject *values, Value *into) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
-    PyObject *sizes;
-    int is_donated;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(values, i), "iO!p", &into[i].type, &PyTuple_Type, &sizes, &is_donated))
-      return false;
-    into[i].is_donated = is_donated != 0;
-    if (!read_dims(sizes, &into[i])) return false;
-  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++)
+    if (!read_value(PyTuple_GET_ITEM(values, i), &into[i])) return false;
   return true;
 }
 
@@ -66,12 +84,6 @@ static bool read_devices(Executable *executable, PyObject *numbers) {
   return true;
 }
 
-static void *zeros(size_t count, size_t size) {
-  void *memory = calloc(count + 1, size);
-  if (memory == NULL) abort();
-  return memory;
-}
-
 static void allocate(Executable *executable) {
   size_t values = executable->parameter_count + executable->result_count;
   executable->values = zeros(values, sizeof *executable->values);
@@ -88,13 +100,15 @@ static void allocate(Executable *executable) {
 static void list_values(Executable *executable) {
   size_t values = executable->parameter_count + executable->result_count, dims = 0;
   for (size_t i = 0; i < values; i++) {
-    executable->layouts[i] = layout_of_rank(executable->values[i].rank);
-    executable->kinds[i] = "device";
-    executable->kind_sizes[i] = strlen("device");
+    executable->layouts[i] = (void *)executable->values[i].layout;
+    executable->kinds[i] = memory_kinds[executable->values[i].kind];
+    executable->kind_sizes[i] = strlen(executable->kinds[i]);
   }
   const Value *results = executable->values + executable->parameter_count;
-  for (size_t i = 0; i < executable->parameter_count; i++)
+  for (size_t i = 0; i < executable->parameter_count; i++) {
     executable->taken_count += executable->values[i].type != TYPE_TOKEN;
+    executable->donates |= executable->values[i].is_donated;
+  }
   for (size_t i = 0; i < executable->result_count; i++) executable->returned_count += results[i].type != TYPE_TOKEN;
   for (size_t i = 0; i < executable->result_count; i++) dims += results[i].rank;
   int64_t *next = executable->result_dims = zeros(dims, sizeof *next);
@@ -155,7 +169,8 @@ static bool read_program(Executable *executable, PyObject *program) {
               read_count(program, "code_size", &code_size) &&
               read_count(program, "in_background", &in_background) &&
               read_count(program, "replicas", &executable->replicas) &&
-              read_count(program, "partitions", &executable->partitions) && read_lists(executable, program) && read_shardings(executable, program);
+              read_count(program, "partitions", &executable->partitions) && read_lists(executable, program) &&
+              read_shardings(executable, program);
   if (!done) return false;
   executable->code_size = (int64_t)code_size;
   executable->in_background = in_background != 0;
@@ -209,12 +224,16 @@ void executable_release(Executable *executable) {
   python_release(executable->run);
   python_release(executable->run_all);
   python_release(executable->program);
-  for (size_t i = 0; executable->values != NULL && i < executable->parameter_count + executable->result_count; i++)
+  for (size_t i = 0; executable->values != NULL && i < executable->parameter_count + executable->result_count; i++) {
     free(executable->values[i].dims);
+    free(executable->values[i].physical);
+  }
+  for (size_t i = 0; i < executable->cost_count; i++) free((void *)executable->costs[i].name);
   void *owned[] = {executable->name,       executable->fingerprint,  executable->text,         executable->options,
                    executable->devices,    executable->logical_ids,  executable->values,       executable->layouts,
                    executable->kinds,      executable->kind_sizes,   executable->result_types, executable->result_dims,
-                   executable->result_ranks, executable->shardings, executable->sharding_sizes, executable};
+                   executable->result_ranks, executable->shardings,  executable->sharding_sizes, executable->costs,
+                   executable};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
 }
 

@@ -47,6 +47,26 @@ static bool is_kept(const PJRT_ExecuteOptions *options, size_t number) {
   return false;
 }
 
+/* End the arguments that are donated for the caller, unless one of them is passed a second time. */
+static PJRT_Error *take_donated(Run *run, const PJRT_Execute_Args *args) {
+  size_t count = run->executable->parameter_count, taken = 0;
+  const char *wrong = NULL;
+  for (; wrong == NULL && taken < argument_count(run); taken++) {
+    if (!run->is_given[taken]) continue;
+    Array *array = buffer_take(args->arguments[taken / count][taken % count]);
+    if (array == NULL) wrong = "Attempt to donate the same buffer twice in Execute(): f(donate(a), donate(a))";
+    array_release(array);
+  }
+  for (size_t i = 0; wrong == NULL && i < argument_count(run); i++) {
+    if (!run->is_given[i] && buffer_is_empty(args->arguments[i / count][i % count]))
+      wrong = "Attempt to donate a buffer which is also used by the same call to Execute(): f(donate(a), a)";
+  }
+  if (wrong == NULL) return NULL;
+  for (size_t i = 0; i < taken; i++)
+    if (run->is_given[i]) buffer_put_back(args->arguments[i / count][i % count], run->arguments[i]);
+  return error_new(PJRT_INVALID_ARGUMENT, "%s, in a call of %s", wrong, run->executable->name);
+}
+
 /* Take the arguments; those that are donated end here for the caller. */
 static PJRT_Error *take_arguments(Run *run, const PJRT_Execute_Args *args) {
   size_t count = run->executable->parameter_count;
@@ -54,16 +74,18 @@ static PJRT_Error *take_arguments(Run *run, const PJRT_Execute_Args *args) {
     return error_new(PJRT_INVALID_ARGUMENT, "%zu arguments for %s, which takes %zu", args->argument_count,
                      run->executable->name, count);
   for (size_t i = 0; i < argument_count(run); i++) {
-    run->arguments[i] = buffer_array(args->arguments[i / count][i % count]);
+    Buffer *buffer = args->arguments[i / count][i % count];
+    const Value *value = &run->executable->values[i % count];
+    run->arguments[i] = buffer_array(buffer);
     if (run->arguments[i] == NULL)
       return error_new(PJRT_INVALID_ARGUMENT, "argument %zu of %s was deleted or donated", i % count,
                        run->executable->name);
+    if (buffer->layout != value->layout && value->type != TYPE_TOKEN)
+      return error_new(PJRT_INVALID_ARGUMENT, "argument %zu of %s lies as %s, it is compiled for %s", i % count,
+                       run->executable->name, buffer->layout->text, value->layout->text);
+    run->is_given[i] = value->is_donated && !is_kept(args->options, i % count);
   }
-  for (size_t i = 0; i < argument_count(run); i++) {
-    run->is_given[i] = run->executable->values[i % count].is_donated && !is_kept(args->options, i % count);
-    if (run->is_given[i]) array_release(buffer_take(args->arguments[i / count][i % count]));
-  }
-  return NULL;
+  return run->executable->donates ? take_donated(run, args) : NULL;
 }
 
 /* Whether all arguments have their elements. If one has failed, it is the results' error later, as if it still came. */
@@ -87,10 +109,11 @@ static PJRT_Error *wait_for_arguments(const Run *run) {
 static PyObject *argument_view(Run *run, size_t number) {
   Array *array = run->arguments[number];
   const Value *value = &run->executable->values[number % run->executable->parameter_count];
-  bool is_own = run->is_given[number] && !array->is_shared && array->give_back == NULL && atomic_load(&array->references) == 1;
+  bool is_own = run->is_given[number] && !array->is_shared && array->give_back == NULL &&
+                atomic_load(&array->references) == 1;
   if (array->view != NULL && (!value->is_donated || is_own)) return Py_NewRef(array->view);
   run->is_given[number] = false;
-  return array_copy_view(array, value->type, value->rank, value->dims);
+  return array_copy_view(array, value->type, value->rank, value->physical);
 }
 
 static PyObject *argument_list(Run *run, size_t device) {
@@ -126,8 +149,9 @@ static bool separate(Run *run, size_t number) {
       argument->is_shared = result->is_shared = true;
       continue;
     }
-    const Value *value = run->executable->values + run->executable->parameter_count + number % run->executable->result_count;
-    PyObject *copy = array_copy_view(result, value->type, value->rank, value->dims);
+    const Executable *executable = run->executable;
+    const Value *value = executable->values + executable->parameter_count + number % executable->result_count;
+    PyObject *copy = array_copy_view(result, value->type, value->rank, value->physical);
     return copy != NULL && array_replace(result, copy);
   }
   for (size_t i = 0; i < number; i++)
@@ -234,7 +258,8 @@ static void hand_out(Run *run, PJRT_Execute_Args *args) {
     Device *device = executable->devices[i / count];
     if (args->device != NULL) device = args->device;
     args->outputs[i / count][i % count] =
-        buffer_new(device, value->type, value->rank, value->dims, array_share(run->results[i]));
+        buffer_new(&device->memories[value->kind], value->type, value->layout, value->dims,
+                   array_share(run->results[i]));
   }
   for (size_t device = 0; args->done != NULL && device < run->devices; device++)
     args->done[device] = event_share(run->done);
@@ -242,7 +267,7 @@ static void hand_out(Run *run, PJRT_Execute_Args *args) {
 
 static PJRT_Error *execute(PJRT_Execute_Args *args) {
   Executable *executable = args->executable;
-  if (executable->is_deleted) return error_new(PJRT_FAILED_PRECONDITION, "%s was deleted", executable->name);
+  if (atomic_load(&executable->is_deleted)) return error_new(PJRT_FAILED_PRECONDITION, "%s was deleted", executable->name);
   if (args->devices != executable->device_count && args->devices != 1)
     return error_new(PJRT_INVALID_ARGUMENT, "%s runs on %zu devices, not %zu", executable->name,
                      executable->device_count, args->devices);

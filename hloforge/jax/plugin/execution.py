@@ -11,7 +11,7 @@ import json
 import threading
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
@@ -24,8 +24,11 @@ from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.guard import trusted
+from hloforge.importers.native import portable_artifact_to_bytecode
+from hloforge.jax.backend import costs_of, guards_copies_to_host
 from hloforge.jax.callbacks import functions_of
 from hloforge.jax.plugin.compile_options import Placement, op_sharding, placement
+from hloforge.jax.plugin.memory_kinds import memory_kinds
 from hloforge.runtime.arrays import MEMORY, USAGE, hal_type
 from hloforge.runtime.devices import device, rt
 from hloforge.runtime.executable import Executable
@@ -43,8 +46,9 @@ _NAMES = {number: name for number, name in enumerate(_ORDER.split()) if name != 
 _NUMBERS = {name: number for number, name in _NAMES.items()}
 
 _TOKEN = 23
-# Type, dimensions, and whether the program takes the memory.
-Value: TypeAlias = tuple[int, tuple[int, ...], bool]
+# Type, dimensions, whether the program takes the memory, the order of the dimensions in memory (the minor ones first;
+# nothing for row after row), and the number of the kind of memory.
+Value: TypeAlias = tuple[int, tuple[int, ...], bool, tuple[int, ...], int]
 
 # Codes of absl::Status.
 _INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 3, 12, 13
@@ -85,6 +89,9 @@ def lasting(view: Any) -> Any:
     return _device().create_dlpack_capsule(view, _DLPACK_CPU, 0)
 
 
+__all__ = ["compile_program", "describe", "deserialize", "guards_copies_to_host", "lasting", "put", "put_in_place"]
+
+
 def describe(exception: BaseException) -> tuple[int, str]:
     """An error's code and text for JAX, which raises a JaxRuntimeError of them."""
     if isinstance(exception, UnsupportedError):
@@ -103,7 +110,7 @@ class Program:
     Attributes:
         name, fingerprint, text, options: bytes; the text is the program as JAX gave it.
         code_size: bytes of the vmfb.
-        parameters, results: type, dimensions, and whether the program takes the memory, of each.
+        parameters, results: of each in order.
         shardings: an OpSharding of each parameter and each result; none of a program that is not partitioned.
         devices: their numbers, by ``replica * partitions + partition``.
         in_background: whether it takes longer than handing it to another thread.
@@ -126,6 +133,10 @@ class Program:
     run: Callable[[list[Any]], list[Any]] | None
     run_all: Callable[[list[list[Any]]], list[list[Any]]] | None
     executable: Executable = field(repr=False)
+
+    def costs(self) -> list[tuple[str, float]]:
+        """What XLA's analysis says that a run costs (``flops``, ``bytes accessed`` …), by name."""
+        return costs_of(portable_artifact_to_bytecode(self.text, self.name.decode()))
 
     def serialize(self) -> bytes:
         """The program with its vmfb, for ``deserialize``."""
@@ -206,6 +217,7 @@ def _program(executable: Executable, code: bytes, options: bytes) -> Program:
     runs = _loaded.of(executable, fingerprint, where)
     manifest = executable.manifest
     signature = manifest.signature
+    kinds = memory_kinds(code, len(signature.flat_parameters), len(signature.flat_results))
     sharded = manifest.sharded
     return Program(
         name=manifest.name.encode(),
@@ -213,27 +225,34 @@ def _program(executable: Executable, code: bytes, options: bytes) -> Program:
         text=code,
         options=options,
         code_size=len(executable.vmfb),
-        parameters=_parameters(signature),
-        results=tuple(map(_value, signature.flat_results)),
+        parameters=_parameters(signature, kinds[0]),
+        results=tuple(_value(shape, kind=kind) for shape, kind in zip(signature.flat_results, kinds[1], strict=True)),
         shardings=tuple(map(op_sharding, (*sharded.parameters, *sharded.results))) if sharded else (),
         replicas=where.replicas,
         partitions=where.partitions,
         devices=where.devices,
-        in_background=manifest.work >= _WORTH_A_THREAD and not manifest.host_calls,
+        in_background=manifest.work >= _WORTH_A_THREAD and not _calls_python(manifest),
         run=runs.call_views if isinstance(runs, Session) else None,
         run_all=runs.each_views if isinstance(runs, Replicas) else None,
         executable=executable,
     )
 
 
-def _parameters(signature: Signature) -> tuple[Value, ...]:
+def _calls_python(manifest: Manifest) -> bool:
+    return any(call.target in JAX_CALLBACKS for call in manifest.host_calls)
+
+
+def _parameters(signature: Signature, kinds: Sequence[int]) -> tuple[Value, ...]:
     numbers = itertools.count()
     donated = donated_arguments(signature)
-    shapes = (leaf.shape for leaf in signature.flat_parameters)
-    return tuple(_value(shape, crosses(shape) and next(numbers) in donated) for shape in shapes)
+    leaves = zip(signature.flat_parameters, kinds, strict=True)
+    return tuple(
+        _value(leaf.shape, crosses(leaf.shape) and next(numbers) in donated, kind=kind) for leaf, kind in leaves
+    )
 
 
-def _value(shape: Shape, is_donated: bool = False) -> Value:
+def _value(shape: Shape, is_donated: bool = False, *, kind: int) -> Value:
     if shape.element is None:
-        return _TOKEN, (), False
-    return _NUMBERS[shape.element.name], tuple(shape.dimensions), is_donated
+        return _TOKEN, (), False, (), 0
+    order = shape.layout.minor_to_major if shape.layout is not None else ()
+    return _NUMBERS[shape.element.name], tuple(shape.dimensions), is_donated, order, kind

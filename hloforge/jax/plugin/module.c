@@ -1,5 +1,6 @@
 /* The extension module ``hloforge.jax.plugin._pjrt``: the table of functions, as the capsule that jaxlib takes. */
 
+#include "answers.h"
 #include "plugin.h"
 
 static PJRT_Api api;
@@ -17,7 +18,9 @@ static PJRT_Error *plugin_attributes(PJRT_PluginAttributes_Args *args) {
 
 static void fill_table(void) {
   api.struct_size = sizeof api;
-  api.extension_start = extensions();
+  PJRT_Extension *layouts = layout_extension(), *shardings = sharding_extension();
+  layouts->next = shardings;
+  api.extension_start = layouts;
   api.version.struct_size = sizeof api.version;
   api.version.major = PJRT_MAJOR;
   api.version.minor = PJRT_MINOR;
@@ -45,8 +48,16 @@ static PyObject *py_stop(PyObject *module, PyObject *nothing) {
   Py_RETURN_NONE;
 }
 
+static PyObject *py_guard(PyObject *module, PyObject *nothing) {
+  (void)module, (void)nothing;
+  buffers_are_guarded();
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"api", py_api, METH_NOARGS, "api()\n--\n\nThe table of PJRT's functions, as the capsule that jaxlib takes."},
+    {"guard", py_guard, METH_NOARGS,
+     "guard()\n--\n\nCopies to the host may be guarded from now on: execution.guards_copies_to_host() tells."},
     {"stop", py_stop, METH_NOARGS, "stop()\n--\n\nFinish what runs in the background; nothing will any more."},
     {NULL, NULL, 0, NULL},
 };

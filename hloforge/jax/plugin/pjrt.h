@@ -172,6 +172,22 @@ typedef struct {
 
 typedef struct {
   PJRT_HEAD;
+  const char *name;
+  size_t name_size;
+  const PJRT_NamedValue *options;
+  size_t option_count;
+  void *topology;
+} PJRT_TopologyCreate_Args;
+
+typedef struct {
+  PJRT_HEAD;
+  const char *serialized;
+  size_t size;
+  void *topology;
+} PJRT_TopologyDeserialize_Args;
+
+typedef struct {
+  PJRT_HEAD;
   void *client;
   int32_t number;
   void *device;
@@ -383,6 +399,13 @@ typedef struct {
   void *executable;
   PJRT_Program *program;
 } PJRT_OptimizedProgram_Args;
+
+typedef struct {
+  PJRT_HEAD;
+  void *executable;
+  size_t count;
+  const PJRT_NamedValue *costs;
+} PJRT_Costs_Args;
 
 typedef struct {
   PJRT_HEAD;

@@ -20,6 +20,7 @@
 
 typedef struct Array Array;
 typedef struct Worker Worker;
+typedef struct Buffer Buffer;
 
 extern pthread_mutex_t plugin_lock;
 /* Signalled when any event happens. */
@@ -82,9 +83,14 @@ typedef struct UserData {
   void (*destroy)(void *);
 } UserData;
 
+/* Names for one and the same memory, as on JAX's CPU: what moves between them stays where it is. */
+enum { MEMORY_KINDS = 3 };
+extern const char *const memory_kinds[MEMORY_KINDS];
+
 typedef struct {
   const PJRT_MemoryFunctions *functions; /* first: what jaxlib expects of a memory */
   Device *device;
+  int kind;
   UserData *user_data;
   char text[48];
 } Memory;
@@ -92,20 +98,21 @@ typedef struct {
 struct Device { /* and its description */
   Client *client;
   int number;
-  Memory memory;
-  Memory *memories[1];
+  Memory memories[MEMORY_KINDS]; /* arrays are in the first if nobody says */
+  Memory *memory_list[MEMORY_KINDS];
   Worker *worker;
   char text[48], debug_text[48];
 };
 
 struct Client { /* and its topology */
   int device_count;
-  Device devices[MAX_DEVICES];
-  Device *device_list[MAX_DEVICES];
-  Memory *memory_list[MAX_DEVICES];
+  Device **device_list;
+  Memory **memory_list;
+  Device devices[];
 };
 
-Device *device_of(void *device, void *memory);
+/* The memory, or the device's own if there is none. */
+Memory *memory_of(void *device, void *memory);
 
 /* arrays.c: the elements of arrays. */
 
@@ -145,29 +152,54 @@ PyObject *array_copy_view(Array *array, int type, size_t rank, const int64_t *di
  * kept by something else. A program that takes such an array takes a copy. */
 void arrays_outlast(void);
 void array_statistics(int64_t *in_use, int64_t *peak, int64_t *count, int64_t *largest);
-/* Copy between rows after rows (``dense``) and any strides, in bytes. */
+
+/* layouts.c */
+
+typedef struct Layout {
+  struct Layout *next;
+  size_t rank;
+  bool is_dense; /* row after row */
+  char text[4 * PyBUF_MAX_NDIM];
+  int64_t minor_to_major[];
+} Layout;
+
+Layout *layout_of(size_t rank, const int64_t *minor_to_major);
+/* Row after row. */
+Layout *layout_of_rank(size_t rank);
+/* In bytes, by dimension. */
+void layout_strides(const Layout *layout, const int64_t *dims, size_t element, int64_t *strides);
+/* The sizes in the order in which they lie. */
+void layout_physical(const Layout *layout, const int64_t *dims, int64_t *physical);
+bool strides_are_dense(size_t rank, const int64_t *dims, const int64_t *strides, size_t element);
 void copy_strided(char *to, const char *from, size_t rank, const int64_t *dims, const int64_t *to_strides,
                   const int64_t *from_strides, size_t element);
-void dense_strides(size_t rank, const int64_t *dims, size_t element, int64_t *strides);
+PJRT_Extension *layout_extension(void);
 
 /* buffers.c */
 
-typedef struct {
-  Device *device;
+struct Buffer {
+  Memory *memory;
+  const Layout *layout;
   Array *array;    /* NULL once deleted or donated */
   Array *held;     /* what numpy shows, as long as ``holds`` is not 0 */
   int holds;
   int type;
   size_t rank;
   int64_t dims[];
-} Buffer;
+};
 
-Buffer *buffer_new(Device *device, int type, size_t rank, const int64_t *dims, Array *array);
+Buffer *buffer_new(Memory *memory, int type, const Layout *layout, const int64_t *dims, Array *array);
 size_t buffer_bytes(const Buffer *buffer);
 /* A reference to the array; NULL if it was deleted. */
 Array *buffer_array(Buffer *buffer);
 /* The same, and the buffer gives it up. */
 Array *buffer_take(Buffer *buffer);
+/* Whether it gave its array up. */
+bool buffer_is_empty(Buffer *buffer);
+/* Undo it; takes a reference of its own. */
+void buffer_put_back(Buffer *buffer, Array *array);
+/* Copies to the host are guarded from now on: numpy must not show memory in place where they are. */
+void buffers_are_guarded(void);
 
 /* executables.c */
 
@@ -175,7 +207,9 @@ Array *buffer_take(Buffer *buffer);
 typedef struct {
   int type;
   size_t rank;
-  int64_t *dims;
+  int64_t *dims, *physical; /* sizes, and these in the order in which they lie */
+  const Layout *layout;
+  int kind;        /* of memory */
   bool is_donated; /* a parameter whose memory the program takes */
 } Value;
 
@@ -185,8 +219,9 @@ typedef struct Executable {
   Client *client;
   PyObject *program;       /* execution.py's Program; NULL at the end of the interpreter, as its functions are */
   PyObject *run, *run_all; /* for one device and for several, or None */
-  bool is_deleted;
+  atomic_bool is_deleted;
   bool in_background; /* it takes longer than handing it to another thread */
+  bool donates;       /* it takes the memory of a parameter */
   char *name, *fingerprint, *text, *options;
   size_t name_size, fingerprint_size, text_size, options_size;
   int64_t code_size;
@@ -203,6 +238,8 @@ typedef struct Executable {
   int32_t *result_types;
   int64_t *result_dims; /* one after the other */
   size_t *result_ranks;
+  PJRT_NamedValue *costs; /* NULL until somebody asks */
+  size_t cost_count;
 } Executable;
 
 /* Under Python's lock or not. */
@@ -220,8 +257,7 @@ bool workers_are_stopped(void);
 
 /* The functions of the table, by file. */
 
-PJRT_Extension *extensions(void);
-void *layout_of_rank(size_t rank);
+PJRT_Extension *sharding_extension(void);
 void fill_events(PJRT_Function *table);
 void fill_devices(PJRT_Function *table);
 void fill_buffers(PJRT_Function *table);

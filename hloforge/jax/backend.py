@@ -1,0 +1,130 @@
+"""What the backend needs of JAX's private modules: being registered, its CPU beside it, DLPack, guards, costs.
+
+Tried with JAX 0.10.2.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jax._src import config, xla_bridge
+from jax._src.array import ArrayImpl
+
+from hloforge.dialect.mlir import _jax
+from hloforge.jax import platform
+
+# JAX's CPU has 0.
+_PRIORITY = -100
+_DLPACK_CPU = 1
+
+
+def register(functions: Any, options: Callable[[], dict[str, Any]], guard: Callable[[], None]) -> None:
+    """Make ``hloforge`` a backend of JAX, below its CPU: whoever wants it says so.
+
+    Args:
+        functions: a capsule with the table of PJRT's functions.
+        options: what the client is created with.
+        guard: called before copies to the host are guarded for the first time.
+    """
+    # JAX warns of platforms that it does not know.
+    xla_bridge._nonexperimental_plugins.add(platform.PLATFORM)
+    xla_bridge.register_plugin(platform.PLATFORM, priority=_PRIORITY, c_api=functions, options=options)
+    platform.register()
+    _share_by_dlpack()
+    _bring_the_cpu()
+    _tell_of_guards(guard)
+
+
+def register_refusal(reason: str) -> None:
+    """Answer whoever wants the backend with the reason why there is none."""
+
+    def refuse() -> Any:
+        raise RuntimeError(reason)
+
+    xla_bridge.register_backend_factory(platform.PLATFORM, refuse, priority=_PRIORITY, fail_quietly=True)
+
+
+def _bring_the_cpu() -> None:
+    """Start JAX's CPU with the backend: JAX has the arguments of callbacks there.
+
+    It is no platform of ``jax_platforms``, which is the user's.
+    """
+    registration = xla_bridge._backend_factories[platform.PLATFORM]
+    create = registration.factory
+
+    def create_both() -> Any:
+        wanted = config.jax_platforms.value
+        if wanted and "cpu" not in wanted.split(","):
+            # JAX holds its lock, and has no list of backends before all of them are there.
+            xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
+        return create()
+
+    xla_bridge._backend_factories[platform.PLATFORM] = replace(registration, factory=create_both)
+
+
+def _share_by_dlpack() -> None:
+    """Let other libraries take the backend's arrays: jaxlib makes capsules for its own platforms alone.
+
+    numpy makes them instead, of the memory that an array shows. Who does not ask for a version that knows read-only
+    arrays gets a writable one, as of JAX's CPU.
+    """
+    capsule, place = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
+
+    def dlpack(self: Any, **arguments: Any) -> Any:
+        if self.platform() != platform.PLATFORM:
+            return capsule(self, **arguments)
+        shown = np.asarray(self)
+        arguments.pop("stream", None)
+        return (shown if arguments.get("max_version") else _writable(shown)).__dlpack__(**arguments)
+
+    def dlpack_device(self: Any) -> tuple[Any, int]:
+        return (_DLPACK_CPU, 0) if self.platform() == platform.PLATFORM else place(self)
+
+    ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = dlpack, dlpack_device
+
+
+def _writable(shown: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same memory without the note that it must not be written to."""
+    if not shown.flags.c_contiguous or shown.nbytes == 0:
+        return shown.copy()
+    memory: Any = (ctypes.c_char * shown.nbytes).from_address(shown.ctypes.data)
+    memory.owner = shown
+    return np.ndarray(shown.shape, shown.dtype, memory)
+
+
+def _tell_of_guards(guard: Callable[[], None]) -> None:
+    """Let the plugin know when ``jax.transfer_guard_device_to_host`` is used: it is of no use before."""
+    state = config.transfer_guard_device_to_host
+    everywhere, in_thread = state._update_global_hook, state._update_thread_local_hook
+
+    def guarded(hook: Callable[[Any], None]) -> Callable[[Any], None]:
+        def update(level: Any) -> None:
+            if level is not None:
+                guard()
+            hook(level)
+
+        return update
+
+    state._update_global_hook, state._update_thread_local_hook = guarded(everywhere), guarded(in_thread)
+
+
+def guards_copies_to_host() -> bool:
+    """Whether JAX refuses or logs copies to the host, in this thread."""
+    level = _jax.guard_lib.thread_local_state().device_to_host
+    if level is None:
+        level = _jax.guard_lib.global_state().device_to_host
+    return level is not None and level != _jax.guard_lib.TransferGuardLevel.ALLOW
+
+
+def costs_of(bytecode: bytes) -> list[tuple[str, float]]:
+    """What XLA says that a StableHLO program costs, by name; nothing of a program that XLA cannot read."""
+    try:
+        computation = _jax.mlir.mlir_module_to_xla_computation(bytecode, use_tuple_args=False, return_tuple=False)
+        found = _jax.hlo_module_cost_analysis(xla_bridge.get_backend("cpu"), computation.get_hlo_module())
+    except (RuntimeError, ValueError):
+        return []
+    return [(name, float(value)) for name, value in found.items()]
