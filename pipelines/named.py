@@ -64,8 +64,8 @@ from hloforge.pipelines.legalize.protect_updated import ProtectUpdated
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
 from hloforge.pipelines.legalize.sign_conversions import LegalizeSignConversions
 from hloforge.pipelines.legalize.slice_starts import LegalizeSliceStarts
+from hloforge.pipelines.legalize.sliced_operands import LegalizeSlicedOperands
 from hloforge.pipelines.legalize.small_erf import LegalizeSmallErf
-from hloforge.pipelines.legalize.strided_slices import LegalizeStridedSlices
 from hloforge.pipelines.legalize.subnormal_rounding import LegalizeSubnormalRounding
 from hloforge.pipelines.legalize.unsigned_reverse import LegalizeUnsignedReverse
 from hloforge.pipelines.legalize.window_padding import LegalizeWindowPadding
@@ -223,7 +223,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeDynamicContractions(), "IREE takes dynamic dots and convolutions in some forms only"),
     Stage(LegalizeDynamicShapes(), "IREE takes few operations on sizes that only a call knows; leaves lower dialects"),
     Stage(LegalizeCrossedUses(), "IREE reads rows of a fused reduction before they are computed; sees the final uses"),
-    Stage(LegalizeStridedSlices(), "IREE has no code for reading slices with steps by index"),
+    Stage(LegalizeSlicedOperands(), "IREE has no code for updating slices, and for reading those with steps by index"),
     Stage(LegalizeDynamicBarriers(), "IREE cannot ask for sizes behind barriers; stands behind passes that make them"),
     Stage(
         InterchangeLoops(), "IREE runs a dispatch over whole arrays for each turn; leaves dialects that no pass reads"

@@ -1,4 +1,4 @@
-"""``legalize-strided-slices``: keep a slice with steps apart from what reads it by index.
+"""``legalize-sliced-operands``: keep a slice apart from what updates it, with steps also from what reads it by index.
 
 Before::
 
@@ -10,9 +10,10 @@ After::
     %b = stablehlo.optimization_barrier %s : tensor<3xf32>
     %r = stablehlo.reverse %b, dims = [0] : tensor<3xf32>
 
-IREE 3.13 puts both into one dispatch, for which it then has no machine code ("failed to translate the MLIR LLVM
-dialect"), also across operations that only rearrange elements or rename their type. Arithmetic between them keeps them
-apart as well.
+IREE 3.13 puts both into one dispatch, for which it then has no machine code, also across operations that only rearrange
+elements or rename their type: "failed to translate the MLIR LLVM dialect" for a gather or a reversal of a slice with
+steps; "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter
+into any slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
+_SLICE = "stablehlo.slice"
 # Operations that IREE puts into the dispatch of what reads them, without any arithmetic.
 _REARRANGING = frozenset(
     f"stablehlo.{name}" for name in ("bitcast_convert", "broadcast_in_dim", "reshape", "reverse", "transpose")
@@ -34,15 +36,29 @@ _REARRANGING = frozenset(
 
 
 @pattern("stablehlo.gather", "stablehlo.reverse")
-def behind_a_barrier(op: Any) -> Replacement:
+def read_behind_a_barrier(op: Any) -> Replacement:
     """Read the slice behind a barrier."""
     source = _origin(op.operands[0])
-    if source is None or source.name != "stablehlo.slice":
+    if source is None or source.name != _SLICE:
         return NoMatch("reads no slice")
     if all(step == 1 for step in integers(source, "strides")):
         return NoMatch("without steps")
-    op.operands[0] = ops.optimization_barrier(Value(op.operands[0])).ir
+    _keep_apart(op, 0)
     return NoMatch("rewritten in place")
+
+
+@pattern("stablehlo.scatter")
+def updated_behind_a_barrier(op: Any) -> Replacement:
+    """Update the slice behind a barrier."""
+    for number in range(len(op.results)):
+        source = _origin(op.operands[number])
+        if source is not None and source.name in (_SLICE, "stablehlo.dynamic_slice"):
+            _keep_apart(op, number)
+    return NoMatch("rewritten in place, if at all")
+
+
+def _keep_apart(op: Any, number: int) -> None:
+    op.operands[number] = ops.optimization_barrier(Value(op.operands[number])).ir
 
 
 def _origin(value: Any) -> Any:
@@ -57,10 +73,10 @@ def _origin(value: Any) -> Any:
 
 @register
 @dataclass(frozen=True)
-class LegalizeStridedSlices(Pass):
-    """Put a barrier between slices with steps and gathers or reversals of them."""
+class LegalizeSlicedOperands(Pass):
+    """Put a barrier between slices and scatters into them, and slices with steps and gathers or reversals of them."""
 
-    name: ClassVar[str] = "legalize-strided-slices"
+    name: ClassVar[str] = "legalize-sliced-operands"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, behind_a_barrier)
+        apply_patterns(module, (*read_behind_a_barrier, *updated_behind_a_barrier))

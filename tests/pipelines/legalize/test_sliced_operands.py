@@ -1,4 +1,4 @@
-"""legalize-strided-slices: slices with steps that are read by index compile."""
+"""legalize-sliced-operands: slices with steps that are read by index compile, and slices that are updated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from hloforge import Shape, ops, program
 from hloforge.dialect.operations import operations
-from hloforge.pipelines.legalize.strided_slices import LegalizeStridedSlices
+from hloforge.pipelines.legalize.sliced_operands import LegalizeSlicedOperands
 from hloforge.pipelines.manager import PassManager
 
 X = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
@@ -49,7 +49,28 @@ def test_thinned_arrays_are_rearranged_before() -> None:
     np.testing.assert_array_equal(rows, x[:, 1::2].T.reshape(2, 9)[:, ::-1])
 
 
-def test_only_slices_with_steps_are_kept_apart() -> None:
+def test_only_slices_with_steps_are_read_behind_barriers() -> None:
     copy = thinned.clone()
-    PassManager([LegalizeStridedSlices()]).run(copy.module)
+    PassManager([LegalizeSlicedOperands()]).run(copy.module)
     assert len(operations(copy.module, {"stablehlo.optimization_barrier"})) == 2
+
+
+@program
+def updated(x: Shape.parse("f32[5,7]"), at: Shape.parse("s32[1]")):  # type: ignore[no-untyped-def,valid-type]  # noqa: ANN201
+    def put(array: ops.Value) -> ops.Value:
+        numbers = {"inserted_window_dims": [0], "scatter_dims_to_operand_dims": [0]}
+        return ops.scatter(array, at, ops.constant(0.0, "f32"), lambda old, new: new, **numbers)
+
+    row = put(ops.reshape(ops.slice(x, [0, 0], [1, 7]), [7]))
+    column = put(ops.reshape(ops.slice(x, [0, 1], [5, 2]), [5]))
+    start = ops.reshape(at, [])
+    chosen = put(ops.reshape(ops.dynamic_slice(x, [start, start], [1, 6]), [6]))
+    return row, column, chosen, x + 1
+
+
+def test_slices_are_updated() -> None:
+    row, column, chosen, x = updated.compile()(X, np.array([1], np.int32))
+    np.testing.assert_array_equal(row, np.where(np.arange(7) == 1, 0, X[0]))
+    np.testing.assert_array_equal(column, np.where(np.arange(5) == 1, 0, X[:, 1]))
+    np.testing.assert_array_equal(chosen, np.where(np.arange(6) == 1, 0, X[1, 1:]))
+    np.testing.assert_array_equal(x, X + 1)
