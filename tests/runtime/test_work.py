@@ -18,8 +18,16 @@ def _long(x: Value) -> Value:
     return x
 
 
+def _short_with_table(x: Value) -> Value:
+    return ops.add(ops.sin(x), np.arange(512, dtype=np.float32))
+
+
 def _with_table(x: Value) -> Value:
     return ops.add(_long(x), np.arange(512, dtype=np.float32))
+
+
+def _large(x: Value) -> Value:
+    return ops.sin(ops.broadcast(x, [64]))
 
 
 def _with_loop(x: Value) -> Value:
@@ -28,9 +36,16 @@ def _with_loop(x: Value) -> Value:
 
 @pytest.mark.parametrize(
     ("build", "in_vain"),
-    [(_long, True), (_with_table, False), (_with_loop, False), (ops.sin, False)],
+    [
+        (_long, True),
+        (ops.sin, True),
+        (_with_table, False),
+        (_short_with_table, False),
+        (_with_loop, False),
+        (_large, False),
+    ],
 )
-def test_only_long_programs_without_tables_and_loops_are_not_searched(build: object, in_vain: bool) -> None:
+def test_long_and_small_programs_without_tables_and_loops_are_not_searched(build: object, in_vain: bool) -> None:
     with Builder("searched") as builder:
         x = builder.parameter(0, "f32[512]", "x")
         assert callable(build)
