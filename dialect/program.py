@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.mlir import in_context, ir
@@ -184,6 +185,21 @@ def _border_shape(type_: Any) -> Shape:
         ) from None
 
 
+class Template(Protocol):
+    """What a program is made of anew for each choice of sizes, where its module cannot be refined to them."""
+
+    @property
+    def size_parameters(self) -> tuple[int, ...]:
+        """The positions of parameters whose elements decide sizes, as far as is known yet."""
+
+    def specialize(self, shapes: Sequence[Shape], values: Mapping[int, Any]) -> Program:
+        """The program for arguments of these shapes, one for each leaf, and of these elements where they decide sizes.
+
+        Raises:
+            ArgumentError: shapes or elements that the program does not take.
+        """
+
+
 @dataclass(eq=False)
 class Program:
     """A module and what is known of where it came from. Two programs are equal if they are one.
@@ -193,12 +209,14 @@ class Program:
         signature: XLA's calling convention of ``main``.
         name: the module's name.
         source: what to call the input in messages: a file name, ``<stdin>``, ``<string>``.
+        template: makes the program for given sizes; ``module`` then only tells what it takes and returns.
     """
 
     module: Any
     signature: Signature
     name: str
     source: str
+    template: Template | None = None
 
     def text(self, *, locations: bool = False, elide: int | None = None) -> str:
         """The module as MLIR text; ``elide`` leaves out the values of constants larger than that many elements."""
@@ -228,4 +246,4 @@ class Program:
         with in_context(self.module):
             self.module.operation.write_bytecode(stream)
             module = ir.Module.parse(stream.getvalue())
-        return Program(module, self.signature, self.name, self.source)
+        return Program(module, self.signature, self.name, self.source, self.template)

@@ -10,6 +10,7 @@ from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.hlo_text import without_opaque
 from hloforge.importers.jax_export import unwrap as unwrap_export
 from hloforge.importers.native import producer
+from hloforge.importers.onnx.load import is_onnx
 
 
 class Form(enum.Enum):
@@ -21,6 +22,7 @@ class Form(enum.Enum):
     MLIR_BYTECODE = "mlir-bytecode"
     PORTABLE_ARTIFACT = "portable-artifact"
     JAX_EXPORT = "jax-export"
+    ONNX = "onnx"
 
 
 _MLIR_MAGIC = b"ML\xefR"
@@ -71,6 +73,8 @@ def detect(data: bytes) -> Form:
         return form
     if unwrap(data) is not None:
         return Form.HLO_PROTO
+    if is_onnx(data):
+        return Form.ONNX
     if text is not None:
         raise ImporterError(f"text that is neither HLO nor MLIR; it begins {_beginning(text)}", hint=_EXPECTED)
     if _looks_like_cut_proto(data):
@@ -79,7 +83,8 @@ def detect(data: bytes) -> Form:
 
 
 _EXPECTED = (
-    "a program is HLO text or proto, StableHLO text or bytecode, a StableHLO portable artifact, or an export of JAX"
+    "a program is HLO text or proto, StableHLO text or bytecode, a StableHLO portable artifact, an export of JAX, "
+    "or an ONNX model"
 )
 
 

@@ -14,6 +14,7 @@ from hloforge.importers.detect import Form, as_text, detect
 from hloforge.importers.guard import guarded
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.native import Converted
+from hloforge.importers.onnx.reader import read_onnx
 from hloforge.importers.source import Source, load
 
 _DROPPED = "hloforge.dropped_attributes"
@@ -36,8 +37,8 @@ def read(
 
     Args:
         source: a path, bytes, the program's text, a binary stream, or ``-`` for standard input.
-        format: one of ``hlo``, ``hlo-proto``, ``mlir``, ``mlir-bytecode``, ``portable-artifact``, ``jax-export``; by
-            default the content tells.
+        format: one of ``hlo``, ``hlo-proto``, ``mlir``, ``mlir-bytecode``, ``portable-artifact``, ``jax-export``,
+            ``onnx``; by default the content tells.
         elided: what to do with a ``constant({...})``, whose values the text has lost: ``refuse``; ``parameters``: each
             becomes a parameter behind the others; ``random``: seeded small values (importers/elided.py).
         seed: of the random values.
@@ -63,6 +64,8 @@ def read(
             program = _read_hlo(data, form, file, elided, seed, drop_unknown_attributes)
         elif form is Form.JAX_EXPORT:
             program = _read_export(data, file)
+        elif form is Form.ONNX:
+            program = read_onnx(data, file)
         else:
             program = _read_mlir(data, form, file)
     except Error as error:

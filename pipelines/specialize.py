@@ -59,6 +59,8 @@ def _is_dynamic(type_: Any) -> bool:
 
 def size_parameters(program: Program) -> tuple[int, ...]:
     """The positions, among the leaves that cross the border, of integer arguments whose values become sizes."""
+    if program.template is not None:
+        return program.template.size_parameters
     copy = program.clone()
     normalize(copy.module)
     DecomposeSetDimensionSize().run(copy.module)
@@ -122,6 +124,8 @@ def specialize(
         ArgumentError: shapes that the program does not take, or that violate an assertion of the program.
         Error: what ``normalize`` raises.
     """
+    if program.template is not None:
+        return program.template.specialize(shapes, values or {})
     copy = program.clone()
     normalize(copy.module)
     # The body of a composite is a function of its own, which no refinement reaches.

@@ -53,6 +53,8 @@ def compile_dynamic(program: Program, compile_form: Compile, target: Target, opt
         ArgumentError: the program does not take ``options.shapes``.
         UnsupportedError, CompileError: as ``compile_form``.
     """
+    if program.template is not None:
+        return _specializing(program, compile_form, target, options, "")
     if options.shapes:
         program = for_sizes(program, options.shapes)
     if options.dynamic_shapes == "keep" or not is_dynamic(program.module):
@@ -69,6 +71,12 @@ def compile_dynamic(program: Program, compile_form: Compile, target: Target, opt
             if "?" not in error.op or isinstance(error, UnregisteredError):
                 raise
             refusal = error.message
+    return _specializing(program, compile_form, target, options, refusal)
+
+
+def _specializing(
+    program: Program, compile_form: Compile, target: Target, options: CompileOptions, refusal: str
+) -> Executable:
     manifest = Manifest(
         program.name, program.signature, str(target), options.flags, tool_versions(), source=Path(program.source).name
     )
@@ -162,19 +170,28 @@ class SpecializingSession(Session):
         """The session for the sizes of the arguments. Raises ArgumentError for arguments that the program refuses."""
         flat = leaf_values(self.signature, arguments)
         sizes = tuple(codec.sizes(value) for codec, value in zip(self._parameters, flat, strict=True))
-        values = {number: np.asarray(flat[number]) for number in self._size_parameters}
-        key = sizes, tuple(value.tobytes() for value in values.values())
         with self._lock:
+            key = sizes, self._values(flat)
             if key not in self._forms:
-                self._forms[key] = self._compile(sizes, values)
+                form = self._compile(sizes, dict(enumerate(flat)))
+                # A template may have learned which elements decide sizes.
+                self._size_parameters = size_parameters(self._executable.program)
+                key = sizes, self._values(flat)
+                self._forms[key] = form
                 if len(self._forms) > KEPT:
                     self._forms.popitem(last=False)
             self._forms.move_to_end(key)
             return self._forms[key]
 
-    def _compile(self, sizes: Sequence[tuple[int, ...]], values: dict[int, np.ndarray[Any, Any]]) -> Session:
+    def _values(self, flat: Sequence[Any]) -> tuple[bytes, ...]:
+        return tuple(np.asarray(flat[number]).tobytes() for number in self._size_parameters)
+
+    def _compile(self, sizes: Sequence[tuple[int, ...]], flat: dict[int, Any]) -> Session:
+        program = self._executable.program
+        numbers = flat if program.template is not None else self._size_parameters
+        values = {number: np.asarray(flat[number]) for number in numbers}
         shapes = [Shape(codec.shape.element, dims) for codec, dims in zip(self._parameters, sizes, strict=True)]
-        form = self._executable.compile_form(specialize(self._executable.program, shapes, values))
+        form = self._executable.compile_form(specialize(program, shapes, values))
         session = form.load(device=self.device or None, threads=self._threads, **self._options)
         self.device = session.device
         return session

@@ -1,0 +1,70 @@
+"""Computing nodes whose inputs are known, with numpy: the chains of Shape, Gather, Concat … that lead to sizes.
+
+ONNX's reference evaluator is asked for one node at a time, which knows every version of every operator. Nodes that are
+large or of narrow element types become operations of the program instead, which IREE folds when it compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from hloforge.importers.onnx.tensors import Array
+
+# Shapes, indices, tables; a weight is larger.
+_MOST_ELEMENTS = 1 << 16
+# Their results can be far larger than their inputs, are drawn anew at each call, or are graphs of their own.
+_EXCLUDED = frozenset(
+    {
+        *("Bernoulli", "ConstantOfShape", "Dropout", "EyeLike", "Identity", "If", "Loop", "Multinomial"),
+        *("Optional", "OptionalGetElement", "OptionalHasElement", "RandomNormal", "RandomNormalLike", "RandomUniform"),
+        *("RandomUniformLike", "Scan", "SequenceMap", "ImageDecoder"),
+    }
+)
+
+
+def fold(proto: Any, version: int, inputs: Sequence[Any]) -> list[Array] | None:
+    """The outputs of a node, as numpy computes them; None if it is to become a part of the program."""
+    given = [tensor for tensor in inputs if tensor is not None]
+    if not given or proto.op_type in _EXCLUDED or not all(map(_is_small, given)):
+        return None
+    if any(attribute.ref_attr_name or attribute.HasField("g") for attribute in proto.attribute):
+        return None
+    try:
+        results = _evaluate(proto, version, inputs)
+    except Exception:
+        # An operator or a type that the evaluator lacks: the operator's own function decides what is wrong.
+        return None
+    if not all(isinstance(result, np.ndarray | np.generic) for result in results):
+        return None
+    return [np.asarray(result) for result in results]
+
+
+def _is_small(tensor: Any) -> bool:
+    return (
+        isinstance(tensor, np.ndarray)
+        and tensor.size <= _MOST_ELEMENTS
+        and (tensor.dtype.kind in "biufOSU" or tensor.dtype == ml_dtypes.bfloat16)
+    )
+
+
+def _evaluate(proto: Any, version: int, inputs: Sequence[Any]) -> list[Any]:
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    names = [name for name in proto.input if name]
+    graph = onnx.helper.make_graph(
+        [proto],
+        "node",
+        [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in dict.fromkeys(names)],
+        [onnx.helper.make_value_info(name, onnx.TypeProto()) for name in proto.output if name],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(proto.domain, version)])
+    feeds = {name: tensor for name, tensor in zip(proto.input, inputs, strict=False) if name}
+    with np.errstate(all="ignore"):
+        computed: list[Any] = ReferenceEvaluator(model).run(None, feeds)
+    results = iter(computed)
+    return [next(results) if name else np.zeros(0) for name in proto.output]

@@ -1,0 +1,230 @@
+"""Walking a graph: each node becomes operations at the insertion point, or numpy computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.constants import constant
+from hloforge.dialect.errors import Error, ImporterError, Location, UnsupportedError
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.values import TupleValue
+from hloforge.importers.onnx.folding import fold
+from hloforge.importers.onnx.functions import Body, body_of
+from hloforge.importers.onnx.node import Node
+from hloforge.importers.onnx.registry import canonical, handler_of
+
+# Initializers from here on are constants of the whole program: emitted once, under their names.
+_SHARED_ELEMENTS, _SHARED_INTEGERS = 64, 1 << 14
+# Functions that call each other for ever would otherwise end in a RecursionError.
+_DEEPEST = 64
+
+
+@dataclass
+class Importing:
+    """One import of a model.
+
+    Attributes:
+        file: what to call the model in messages and locations.
+        functions: the model's own, by domain and name.
+        entry: the block of ``main``.
+        where: the names of the nodes that are being imported, outermost first.
+    """
+
+    file: str
+    functions: Mapping[tuple[str, str], Any]
+    entry: Any
+    where: list[tuple[str, int]] = field(default_factory=list)
+
+    def location(self) -> Any:
+        """The MLIR location of the node that is being imported."""
+        number = self.where[0][1] if self.where else 0
+        here = ir.Location.file(self.file, number, 0)
+        for name, _ in self.where:
+            here = ir.Location.name(name, here)
+        return here
+
+    @contextmanager
+    def at(self, proto: Any, number: int) -> Iterator[None]:
+        """While a node is imported: operations carry its name, and so do errors."""
+        label = f'node "{proto.name or (proto.output[0] if proto.output else "")}" ({proto.op_type})'
+        if len(self.where) > _DEEPEST:
+            raise ImporterError(f"functions and graphs nest deeper than {_DEEPEST}")
+        self.where.append((label, number))
+        try:
+            with self.location():
+                yield
+        except Error as error:
+            if error.location is None or error.location.file != self.file:
+                error.location = Location(self.file)
+                error.notes = (*error.notes, f"in {error.op}") if error.op else error.notes
+                error.op = self._path()
+            raise
+        except (ValueError, IndexError, KeyError, TypeError, OverflowError, AttributeError) as error:
+            path = self._path()
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise ImporterError(f"a malformed node: {reason}", location=Location(self.file), op=path) from error
+        finally:
+            self.where.pop()
+
+    def _path(self) -> str:
+        return " in ".join(name for name, _ in reversed(self.where))
+
+
+@dataclass
+class Scope:
+    """The names that a graph or function sees.
+
+    Attributes:
+        tensors: by name; those of graphs around it included. A sequence is a list.
+        versions: of the domains.
+        attributes: of the function that is being inlined: what its nodes refer to.
+    """
+
+    importing: Importing
+    tensors: dict[str, Any]
+    versions: Mapping[str, int]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self, graph: Any, inputs: Sequence[Any] | None = None) -> list[Any]:
+        """The outputs of a sub-graph (a ``GraphProto``) for these inputs; it sees this scope."""
+        inner = Scope(self.importing, dict(self.tensors), self.versions, self.attributes)
+        if inputs is not None:
+            inner.tensors.update(zip((entry.name for entry in graph.input), inputs, strict=False))
+        inner.add_initializers(graph)
+        inner.add_nodes(graph.node)
+        return [inner.named(entry.name) for entry in graph.output]
+
+    def add_initializers(self, graph: Any) -> None:
+        """The graph's own weights; an input of the same name goes before (it is a default then)."""
+        given = {entry.name for entry in graph.input}
+        for tensor in graph.initializer:
+            if tensor.name not in given or tensor.name not in self.tensors:
+                self.tensors[tensor.name] = self.shared(tensor.name, array_of(tensor))
+        for tensor in graph.sparse_initializer:
+            self.tensors[tensor.values.name] = dense_of(tensor)
+
+    def shared(self, name: str, array: np.ndarray[Any, Any]) -> Any:
+        """A large array as a constant at the program's beginning; a small one stays known."""
+        # Integers are indices and sizes as often as weights.
+        least = _SHARED_INTEGERS if array.dtype.kind in "biu" else _SHARED_ELEMENTS
+        if array.size < least or array.dtype.kind in "OSU":
+            return array
+        where = ir.Location.name(name, ir.Location.file(self.importing.file, 0, 0))
+        with ir.InsertionPoint.at_block_begin(self.importing.entry), where:
+            return constant(array)
+
+    def named(self, name: str) -> Any:
+        """The tensor of a name; None for the empty one. Raises ImporterError if no node makes it."""
+        if not name:
+            return None
+        try:
+            return self.tensors[name]
+        except KeyError:
+            raise ImporterError(f"no node before it makes {name!r}") from None
+
+    def add_nodes(self, nodes: Sequence[Any]) -> None:
+        for number, proto in enumerate(nodes):
+            with self.importing.at(proto, number):
+                outputs = self._outputs(proto)
+                for name, output in zip(proto.output, outputs, strict=False):
+                    if name:
+                        self.tensors[name] = output
+
+    def _outputs(self, proto: Any) -> list[Any]:
+        inputs = [self.named(name) for name in proto.input]
+        domain = canonical(proto.domain)
+        version = self.versions.get(domain)
+        own = (domain, proto.op_type) in self.importing.functions
+        if version is None:
+            if not own:
+                raise ImporterError(f"the model does not import the domain {domain or 'ai.onnx'!r}")
+            version = 1
+        attributes = {entry.name: self._attribute(entry) for entry in proto.attribute if self._is_given(entry)}
+        if not own:
+            folded = fold(self._resolved(proto), version, inputs)
+            if folded is not None:
+                return folded
+            handler = handler_of(domain, proto.op_type, version)
+            if handler is not None:
+                return _as_list(handler(Node(proto, version, inputs, attributes, self)))
+        body = body_of(self._resolved(proto), self.versions, inputs, self.importing.functions)
+        if body is None:
+            raise UnsupportedError(f"the operator {domain + '.' if domain else ''}{proto.op_type} is not imported")
+        return self._inline(proto, body, inputs)
+
+    def _inline(self, proto: Any, body: Body, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of a function, whose nodes see its inputs and attributes alone."""
+        given = {**body.defaults, **{entry.name: entry for entry in self._resolved(proto).attribute}}
+        inner = Scope(self.importing, {}, body.versions, given)
+        padded = [*inputs, *[None] * (len(body.proto.input) - len(inputs))]
+        inner.tensors = dict(zip(body.proto.input, padded, strict=False))
+        inner.add_nodes(body.proto.node)
+        return [inner.tensors.get(name) for name in body.proto.output]
+
+    def _is_given(self, entry: Any) -> bool:
+        return not entry.ref_attr_name or entry.ref_attr_name in self.attributes
+
+    def _attribute(self, entry: Any) -> Any:
+        import onnx
+
+        found = self.attributes[entry.ref_attr_name] if entry.ref_attr_name else entry
+        if found.type == onnx.AttributeProto.TENSOR:
+            return array_of(found.t)
+        if found.type == onnx.AttributeProto.SPARSE_TENSOR:
+            return dense_of(found.sparse_tensor)
+        if found.type == onnx.AttributeProto.TENSORS:
+            return [array_of(tensor) for tensor in found.tensors]
+        value = onnx.helper.get_attribute_value(found)
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "replace")
+        return list(value) if found.type in (onnx.AttributeProto.FLOATS, onnx.AttributeProto.INTS) else value
+
+    def _resolved(self, proto: Any) -> Any:
+        """The node with the attributes of the function around it in the place of references to them."""
+        if not any(entry.ref_attr_name for entry in proto.attribute):
+            return proto
+        import onnx
+
+        copy = onnx.NodeProto()
+        copy.CopyFrom(proto)
+        del copy.attribute[:]
+        for entry in proto.attribute:
+            if self._is_given(entry):
+                found = copy.attribute.add()
+                found.CopyFrom(self.attributes[entry.ref_attr_name] if entry.ref_attr_name else entry)
+                found.name = entry.name
+        return copy
+
+
+def array_of(tensor: Any) -> np.ndarray[Any, Any]:
+    """A ``TensorProto`` as numpy sees it; narrow types by ml_dtypes."""
+    from onnx import numpy_helper
+
+    return np.asarray(numpy_helper.to_array(tensor))
+
+
+def dense_of(tensor: Any) -> np.ndarray[Any, Any]:
+    """A ``SparseTensorProto`` with its zeros."""
+    values, indices = array_of(tensor.values), array_of(tensor.indices)
+    dense = np.zeros(tuple(tensor.dims), values.dtype)
+    if indices.ndim == 1:
+        dense.reshape(-1)[indices] = values
+    else:
+        dense[tuple(indices.T)] = values
+    return dense
+
+
+def _as_list(outputs: Any) -> list[Any]:
+    """An operator's function returns one output or a list; a tuple of the program counts as a list."""
+    if isinstance(outputs, TupleValue):
+        return list(outputs.elements)
+    return outputs if isinstance(outputs, Outputs) else [outputs]
+
+
+class Outputs(list[Any]):
+    """Several outputs of a node; a plain list is one output, a sequence."""

@@ -1,0 +1,1 @@
+"""The operators of ONNX, a file a category. Every file is imported by the registry."""

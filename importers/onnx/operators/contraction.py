@@ -1,0 +1,159 @@
+"""Matrix products and sums of products."""
+
+from __future__ import annotations
+
+from hloforge.dialect import ops
+from hloforge.dialect.values import Value
+from hloforge.importers.onnx.node import Node
+from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.tensors import broadcast_to, lift, matmul, together, total
+
+
+@operator("MatMul")
+def matmul_(node: Node) -> Value:
+    return matmul(node.value(0), node.value(1))
+
+
+@operator("Gemm")
+def gemm(node: Node) -> Value:
+    """``alpha * A @ B + beta * C``, with A and B transposed as the attributes say."""
+    a, b = node.value(0), node.value(1)
+    sides = [0 if node.attribute("transA", 0) else 1], [1 if node.attribute("transB", 0) else 0]
+    product = ops.dot_general(a, b, ops.DotDimensionNumbers(*sides), "HIGHEST")
+    product = _scaled(product, float(node.attribute("alpha", 1.0)))
+    if not node.has(2):
+        return product
+    addend = _scaled(node.value(2), float(node.attribute("beta", 1.0)))
+    return product + broadcast_to(addend, product.dims)
+
+
+def _scaled(x: Value, factor: float) -> Value:
+    if factor == 1.0:
+        return x
+    return x * factor if x.element_type.is_float else x * int(factor)
+
+
+@operator("Einsum")
+def einsum(node: Node) -> Value:
+    """Pairs of operands are multiplied from the left; what an operand alone has is summed first."""
+    equation = str(node.attribute("equation")).replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    operands = node.values()
+    widest = max(
+        (x.rank - len(term.replace("...", "")) for term, x in zip(terms, operands, strict=True) if "..." in term),
+        default=0,
+    )
+    # Capital Greek stands for the dimensions of an ellipsis, which letters of equations cannot be.
+    dots = "".join(chr(0x391 + number) for number in range(widest))
+    named = [_spelled(term, x, dots) for term, x in zip(terms, operands, strict=True)]
+    if arrow:
+        result = right.replace("...", dots)
+    else:
+        letters = "".join(term.replace("...", "") for term in terms)
+        result = dots + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    parts = [_diagonal(x, term) for term, x in zip(named, operands, strict=True)]
+    value, term = parts[0]
+    for number, (other, other_term) in enumerate(parts[1:], 2):
+        later = result + "".join(following for _, following in parts[number:])
+        value, term = _product(value, term, other, other_term, set(later))
+    value, term = _summed(value, term, set(result))
+    return ops.transpose(value, [term.index(letter) for letter in result]) if value.rank else value
+
+
+def _spelled(term: str, x: Value, dots: str) -> str:
+    count = x.rank - len(term.replace("...", ""))
+    return term.replace("...", dots[len(dots) - count :])
+
+
+def _diagonal(x: Value, term: str) -> tuple[Value, str]:
+    """Letters that stand twice name a diagonal."""
+    for letter in dict.fromkeys(term):
+        while term.count(letter) > 1:
+            first = term.index(letter)
+            second = term.index(letter, first + 1)
+            equal = ops.eq(ops.iota("s32", x.dims, first), ops.iota("s32", x.dims, second))
+            x = total(
+                ops.select(equal, x, ops.convert_element_type(ops.iota("s32", x.dims, 0), x.element_type) * 0), [second]
+            )
+            term = term[:second] + term[second + 1 :]
+    return x, term
+
+
+def _summed(x: Value, term: str, kept: set[str]) -> tuple[Value, str]:
+    gone = [d for d, letter in enumerate(term) if letter not in kept]
+    return (total(x, gone), "".join(letter for letter in term if letter in kept)) if gone else (x, term)
+
+
+def _product(a: Value, a_term: str, b: Value, b_term: str, kept: set[str]) -> tuple[Value, str]:
+    a, a_term = _summed(a, a_term, kept | set(b_term))
+    b, b_term = _summed(b, b_term, kept | set(a_term))
+    shared = [letter for letter in a_term if letter in b_term]
+    sizes = {letter: max(a.dims[a_term.index(letter)], b.dims[b_term.index(letter)]) for letter in shared}
+    a = broadcast_to(a, [sizes.get(letter, extent) for letter, extent in zip(a_term, a.dims, strict=True)])
+    b = broadcast_to(b, [sizes.get(letter, extent) for letter, extent in zip(b_term, b.dims, strict=True)])
+    batch = [letter for letter in shared if letter in kept]
+    contracted = [letter for letter in shared if letter not in kept]
+    numbers = ops.DotDimensionNumbers(
+        [a_term.index(letter) for letter in contracted],
+        [b_term.index(letter) for letter in contracted],
+        [a_term.index(letter) for letter in batch],
+        [b_term.index(letter) for letter in batch],
+    )
+    rest = [letter for letter in a_term if letter not in shared] + [letter for letter in b_term if letter not in shared]
+    return ops.dot_general(a, b, numbers, "HIGHEST"), "".join([*batch, *rest])
+
+
+@operator("Det")
+def determinant(node: Node) -> Value:
+    """Gaussian elimination with partial pivoting, a column at a time: the product of the pivots."""
+    x = node.value(0)
+    *stack, n, _ = x.dims
+    count = 1
+    for extent in stack:
+        count *= extent
+    matrix = ops.reshape(x, [count, n, n])
+    result = broadcast_to(lift_one(x), [count])
+    for column in range(n):
+        size = n - column
+        line = ops.abs(ops.reshape(ops.slice(matrix, [0, 0, 0], [count, size, 1]), [count, size]))
+        best = total_place(line)
+        rows = ops.iota("s32", [count, size], 1)
+        chosen = ops.eq(rows, ops.broadcast_in_dim(best, [count, size], [0]))
+        pivot_row = total(
+            ops.select(ops.broadcast_in_dim(chosen, [count, size, size], [0, 1]), matrix, matrix * 0), [1]
+        )
+        pivot = ops.reshape(ops.slice(pivot_row, [0, 0], [count, 1]), [count])
+        swapped = ops.ne(best, 0)
+        result = result * ops.select(swapped, -pivot, pivot)
+        if size == 1:
+            break
+        # The first row moves to the pivot's place, and is then left out.
+        first = ops.slice(matrix, [0, 0, 0], [count, 1, size])
+        spread = ops.broadcast_in_dim(ops.reshape(first, [count, size]), [count, size, size], [0, 2])
+        moved = ops.select(ops.broadcast_in_dim(chosen, [count, size, size], [0, 1]), spread, matrix)
+        rest = ops.slice(moved, [0, 1, 0], [count, size, size])
+        safe = ops.select(ops.eq(pivot, 0), pivot * 0 + 1, pivot)
+        factor = ops.reshape(ops.slice(rest, [0, 0, 0], [count, size - 1, 1]), [count, size - 1])
+        factor = factor / ops.broadcast_in_dim(safe, [count, size - 1], [0])
+        lines = ops.broadcast_in_dim(pivot_row, [count, size - 1, size], [0, 2])
+        rest = rest - ops.broadcast_in_dim(factor, [count, size - 1, size], [0, 1]) * lines
+        matrix = ops.slice(rest, [0, 0, 1], [count, size - 1, size])
+    return ops.reshape(result, stack)
+
+
+def lift_one(like: Value) -> Value:
+    """The scalar 1 of an element type."""
+    import numpy as np
+
+    return lift(np.ones((), like.element_type.dtype))
+
+
+def total_place(line: Value) -> Value:
+    """The place of the greatest element of each line of a matrix."""
+    from hloforge.importers.onnx.tensors import greatest, least
+
+    top = greatest(line, [1], True)
+    top, line = together(top, line)
+    places = ops.iota("s32", line.dims, 1)
+    return least(ops.select(ops.eq(line, top), places, places * 0 + line.dims[1]), [1])

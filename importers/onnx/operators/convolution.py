@@ -1,0 +1,204 @@
+"""Convolutions: plain, transposed, of integers, deformed; columns back to images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect import ops
+from hloforge.dialect.values import Value
+from hloforge.importers.onnx.node import Node
+from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.tensors import along, broadcast_to, cast, lift
+from hloforge.importers.onnx.windows import windows_of
+
+
+def convolve(
+    x: Value,
+    kernel: Value,
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+    groups: int,
+    lhs_dilation: Sequence[int] = (),
+    preferred: Any = None,
+) -> Value:
+    """``[n, c, spatial...]`` by ``[o, c / groups, spatial...]`` to ``[n, o, spatial...]``."""
+    places = tuple(range(2, x.rank))
+    layout = ops.ConvolutionDimensionNumbers(0, 1, places, 1, 0, places, 0, 1, places)
+    return ops.conv_with_general_padding(
+        x,
+        kernel,
+        strides,
+        pads,
+        lhs_dilation,
+        dilations,
+        groups,
+        1,
+        layout,
+        precision="HIGHEST",
+        preferred_element_type=preferred,
+    )
+
+
+@operator("Conv")
+def convolution(node: Node) -> Value:
+    x, kernel = node.value(0), node.value(1)
+    window = windows_of(node, x.dims[2:], kernel.dims[2:])
+    result = convolve(x, kernel, window.strides, window.pads, window.dilations, int(node.attribute("group", 1)))
+    return with_bias(result, node, 2)
+
+
+def with_bias(result: Value, node: Node, number: int) -> Value:
+    """A result with an input of one number a channel added, if it is given."""
+    if not node.has(number):
+        return result
+    return result + broadcast_to(along(node.value(number), 1, result.rank), result.dims)
+
+
+@operator("ConvTranspose")
+def transposed(node: Node) -> Value:
+    """A convolution of the input with holes between its elements and the kernel turned around."""
+    x, kernel = node.value(0), node.value(1)
+    rank, groups = x.rank - 2, int(node.attribute("group", 1))
+    strides = list(node.attribute("strides") or [1] * rank)
+    dilations = list(node.attribute("dilations") or [1] * rank)
+    extra = list(node.attribute("output_padding") or [0] * rank)
+    reach = [(size - 1) * dilation + 1 for size, dilation in zip(kernel.dims[2:], dilations, strict=True)]
+    full = [(x.dims[2 + d] - 1) * strides[d] + reach[d] + extra[d] for d in range(rank)]
+    pads = _transposed_pads(node, x.dims[2:], strides, full)
+    inputs, outputs = kernel.dims[0], kernel.dims[1]
+    split = ops.reshape(kernel, [groups, inputs // groups, outputs, *kernel.dims[2:]])
+    turned = ops.rev(ops.transpose(split, [0, 2, 1, *range(3, split.rank)]), list(range(3, split.rank)))
+    weights = ops.reshape(turned, [groups * outputs, inputs // groups, *kernel.dims[2:]])
+    around = [(reach[d] - 1 - low, reach[d] - 1 - high + extra[d]) for d, (low, high) in enumerate(pads)]
+    result = convolve(x, weights, [1] * rank, around, dilations, groups, strides)
+    return with_bias(result, node, 2)
+
+
+def _transposed_pads(node: Node, spatial: Sequence[int], strides: list[int], full: list[int]) -> list[tuple[int, int]]:
+    """What is cut off of the full result; ``output_shape`` decides before ``pads``."""
+    rank = len(spatial)
+    wanted = node.attribute("output_shape")
+    auto = node.attribute("auto_pad", "NOTSET")
+    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [size * stride for size, stride in zip(spatial, strides, strict=True)]
+    if wanted is None:
+        given = list(node.attribute("pads") or [0] * (2 * rank))
+        return [(given[d], given[rank + d]) for d in range(rank)]
+    pads = []
+    for size, target in zip(full, list(wanted)[-rank:], strict=True):
+        surplus = size - target
+        small, large = surplus // 2, surplus - surplus // 2
+        pads.append((small, large) if auto == "SAME_UPPER" else (large, small))
+    return pads
+
+
+@operator("ConvInteger")
+def of_integers(node: Node) -> Value:
+    """Sums in s32 of what is left above the zero points."""
+    x, kernel = cast(node.value(0), "s32"), cast(node.value(1), "s32")
+    if node.has(2):
+        x = x - broadcast_to(cast(node.value(2), "s32"), x.dims)
+    if node.has(3):
+        zero = cast(node.value(3), "s32")
+        kernel = kernel - broadcast_to(along(zero, 0, kernel.rank) if zero.rank == 1 else zero, kernel.dims)
+    window = windows_of(node, x.dims[2:], kernel.dims[2:])
+    return convolve(x, kernel, window.strides, window.pads, window.dilations, int(node.attribute("group", 1)))
+
+
+@operator("Col2Im")
+def columns_to_image(node: Node) -> Value:
+    """``[n, c * block, places]`` to the image in which overlapping blocks are summed: a transposed convolution."""
+    x = node.value(0)
+    image, block = node.integers(1), node.integers(2)
+    rank = len(image)
+    strides = list(node.attribute("strides") or [1] * rank)
+    dilations = list(node.attribute("dilations") or [1] * rank)
+    pads = list(node.attribute("pads") or [0] * (2 * rank))
+    size = int(np.prod(block))
+    batch, channels = x.dims[0], x.dims[1] // size
+    reach = [(extent - 1) * dilation + 1 for extent, dilation in zip(block, dilations, strict=True)]
+    counts = [(image[d] + pads[d] + pads[rank + d] - reach[d]) // strides[d] + 1 for d in range(rank)]
+    columns = ops.reshape(x, [batch * channels, size, *counts])
+    # One kernel for each element of a block, which puts it at its place.
+    kernel = np.eye(size, dtype=x.element_type.dtype).reshape(1, size, *block)
+    turned = np.ascontiguousarray(np.flip(kernel, tuple(range(2, 2 + rank))))
+    around = []
+    for d in range(rank):
+        low = reach[d] - 1 - pads[d]
+        around.append((low, image[d] - ((counts[d] - 1) * strides[d] + 1 + low - reach[d] + 1)))
+    result = convolve(columns, lift(turned), [1] * rank, around, dilations, 1, strides)
+    return ops.reshape(result, [batch, channels, *image])
+
+
+@operator("DeformConv")
+def deformed(node: Node) -> Value:
+    """Two spatial dimensions: each element of the kernel reads where an offset says, between elements bilinearly.
+
+    Source: ONNX "DeformConv"; Dai et al., "Deformable Convolutional Networks", 2017.
+    """
+    x, kernel, offset = node.value(0), node.value(1), node.value(2)
+    groups, offset_groups = int(node.attribute("group", 1)), int(node.attribute("offset_group", 1))
+    window = windows_of(node, x.dims[2:], kernel.dims[2:])
+    batch, channels, height, width = x.dims
+    rows, columns = window.sizes
+    taps, (out_height, out_width) = rows * columns, window.places
+    moves = ops.reshape(offset, [batch, offset_groups, taps, 2, out_height, out_width])
+    grid = [batch, offset_groups, taps, out_height, out_width]
+    row = x.element_type
+
+    def places(axis: int) -> Value:
+        tap = np.arange(taps) // columns if axis == 0 else np.arange(taps) % columns
+        base = np.arange(window.places[axis]) * window.strides[axis] - window.pads[axis][0]
+        taps_at = (tap * window.dilations[axis]).reshape(1, 1, taps, 1, 1)
+        base = base.reshape(1, 1, 1, -1, 1) if axis == 0 else base.reshape(1, 1, 1, 1, -1)
+        start = broadcast_to(lift((taps_at + base).astype(row.dtype)), grid)
+        part = ops.slice(moves, [0, 0, 0, axis, 0, 0], [*grid[:3], axis + 1, *grid[3:]])
+        return start + ops.reshape(part, grid)
+
+    image = ops.reshape(x, [batch, offset_groups, channels // offset_groups, height, width])
+    sampled = bilinear(image, places(0), places(1))
+    if node.has(4):
+        mask = ops.reshape(node.value(4), grid)
+        sampled = sampled * ops.broadcast_in_dim(mask, sampled.dims, [0, 1, 3, 4, 5])
+    patches = ops.reshape(sampled, [batch, groups, channels // groups, taps, out_height, out_width])
+    outputs = kernel.dims[0]
+    weights = ops.reshape(kernel, [groups, outputs // groups, channels // groups, taps])
+    product = ops.dot_general(weights, patches, ops.DotDimensionNumbers([2, 3], [2, 3], [0], [1]), "HIGHEST")
+    result = ops.reshape(ops.transpose(product, [2, 0, 1, 3, 4]), [batch, outputs, out_height, out_width])
+    return with_bias(result, node, 3)
+
+
+def bilinear(image: Value, y: Value, x: Value) -> Value:
+    """``[n, g, c, h, w]`` at ``[n, g, places...]`` to ``[n, g, c, places...]``; outside of the image is zero."""
+    n, g, c, height, width = image.dims
+    grid = list(y.dims[2:])
+    flat = ops.reshape(image, [n, g, c, height * width])
+    low_y, low_x = ops.floor(y), ops.floor(x)
+    result: Value | None = None
+    for step_y in (0, 1):
+        for step_x in (0, 1):
+            at_y, at_x = low_y + float(step_y), low_x + float(step_x)
+            weight = (1.0 - ops.abs(y - at_y)) * (1.0 - ops.abs(x - at_x))
+            inside = (at_y >= 0) & (at_y <= height - 1.0) & (at_x >= 0) & (at_x <= width - 1.0)
+            place = cast(ops.clamp(0.0, at_y, height - 1.0), "s32") * width + cast(
+                ops.clamp(0.0, at_x, width - 1.0), "s32"
+            )
+            part = take_each(flat, ops.reshape(place, [n, g, int(np.prod(grid))]))
+            weight = ops.select(inside, weight, weight * 0)
+            part = ops.reshape(part, [n, g, c, *grid])
+            term = part * ops.broadcast_in_dim(weight, part.dims, [0, 1, *range(3, part.rank)])
+            result = term if result is None else result + term
+    assert result is not None
+    return result
+
+
+def take_each(flat: Value, places: Value) -> Value:
+    """``[n, g, c, size]`` at ``[n, g, m]`` to ``[n, g, c, m]``."""
+    c = flat.dims[2]
+    starts = ops.reshape(places, [*places.dims, 1])
+    layout = ops.GatherDimensionNumbers([2], [3], [3], 3, [0, 1], [0, 1])
+    return ops.gather(flat, starts, layout, [1, 1, c, 1])

@@ -1,0 +1,47 @@
+"""What orders elements: the greatest ones; and what counts elements, whose number decides the size of the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hloforge.dialect import ops
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.values import Value, leaves
+from hloforge.importers.onnx.graph import Outputs
+from hloforge.importers.onnx.node import Node
+from hloforge.importers.onnx.operators.shape import window
+from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.tensors import cast, numbers
+
+
+@operator("TopK")
+def top_k(node: Node) -> Any:
+    """Of equal elements the one of lower index goes first."""
+    x = node.value(0)
+    count = int(node.known(1).reshape(-1)[0]) if node.has(1) else int(node.attribute("k"))
+    axis = node.axis(-1)
+    largest = bool(node.attribute("largest", 1))
+
+    def before(a: Value, b: Value, place_a: Value, place_b: Value) -> Value:
+        wins = a > b if largest else a < b
+        return wins | (a.eq(b) & (place_a < place_b))
+
+    values, places = leaves(ops.sort([x, numbers(x.dims, axis)], before, axis))
+    return Outputs([window(values, axis, 0, count), cast(window(places, axis, 0, count), "s64")])
+
+
+@operator("NonZero", "Unique", "NonMaxSuppression")
+def of_data(node: Node) -> Any:
+    """The size of the result depends on elements, so these have to be known: then they are folded.
+
+    Raises:
+        Needs: the elements of some inputs come with the call.
+        UnsupportedError: they are known and yet not folded: there are too many of them.
+    """
+    for number in range(len(node.inputs)):
+        if node.has(number):
+            node.known(number)
+    raise UnsupportedError(
+        "the size of its result depends on more elements than are computed before the call",
+        hint="end the model before this node, and compute it with numpy",
+    )

@@ -1,0 +1,324 @@
+"""Images of another size, and images read between their elements.
+
+Source: ONNX "Resize", "GridSample", "RoiAlign".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect import ops
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.values import Value
+from hloforge.importers.onnx.node import Node
+from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.tensors import Array, along, axis_of, broadcast_to, cast, lift, take
+
+# More neighbours than this are a matrix product.
+_FEW = 4
+
+
+@operator("Resize", since=11)
+def resize(node: Node) -> Value:
+    """One axis after the other; the places and weights are computed while the model is imported."""
+    x = node.value(0)
+    axes = [axis_of(axis, x.rank) for axis in node.attribute("axes") or range(x.rank)]
+    scales, sizes = _scales_and_sizes(node, x, axes)
+    roi = node.known(1).reshape(-1) if node.has(1) and node.dims(1) != (0,) else None
+    mode = node.attribute("coordinate_transformation_mode", "half_pixel")
+    outside: list[Array | None] = []
+    for number, axis in enumerate(axes):
+        ends = (0.0, 1.0) if roi is None else (float(roi[number]), float(roi[number + len(axes)]))
+        if scales[number] == 1.0 and mode != "tf_crop_and_resize" and sizes[number] == x.dims[axis]:
+            outside.append(None)
+            continue
+        extent = x.dims[axis]
+        places = _origins(mode, extent, sizes[number], scales[number], ends)
+        outside.append((places < 0) | (places > extent - 1) if mode == "tf_crop_and_resize" else None)
+        x = _resampled(node, x, axis, places, scales[number])
+    for axis, beyond in zip(axes, outside, strict=True):
+        if beyond is not None and beyond.any():
+            mask = broadcast_to(along(lift(beyond), axis, x.rank), x.dims)
+            filler = np.asarray(node.attribute("extrapolation_value", 0.0)).astype(x.element_type.dtype)
+            x = ops.select(mask, broadcast_to(lift(filler), x.dims), x)
+    return x
+
+
+@operator("Resize", since=10)
+def resize_10(node: Node) -> Value:
+    return _by_scales(node, node.known(1).reshape(-1).astype(np.float64))
+
+
+@operator("Upsample")
+def upsample(node: Node) -> Value:
+    given = node.known(1) if node.has(1) else np.asarray(node.attribute("scales"))
+    return _by_scales(node, given.reshape(-1).astype(np.float64))
+
+
+def _by_scales(node: Node, scales: Array) -> Value:
+    """The early versions: places are multiples, and the nearest is the one below."""
+    x = node.value(0)
+    node.attributes.setdefault("nearest_mode", "floor")
+    for axis, scale in enumerate(scales):
+        size = math.floor(x.dims[axis] * scale)
+        if scale != 1.0:
+            x = _resampled(
+                node, x, axis, _origins("asymmetric", x.dims[axis], size, float(scale), (0.0, 1.0)), float(scale)
+            )
+    return x
+
+
+def _scales_and_sizes(node: Node, x: Value, axes: Sequence[int]) -> tuple[list[float], list[int]]:
+    if node.has(2) and node.dims(2) != (0,):
+        scales = [float(scale) for scale in node.known(2).reshape(-1)]
+        return scales, [math.floor(x.dims[axis] * scale) for axis, scale in zip(axes, scales, strict=True)]
+    wanted = node.integers(3)
+    ratios = [size / x.dims[axis] for axis, size in zip(axes, wanted, strict=True)]
+    policy = node.attribute("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch":
+        return ratios, wanted
+    scale = min(ratios) if policy == "not_larger" else max(ratios)
+    return [scale] * len(axes), [math.floor(x.dims[axis] * scale + 0.5) for axis in axes]
+
+
+def _origins(mode: str, extent: int, size: int, scale: float, ends: tuple[float, float]) -> Array:
+    """Where in the input each element of the output lies."""
+    place = np.arange(size, dtype=np.float64)
+    length = extent * scale
+    if mode == "asymmetric":
+        return place / scale
+    if mode == "align_corners":
+        return place * (extent - 1) / (length - 1) if length != 1 else np.zeros_like(place)
+    if mode == "tf_crop_and_resize":
+        start, end = ends
+        if length > 1:
+            return start * (extent - 1) + place * (end - start) * (extent - 1) / (length - 1)
+        return np.full_like(place, 0.5 * (start + end) * (extent - 1))
+    half = (place + 0.5) / scale - 0.5
+    if mode == "pytorch_half_pixel":
+        return half if size > 1 else np.zeros_like(place)
+    if mode == "half_pixel_symmetric":
+        return extent / 2 * (1 - size / length) + half
+    if mode == "half_pixel":
+        return half
+    raise UnsupportedError(f"coordinate_transformation_mode {mode!r} is none of ONNX's")
+
+
+def _resampled(node: Node, x: Value, axis: int, places: Array, scale: float) -> Value:
+    """Elements at places along an axis, between neighbours as ``mode`` says."""
+    extent = x.dims[axis]
+    mode = node.attribute("mode", "nearest")
+    if mode == "nearest":
+        return take(x, lift(np.clip(_nearest(node, places), 0, extent - 1).astype(np.int32)), axis)
+    if mode not in ("linear", "cubic", "bilinear"):
+        raise UnsupportedError(f"mode {mode!r} is none of ONNX's")
+    shrinking = min(scale, 1.0) if node.attribute("antialias", 0) else 1.0
+    neighbours, weights = _weights(mode, places, shrinking, float(node.attribute("cubic_coeff_a", -0.75)))
+    if node.attribute("exclude_outside", 0):
+        weights = np.where((neighbours < 0) | (neighbours >= extent), 0.0, weights)
+        weights = weights / weights.sum(1, keepdims=True)
+    neighbours = np.clip(neighbours, 0, extent - 1)
+    row = x.element_type
+    wide = x if row.is_float and row.bits >= 32 else cast(x, "f32")
+    result = _mixed(wide, axis, neighbours, weights)
+    return cast(result if row.is_float else ops.round_nearest_even(result), row)
+
+
+def _nearest(node: Node, places: Array) -> Array:
+    rules: dict[str, Callable[[Array], Array]] = {
+        "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+        "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+        "floor": np.floor,
+        "ceil": np.ceil,
+    }
+    return rules[node.attribute("nearest_mode", "round_prefer_floor")](places)
+
+
+def _weights(mode: str, places: Array, shrinking: float, a: float) -> tuple[Array, Array]:
+    """The neighbours of each place ``[size, taps]``, and how much each counts; wider by ``1 / shrinking``."""
+    reach = 2 if mode == "cubic" else 1
+    first = math.floor(-reach / shrinking) + 1
+    steps = np.arange(first, 2 * reach - first)
+    below = np.floor(places)
+    distance = np.abs((steps - (places - below)[:, None]) * shrinking)
+    if mode == "cubic":
+        near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+        far = ((distance - 5) * distance + 8) * distance * a - 4 * a
+        weights = np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
+    else:
+        weights = np.clip(1 - distance, 0, 1)
+    weights = weights / weights.sum(1, keepdims=True)
+    return (below[:, None] + steps).astype(np.int64), weights
+
+
+def _mixed(x: Value, axis: int, neighbours: Array, weights: Array) -> Value:
+    dtype = x.element_type.dtype
+    if neighbours.shape[1] > _FEW:
+        matrix = np.zeros((len(weights), x.dims[axis]))
+        np.add.at(matrix, (np.arange(len(weights))[:, None], neighbours), weights)
+        product = ops.dot_general(x, lift(matrix.astype(dtype)), ops.DotDimensionNumbers([axis], [1]), "HIGHEST")
+        last = x.rank - 1
+        return ops.transpose(product, [*range(axis), last, *range(axis, last)])
+    result: Value | None = None
+    for tap in range(neighbours.shape[1]):
+        part = take(x, lift(neighbours[:, tap].astype(np.int32)), axis)
+        part = part * broadcast_to(along(lift(weights[:, tap].astype(dtype)), axis, x.rank), part.dims)
+        result = part if result is None else result + part
+    assert result is not None
+    return result
+
+
+@operator("GridSample")
+def grid_sample(node: Node) -> Value:
+    """``[n, c, spatial...]`` at ``[n, places..., k]``, whose numbers from -1 to 1 name the last spatial axis first."""
+    x, grid = node.value(0), cast(node.value(1), _wide(node))
+    spatial = x.dims[2:]
+    corners = bool(node.attribute("align_corners", 0))
+    places = []
+    for d, extent in enumerate(spatial):
+        number = len(spatial) - 1 - d
+        starts = [0] * (grid.rank - 1) + [number]
+        part = ops.slice(grid, starts, [*grid.dims[:-1], number + 1])
+        part = ops.reshape(part, grid.dims[:-1])
+        places.append((part + 1.0) * ((extent - 1) / 2) if corners else ((part + 1.0) * float(extent) - 1.0) * 0.5)
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
+        node.attribute("mode", "linear"), node.attribute("mode", "linear")
+    )
+    return _sampled(x, places, mode, node.attribute("padding_mode", "zeros"), corners)
+
+
+def _wide(node: Node) -> Any:
+    return "f64" if node.row(1).name == "f64" else "f32"
+
+
+def _sampled(x: Value, places: list[Value], mode: str, padding: str, corners: bool) -> Value:
+    """The sum over the neighbours of each place in all axes."""
+    taps: list[list[tuple[Value, Value | None]]] = []
+    for d, place in enumerate(places):
+        extent = x.dims[2 + d]
+        if mode != "cubic":
+            place = _padded(place, extent, padding, corners)
+        taps.append(_taps(place, mode))
+    result: Value | None = None
+    for choice in np.ndindex(*map(len, taps)):
+        chosen = [taps[d][number] for d, number in enumerate(choice)]
+        part = _read(x, [place for place, _ in chosen], padding, corners)
+        for _, weight in chosen:
+            if weight is not None:
+                weight = cast(weight, part.element_type)
+                part = part * ops.broadcast_in_dim(weight, part.dims, [0, *range(2, part.rank)])
+        result = part if result is None else result + part
+    assert result is not None
+    return result
+
+
+def _taps(place: Value, mode: str) -> list[tuple[Value, Value | None]]:
+    """The neighbours of places, and their weights."""
+    if mode == "nearest":
+        return [(ops.round_nearest_even(place), None)]
+    below = ops.floor(place)
+    rest = place - below
+    if mode == "linear":
+        return [(below, 1.0 - rest), (below + 1.0, rest)]
+    a = -0.75
+    taps: list[tuple[Value, Value | None]] = []
+    for step in (-1.0, 0.0, 1.0, 2.0):
+        distance = ops.abs(rest - step)
+        if step in (0.0, 1.0):
+            weight = ((a + 2) * distance - (a + 3)) * distance * distance + 1.0
+        else:
+            weight = ((distance - 5.0) * distance + 8.0) * distance * a - 4 * a
+        taps.append((below + step, weight))
+    return taps
+
+
+def _padded(place: Value, extent: int, padding: str, corners: bool) -> Value:
+    """A place outside of the image as one inside, unless zeros lie there."""
+    if padding == "border":
+        return ops.clamp(0.0, place, float(extent - 1))
+    if padding == "reflection":
+        low, high = (0.0, extent - 1.0) if corners else (-0.5, extent - 0.5)
+        span = high - low
+        if span == 0:
+            return place * 0
+        turn = ops.rem(ops.abs(place - low), 2 * span)
+        return ops.min(turn, 2 * span - turn) + low
+    return place
+
+
+def _read(x: Value, places: list[Value], padding: str, corners: bool) -> Value:
+    """``[n, c, places...]``: whole places in an image, of which those outside are as ``padding`` says."""
+    n, c, *spatial = x.dims
+    grid = places[0].dims[1:]
+    inside: Value | None = None
+    flat: Value | None = None
+    for place, extent in zip(places, spatial, strict=True):
+        at = _padded(place, extent, padding, corners)
+        within = (at >= 0) & (at <= float(extent - 1))
+        inside = within if inside is None else inside & within
+        index = cast(ops.clamp(0.0, at, float(extent - 1)), "s32")
+        flat = index if flat is None else flat * extent + index
+    assert inside is not None and flat is not None
+    lines = ops.reshape(x, [n, c, math.prod(spatial)])
+    starts = ops.reshape(flat, [n, math.prod(grid), 1])
+    layout = ops.GatherDimensionNumbers([1], [2], [2], 2, [0], [0])
+    taken = ops.reshape(ops.gather(lines, starts, layout, [1, c, 1]), [n, c, *grid])
+    if padding != "zeros":
+        return taken
+    return ops.select(ops.broadcast_in_dim(inside, taken.dims, [0, *range(2, taken.rank)]), taken, taken * 0)
+
+
+@operator("RoiAlign")
+def roi_align(node: Node) -> Value:
+    """Regions of images in a grid of one size: the mean or the maximum of samples between elements."""
+    x, rois, batches = node.value(0), node.value(1), cast(node.value(2), "s32")
+    height, width = int(node.attribute("output_height", 1)), int(node.attribute("output_width", 1))
+    samples = int(node.attribute("sampling_ratio", 0))
+    if samples <= 0:
+        raise UnsupportedError("sampling_ratio 0 takes as many samples as the regions are large; give a number")
+    mode = node.attribute("coordinate_transformation_mode", "half_pixel" if node.version >= 16 else "output_half_pixel")
+    offset = 0.5 if mode == "half_pixel" else 0.0
+    count = rois.dims[0]
+    scaled = rois * float(node.attribute("spatial_scale", 1.0)) - offset
+    columns = [ops.reshape(ops.slice(scaled, [0, number], [count, number + 1]), [count]) for number in range(4)]
+
+    def places(low: Value, high: Value, bins: int) -> Value:
+        size = high - low if mode == "half_pixel" else ops.max(high - low, 1.0)
+        steps = ((np.arange(bins * samples) + 0.5) / (bins * samples)).astype(x.element_type.dtype)
+        dims = [count, bins * samples]
+        spread = [ops.broadcast_in_dim(part, dims, [0]) for part in (low, size)]
+        return spread[0] + spread[1] * broadcast_to(lift(steps), dims)
+
+    dims = [count, height * samples, width * samples]
+    y = ops.broadcast_in_dim(places(columns[1], columns[3], height), dims, [0, 1])
+    at_x = ops.broadcast_in_dim(places(columns[0], columns[2], width), dims, [0, 2])
+    images = take(x, batches, 0)
+    result = _bilinear_samples(images, y, at_x, node.attribute("mode", "avg"))
+    parts = ops.reshape(result, [count, x.dims[1], height, samples, width, samples])
+    if node.attribute("mode", "avg") == "max":
+        return ops.reduce(parts, float("-inf"), ops.max, [3, 5])
+    return ops.reduce(parts, 0.0, ops.add, [3, 5]) / float(samples * samples)
+
+
+def _bilinear_samples(images: Value, y: Value, x: Value, mode: str) -> Value:
+    """Samples at clamped places; more than one element outside of the image counts as zero.
+
+    With ``max`` the greatest of the four weighted neighbours counts, as ONNX defines it.
+    """
+    height, width = images.dims[2:]
+    outside = (y < -1.0) | (y > float(height)) | (x < -1.0) | (x > float(width))
+    places = [ops.clamp(0.0, y, float(height - 1)), ops.clamp(0.0, x, float(width - 1))]
+    taps = [_taps(place, "linear") for place in places]
+    result: Value | None = None
+    for row, row_weight in taps[0]:
+        for column, column_weight in taps[1]:
+            assert row_weight is not None and column_weight is not None
+            part = _read(images, [row, column], "border", True)
+            part = part * ops.broadcast_in_dim(row_weight * column_weight, part.dims, [0, 2, 3])
+            result = part if result is None else (ops.max if mode == "max" else ops.add)(result, part)
+    assert result is not None
+    return ops.select(ops.broadcast_in_dim(outside, result.dims, [0, 2, 3]), result * 0, result)
