@@ -16,7 +16,14 @@ from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import create, full_vector, index, read_vector
-from hloforge.pipelines.optimize.number_code import NUMBERS, constant_number, has_code, number_type, on_numbers
+from hloforge.pipelines.optimize.number_code import (
+    NUMBERS,
+    constant_number,
+    filling,
+    is_elementwise,
+    number_type,
+    on_numbers,
+)
 
 # Expressions of more operations are left to IREE, and those that read more arrays.
 _MOST_OPERATIONS, _MOST_ARRAYS = 32, 8
@@ -158,22 +165,6 @@ class Scores:
         if Value(array).element_type.name != "pred":
             return found
         return code.cast("trunci", found, ir.VectorType.get([place.length], ir.IntegerType.get_signless(1)))
-
-
-def filling(value: Any) -> Any | None:
-    """The constant of one number that fills an array; None if there is none."""
-    if not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
-        value = value.owner.operands[0]
-    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
-        return None
-    is_known = isinstance(value.owner.attributes["value"], ir.DenseElementsAttr)
-    return value.owner if is_known and has_code(value.owner) else None
-
-
-def is_elementwise(op: Any) -> bool:
-    """Whether each number of the result is made of those at its place."""
-    sizes = {tuple(value.type.shape) for value in (*op.operands, *op.results) if isinstance(value.type, ir.ShapedType)}
-    return op.name != "stablehlo.constant" and len(op.operands) > 0 and len(sizes) == 1 and has_code(op)
 
 
 def _products_below(value: Any) -> list[Any]:

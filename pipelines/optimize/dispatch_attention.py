@@ -34,8 +34,9 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.forms import combiner
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.attention_kernel import KEYS, QUERIES, Kernel
-from hloforge.pipelines.optimize.attention_scores import Place, Scores, filling, is_elementwise
+from hloforge.pipelines.optimize.attention_scores import Place, Scores
 from hloforge.pipelines.optimize.below import index, stands_in_dispatch
+from hloforge.pipelines.optimize.number_code import filling, is_elementwise
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 

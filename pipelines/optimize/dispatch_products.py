@@ -31,7 +31,8 @@ from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.optimize import scalar_code as code
-from hloforge.pipelines.optimize.below import stands_in_dispatch
+from hloforge.pipelines.optimize.below import empty, stands_in_dispatch
+from hloforge.pipelines.optimize.epilogues import Epilogue
 from hloforge.pipelines.optimize.product_kernel import ROWS, Kernel, MatrixRows, Tiles, WindowRows
 from hloforge.pipelines.optimize.windows import Windows, windows_of
 from hloforge.pipelines.passes import Pass, register
@@ -57,6 +58,9 @@ _COPY_COST, _READ_COST = 8, 8
 # Of one workgroup: how late a worker may begin, or how many more workers there are than the two that are counted with.
 _START_COST = 1
 _LEAST_DEPTH = 32
+# Strips that are copied side by side, so that the processor's prefetchers follow, and a distance between rows at which
+# these push each other out of the caches.
+_PANEL, _ALIASING_BYTES = 4, 1 << 12
 
 
 @register
@@ -73,8 +77,11 @@ class DispatchProducts(Pass):
                 loop = _loop_before(op)
                 tiles = _tiles_of(op, windows, in_strips=loop is not None)
                 if tiles is not None and not stands_in_dispatch(op):
-                    with ir.InsertionPoint(op), op.location:
-                        replace(op, [_dispatched(op, tiles, windows, loop)])
+                    epilogue = Epilogue.of(op, (tiles.batch, tiles.rows, tiles.columns))
+                    root = epilogue.root
+                    with ir.InsertionPoint(root), root.location:
+                        replace(root, [_dispatched(epilogue, tiles, windows, loop)])
+                    epilogue.erase()
 
 
 def _loop_before(op: Any) -> Any | None:
@@ -123,7 +130,9 @@ def _tiles_of(op: Any, windows: Windows | None, *, in_strips: bool) -> Tiles | N
             group[0], group[1], strip, batch * (rows // group[0]) * (columns // group[1]), in_strips=in_strips
         ),
     )
-    return Tiles(batch, rows, depth, columns, group_rows, group_columns, strip, packed, in_strips)
+    panel = 1 if in_strips else min(_PANEL, group_columns // strip)
+    copies_left = windows is None and depth * bytes_ % _ALIASING_BYTES == 0
+    return Tiles(batch, rows, depth, columns, group_rows, group_columns, strip, packed, in_strips, panel, copies_left)
 
 
 def _cost(rows: int, columns: int, strip: int, groups: int, *, in_strips: bool) -> float:
@@ -154,7 +163,8 @@ def _windows_of(op: Any) -> Windows | None:
     return windows if windows is not None and windows.features >= _LEAST_DEPTH else None
 
 
-def _dispatched(op: Any, tiles: Tiles, windows: Windows | None, loop: Any | None) -> Value:
+def _dispatched(epilogue: Epilogue, tiles: Tiles, windows: Windows | None, loop: Any | None) -> Value:
+    op = epilogue.product
     lhs, result = Value(op.operands[0]), Value(op.results[0])
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     by_columns = _has_columns_in_rows(op)
@@ -169,8 +179,8 @@ def _dispatched(op: Any, tiles: Tiles, windows: Windows | None, loop: Any | None
         left = _arranged(lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, depth_last=True)
         left = ops.convert_element_type(left, result.element_type)
         left = ops.reshape(left, [tiles.batch, tiles.rows, tiles.depth])
-    flat = _product(left.ir, right.ir, ir.Type.parse(result.element_type.mlir), tiles, windows, by_columns)
-    return ops.reshape(Value(flat), result.dims)
+    flat = _product(left.ir, right.ir, epilogue, tiles, windows, by_columns)
+    return ops.reshape(Value(flat), Value(epilogue.root.results[0]).dims)
 
 
 def _has_columns_in_rows(op: Any) -> bool:
@@ -206,7 +216,8 @@ def _free(factor: Value, batch: Sequence[int], summed: Sequence[int]) -> list[in
     return [d for d in range(factor.rank) if d not in (*batch, *summed)]
 
 
-def _product(lhs: Any, rhs: Any, element: Any, tiles: Tiles, windows: Windows | None, by_columns: bool) -> Any:
+def _product(lhs: Any, rhs: Any, epilogue: Epilogue, tiles: Tiles, windows: Windows | None, by_columns: bool) -> Any:
+    element = epilogue.product.results[0].type.element_type
     whole = ir.RankedTensorType.get([tiles.batch, tiles.rows, tiles.columns], element)
     counts = [tiles.columns // tiles.group_columns, tiles.rows // tiles.group_rows, tiles.batch]
 
@@ -221,13 +232,39 @@ def _product(lhs: Any, rhs: Any, element: Any, tiles: Tiles, windows: Windows | 
         else:
             part = _of([1, tiles.group_rows, tiles.depth], lhs)
             left = MatrixRows(code.load(sources[0], part, [places[2], row, 0]))
-        group = ir.RankedTensorType.get([1, tiles.group_rows, tiles.group_columns], element)
-        code.store(Kernel(left, right, by_columns, group, tiles).result(), targets[0], [places[2], row, column])
+        sizes, place = [1, tiles.group_rows, tiles.group_columns], [places[2], row, column]
+        parts = epilogue.parts(sources[2:], place, sizes)
+
+        def finish(sums: Any, position: Sequence[Any]) -> Any:
+            return epilogue.vector(sums, parts, position)
+
+        group = ir.RankedTensorType.get(sizes, element)
+        kernel = Kernel(left, right, by_columns, group, tiles, finish if epilogue.made else None)
+        starts = _scratch_starts(places, counts, tiles)
+        types = [ir.RankedTensorType.get(size, element) for size in tiles.scratch]
+        if tiles.is_on_stack:
+            memory = [empty(type_) for type_ in types]
+        else:
+            memory = [code.load(*part) for part in zip(targets[1:], types, starts, strict=True)]
+        made = kernel.result(memory)
+        # What lies on the stack is not stored.
+        for part, target, start in zip(made, targets, [place, *starts], strict=False):
+            code.store(part, target, start)
 
     # The image is an operand of the dispatch.
     places = windows and (windows.first, windows.window, windows.dilations, windows.spaces, windows.strides)
-    key = f"product {tiles} {places} {by_columns}"
-    return code.workgroups(counts, [lhs, rhs], (), [whole], run, work=tiles.work, key=key)[0]
+    key = f"product {tiles} {places} {by_columns} {epilogue.text()}"
+    arrays = [lhs, rhs, *epilogue.operands]
+    sizes = [] if tiles.is_on_stack else tiles.scratch
+    scratch = [ir.RankedTensorType.get([prod(counts) * size[0], *size[1:]], element) for size in sizes]
+    return code.workgroups(counts, arrays, (), [whole], run, scratch=scratch, work=tiles.work, key=key)[0]
+
+
+def _scratch_starts(places: Sequence[Any], counts: Sequence[int], tiles: Tiles) -> list[list[Any]]:
+    """Where a workgroup's part of each kind of scratch begins."""
+    number = code.combine("addi", code.combine("muli", places[2], counts[1]), places[1])
+    number = code.combine("addi", code.combine("muli", number, counts[0]), places[0])
+    return [[code.combine("muli", number, size[0]), *[0] * (len(size) - 1)] for size in tiles.scratch]
 
 
 def _group_of_columns(tiles: Tiles, column: Any, *, by_columns: bool) -> tuple[list[int], list[Any]]:

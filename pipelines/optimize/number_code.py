@@ -81,7 +81,23 @@ def has_code(op: Any) -> bool:
         return _is_constant_below(op.operands[1], row.bits)
     if row.name == "pred":
         return name in ("and", "or", "xor")
-    return bool(arithmetic(name, row)) or (name in _FUNCTIONS and row.name == "f32")
+    return bool(arithmetic(name, row)) or (name in (*_FUNCTIONS, "logistic") and row.name == "f32")
+
+
+def filling(value: Any) -> Any | None:
+    """The constant of one number that fills an array; None if there is none."""
+    if not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
+        value = value.owner.operands[0]
+    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
+        return None
+    is_known = isinstance(value.owner.attributes["value"], ir.DenseElementsAttr)
+    return value.owner if is_known and has_code(value.owner) else None
+
+
+def is_elementwise(op: Any) -> bool:
+    """Whether each number of the result is made of those at its place."""
+    sizes = {tuple(value.type.shape) for value in (*op.operands, *op.results) if isinstance(value.type, ir.ShapedType)}
+    return op.name != "stablehlo.constant" and len(op.operands) > 0 and len(sizes) == 1 and has_code(op)
 
 
 def _is_number(value: Any) -> bool:
@@ -167,7 +183,11 @@ def on_numbers(op: Any, operands: Sequence[Any]) -> Any:
             raised = create(arithmetic("maximum", row), [low, value], [type_]).results[0]
             return create(arithmetic("minimum", row), [raised, high], [type_]).results[0]
         case "not":
-            return create("arith.xori", [shaped, _all_ones(type_)], [type_]).results[0]
+            return create("arith.xori", [shaped, _filled(type_, -1)], [type_]).results[0]
+        case "logistic":
+            one = _filled(type_, 1)
+            power = _on(_FUNCTIONS["exponential"], _on("arith.negf", shaped))
+            return _on("arith.divf", one, _on("arith.addf", power, one))
     if row.kind is Kind.PRED:
         code = f"arith.{name}i"
     else:
@@ -179,11 +199,16 @@ def _typed_as(value: Any, element: Any) -> Any:
     return ir.VectorType.get(value.type.shape, element) if isinstance(value.type, ir.VectorType) else element
 
 
-def _all_ones(type_: Any) -> Any:
+def _on(name: str, *operands: Any) -> Any:
+    return create(name, operands, [operands[0].type]).results[0]
+
+
+def _filled(type_: Any, value: int) -> Any:
     element = type_.element_type if isinstance(type_, ir.VectorType) else type_
-    number = ir.IntegerAttr.get(element, -1)
-    value = ir.DenseElementsAttr.get_splat(type_, number) if isinstance(type_, ir.VectorType) else number
-    return create("arith.constant", (), [type_], value=value).results[0]
+    make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
+    number = make(element, value)
+    whole = ir.DenseElementsAttr.get_splat(type_, number) if isinstance(type_, ir.VectorType) else number
+    return create("arith.constant", (), [type_], value=whole).results[0]
 
 
 def _compared(op: Any, operands: Sequence[Any], type_: Any) -> Any:

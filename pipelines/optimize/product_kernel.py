@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,6 +26,8 @@ class Tiles:
         packed: rows of the strip; the last one may have fewer.
         in_strips: whether the right factor lies in strips, ``[b, n / strip, k, strip]``, so that none is copied; the
             strip divides the columns of a workgroup then.
+        panel: strips that are copied at once.
+        copies_left: whether a workgroup's part of the left factor is copied as well.
     """
 
     batch: int
@@ -37,6 +39,19 @@ class Tiles:
     strip: int
     packed: int
     in_strips: bool
+    panel: int = 1
+    copies_left: bool = False
+
+    @property
+    def scratch(self) -> list[list[int]]:
+        """The sizes of what a workgroup copies: strips of the right factor, and rows of the left one."""
+        strips = [] if self.in_strips else [[self.panel, self.packed, self.strip]]
+        return [*strips, *([[self.group_rows, self.packed]] if self.copies_left else [])]
+
+    @property
+    def is_on_stack(self) -> bool:
+        """Whether a stack holds what a workgroup copies."""
+        return self.panel == 1 and not self.copies_left
 
     @property
     def work(self) -> int:
@@ -67,6 +82,16 @@ class MatrixRows:
 
     def start(self, row: Any, depth: Any) -> list[Any]:
         return [index(0), row, depth]
+
+
+@dataclass(frozen=True)
+class CopiedRows:
+    """Rows ``[m, packed]``, copied from the depth on at which they are asked for."""
+
+    array: Any
+
+    def start(self, row: Any, depth: Any) -> list[Any]:
+        return [row, index(0)]
 
 
 @dataclass(frozen=True)
@@ -130,6 +155,7 @@ class Kernel:
 
     Attributes:
         type: of the result, ``[1, m, n]``.
+        finish: from a vector of finished sums, and where it begins in the result, to what is stored instead.
     """
 
     left: Rows
@@ -137,42 +163,75 @@ class Kernel:
     by_columns: bool
     type: Any
     tiles: Tiles
+    finish: Callable[[Any, Sequence[Any]], Any] | None = None
 
-    def result(self) -> Any:
-        return self._of_strips() if self.tiles.in_strips else self._of_columns()
+    def result(self, scratch: Sequence[Any]) -> list[Any]:
+        """The product, and the memory that was written meanwhile.
 
-    def _of_strips(self) -> Any:
+        Args:
+            scratch: memory of the sizes ``Tiles.scratch``.
+        """
+        tiles = self.tiles
+
+        def block(depth: Any, lines: int, total: Any, *scratch: Any) -> list[Any]:
+            left, copied = self.left, list(scratch)
+            if tiles.copies_left:
+                copied[-1] = self._left_copied(depth, lines, copied[-1])
+                left = CopiedRows(copied[-1])
+            if tiles.in_strips:
+                return [self._of_strips(left, depth, lines, total), *copied]
+            return [*self._of_columns(left, depth, lines, total, copied[0]), *copied[1:]]
+
+        return code.in_steps(tiles.depth, tiles.packed, [self._cleared(), *scratch], block)
+
+    def _left_copied(self, depth: Any, lines: int, into: Any) -> Any:
+        """Rows beside each other: those that are 4 KiB apart would push each other out of the caches."""
+        width = self.tiles.strip
+
+        def line(row: Any, into: Any) -> list[Any]:
+            *outer, first = self.left.start(row, depth)
+
+            def part(at: Any, length: int, into: Any) -> list[Any]:
+                vector = read_vector(self.left.array, [*outer, code.combine("addi", first, at)], length)
+                return [write_vector(vector, into, [row, at])]
+
+            return code.in_steps(lines, width, [into], part)
+
+        return code.for_each(self.tiles.group_rows, [into], line)[0]
+
+    def _of_strips(self, left: Rows, depth: Any, lines: int, total: Any) -> Any:
         """The product with strips that lie as they are read."""
+
+        def strip(column: Any, total: Any) -> list[Any]:
+            source = Lines(self.right, [index(0), code.combine("divui", column, self.tiles.strip)], depth)
+            return [self._multiplied(left, Block(depth, lines, column, 0), source, total)]
+
+        return code.for_each(self.tiles.group_columns, [total], strip, step=self.tiles.strip)[0]
+
+    def _of_columns(self, left: Rows, depth: Any, lines: int, total: Any, packed: Any) -> list[Any]:
+        """The product with strips that are copied out of the right factor, and the memory of these."""
         tiles = self.tiles
-
-        def block(depth: Any, lines: int, total: Any) -> list[Any]:
-            def strip(column: Any, total: Any) -> list[Any]:
-                source = Lines(self.right, [index(0), code.combine("divui", column, tiles.strip)], depth)
-                return [self._multiplied(Block(depth, lines, column, 0), source, total)]
-
-            return code.for_each(tiles.group_columns, [total], strip, step=tiles.strip)
-
-        return code.in_steps(tiles.depth, tiles.packed, [self._cleared()], block)[0]
-
-    def _of_columns(self) -> Any:
-        """The product with strips that are copied out of the right factor."""
-        tiles = self.tiles
-        packed = empty(ir.RankedTensorType.get([tiles.packed, tiles.strip], self.type.element_type))
-
         rest = tiles.group_columns % tiles.strip
-        full = tiles.group_columns - rest
+        full, width = tiles.group_columns - rest, tiles.panel * tiles.strip
 
-        def block(depth: Any, lines: int, total: Any, packed: Any) -> list[Any]:
-            def strip(column: Any, total: Any, packed: Any) -> list[Any]:
-                return self._part(Block(depth, lines, column, 0), total, packed)
+        def panel(first: Any, total: Any, packed: Any) -> list[Any]:
+            stop = code.combine("minui", code.combine("addi", first, width), full)
+            packed = self._copied(depth, lines, first, stop, packed)
 
-            both = code.for_each(full, [total, packed], strip, step=tiles.strip)
-            if not rest:
-                return both
-            last = index(tiles.group_columns - tiles.strip)
-            return self._part(Block(depth, lines, last, tiles.strip - rest), *both)
+            def strip(column: Any, total: Any) -> list[Any]:
+                number = code.combine("divui", code.combine("subi", column, first), tiles.strip)
+                source = Lines(packed, [number], index(0))
+                return [self._multiplied(left, Block(depth, lines, column, 0), source, total)]
 
-        return code.in_steps(tiles.depth, tiles.packed, [self._cleared(), packed], block)[0]
+            return [*code.for_each(stop, [total], strip, start=first, step=tiles.strip), packed]
+
+        total, packed = code.for_each(full, [total, packed], panel, step=width)
+        if not rest:
+            return [total, packed]
+        last = index(tiles.group_columns - tiles.strip)
+        packed = self._copied(depth, lines, last, index(tiles.group_columns), packed)
+        block = Block(depth, lines, last, tiles.strip - rest)
+        return [self._multiplied(left, block, Lines(packed, [index(0)], index(0)), total), packed]
 
     def _cleared(self) -> Any:
         tiles, origin = self.tiles, index(0)
@@ -189,40 +248,78 @@ class Kernel:
 
         return code.for_each(tiles.group_rows, [empty(self.type)], line)[0]
 
-    def _part(self, block: Block, total: Any, packed: Any) -> list[Any]:
-        """Add what some rows of the right factor contribute to a strip of the result."""
-        packed = code.for_each(block.lines, [packed], lambda k, into: [self._copied(k, block, into)])[0]
-        return [self._multiplied(block, Lines(packed, (), index(0)), total), packed]
-
-    def _multiplied(self, block: Block, lines: Lines, total: Any) -> Any:
+    def _multiplied(self, left: Rows, block: Block, lines: Lines, total: Any) -> Any:
         """Add the products of all rows with a strip's lines."""
 
         def rows(row: Any, count: int, total: Any) -> list[Any]:
-            return [self._rows(row, count, block, total, lines)]
+            return [self._rows(left, row, count, block, total, lines)]
 
-        return code.in_steps(self.tiles.group_rows, ROWS, [total], rows)[0]
+        total = code.in_steps(self.tiles.group_rows, ROWS, [total], rows)[0]
+        is_last = block.lines == self.tiles.depth % self.tiles.packed or self.tiles.depth % self.tiles.packed == 0
+        return self._finished(block, total) if self.finish is not None and is_last else total
 
-    def _copied(self, k: Any, block: Block, into: Any) -> Any:
-        element, at = self.type.element_type, code.combine("addi", block.depth, k)
+    def _finished(self, block: Block, total: Any) -> Any:
+        """The result with a strip's sums finished, if the block is the last one."""
+        tiles, width, finish = self.tiles, self.tiles.strip, self.finish
+        end = code.combine("addi", block.depth, block.lines)
+        rows = code.choose(code.compare("eq", end, tiles.depth), index(tiles.group_rows), index(0))
+
+        def line(row: Any, total: Any) -> list[Any]:
+            position = [index(0), row, block.column]
+            sums = read_vector(total, position, width)
+            made = sums if finish is None else finish(sums, position)
+            if block.done:
+                made = code.choose(_from(block.done, width), made, sums)
+            return [write_vector(made, total, position)]
+
+        return code.for_each(rows, [total], line)[0]
+
+    def _copied(self, depth: Any, lines: int, first: Any, stop: Any, into: Any) -> Any:
+        """Copy some strips of the right factor, line by line, as it lies in memory."""
+        tiles = self.tiles
+
+        def place(column: Any) -> Any:
+            return code.combine("divui", code.combine("subi", column, first), tiles.strip)
+
+        def across(k: Any, into: Any) -> list[Any]:
+            at = code.combine("addi", depth, k)
+            return code.for_each(
+                stop, [into], lambda c, into: [self._line(k, at, c, place(c), into)], start=first, step=tiles.strip
+            )
+
+        def down(column: Any, into: Any) -> list[Any]:
+            return code.for_each(
+                lines,
+                [into],
+                lambda k, into: [self._line(k, code.combine("addi", depth, k), column, place(column), into)],
+            )
+
+        if self.by_columns:
+            return code.for_each(stop, [into], down, start=first, step=tiles.strip)[0]
+        return code.for_each(lines, [into], across)[0]
+
+    def _line(self, k: Any, at: Any, column: Any, strip: Any, into: Any) -> Any:
+        """Copy a line of a strip."""
+        element = self.type.element_type
         if not self.by_columns:
-            row = read_vector(self.right, [index(0), at, block.column], self.tiles.strip)
+            row = read_vector(self.right, [index(0), at, column], self.tiles.strip)
             wide = ir.VectorType.get([self.tiles.strip], element)
-            return write_vector(code.cast("extf", row, wide), into, [k, index(0)])
+            return write_vector(code.cast("extf", row, wide), into, [strip, k, index(0)])
         for number in range(self.tiles.strip):
-            factor = code.read(self.right, index(0), code.combine("addi", block.column, number), at)
-            into = code.write(code.cast("extf", factor, element), into, k, index(number))
+            factor = code.read(self.right, index(0), code.combine("addi", column, number), at)
+            into = code.write(code.cast("extf", factor, element), into, strip, k, index(number))
         return into
 
-    def _rows(self, row: Any, count: int, block: Block, total: Any, lines: Lines) -> Any:
+    def _rows(self, left: Rows, row: Any, count: int, block: Block, total: Any, lines: Lines) -> Any:
         """Add the products of some rows of the left factor with the strip's lines."""
         origin, width = index(0), self.tiles.strip
         rows = [code.combine("addi", row, number) for number in range(count)]
-        starts = [self.left.start(at, block.depth) for at in rows]
+        starts = [left.start(at, block.depth) for at in rows]
         sums = [read_vector(total, [origin, at, block.column], width) for at in rows]
 
         def turn(k: Any, *sums: Any) -> list[Any]:
             line = lines.read(k, width)
-            factors = [code.read(self.left.array, *start, code.combine("addi", at, k)) for *start, at in starts]
+            factors = [code.read(left.array, *start, code.combine("addi", at, k)) for *start, at in starts]
             return [
                 create("vector.fma", [full_vector(factor, width), line, sum_], [sum_.type]).results[0]
                 for factor, sum_ in zip(factors, sums, strict=True)

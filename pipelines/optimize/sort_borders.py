@@ -41,7 +41,7 @@ class Source:
         """The source of an array ``[rows, n]``: another one of its sizes, if it is computed from that alone."""
         rows, size = Value(array).dims
         found = Expression.of(Value(array), (1, rows, size))
-        if found is None or found.vectors or found.scalars or len(found.arrays) > 1 or found.arrays == [array]:
+        if found is None or any(found.small.values()) or len(found.arrays) > 1 or found.arrays == [array]:
             return cls(array, None)
         return cls(ops.reshape(Value(found.arrays[0]), [rows, size]).ir, found)
 
