@@ -30,12 +30,6 @@ _STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$"
 # 30 to 100 µs. Measured on two cores, where a matrix product of 192³ is faster without, one of 256³ with threads.
 _WORTH_THREADS = 2_000_000
 
-# Microseconds that a worker without work looks for more before it sleeps: about as long as waking it takes (30 µs on
-# two virtual cores), so that it loses at most what it may gain. From one dispatch of a program to the next it is less:
-# with 20 µs programs of many dispatches take 0.85 to 0.95 of the time without, and no more of the processors' time.
-# From 50 µs on the caller, who needs a core too, waits longer than what is gained.
-_LOOK_FOR_WORK = 20
-
 # How long a new pool's threads may take to begin, on a machine that is busy.
 _NAMING_SECONDS = 5.0
 
@@ -64,9 +58,9 @@ class _Devices:
                 # A new program has results of other sizes: what is kept for old ones would only fill the list.
                 self.made[key].allocator.trim()
             else:
-                # The driver reads the process-wide flags when it is created; 0 lets it look at the machine.
+                # The driver reads the process-wide flag when it is created; 0 lets it look at the machine.
                 count = threads if isinstance(threads, int) else len(threads)
-                rt.flags.parse_flags(f"--task_topology_group_count={count}", f"--task_worker_spin_us={_LOOK_FOR_WORK}")
+                rt.flags.parse_flags(f"--task_topology_group_count={count}")
                 before = _workers()
                 with _without_mpi():
                     created = rt._binding.create_hal_driver(driver).create_default_device(allocators=[_ALLOCATOR])
