@@ -45,6 +45,8 @@ USAGE = int(rt.BufferUsage.DEFAULT) | int(rt.BufferUsage.MAPPING_SCOPED)
 _IMPORT_BYTES = 16384
 # Where IREE can use memory that it did not allocate.
 ALIGNMENT = 64
+# New arrays times all, which are compared with each other.
+_MOST_PAIRS = 16
 
 
 def hal_type(element: ElementType) -> int:
@@ -138,10 +140,24 @@ class DeviceArray:
         return f"DeviceArray({self.shape_text})"
 
 
-def share(arrays: Sequence[DeviceArray]) -> None:
-    """Mark device arrays that lie in the same memory: a program may return an argument, or a value twice."""
-    if len(arrays) < 2:
+def share(made: Sequence[DeviceArray], kept: Sequence[DeviceArray]) -> None:
+    """Mark new device arrays, and older ones, that lie in the same memory as a new one.
+
+    A program may return an argument, or a value twice.
+    """
+    if len(made) * (len(made) + len(kept)) > _MOST_PAIRS:
+        _share_by_address([*made, *kept])
         return
+    # Two addresses take five times as long to find out as whether two arrays overlap.
+    for number, array in enumerate(made):
+        host = array.host
+        for other in (*made[:number], *kept):
+            if np.may_share_memory(host, other.host):
+                array.is_shared = other.is_shared = True
+
+
+def _share_by_address(arrays: Sequence[DeviceArray]) -> None:
+    """``share`` of many arrays."""
     placed = sorted((array.host.__array_interface__["data"][0], array.host.nbytes, n) for n, array in enumerate(arrays))
     end, last = 0, 0
     for start, length, number in placed:
@@ -273,7 +289,7 @@ class Codec:
         """A copy of ``value`` on the device. Raises ArgumentError as ``encode`` does."""
         if isinstance(value, DeviceArray):
             stored = DeviceArray(self.encode(value, device, []), self)
-            share([value, stored])
+            share([stored], [value])
             return stored
         array = self._checked(value)
         return DeviceArray(self._copy_in(array if self._plain else self._to_physical(array), device), self)

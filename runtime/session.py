@@ -274,7 +274,7 @@ class Session(Background):
         arrays = [DeviceArray(view, codec) for codec, view in zip(self._results, views, strict=True)]
         if borrowed:
             arrays = [self._own(array, codec, borrowed) for codec, array in zip(self._results, arrays, strict=True)]
-        share([*arrays, *self._kept(flat)])
+        share(arrays, self._kept(flat))
         return arrays[0] if self._single else nest_results(self.signature.result, arrays)
 
     def lasting(self, array: DeviceArray) -> np.ndarray[Any, Any]:
