@@ -13,11 +13,13 @@ After::
 IREE 3.13 writes one array after the other into an empty one, and makes ``%y`` and ``%z`` share the array that begins
 with ``%a``: the later of the two is written in its place. If the host reads what is computed from the later one (a
 slice's start), IREE runs it before the earlier one, which then begins with what the later one holds, and gives the
-later one a place of its own that nothing is written to: results that differ from call to call. In programs of static
-shape, small concatenations become a choice by position, which also fuses with what is around them: the keys of JAX's
-random numbers are of this kind, and equal constants in them are often found by IREE alone. Larger ones do where an
-equal array comes first and the host waits for what is computed from one of them. A slice of one of the joined arrays
-is taken from that array.
+later one a place of its own that nothing is written to: results that differ from call to call. It also finds arrays
+equal that no pass of ours does (``%a * 1``), so that types alone tell which concatenations may begin alike.
+
+Where the host waits for what is computed from one of several, each joins what comes from a barrier of its own, which
+costs the fusion with what computes the arrays. In programs of static shape, small concatenations become a choice by
+position, which also fuses with what is around them: the keys of JAX's random numbers are of this kind. A slice of one
+of their arrays is taken from that array.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from hloforge.pipelines.optimize.below import stands_in_dispatch
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
-_CONCATENATE = "stablehlo.concatenate"
+_CONCATENATE, _BARRIER = "stablehlo.concatenate", "stablehlo.optimization_barrier"
 # The most elements of a result that is always chosen by position, and the most arrays, as each adds work to all
 # elements and IREE binds 32 to a dispatch.
 _SMALL, _FEW, _MOST = 64, 8, 30
@@ -46,27 +48,26 @@ _SMALL, _FEW, _MOST = 64, 8, 30
 @register
 @dataclass(frozen=True)
 class LegalizeConcatenations(Pass):
-    """Write small concatenations, and those that begin alike, as choices by position."""
+    """Write small concatenations as choices by position, and keep those apart that may begin alike."""
 
     name: ClassVar[str] = "legalize-concatenations"
 
     def run(self, module: Any) -> None:
         with in_context(module):
-            found = [op for op in operations(module, {_CONCATENATE}) if _can_choose(op)]
-            alike = _begin_alike(module, found)
+            found = [op for op in operations(module, {_CONCATENATE}) if _joins_static(op)]
             # Beside windows of dynamic size IREE does not compile a choice by position.
-            small = found and all(map(_is_static, operations(module)))
-            for op in [op for op, is_alike in zip(found, alike, strict=True) if is_alike or (small and _is_small(op))]:
-                for part in [use.owner.operation for use in op.results[0].uses]:
-                    _take_from_one(part, op)
-                with ir.InsertionPoint(op), op.location:
-                    replace(op, [_chosen(op)])
+            can_choose = found and all(map(_is_static, operations(module)))
+            for op, is_alike in zip(found, _may_begin_alike(found), strict=True):
+                if can_choose and (_is_small(op) or (is_alike and _joins_carries(op))):
+                    _choose(op)
+                elif is_alike:
+                    _keep_apart(op)
 
 
-def _can_choose(op: Any) -> bool:
+def _joins_static(op: Any) -> bool:
     arrays = list(map(Value, op.operands))
     return bool(
-        1 < len(arrays) <= _MOST
+        len(arrays) > 1
         and all(array.shape.is_static and array.shape.element_count for array in arrays)
         and not stands_in_dispatch(op)
     )
@@ -80,48 +81,39 @@ def _is_small(op: Any) -> bool:
     return len(op.operands) <= _FEW and Value(op.results[0]).shape.element_count <= _SMALL
 
 
-def _begin_alike(module: Any, found: Sequence[Any]) -> list[bool]:
-    """Of each concatenation, whether another of the same type has an equal array first, and the host waits for one."""
-    if len(found) < 2:
-        return [False] * len(found)
-    numbers = _numbered(module)
-    keys = [(numbers[op.operands[0]], op.results[0].type, op.attributes["dimension"]) for op in found]
+def _joins_carries(op: Any) -> bool:
+    """Whether an array is what a loop carries, of which keep-loop-buffers takes barriers away."""
+    is_nested = op.parent.name != "func.func"
+    return is_nested and len(op.operands) <= _MOST and any(isinstance(value.owner, ir.Block) for value in op.operands)
+
+
+def _may_begin_alike(found: Sequence[Any]) -> list[bool]:
+    """Of each concatenation, whether another one may have an equal array first, and the host waits for one of them."""
+    keys = [(op.operands[0].type, op.results[0].type, op.attributes["dimension"]) for op in found]
     counts = Counter(keys)
-    waited = {key for op, key in zip(found, keys, strict=True) if counts[key] > 1 and is_waited_for(op)}
+    waited = {key for op, key in zip(found, keys, strict=True) if counts[key] > 1 and _is_waited_for(op)}
     return [key in waited for key in keys]
 
 
-def _numbered(module: Any) -> dict[Any, int]:
-    """A number for each value of a module: equal ones are computed alike from equal ones."""
-    numbers: dict[Any, int] = {}
-    known: dict[Any, int] = {}
-
-    def visit(block: Any) -> None:
-        for argument in block.arguments:
-            numbers[argument] = len(numbers)
-        for op in block.operations:
-            operation = op.operation
-            for region in operation.regions:
-                for inner in region.blocks:
-                    visit(inner)
-            for place, result in enumerate(operation.results):
-                numbers[result] = len(numbers)
-                if not len(operation.regions) and not _is_complex_constant(operation):
-                    operands = (numbers[value] for value in operation.operands)
-                    key = (operation.name, place, result.type, *_attributes(operation), *operands)
-                    numbers[result] = known.setdefault(key, numbers[result])
-
-    visit(module.body)
-    return numbers
+def _is_waited_for(op: Any) -> bool:
+    """Whether the host waits for what is computed from an array, such as a turn of a loop for the one before."""
+    return op.parent.name != "func.func" or is_waited_for(op)
 
 
-def _is_complex_constant(operation: Any) -> bool:
-    """The bindings cannot show the elements of one."""
-    return bool(operation.name == "stablehlo.constant" and Value(operation.results[0]).element_type.is_complex)
+def _keep_apart(op: Any) -> None:
+    """Join arrays that IREE cannot take for another concatenation's: barriers become one if all their arrays are."""
+    with ir.InsertionPoint(op), op.location:
+        barrier = ir.Operation.create(_BARRIER, results=[v.type for v in op.operands], operands=list(op.operands))
+    for number, array in enumerate(barrier.results):
+        op.operands[number] = array
 
 
-def _attributes(operation: Any) -> list[Any]:
-    return [(name, operation.attributes[name]) for name in operation.attributes]
+def _choose(op: Any) -> None:
+    """Replace a concatenation by a choice, and its slices where they are of one array."""
+    for part in [use.owner.operation for use in op.results[0].uses]:
+        _take_from_one(part, op)
+    with ir.InsertionPoint(op), op.location:
+        replace(op, [_chosen(op)])
 
 
 def _take_from_one(part: Any, op: Any) -> None:
