@@ -54,7 +54,7 @@ class Sample:
 
 
 def interleaved(calls: Mapping[str, Call], seconds: float) -> dict[str, Latency]:
-    """Measure each call in turn until the time is used up.
+    """Measure each call in turn until the time is used up; one more goes before each sample.
 
     Args:
         calls: made once before, so that they are warm.
@@ -74,6 +74,8 @@ def interleaved(calls: Mapping[str, Call], seconds: float) -> dict[str, Latency]
     spent = 0.0
     while counts and (spent < seconds or min(len(samples[name]) for name in counts) < LEAST_SAMPLES):
         for name, count in counts.items():
+            # Whoever was measured before has filled the caches and put this one's threads to sleep.
+            calls[name]()
             taken = sample(calls[name], count)
             samples[name].append(taken)
             spent += taken.wall * count
