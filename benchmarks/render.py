@@ -311,10 +311,11 @@ its default options; XLA's CPU client with its default flags; `iree-compile` wit
 demotion of types on the same StableHLO, on the better of its two CPU devices; PyTorch eagerly, from the extra
 `bench`, where it has the operations. Each engine may use every core. Arguments lie on the device, none is donated,
 and results stay there. Latencies are medians of calls right after another of the same engine. A ratio below 1 says
-that hloforge takes less time; "quartiles" are those of the ratios to XLA of samples taken in the same turn: the noise. "CPU" is the ratio to XLA in
-processor time, of all threads; "tuned" is the form that `hloforge tune` found, where it was asked (`--tune=30`). ✗
-marks results that differ from XLA's by more than the tolerance. Repeat it with `make bench`, single cases with
-`python -m benchmarks --only='matmul 256'`; an interrupted run goes on with `--resume`.
+that hloforge takes less time; "quartiles" are those of the ratios to XLA of samples taken in the same turn: the
+noise. "CPU" is the ratio to XLA in processor time, of all threads; "tuned" is the form that `hloforge tune` found,
+where it was asked (`--tune=30`). ✗ marks results that differ from XLA's by more than the tolerance. Repeat it with
+`make bench`, single cases with `python -m benchmarks --only='matmul 256'`; an interrupted run goes on with
+`--resume`.
 
 ## Summary
 {summary(results)}
