@@ -157,7 +157,7 @@ def _windows_of(op: Any) -> Windows | None:
     """The windows that the left factor ``[m, k]`` lays out, if the product can read them in the image."""
     lhs = Value(op.operands[0])
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    if lhs.rank != 2 or list(numbers.lhs_contracting_dimensions) != [1] or lhs.element_type.name not in ("f32", "f64"):
+    if lhs.rank != 2 or list(numbers.lhs_contracting_dimensions) != [1]:
         return None
     windows = windows_of(lhs)
     return windows if windows is not None and windows.features >= _LEAST_DEPTH else None
@@ -174,7 +174,7 @@ def _dispatched(epilogue: Epilogue, tiles: Tiles, windows: Windows | None, loop:
     else:
         right = _right(op, tiles)
     if windows is not None:
-        left = windows.image
+        left = ops.convert_element_type(windows.image, result.element_type)
     else:
         left = _arranged(lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, depth_last=True)
         left = ops.convert_element_type(left, result.element_type)

@@ -251,6 +251,7 @@ CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], str, str, dict[str, A
     ((1, 4, 8, 512), (1, 1, 512, 256), "b01f_01io->b01f", "f32", {}, True),
     ((1, 12, 12, 64), (3, 3, 64, 16), "b01f_01io->b01f", "f32", {"window_reversal": (True, True)}, False),
     ((1, 14, 14, 24), (3, 3, 24, 32), "b01f_01io->b01f", "f32", {}, False),  # too few features for a strip
+    ((1, 9, 9, 32), (3, 3, 32, 16), "b01f_01io->b01f", "bf16", {"padding": [(1, 1), (1, 1)]}, True),
 ]
 
 
