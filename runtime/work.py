@@ -8,6 +8,7 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.optimize.below import DISPATCH
 from hloforge.pipelines.optimize.scalar_code import WORK
 from hloforge.pipelines.weights import weights_of
 
@@ -31,6 +32,8 @@ _ELEMENTWISE = {
     **{f"stablehlo.{name}": 8 for name in _COSTLY.split()},
     **{f"stablehlo.{name}": 1 for name in _CHEAP.split()},
 }
+# Operations that IREE gives the memory of an operand; dispatches of our own are among them.
+_IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"}
 # Operations from which IREE's search for constant expressions is slow, and elements of a constant worth finding.
 _LONG, _TABLE = 256, 256
 # Elements of a program's heaviest operation up to which computing what constants make is nothing.
@@ -65,10 +68,11 @@ def hoists_in_vain(module: Any) -> bool:
     finds matters where a program has tables or weights. In programs of small arrays it finds no work worth a second
     compilation, within the first, to compute it once: a third to a half of the time for JAX's random numbers. Programs
     of loops are left alone: without hoisted constants IREE takes some loops in other forms, one of which was wrong
-    (docs/status.md). So are programs of weights.
+    (docs/status.md). So are updates of arrays, which IREE makes in the memory of constants that others read
+    (``jnp.insert`` beside a median), and programs of weights.
     """
     found = operations(module)
-    if any(op.name == "stablehlo.while" for op in found) or weights_of(module):
+    if any(op.name in _IN_PLACE for op in found) or weights_of(module):
         return False
     tables = (op for op in found if op.name == "stablehlo.constant" and _elements(op.results[0].type) >= _TABLE)
     in_vain = len(found) >= _LONG or heaviest_operation(module) <= _SMALL

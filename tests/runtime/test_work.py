@@ -34,6 +34,10 @@ def _with_loop(x: Value) -> Value:
     return ops.while_(lambda y: ops.lt(y[0], 1.0), lambda y: y + 1, _long(x))
 
 
+def _with_update(x: Value) -> Value:
+    return ops.dynamic_update_slice(_long(x), np.ones(4, np.float32), [np.int32(1)])
+
+
 @pytest.mark.parametrize(
     ("build", "in_vain"),
     [
@@ -42,10 +46,13 @@ def _with_loop(x: Value) -> Value:
         (_with_table, False),
         (_short_with_table, False),
         (_with_loop, False),
+        (_with_update, False),
         (_large, False),
     ],
 )
-def test_long_and_small_programs_without_tables_and_loops_are_not_searched(build: object, in_vain: bool) -> None:
+def test_long_and_small_programs_without_tables_loops_and_updates_are_not_searched(
+    build: object, in_vain: bool
+) -> None:
     with Builder("searched") as builder:
         x = builder.parameter(0, "f32[512]", "x")
         assert callable(build)
