@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="so many of them, spread")
     parser.add_argument("--every", type=int, default=1, help="every n-th of them")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
-    parser.add_argument("--batch", type=int, default=8, help="programs in one compilation")
+    parser.add_argument("--batch", type=int, default=16, help="programs in one compilation")
     parser.add_argument("--log", type=Path, help="append verdicts there, and leave out what is there already")
     options = parser.parse_args()
     names = [name for name in all_names() if re.search(options.only, name)][:: options.every]
