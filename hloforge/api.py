@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.program import Program
+from hloforge.importers.onnx.load import is_onnx, refers_to_files
 from hloforge.importers.reader import read
 from hloforge.importers.source import NamedBytes, Source, load
 from hloforge.runtime import cache
@@ -79,6 +80,9 @@ def compile(
     }
     if not isinstance(source, Program):
         source = NamedBytes(*load(_readable(source)))
+        if is_onnx(data := source.getvalue()) and refers_to_files(data):
+            # The cache sees the tensors that stand in other files only once they are read.
+            source = as_program(source, **reading)
     place = cache.entry(_contents(source), reading | {"file": _file(source)}, target, chosen)
     executable = place.find()
     if executable is None or not has_functions(executable.manifest, chosen):

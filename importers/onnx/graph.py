@@ -41,7 +41,7 @@ class Importing:
     where: list[tuple[str, int]] = field(default_factory=list)
 
     def location(self) -> Any:
-        """The MLIR location of the node that is being imported."""
+        """The MLIR location of the node that is being imported: its name, and its number for a line."""
         number = self.where[0][1] if self.where else 0
         here = ir.Location.file(self.file, number, 0)
         for name, _ in self.where:
@@ -128,7 +128,7 @@ class Scope:
             raise ImporterError(f"no node before it makes {name!r}") from None
 
     def add_nodes(self, nodes: Sequence[Any]) -> None:
-        for number, proto in enumerate(nodes):
+        for number, proto in enumerate(nodes, 1):
             with self.importing.at(proto, number):
                 outputs = self._outputs(proto)
                 for name, output in zip(proto.output, outputs, strict=False):

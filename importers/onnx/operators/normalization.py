@@ -15,13 +15,12 @@ from hloforge.importers.onnx.tensors import along, broadcast_to, cast, greatest,
 
 
 def softmax(x: Value, axes: list[int], *, log: bool = False) -> Value:
-    """Exponentials divided by their sums along axes, or their logarithms; below 32 bits in f32."""
-    row = x.element_type
-    wide = cast(x, "f32") if row.bits < 32 else x
-    shifted = wide - broadcast_to(greatest(wide, axes, True), x.dims)
+    """Exponentials divided by their sums along axes, or their logarithms; each step in the type of ``x``, as ONNX's
+    definition has it."""
+    shifted = x - broadcast_to(greatest(x, axes, True), x.dims)
     powers = ops.exp(shifted)
     sums = broadcast_to(total(powers, axes, True), x.dims)
-    return cast(shifted - ops.log(sums) if log else powers / sums, row)
+    return shifted - ops.log(sums) if log else powers / sums
 
 
 @operator("Softmax", "LogSoftmax", since=13)

@@ -1,0 +1,170 @@
+"""How models become programs: names in locations and errors, sizes at the call, weights, damaged files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import hloforge
+from hloforge.dialect.errors import ArgumentError, ImporterError, UnsupportedError
+from hloforge.importers.onnx.registry import registered
+from hloforge.importers.reader import read
+from hloforge.pipelines.specialize import specialize
+
+
+def model(nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any], weights: Any = (), **fields: Any) -> bytes:
+    """A serialized model; an input is (element type, sizes)."""
+    entries = [
+        [helper.make_tensor_value_info(name, *kind) for name, kind in side.items()] for side in (inputs, outputs)
+    ]
+    graph = helper.make_graph(
+        nodes, "graph", *entries, [numpy_helper.from_array(a, n) for n, a in dict(weights).items()]
+    )
+    fields.setdefault("opset_imports", [helper.make_opsetid("", 21)])
+    data: bytes = helper.make_model(graph, **fields).SerializeToString()
+    return data
+
+
+F32, I64 = TensorProto.FLOAT, TensorProto.INT64
+VECTOR = {"x": (F32, [4])}, {"y": (F32, [4])}
+
+
+def test_operations_carry_the_names_of_their_nodes() -> None:
+    program = read(model([helper.make_node("Exp", ["x"], ["y"], "exp7")], *VECTOR))
+    assert r'loc("node \22exp7\22 (Exp)"' in program.text(locations=True)
+    assert str(program.signature) == "(x: f32[4]) -> f32[4]"
+
+
+def test_an_unknown_operator_is_named_with_its_node() -> None:
+    data = model(
+        [helper.make_node("Blur", ["x"], ["y"], "blur0", domain="com.example")],
+        *VECTOR,
+        opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.example", 1)],
+    )
+    with pytest.raises(UnsupportedError, match=r"the operator com\.example\.Blur is not imported") as caught:
+        read(data)
+    assert 'node "blur0" (Blur)' in caught.value.op
+
+
+def test_a_rule_that_a_node_breaks_names_the_node() -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], "product")]
+    data = model(nodes, {"x": (F32, [2, 3])}, {"y": (F32, [2, 2])}, {"w": np.zeros((4, 2), np.float32)})
+    with pytest.raises(hloforge.Error) as caught:
+        read(data)
+    assert 'node "product" (MatMul)' in caught.value.op
+
+
+def test_strings_and_sequences_are_refused_by_name() -> None:
+    nodes = [helper.make_node("Identity", ["x"], ["y"])]
+    with pytest.raises(UnsupportedError, match="'x': strings"):
+        read(model(nodes, {"x": (TensorProto.STRING, [1])}, {"y": (TensorProto.STRING, [1])}))
+    with pytest.raises(UnsupportedError, match="'y' is a sequence"):
+        construct = [helper.make_node("SequenceConstruct", ["x"], ["y"])]
+        read(model(construct, *VECTOR))
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60])
+def test_a_cut_file_is_an_error(cut: int) -> None:
+    data = model([helper.make_node("Exp", ["x"], ["y"], "exp")], *VECTOR)
+    with pytest.raises(hloforge.Error):
+        read(data[:-cut], format="onnx")
+
+
+def test_a_graph_that_uses_what_no_node_makes_is_an_error() -> None:
+    with pytest.raises(ImporterError, match="no node before it makes 'nothing'"):
+        read(model([helper.make_node("Add", ["x", "nothing"], ["y"], "add")], *VECTOR))
+
+
+def test_sizes_are_folded() -> None:
+    """A chain from Shape to Reshape leaves one reshape behind."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["sizes"]),
+        helper.make_node("Gather", ["sizes", "first"], ["batch"], axis=0),
+        helper.make_node("Concat", ["batch", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["y"]),
+    ]
+    weights = {"first": np.array([0]), "rest": np.array([-1])}
+    program = read(model(nodes, {"x": (F32, [2, 3, 4])}, {"y": (F32, [2, 12])}, weights))
+    text = program.text()
+    assert "stablehlo.reshape" in text and "concatenate" not in text and "gather" not in text
+
+
+def test_a_call_brings_sizes_and_the_elements_that_decide_them() -> None:
+    nodes = [helper.make_node("TopK", ["x", "k"], ["y", "at"], axis=-1)]
+    data = model(nodes, {"x": (F32, ["n", 6]), "k": (I64, [1])}, {"y": (F32, ["n", "k"]), "at": (I64, ["n", "k"])})
+    call = hloforge.compile(data).load()
+    x = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
+    for rows, k in ((3, 2), (3, 4), (2, 4)):
+        values, places = call(x[:rows], np.array([k]))
+        best = np.argsort(-x[:rows], 1)[:, :k]
+        np.testing.assert_array_equal(places, best)
+        np.testing.assert_array_equal(values, np.take_along_axis(x[:rows], best, 1))
+
+
+def test_elements_that_decide_sizes_are_asked_for_by_name() -> None:
+    nodes = [helper.make_node("Reshape", ["x", "target"], ["y"])]
+    program = read(model(nodes, {"x": (F32, [4]), "target": (I64, [2])}, {"y": (F32, [2, 2])}))
+    with pytest.raises(ArgumentError, match="the elements of target decide sizes"):
+        specialize(program, [parameter.shape for parameter in program.signature.parameters])
+
+
+def test_external_data_lies_beside_the_model(tmp_path: Path) -> None:
+    weight = np.arange(4096, dtype=np.float32)
+    proto = onnx.load_from_string(
+        model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": (F32, [1])}, {"y": (F32, [4096])}, {"w": weight})
+    )
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, str(path), save_as_external_data=True, location="weights.bin", size_threshold=0)
+    one = np.ones(1, np.float32)
+    np.testing.assert_array_equal(hloforge.compile(path)(one), weight + 1)
+    # Other weights under the same model are another program, also for the cache of compilations.
+    (tmp_path / "weights.bin").write_bytes((weight * 2).tobytes())
+    np.testing.assert_array_equal(hloforge.compile(path)(one), weight * 2 + 1)
+    (tmp_path / "weights.bin").unlink()
+    with pytest.raises(ImporterError, match="external data"):
+        hloforge.compile(path)
+
+
+def test_large_initializers_are_weights_under_their_names(tmp_path: Path) -> None:
+    weight = np.arange(4096, dtype=np.float32)
+    nodes = [helper.make_node("Add", ["x", "bias"], ["y"])]
+    data = model(nodes, {"x": (F32, [1])}, {"y": (F32, [4096])}, {"bias": weight})
+    file = tmp_path / "weights.safetensors"
+    executable = hloforge.compile(data, externalize_weights=file)
+    assert len(executable.vmfb) < 3 * weight.nbytes and b"bias" in file.read_bytes()[:200]
+    np.testing.assert_array_equal(executable(np.ones(1, np.float32)), weight + 1)
+
+
+def test_a_function_of_the_model_is_inlined() -> None:
+    body = [helper.make_node("Mul", ["a", "a"], ["b"], "square")]
+    function = helper.make_function("com.example", "Square", ["a"], ["b"], body, [helper.make_opsetid("", 21)])
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.example", 1)]
+    nodes = [helper.make_node("Square", ["x"], ["y"], "outer", domain="com.example")]
+    program = read(model(nodes, *VECTOR, functions=[function], opset_imports=opsets))
+    assert "stablehlo.multiply" in program.text()
+    assert r'loc("node \22square\22 (Mul)"' in program.text(locations=True)
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = model([helper.make_node("Exp", ["x"], ["y"])], *VECTOR)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImporterError, match="is not installed") as caught:
+        read(data)
+    assert "hloforge[onnx]" in caught.value.hint
+
+
+def test_reading_other_programs_does_not_import_onnx() -> None:
+    code = "import sys, hloforge; hloforge.read('func.func @main() { return }'); assert 'onnx' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_operator_is_one_of_the_schemas() -> None:
+    known = {(schema.domain, schema.name) for schema in onnx.defs.get_all_schemas_with_history()}
+    assert set(registered()) <= known
