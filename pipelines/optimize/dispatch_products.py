@@ -7,10 +7,12 @@ in memory first, which pays for large factors on both sides. Here a workgroup co
 columns of some rows, and multiplies its part of the left factor with it, which stays in the second cache meanwhile::
 
     for depth in K, as many as half of the nearest cache holds:
-      for strip in columns, 16 at a time:
-        packed = rhs[depth, strip]                           # one read of each element
-        for rows in M, 6 at a time:
-          result[rows, strip] += lhs[rows, depth] @ packed   # 6 x 16 sums in registers
+      for strips in columns, 4 of them at a time:
+        packed = rhs[depth, strips]                            # one read of each element
+        for strip in strips, 16 columns:
+          for rows in M, 6 at a time:
+            result[rows, strip] += lhs[rows, depth] @ packed   # 6 x 16 sums in registers
+          if the last depth: result[all, strip] = what is made of the product (``epilogues.py``)
 
 Smaller right factors gain 10 to 30 % where the sums are long. In a loop, a right factor from before it is laid out in
 strips once, before it: copying them takes a third of the time of 16 rows, a tenth of that of 64.
@@ -58,9 +60,8 @@ _COPY_COST, _READ_COST = 8, 8
 # Of one workgroup: how late a worker may begin, or how many more workers there are than the two that are counted with.
 _START_COST = 1
 _LEAST_DEPTH = 32
-# Strips that are copied side by side, so that the processor's prefetchers follow, and a distance between rows at which
-# these push each other out of the caches.
-_PANEL, _ALIASING_BYTES = 4, 1 << 12
+# Strips that are copied side by side, so that the processor's prefetchers follow.
+_PANEL = 4
 
 
 @register
@@ -131,8 +132,7 @@ def _tiles_of(op: Any, windows: Windows | None, *, in_strips: bool) -> Tiles | N
         ),
     )
     panel = 1 if in_strips else min(_PANEL, group_columns // strip)
-    copies_left = windows is None and depth * bytes_ % _ALIASING_BYTES == 0
-    return Tiles(batch, rows, depth, columns, group_rows, group_columns, strip, packed, in_strips, panel, copies_left)
+    return Tiles(batch, rows, depth, columns, group_rows, group_columns, strip, packed, in_strips, panel)
 
 
 def _cost(rows: int, columns: int, strip: int, groups: int, *, in_strips: bool) -> float:
@@ -220,6 +220,8 @@ def _product(lhs: Any, rhs: Any, epilogue: Epilogue, tiles: Tiles, windows: Wind
     element = epilogue.product.results[0].type.element_type
     whole = ir.RankedTensorType.get([tiles.batch, tiles.rows, tiles.columns], element)
     counts = [tiles.columns // tiles.group_columns, tiles.rows // tiles.group_rows, tiles.batch]
+    scratch = [ir.RankedTensorType.get([prod(counts) * tiles.panel, *tiles.copied[1:]], element)]
+    scratch = scratch if tiles.panel > 1 else []
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
         column = code.combine("muli", places[0], tiles.group_columns)
@@ -240,31 +242,20 @@ def _product(lhs: Any, rhs: Any, epilogue: Epilogue, tiles: Tiles, windows: Wind
 
         group = ir.RankedTensorType.get(sizes, element)
         kernel = Kernel(left, right, by_columns, group, tiles, finish if epilogue.made else None)
-        starts = _scratch_starts(places, counts, tiles)
-        types = [ir.RankedTensorType.get(size, element) for size in tiles.scratch]
-        if tiles.is_on_stack:
-            memory = [empty(type_) for type_ in types]
-        else:
-            memory = [code.load(*part) for part in zip(targets[1:], types, starts, strict=True)]
-        made = kernel.result(memory)
-        # What lies on the stack is not stored.
-        for part, target, start in zip(made, targets, [place, *starts], strict=False):
-            code.store(part, target, start)
+        packed = ir.RankedTensorType.get(tiles.copied, element)
+        number = code.combine("addi", code.combine("muli", places[2], counts[1]), places[1])
+        number = code.combine("addi", code.combine("muli", number, counts[0]), places[0])
+        start = [code.combine("muli", number, tiles.panel), 0, 0]
+        made, copied = kernel.result(code.load(targets[1], packed, start) if scratch else empty(packed))
+        code.store(made, targets[0], place)
+        if scratch:
+            code.store(copied, targets[1], start)
 
     # The image is an operand of the dispatch.
     places = windows and (windows.first, windows.window, windows.dilations, windows.spaces, windows.strides)
     key = f"product {tiles} {places} {by_columns} {epilogue.text()}"
     arrays = [lhs, rhs, *epilogue.operands]
-    sizes = [] if tiles.is_on_stack else tiles.scratch
-    scratch = [ir.RankedTensorType.get([prod(counts) * size[0], *size[1:]], element) for size in sizes]
     return code.workgroups(counts, arrays, (), [whole], run, scratch=scratch, work=tiles.work, key=key)[0]
-
-
-def _scratch_starts(places: Sequence[Any], counts: Sequence[int], tiles: Tiles) -> list[list[Any]]:
-    """Where a workgroup's part of each kind of scratch begins."""
-    number = code.combine("addi", code.combine("muli", places[2], counts[1]), places[1])
-    number = code.combine("addi", code.combine("muli", number, counts[0]), places[0])
-    return [[code.combine("muli", number, size[0]), *[0] * (len(size) - 1)] for size in tiles.scratch]
 
 
 def _group_of_columns(tiles: Tiles, column: Any, *, by_columns: bool) -> tuple[list[int], list[Any]]:

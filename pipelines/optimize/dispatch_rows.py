@@ -39,6 +39,8 @@ from hloforge.pipelines.patterns import replace
 # Elements that are worth a dispatch of their own, and those that a workgroup copies.
 _WORTH, _GROUP_ELEMENTS = 1 << 12, 1 << 16
 _VECTOR_BYTES = 64
+# Rows that are on their way from memory at once.
+_AT_ONCE = 4
 # Multiplications that take as long as moving an element: the size of the table says nothing of the time.
 _WORK = 8
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
@@ -134,16 +136,23 @@ def _gather(table: Any, indices: Any, count: int, width: int) -> Any:
         rows = code.load(sources[1], ir.RankedTensorType.get([group, 1], indices.type.element_type), [first, 0])
         source = code.load(sources[0], table.type, [0, 0])
 
-        def copy(at: Any, into: Any) -> list[Any]:
-            inside = code.combine("minsi", code.combine("maxsi", code.read(rows, at, index(0)), 0), last)
-            row = code.cast("index_cast", inside, ir.IndexType.get())
-            return _along(into, width, lambda column, length, into: part(row, at, column, length, into))
+        def copy(at: Any, count: int, into: Any) -> list[Any]:
+            places = [code.combine("addi", at, number) for number in range(count)]
+            pairs = [(place, row(place)) for place in places]
 
-        def part(row: Any, at: Any, column: Any, length: int, into: Any) -> Any:
-            return write_vector(read_vector(source, [row, column], length), into, [at, column])
+            def part(column: Any, length: int, into: Any) -> Any:
+                for place, at in pairs:
+                    into = write_vector(read_vector(source, [at, column], length), into, [place, column])
+                return into
+
+            return _along(into, width, part)
+
+        def row(place: Any) -> Any:
+            inside = code.combine("minsi", code.combine("maxsi", code.read(rows, place, index(0)), 0), last)
+            return code.cast("index_cast", inside, ir.IndexType.get())
 
         taken = empty(ir.RankedTensorType.get([group, width], element))
-        code.store(code.for_each(group, [taken], copy)[0], targets[0], [first, 0])
+        code.store(code.in_steps(group, _AT_ONCE, [taken], copy)[0], targets[0], [first, 0])
 
     return code.workgroups([count // group], [table, indices], (), [whole], run, work=_WORK * count * width)[0]
 

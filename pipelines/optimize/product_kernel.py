@@ -26,8 +26,7 @@ class Tiles:
         packed: rows of the strip; the last one may have fewer.
         in_strips: whether the right factor lies in strips, ``[b, n / strip, k, strip]``, so that none is copied; the
             strip divides the columns of a workgroup then.
-        panel: strips that are copied at once.
-        copies_left: whether a workgroup's part of the left factor is copied as well.
+        panel: strips that are copied side by side; a stack holds one, but not several.
     """
 
     batch: int
@@ -40,18 +39,11 @@ class Tiles:
     packed: int
     in_strips: bool
     panel: int = 1
-    copies_left: bool = False
 
     @property
-    def scratch(self) -> list[list[int]]:
-        """The sizes of what a workgroup copies: strips of the right factor, and rows of the left one."""
-        strips = [] if self.in_strips else [[self.panel, self.packed, self.strip]]
-        return [*strips, *([[self.group_rows, self.packed]] if self.copies_left else [])]
-
-    @property
-    def is_on_stack(self) -> bool:
-        """Whether a stack holds what a workgroup copies."""
-        return self.panel == 1 and not self.copies_left
+    def copied(self) -> list[int]:
+        """The sizes of what a workgroup copies at once."""
+        return [self.panel, self.packed, self.strip]
 
     @property
     def work(self) -> int:
@@ -82,16 +74,6 @@ class MatrixRows:
 
     def start(self, row: Any, depth: Any) -> list[Any]:
         return [index(0), row, depth]
-
-
-@dataclass(frozen=True)
-class CopiedRows:
-    """Rows ``[m, packed]``, copied from the depth on at which they are asked for."""
-
-    array: Any
-
-    def start(self, row: Any, depth: Any) -> list[Any]:
-        return [row, index(0)]
 
 
 @dataclass(frozen=True)
@@ -165,50 +147,31 @@ class Kernel:
     tiles: Tiles
     finish: Callable[[Any, Sequence[Any]], Any] | None = None
 
-    def result(self, scratch: Sequence[Any]) -> list[Any]:
-        """The product, and the memory that was written meanwhile.
+    def result(self, packed: Any) -> list[Any]:
+        """The product, and the memory of strips that was written meanwhile.
 
         Args:
-            scratch: memory of the sizes ``Tiles.scratch``.
+            packed: of the sizes ``Tiles.copied``; strips that are read where they lie need none of it.
         """
         tiles = self.tiles
 
-        def block(depth: Any, lines: int, total: Any, *scratch: Any) -> list[Any]:
-            left, copied = self.left, list(scratch)
-            if tiles.copies_left:
-                copied[-1] = self._left_copied(depth, lines, copied[-1])
-                left = CopiedRows(copied[-1])
+        def block(depth: Any, lines: int, total: Any, packed: Any) -> list[Any]:
             if tiles.in_strips:
-                return [self._of_strips(left, depth, lines, total), *copied]
-            return [*self._of_columns(left, depth, lines, total, copied[0]), *copied[1:]]
+                return [self._of_strips(depth, lines, total), packed]
+            return self._of_columns(depth, lines, total, packed)
 
-        return code.in_steps(tiles.depth, tiles.packed, [self._cleared(), *scratch], block)
+        return code.in_steps(tiles.depth, tiles.packed, [self._cleared(), packed], block)
 
-    def _left_copied(self, depth: Any, lines: int, into: Any) -> Any:
-        """Rows beside each other: those that are 4 KiB apart would push each other out of the caches."""
-        width = self.tiles.strip
-
-        def line(row: Any, into: Any) -> list[Any]:
-            *outer, first = self.left.start(row, depth)
-
-            def part(at: Any, length: int, into: Any) -> list[Any]:
-                vector = read_vector(self.left.array, [*outer, code.combine("addi", first, at)], length)
-                return [write_vector(vector, into, [row, at])]
-
-            return code.in_steps(lines, width, [into], part)
-
-        return code.for_each(self.tiles.group_rows, [into], line)[0]
-
-    def _of_strips(self, left: Rows, depth: Any, lines: int, total: Any) -> Any:
+    def _of_strips(self, depth: Any, lines: int, total: Any) -> Any:
         """The product with strips that lie as they are read."""
 
         def strip(column: Any, total: Any) -> list[Any]:
             source = Lines(self.right, [index(0), code.combine("divui", column, self.tiles.strip)], depth)
-            return [self._multiplied(left, Block(depth, lines, column, 0), source, total)]
+            return [self._multiplied(Block(depth, lines, column, 0), source, total)]
 
         return code.for_each(self.tiles.group_columns, [total], strip, step=self.tiles.strip)[0]
 
-    def _of_columns(self, left: Rows, depth: Any, lines: int, total: Any, packed: Any) -> list[Any]:
+    def _of_columns(self, depth: Any, lines: int, total: Any, packed: Any) -> list[Any]:
         """The product with strips that are copied out of the right factor, and the memory of these."""
         tiles = self.tiles
         rest = tiles.group_columns % tiles.strip
@@ -221,7 +184,7 @@ class Kernel:
             def strip(column: Any, total: Any) -> list[Any]:
                 number = code.combine("divui", code.combine("subi", column, first), tiles.strip)
                 source = Lines(packed, [number], index(0))
-                return [self._multiplied(left, Block(depth, lines, column, 0), source, total)]
+                return [self._multiplied(Block(depth, lines, column, 0), source, total)]
 
             return [*code.for_each(stop, [total], strip, start=first, step=tiles.strip), packed]
 
@@ -231,7 +194,7 @@ class Kernel:
         last = index(tiles.group_columns - tiles.strip)
         packed = self._copied(depth, lines, last, index(tiles.group_columns), packed)
         block = Block(depth, lines, last, tiles.strip - rest)
-        return [self._multiplied(left, block, Lines(packed, [index(0)], index(0)), total), packed]
+        return [self._multiplied(block, Lines(packed, [index(0)], index(0)), total), packed]
 
     def _cleared(self) -> Any:
         tiles, origin = self.tiles, index(0)
@@ -248,11 +211,11 @@ class Kernel:
 
         return code.for_each(tiles.group_rows, [empty(self.type)], line)[0]
 
-    def _multiplied(self, left: Rows, block: Block, lines: Lines, total: Any) -> Any:
+    def _multiplied(self, block: Block, lines: Lines, total: Any) -> Any:
         """Add the products of all rows with a strip's lines."""
 
         def rows(row: Any, count: int, total: Any) -> list[Any]:
-            return [self._rows(left, row, count, block, total, lines)]
+            return [self._rows(row, count, block, total, lines)]
 
         total = code.in_steps(self.tiles.group_rows, ROWS, [total], rows)[0]
         is_last = block.lines == self.tiles.depth % self.tiles.packed or self.tiles.depth % self.tiles.packed == 0
@@ -310,16 +273,16 @@ class Kernel:
             into = code.write(code.cast("extf", factor, element), into, strip, k, index(number))
         return into
 
-    def _rows(self, left: Rows, row: Any, count: int, block: Block, total: Any, lines: Lines) -> Any:
+    def _rows(self, row: Any, count: int, block: Block, total: Any, lines: Lines) -> Any:
         """Add the products of some rows of the left factor with the strip's lines."""
         origin, width = index(0), self.tiles.strip
         rows = [code.combine("addi", row, number) for number in range(count)]
-        starts = [left.start(at, block.depth) for at in rows]
+        starts = [self.left.start(at, block.depth) for at in rows]
         sums = [read_vector(total, [origin, at, block.column], width) for at in rows]
 
         def turn(k: Any, *sums: Any) -> list[Any]:
             line = lines.read(k, width)
-            factors = [code.read(left.array, *start, code.combine("addi", at, k)) for *start, at in starts]
+            factors = [code.read(self.left.array, *start, code.combine("addi", at, k)) for *start, at in starts]
             return [
                 create("vector.fma", [full_vector(factor, width), line, sum_], [sum_.type]).results[0]
                 for factor, sum_ in zip(factors, sums, strict=True)
