@@ -34,12 +34,13 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines import by_index
-from hloforge.pipelines.legalize.protect_updated import is_waited_for
+from hloforge.pipelines.legalize.protect_updated import waited_for
 from hloforge.pipelines.optimize.below import stands_in_dispatch
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
 _CONCATENATE, _BARRIER = "stablehlo.concatenate", "stablehlo.optimization_barrier"
+_FUNCTION = "func.func"
 # The most elements of a result that is always chosen by position, and the most arrays, as each adds work to all
 # elements and IREE binds 32 to a dispatch.
 _SMALL, _FEW, _MOST = 64, 8, 30
@@ -55,8 +56,10 @@ class LegalizeConcatenations(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             found = [op for op in operations(module, {_CONCATENATE}) if _joins_static(op)]
+            if not found:
+                return
             # Beside windows of dynamic size IREE does not compile a choice by position.
-            can_choose = found and all(map(_is_static, operations(module)))
+            can_choose = all(map(_is_static, operations(module)))
             for op, is_alike in zip(found, _may_begin_alike(found), strict=True):
                 if can_choose and (_is_small(op) or (is_alike and _joins_carries(op))):
                     _choose(op)
@@ -83,7 +86,7 @@ def _is_small(op: Any) -> bool:
 
 def _joins_carries(op: Any) -> bool:
     """Whether an array is what a loop carries, of which keep-loop-buffers takes barriers away."""
-    is_nested = op.parent.name != "func.func"
+    is_nested = op.parent.name != _FUNCTION
     return is_nested and len(op.operands) <= _MOST and any(isinstance(value.owner, ir.Block) for value in op.operands)
 
 
@@ -91,13 +94,18 @@ def _may_begin_alike(found: Sequence[Any]) -> list[bool]:
     """Of each concatenation, whether another one may have an equal array first, and the host waits for one of them."""
     keys = [(op.operands[0].type, op.results[0].type, op.attributes["dimension"]) for op in found]
     counts = Counter(keys)
-    waited = {key for op, key in zip(found, keys, strict=True) if counts[key] > 1 and _is_waited_for(op)}
+    waited_at_top = waited_for(_top(found[0])) if len(counts) < len(found) else set()
+    # In a loop, a turn waits for the one before.
+    is_waited = [op.parent.name != _FUNCTION or op.operation in waited_at_top for op in found]
+    waited = {key for key, waits in zip(keys, is_waited, strict=True) if waits and counts[key] > 1}
     return [key in waited for key in keys]
 
 
-def _is_waited_for(op: Any) -> bool:
-    """Whether the host waits for what is computed from an array, such as a turn of a loop for the one before."""
-    return op.parent.name != "func.func" or is_waited_for(op)
+def _top(op: Any) -> Any:
+    """The block of the function that an operation stands in."""
+    while op.parent.name != _FUNCTION:
+        op = op.parent
+    return op.operation.block
 
 
 def _keep_apart(op: Any) -> None:

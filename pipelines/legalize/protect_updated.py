@@ -144,13 +144,28 @@ def is_waited_for(op: Any) -> bool:
     while pending:
         for use in pending.pop().uses:
             user = _in_block(use.owner.operation, op.block)
-            starts = _STARTS.get(user.name)
-            if user.name in _WAITS or (starts is not None and use.operand_number >= starts):
+            if _is_wait(user, use):
                 return True
             if user not in seen:
                 seen.add(user)
                 pending += user.results
     return False
+
+
+def waited_for(block: Any) -> set[Any]:
+    """The operations of a block of which ``is_waited_for`` holds, found in one pass."""
+    found: set[Any] = set()
+    for op in reversed([op.operation for op in block.operations]):
+        uses = [(_in_block(use.owner.operation, block), use) for result in op.results for use in result.uses]
+        if any(_is_wait(user, use) or user in found for user, use in uses):
+            found.add(op)
+    return found
+
+
+def _is_wait(user: Any, use: Any) -> bool:
+    """Whether the host waits for a use, which stands in the operation ``user`` or is its own."""
+    starts = _STARTS.get(user.name)
+    return user.name in _WAITS or (starts is not None and use.operand_number >= starts)
 
 
 def _needs(op: Any, other: Any) -> bool:
