@@ -11,15 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jax._src import config, xla_bridge
+from jax._src import config, distributed, xla_bridge
 from jax._src.array import ArrayImpl
 
+from hloforge.dialect.errors import OptionError
 from hloforge.dialect.mlir import _jax
 from hloforge.jax import platform
 
 # JAX's CPU has 0.
 _PRIORITY = -100
 _DLPACK_CPU = 1
+_NOTHING = "module { func.func @main() { return } }"
 
 
 def register(functions: Any, options: Callable[[], dict[str, Any]], guard: Callable[[], None]) -> None:
@@ -57,6 +59,8 @@ def _bring_the_cpu() -> None:
     create = registration.factory
 
     def create_both() -> Any:
+        if distributed.global_state.num_processes > 1:
+            raise RuntimeError("hloforge runs in one process: leave jax.distributed out, and set HLOFORGE_JAX_DEVICES")
         wanted = config.jax_platforms.value
         if wanted and "cpu" not in wanted.split(","):
             # JAX holds its lock, and has no list of backends before all of them are there.
@@ -118,6 +122,23 @@ def guards_copies_to_host() -> bool:
     if level is None:
         level = _jax.guard_lib.global_state().device_to_host
     return level is not None and level != _jax.guard_lib.TransferGuardLevel.ALLOW
+
+
+def check_overrides(options: bytes) -> None:
+    """Let XLA look at options of its own, which programs on hloforge do not need.
+
+    Args:
+        options: serialized CompileOptionsProto with the user's ``compiler_options`` and nothing else.
+
+    Raises:
+        OptionError: an option that XLA does not know, or with a value that it does not take.
+    """
+    client = xla_bridge.get_backend("cpu")
+    parsed = _jax.CompileOptions.ParseFromString(_jax.CompileOptions().SerializeAsString() + options)
+    try:
+        client.compile_and_load(_NOTHING, _jax.DeviceList(tuple(client.local_devices()[:1])), parsed)
+    except _jax.JaxRuntimeError as error:
+        raise OptionError(str(error).removeprefix("INVALID_ARGUMENT: ")) from None
 
 
 def costs_of(bytecode: bytes) -> list[tuple[str, float]]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import string_attribute
-from hloforge.dialect.program import Signature
+from hloforge.dialect.program import Alias, Signature
 from hloforge.dialect.shapes import Shape
 
 # What a module says of the arguments and results of the whole program.
@@ -89,11 +89,15 @@ class Sharded:
         return len((*self.parameters, *self.results)[0].places)
 
     def local(self, signature: Signature) -> Signature:
-        """The signature of one device's program, from that of the whole. Layouts and donation end."""
-        return _resized(signature, (one.local for one in self.parameters), (one.local for one in self.results))
+        """The signature of one device's program, from that of the whole: parts lie as the whole arrays did.
+
+        What is donated stays so where the part of the result has the size of the argument's.
+        """
+        made = _resized(signature, (one.local for one in self.parameters), (one.local for one in self.results))
+        return replace(made, aliases=tuple(alias for alias in signature.aliases if _fits(alias, made)))
 
     def whole(self, signature: Signature) -> Signature:
-        """The signature of a call with whole arrays, from that of a program of parts."""
+        """The signature of a call with whole arrays, from that of a program of parts; donation ends."""
         return _resized(signature, (one.sizes for one in self.parameters), (one.sizes for one in self.results))
 
     def attach(self, module: Any) -> None:
@@ -125,4 +129,13 @@ def _resized(
 def _with_sizes(shape: Shape, sizes: Iterator[tuple[int, ...]]) -> Shape:
     if shape.elements is not None:
         return Shape.tuple_of(*(_with_sizes(element, sizes) for element in shape.elements))
-    return Shape(shape.element, next(sizes))
+    layout = shape.layout if shape.layout is not None and shape.layout.is_plain else None
+    return Shape(shape.element, next(sizes), layout=layout)
+
+
+def _fits(alias: Alias, signature: Signature) -> bool:
+    """Whether the parameter and the result that share a buffer, both arrays, are of one size."""
+    parameter, result = signature.parameters[alias.parameter_number].shape, signature.result
+    for index in alias.output_index:
+        result = (result.elements or ())[index]
+    return not alias.parameter_index and parameter == result

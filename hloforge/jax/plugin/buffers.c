@@ -327,13 +327,40 @@ static PJRT_Error *buffer_raw_to_host(PJRT_RawToHost_Args *args) {
   return NULL;
 }
 
-/* The devices share their memory and arrays never change: a copy is another name for the same one. */
+/* An array of its own with the same elements, waited for. */
+static PJRT_Error *duplicate(Buffer *buffer, Array **copy) {
+  PJRT_Error *error;
+  Python python;
+  Array *array = ready_array(buffer, &error);
+  if (array == NULL) return error;
+  if (!python_enter(&python)) {
+    array_release(array);
+    return python_gone();
+  }
+  int64_t *physical = calloc(buffer->rank + 1, sizeof *physical);
+  if (physical == NULL) abort();
+  layout_physical(buffer->layout, buffer->dims, physical);
+  PyObject *view = array_copy_view(array, buffer->type, buffer->rank, physical);
+  *copy = view == NULL ? NULL : array_of_view(view, array->size);
+  error = *copy == NULL ? python_error() : NULL;
+  python_leave(&python);
+  free(physical);
+  array_release(array);
+  return error;
+}
+
+/* The devices share their memory and arrays never change: a copy elsewhere is another name for the same one. Who asks
+ * for one in the same place wants another array. */
 static PJRT_Error *copy_to(PJRT_CopyTo_Args *args, Memory *memory) {
   Buffer *buffer = args->buffer;
-  Array *array = buffer_array(buffer);
-  if (array == NULL) return deleted();
-  args->copy = buffer_new(memory, buffer->type, buffer->layout, buffer->dims, array);
-  return NULL;
+  Array *array = NULL;
+  PJRT_Error *error = NULL;
+  if (memory == buffer->memory)
+    error = duplicate(buffer, &array);
+  else if ((array = buffer_array(buffer)) == NULL)
+    error = deleted();
+  if (error == NULL) args->copy = buffer_new(memory, buffer->type, buffer->layout, buffer->dims, array);
+  return error;
 }
 
 static PJRT_Error *buffer_copy_to_device(PJRT_CopyTo_Args *args) { return copy_to(args, memory_of(args->place, NULL)); }

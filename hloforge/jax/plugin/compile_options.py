@@ -10,7 +10,7 @@ from hloforge.dialect.protobuf import Field, fields
 from hloforge.pipelines.replicas.shards import Sharding
 
 # Numbers of fields. Source: XLA, pjrt/proto/compile_options.proto and xla_data.proto.
-_BUILD_OPTIONS, _PORTABLE = 3, 4
+_BUILD_OPTIONS, _OVERRIDES = 3, 7
 _ORDINAL, _REPLICAS, _PARTITIONS, _ASSIGNMENT = 1, 4, 5, 9
 _COMPUTATION_DEVICES, _REPLICA_DEVICES = 3, 1
 # OpSharding: what it is, the parts of each dimension, the devices part by part, and whether several have each part.
@@ -51,6 +51,11 @@ def placement(options: bytes) -> Placement:
         _numbers(field.payload) for field in fields(build[_ASSIGNMENT].payload) if field.number == _COMPUTATION_DEVICES
     ]
     return Placement(replicas, partitions, tuple(column[replica] for replica in range(replicas) for column in columns))
+
+
+def overrides(options: bytes) -> bytes:
+    """What the user set by ``compiler_options=``, as compile options that hold nothing else; empty if nothing."""
+    return b"".join(options[field.start : field.end] for field in fields(options) if field.number == _OVERRIDES)
 
 
 def op_sharding(sharding: Sharding) -> bytes:

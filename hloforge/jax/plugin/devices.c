@@ -84,10 +84,12 @@ static int64_t device_option(const PJRT_NamedValue *options, size_t count) {
 }
 
 static PJRT_Error *client_create(PJRT_ClientCreate_Args *args) {
-  return create(device_option(args->options, args->option_count), &args->client);
+  PJRT_Error *error = create(device_option(args->options, args->option_count), &args->client);
+  if (error == NULL) ((Client *)args->client)->is_attached = true;
+  return error;
 }
 
-/* Devices to compile for without a client. Executables may outlive them: their few bytes stay. */
+/* A description of devices without a client. */
 static PJRT_Error *topology_create(PJRT_TopologyCreate_Args *args) {
   return create(device_option(args->options, args->option_count), &args->topology);
 }

@@ -269,7 +269,12 @@ static PJRT_Error *client_compile(PJRT_ClientCompile_Args *args) {
   return compile_program(args->client, args->program, args->options, args->options_size, &args->executable);
 }
 
+/* jaxlib compiles for a description of devices in another thread and waits for it with Python's lock, without which
+ * nothing can be compiled here. */
 static PJRT_Error *compile_for_topology(PJRT_Compile_Args *args) {
+  if (!((Client *)args->topology)->is_attached)
+    return error_new(PJRT_UNIMPLEMENTED, "hloforge compiles for devices that are there: take "
+                                         "jax.experimental.topologies.get_attached_topology()");
   return compile_program(args->topology, args->program, args->options, args->options_size, &args->executable);
 }
 

@@ -25,9 +25,9 @@ from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.guard import trusted
 from hloforge.importers.native import portable_artifact_to_bytecode
-from hloforge.jax.backend import costs_of, guards_copies_to_host
+from hloforge.jax.backend import check_overrides, costs_of, guards_copies_to_host
 from hloforge.jax.callbacks import functions_of
-from hloforge.jax.plugin.compile_options import Placement, op_sharding, placement
+from hloforge.jax.plugin.compile_options import Placement, op_sharding, overrides, placement
 from hloforge.jax.plugin.memory_kinds import memory_kinds
 from hloforge.runtime.arrays import MEMORY, USAGE, hal_type
 from hloforge.runtime.devices import device, rt
@@ -183,8 +183,11 @@ def compile_program(code: bytes, options: bytes) -> Program:
 
     Raises:
         UnsupportedError, CompileError: as ``hloforge.compile``.
+        OptionError: compiler options that XLA does not take.
     """
     where = placement(options)
+    if chosen_options := overrides(options):
+        check_overrides(chosen_options)
     chosen = CompileOptions(replicas=where.replicas, partitions=where.partitions, host_calls=frozenset(JAX_CALLBACKS))
     with trusted():
         executable = hloforge.compile(code, options=chosen)
@@ -254,5 +257,7 @@ def _parameters(signature: Signature, kinds: Sequence[int]) -> tuple[Value, ...]
 def _value(shape: Shape, is_donated: bool = False, *, kind: int) -> Value:
     if shape.element is None:
         return _TOKEN, (), False, (), 0
+    if shape.layout is not None and not shape.layout.is_plain:
+        raise UnsupportedError(f"{shape}: arrays of JAX's backend lie without tiles", hint="give the order alone")
     order = shape.layout.minor_to_major if shape.layout is not None else ()
     return _NUMBERS[shape.element.name], tuple(shape.dimensions), is_donated, order, kind

@@ -106,6 +106,7 @@ struct Device { /* and its description */
 
 struct Client { /* and its topology */
   int device_count;
+  bool is_attached; /* a client, not a description of devices alone */
   Device **device_list;
   Memory **memory_list;
   Device devices[];

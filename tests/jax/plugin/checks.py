@@ -15,8 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.experimental import serialize_executable
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.experimental import serialize_executable, topologies
+from jax.experimental.buffer_callback import Buffer, ExecutionContext, buffer_callback
+from jax.experimental.layout import Format, Layout
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import hloforge
 
@@ -130,6 +132,90 @@ def donation() -> None:
     z = jax.jit(lambda x: x.at[3].set(9), donate_argnums=0)(z)
     assert (z.unsafe_buffer_pointer(), float(z[3])) == (place, 9), "updated in place"
 
+    shared = jax.jit(lambda a, b: a + b, donate_argnums=0)
+    for arguments in ((z, z), (z, jnp.ones(5_000))):
+        try:
+            shared(*arguments)
+        except jax.errors.JaxRuntimeError as error:
+            assert "f(donate(a), a)" in str(error)
+            assert not z.is_deleted()
+    assert z.is_deleted()
+
+
+@check
+def layouts() -> None:
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    columns = Format(Layout((0, 2, 1)), SingleDeviceSharding(ours()))
+    x = jax.device_put(values, columns)
+    np.testing.assert_array_equal(x, values)
+    assert x.format.layout.major_to_minor == (0, 2, 1)
+    assert np.asarray(x).strides == (48, 4, 12)
+    step = jax.jit(lambda a: a * 2, in_shardings=columns, out_shardings=columns, donate_argnums=0)
+    y = step(x)
+    assert (x.is_deleted(), y.format.layout.major_to_minor) == (True, (0, 2, 1))
+    np.testing.assert_array_equal(y, values * 2)
+    # A program that asks for no layout takes each array as it lies, and answers row after row.
+    z = jax.jit(lambda a: a.T)(y)
+    np.testing.assert_array_equal(z, values.T * 2)
+    assert z.format.layout.major_to_minor == (0, 1, 2)
+    compiled = jax.jit(lambda a: a + 1, in_shardings=Format(Layout.AUTO), out_shardings=Format(Layout.AUTO))
+    assert compiled.lower(values).compile().output_formats.layout.major_to_minor == (0, 1, 2)
+
+
+@check
+def kinds_of_memory() -> None:
+    assert [memory.kind for memory in ours().addressable_memories()] == ["device", "pinned_host", "unpinned_host"]
+    host = SingleDeviceSharding(ours(), memory_kind="pinned_host")
+    x = jax.device_put(np.arange(4, dtype=np.float32), host)
+    there = jax.jit(lambda a: jax.device_put(a, jax.memory.Space.Device) + 1)(x)
+    back = jax.jit(lambda a: a * 2, out_shardings=host)(there)
+    assert [array.sharding.memory_kind for array in (x, there, back)] == ["pinned_host", "device", "pinned_host"]
+    assert back.tolist() == [2, 4, 6, 8]
+
+
+@check
+def guards() -> None:
+    x = jnp.arange(3) + 1
+    with jax.transfer_guard_device_to_host("disallow"):
+        try:
+            np.asarray(x)
+        except jax.errors.JaxRuntimeError as error:
+            assert "Disallowed device-to-host transfer" in str(error)
+        else:
+            raise AssertionError("a copy that is not allowed")
+        assert jax.device_get(x).tolist() == [1, 2, 3]
+    y = x + 1
+    assert np.asarray(y).__array_interface__["data"][0] == y.unsafe_buffer_pointer()
+
+
+@check
+def copies() -> None:
+    x = jnp.arange(4.0)
+    assert jax.device_put(x, may_alias=True).unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+    assert jax.device_put(x, may_alias=False).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+
+
+@check
+def compiler_options() -> None:
+    lowered = jax.jit(lambda x: x).lower(1.0)
+    for name, value, what in (("no_such", True, "No such compile option"), ("xla_dump_hlo_as_text", 3.5, "valid bool")):
+        try:
+            lowered.compile(compiler_options={name: value})
+        except jax.errors.JaxRuntimeError as error:
+            assert what in str(error), error
+        else:
+            raise AssertionError(f"{name} is taken")
+
+
+@check
+def ahead_of_time() -> None:
+    assert len(topologies.get_topology_desc(platform="hloforge", devices=3).devices) == 3
+    topology = topologies.get_attached_topology(platform="hloforge")
+    one = NamedSharding(topologies.make_mesh(topology, (1,), ("x",)), PartitionSpec("x"))
+    lowered = jax.jit(lambda x: x * 2, in_shardings=one).lower(jax.ShapeDtypeStruct((2,), np.float32, sharding=one))
+    again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(lowered.compile()))
+    assert again(jnp.ones(2)).tolist() == [2, 2]
+
 
 @check
 def errors() -> None:
@@ -197,6 +283,12 @@ def callbacks() -> None:
         hloforge.jit(lambda x: jax.pure_callback(np.cos, shape, x))(jnp.zeros(3)), np.ones(3), rtol=1e-6
     )
 
+    def add(context: ExecutionContext, out: Buffer, x: Buffer) -> None:
+        np.asarray(out)[...] += np.asarray(x)
+
+    doubled = buffer_callback(add, shape, input_output_aliases={0: 0})
+    assert jax.jit(doubled)(jnp.arange(3.0)).tolist() == [0, 2, 4]
+
     def fail(_: Any) -> Any:
         raise ValueError("boom")
 
@@ -213,6 +305,7 @@ def executables() -> None:
     compiled = jax.jit(lambda x: {"y": x * 3}).lower(jnp.ones(4)).compile()
     assert "multiply" in compiled.as_text()
     assert compiled.memory_analysis().argument_size_in_bytes == 16
+    assert compiled.cost_analysis()["flops"] == 4
     again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
     assert again(jnp.ones(4))["y"].tolist() == [3, 3, 3, 3]
     before = ours().memory_stats()["bytes_in_use"]
@@ -239,6 +332,11 @@ def two_devices() -> None:
     assert product.sharding == rows
     np.testing.assert_array_equal(product, values @ values.T)
     np.testing.assert_array_equal(jax.jit(lambda x: x.sum(1))(x), values.sum(1))
+    columns = Format(Layout((1, 0)), rows)
+    step = jax.jit(lambda x: x + 1, in_shardings=columns, out_shardings=columns, donate_argnums=0)
+    y = jax.device_put(x, columns)
+    np.testing.assert_array_equal(step(y), values + 1)
+    assert y.is_deleted()
     other = jax.device_put(x, devices[1])
     assert (other + 1).devices() == {devices[1]}
 

@@ -19,6 +19,12 @@ ON_ONE = [
     "transfers",
     "memory_outlives_its_array",
     "donation",
+    "layouts",
+    "kinds_of_memory",
+    "guards",
+    "copies",
+    "compiler_options",
+    "ahead_of_time",
     "errors",
     "long_programs_run_in_the_background",
     "threads",
@@ -50,6 +56,13 @@ def test_the_interpreter_ends_in_peace(devices: int) -> None:
     assert process.returncode == 0
     # What JAX logs of the callback that fails is no complaint.
     assert not re.search("nanobind|leaked|fork|Fatal|warning", process.stderr, re.IGNORECASE), process.stderr
+
+
+def test_the_platforms_that_the_user_named_stay() -> None:
+    code = "import jax; jax.devices(); print(jax.config.jax_platforms, jax.devices('cpu'))"
+    environment = os.environ | {"JAX_PLATFORMS": "hloforge"}
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert process.stdout == "hloforge [CpuDevice(id=0)]\n"
 
 
 def test_the_cpu_stays_the_default() -> None:

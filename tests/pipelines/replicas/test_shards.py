@@ -60,5 +60,5 @@ def test_a_module_remembers_it_and_the_signatures_follow() -> None:
     f32 = [Shape.parse(text) for text in ("f32[4,6]{0,1}", "f32[5]", "f32[4,6]")]
     whole = Signature((Parameter("x", Shape.tuple_of(*f32[:2])),), f32[2])
     local = sharded.local(whole)
-    assert str(local) == "(x: (f32[2,2], f32[2])) -> f32[4,3]"
-    assert str(sharded.whole(local)) == "(x: (f32[4,6], f32[5])) -> f32[4,6]"
+    assert str(local) == "(x: (f32[2,2]{0,1}, f32[2])) -> f32[4,3]"
+    assert str(sharded.whole(local)) == "(x: (f32[4,6]{0,1}, f32[5])) -> f32[4,6]"
