@@ -41,6 +41,7 @@ from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
 from hloforge.pipelines.legalize.complex_constants import LegalizeComplexConstants
 from hloforge.pipelines.legalize.complex_parts import LegalizeComplexParts
 from hloforge.pipelines.legalize.concatenations import LegalizeConcatenations
+from hloforge.pipelines.legalize.constant_reductions import LegalizeConstantReductions
 from hloforge.pipelines.legalize.crossed_uses import LegalizeCrossedUses
 from hloforge.pipelines.legalize.dynamic_barriers import LegalizeDynamicBarriers
 from hloforge.pipelines.legalize.dynamic_contractions import LegalizeDynamicContractions
@@ -216,6 +217,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
     Stage(LegalizeIndependentReductions(), "IREE reduces positions beside other arrays to the initial value"),
+    Stage(LegalizeConstantReductions(), "IREE mixes up reductions of which one reads no array"),
     Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
