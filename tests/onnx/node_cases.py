@@ -31,7 +31,7 @@ from hloforge.importers.reader import read
 from hloforge.pipelines.specialize import specialize
 from tests.expectations import Outcome
 
-BATCH = 32
+BATCH = 48
 _DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 
