@@ -20,6 +20,9 @@ Tests of the package onnx that fail, by stage. `import`: refused by name. `numer
 def main(names: list[str]) -> None:
     """Judge the tests, print how they came out, and write the file if all were judged."""
     known = modules()
+    unknown = set(names) - {*known, *folders()}
+    if unknown:
+        sys.exit(f"no module or model is called {', '.join(sorted(unknown))}")
     cases = [case for name in names or known if name in known for case in cases_of(name)]
     cases += [model_case(name) for name in names or folders() if name not in known]
     outcomes: dict[str, Outcome] = {}

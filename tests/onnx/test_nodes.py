@@ -25,7 +25,7 @@ SAMPLE = (
         "gathernd",
         "gridsample",
         "if_",
-        "instancenorm",
+        "instance_normalization",
         "loop",
         "lstm",
         "matmul",
