@@ -36,3 +36,9 @@ def test_only_arrays_of_one_known_number_are_hidden() -> None:
     LegalizeConstantReductions().run(program.module)
     assert program.module.operation.verify()
     assert len(operations(program.module, {"stablehlo.optimization_barrier"})) == 1
+
+
+def test_complex_constants_are_hidden() -> None:
+    program = read(jax.jit(lambda: jax.lax.reduce(np.full(4, 1 + 2j), 0j, jax.lax.add, (0,))).lower().as_text())
+    LegalizeConstantReductions().run(program.module)
+    assert len(operations(program.module, {"stablehlo.optimization_barrier"})) == 1
