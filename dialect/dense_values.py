@@ -14,10 +14,10 @@ _NUMBER = re.compile(r"true|false|0x[0-9A-Fa-f]+|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)
 
 
 def array_of(attribute: Any) -> np.ndarray[Any, Any]:
-    """The elements of a dense constant as an array of the element type's numpy dtype."""
+    """The elements of a dense constant as an array of the element type's numpy dtype, in MLIR's memory if it can be."""
     row = element_type(attribute.type.element_type)
     if row.bits > 8 and not row.is_complex and row.name != "bf16":
-        return np.array(attribute).reshape(attribute.type.shape).astype(row.dtype, copy=False)
+        return np.asarray(attribute).reshape(attribute.type.shape).astype(row.dtype, copy=False)
     return _array_of_text(str(attribute), attribute.type)
 
 

@@ -9,7 +9,6 @@ survives printing and parsing::
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -241,9 +240,13 @@ class Program:
 
     def clone(self) -> Program:
         """A copy whose module can be rewritten without touching this one."""
-        # Not by text: StableHLO prints slices of scalars so that its parser does not read them.
-        stream = io.BytesIO()
+        # Operation by operation: by bytecode all constants would be in memory once more.
+        given = self.module.operation
         with in_context(self.module):
-            self.module.operation.write_bytecode(stream)
-            module = ir.Module.parse(stream.getvalue())
+            module = ir.Module.create(given.location)
+            for name in given.attributes:
+                module.operation.attributes[name] = given.attributes[name]
+            with ir.InsertionPoint(module.body):
+                for op in self.module.body.operations:
+                    op.operation.clone()
         return Program(module, self.signature, self.name, self.source, self.template)

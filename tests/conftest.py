@@ -4,5 +4,11 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import settings
+
 # Read by child processes too.
 os.environ["HLOFORGE_CACHE_DIR"] = ""
+
+# How long an example takes says nothing on a machine that does other work.
+settings.register_profile("hloforge", deadline=None)
+settings.load_profile("hloforge")

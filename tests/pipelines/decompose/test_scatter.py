@@ -157,7 +157,7 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-@settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(), st.randoms(use_true_random=False))
 def test_any_dimension_numbers(case: Case, random: Any) -> None:
     numbers = np.random.default_rng(random.randrange(1 << 30))

@@ -86,7 +86,7 @@ def layout_of(dims: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:
     return st.permutations(range(len(dims))).map(tuple)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120, derandomize=True)
 @given(bitcasts())
 def test_bytes_are_read_anew(case: tuple[Any, ...]) -> None:
     source, dims, source_layout, target, new, target_layout = case

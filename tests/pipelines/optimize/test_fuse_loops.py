@@ -183,7 +183,7 @@ def test_what_iree_refuses_fused_is_compiled_unfused() -> None:
     assert agree(program, np.int32(4), values("f32[600,3]", 0))
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, database=None)
+@settings(max_examples=6, derandomize=True, database=None)
 @given(st.integers(0, 1 << 20))
 def test_random_loops(seed: int) -> None:
     program, arguments = random_program(seed)
