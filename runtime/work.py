@@ -36,8 +36,6 @@ _ELEMENTWISE = {
 _IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"}
 # Operations from which IREE's search for constant expressions is slow, and elements of a constant worth finding.
 _LONG, _TABLE = 256, 256
-# Elements of a program's heaviest operation up to which computing what constants make is nothing.
-_SMALL = 1 << 12
 
 
 def heaviest_operation(module: Any) -> int:
@@ -65,18 +63,15 @@ def hoists_in_vain(module: Any) -> bool:
     """Whether IREE would look long for constant expressions, and find none that are worth computing once.
 
     Its search takes minutes for some hundred operations in one kernel (tanh of c128: 468 operations, 200 s); what it
-    finds matters where a program has tables or weights. In programs of small arrays it finds no work worth a second
-    compilation, within the first, to compute it once: a third to a half of the time for JAX's random numbers. Programs
-    of loops are left alone: without hoisted constants IREE takes some loops in other forms, one of which was wrong
-    (docs/status.md). So are updates of arrays, which IREE makes in the memory of constants that others read
-    (``jnp.insert`` beside a median), and programs of weights.
+    finds matters where a program has tables or weights. Programs of loops are left alone: without hoisted constants
+    IREE takes some loops in other forms, one of which was wrong (docs/status.md). So are updates of arrays, which IREE
+    makes in the memory of constants that others read (``jnp.insert`` beside a median), and programs of weights.
     """
     found = operations(module)
     if any(op.name in _IN_PLACE for op in found) or weights_of(module):
         return False
     tables = (op for op in found if op.name == "stablehlo.constant" and _elements(op.results[0].type) >= _TABLE)
-    in_vain = len(found) >= _LONG or heaviest_operation(module) <= _SMALL
-    return in_vain and all(map(_is_splat, tables))
+    return len(found) >= _LONG and all(map(_is_splat, tables))
 
 
 def _is_splat(constant: Any) -> bool:
