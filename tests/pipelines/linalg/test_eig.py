@@ -35,7 +35,7 @@ def distance(found: Array, expected: Array) -> float:
     return float(max(gaps.min(axis=0).max(), gaps.min(axis=1).max()))
 
 
-@pytest.mark.parametrize("dtype", ["f4", "c16", *(pytest.param(name, marks=pytest.mark.slow) for name in ("f8", "c8"))])
+@pytest.mark.parametrize("dtype", ["f4", *(pytest.param(name, marks=pytest.mark.slow) for name in ("f8", "c8", "c16"))])
 def test_eigenvectors_of_hard_matrices_meet_their_equations(dtype: str) -> None:
     a = hard_matrices(dtype)
     w, left, right = evaluated(lambda a: jax.lax.linalg.eig(a), a)

@@ -13,7 +13,7 @@ from tests.support_jax import by_jax, evaluated
 jax = pytest.importorskip("jax")
 
 
-@pytest.mark.parametrize("dtype", ["f4", pytest.param("f8", marks=pytest.mark.slow), "c16"])
+@pytest.mark.parametrize("dtype", ["c16", *(pytest.param(name, marks=pytest.mark.slow) for name in ("f4", "f8"))])
 def test_forms_vectors_and_factors_are_those_of_lapack(dtype: str) -> None:
     a = np.stack([random(dtype, 7, 7), np.triu(random(dtype, 7, 7, seed=1)), random(dtype, 7, 7, seed=2)])
     a[2] *= 2.0**-60

@@ -53,7 +53,7 @@ def test_hard_matrices_meet_their_equations(dtype: str) -> None:
     check(a, *evaluated(jax.numpy.linalg.svd, a))
 
 
-@pytest.mark.parametrize(("dtype", "m", "n"), [("f8", 9, 5), ("c8", 5, 9)])
+@pytest.mark.parametrize(("dtype", "m", "n"), [("f8", 9, 5), pytest.param("c8", 5, 9, marks=pytest.mark.slow)])
 def test_full_and_thin_vectors_and_values_alone_agree(dtype: str, m: int, n: int) -> None:
     a = random(dtype, 2, m, n)
 

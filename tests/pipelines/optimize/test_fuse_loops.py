@@ -108,7 +108,10 @@ def values(shape: str, seed: int) -> np.ndarray[Any, Any]:
     ).astype(parsed.element.dtype)
 
 
-@pytest.mark.parametrize("name", CASES)
+# IREE compiles a loop over a vector of 1,000 elements for twenty seconds on two cores.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if "registers" in name else name for name in CASES]
+)
 def test_a_fused_loop_computes_the_same(name: str) -> None:
     body, shapes = CASES[name]
     program = loop(body, *shapes)
