@@ -13,8 +13,8 @@ from hloforge.pipelines.optimize.scalar_code import WORK
 from hloforge.pipelines.weights import weights_of
 
 # Multiplications and additions that a core does in registers in the time of one element to and from memory. Measured:
-# a product of two 256x256 matrices gains by threads from about as many of them as an elementwise pass of 2 million.
-_DENSITY = 16
+# a product of two 256x256 matrices gains by threads about as an elementwise pass of a million elements.
+_DENSITY = 32
 # Multiplications of a product from which tiles pay.
 _LARGE_PRODUCT = 1 << 28
 # What stands in dispatches of scalar code, which say themselves how much they do: it names arrays, and takes parts.

@@ -35,7 +35,7 @@ _UNROLLED, _MOST_LOOPS = 4, 8
 _GROUP_ELEMENTS = 1 << 16
 _VECTOR_BYTES = 64
 # Multiplications that take as long as moving an element.
-_WORK = 8
+_WORK = 16
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
 
 

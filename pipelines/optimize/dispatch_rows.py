@@ -42,7 +42,7 @@ _VECTOR_BYTES = 64
 # Rows that are on their way from memory at once.
 _AT_ONCE = 4
 # Multiplications that take as long as moving an element: the size of the table says nothing of the time.
-_WORK = 8
+_WORK = 16
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
 _COMBINED = frozenset(("f32", "f64", "s32", "s64"))
 # The operations that stand for a computation, on floats and on signed integers.

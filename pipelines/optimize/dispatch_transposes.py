@@ -32,7 +32,7 @@ from hloforge.pipelines.patterns import replace
 _WORTH, _GROUP_ELEMENTS = 1 << 15, 1 << 16
 _VECTOR_BYTES, _LEAST_VECTOR_BYTES = 64, 16
 # Multiplications that take as long as moving an element.
-_WORK = 8
+_WORK = 16
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
 # Code of our own, and what reads an array as it lies in memory.
 _DISPATCHES = ("flow.dispatch", "flow.dispatch.workgroups")
