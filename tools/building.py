@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from hloforge.dialect.program import Program
+from hloforge.importers.onnx.load import is_onnx, refers_to_files
 from hloforge.importers.source import NamedBytes, load
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.passes import Pass
@@ -17,7 +18,7 @@ from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import has_functions, with_host_functions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.partition import partitioned
-from hloforge.runtime.specializing import compile_dynamic
+from hloforge.runtime.specializing import compile_dynamic, for_sizes
 from hloforge.runtime.targets import Target
 from hloforge.runtime.weights import place_weights
 from hloforge.tools.options import read_program
@@ -39,14 +40,17 @@ def build(
         say("reading")
         with watch.step("look up"):
             data, file = load(PurePath(source) if isinstance(source, str) and source != STDIO else source)
+            # The cache does not see tensors that stand in other files.
+            kept = not (is_onnx(data) and refers_to_files(data))
             place = cache.entry(data, reading | {"file": PurePath(file).name}, chosen, options)
-            executable = place.find()
+            executable = place.find() if kept else None
         if executable is not None and has_functions(executable.manifest, options):
             return replace(executable, libraries=options.libraries)
         with watch.step("read"):
             program = read_program(NamedBytes(data, file), **reading)
         executable = build_program(program, chosen, options, watch, say)
-        place.store(executable)
+        if kept:
+            place.store(executable)
         return replace(executable, libraries=options.libraries)
 
 
@@ -54,6 +58,10 @@ def build_program(
     program: Program, target: Target, options: CompileOptions, watch: Stopwatch, say: Say = lambda _: None
 ) -> Executable:
     """Compile a program that was read; it is left as it was."""
+    if program.template is not None:
+        if not options.shapes:
+            return compile_dynamic(program, lambda form: build_program(form, target, options, watch), target, options)
+        program, options = for_sizes(program, options.shapes), replace(options, shapes={})
     with watch.step("partition"):
         program = partitioned(program, options)
     program, options = place_weights(program, options)
