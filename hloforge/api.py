@@ -21,6 +21,7 @@ from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import has_functions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replicas import Replicas
+from hloforge.runtime.specializing import at_sizes
 from hloforge.runtime.targets import Target
 
 # A program in any form: what ``read`` takes, a Program, an ``ir.Module``, or an object of a framework that has
@@ -83,6 +84,9 @@ def compile(
         if is_onnx(data := source.getvalue()) and refers_to_files(data):
             # The cache sees the tensors that stand in other files only once they are read.
             source = as_program(source, **reading)
+    if isinstance(source, Program):
+        # A template's own module tells nothing of what it computes.
+        source, chosen = at_sizes(source, chosen)
     place = cache.entry(_contents(source), reading | {"file": _file(source)}, target, chosen)
     executable = place.find()
     if executable is None or not has_functions(executable.manifest, chosen):

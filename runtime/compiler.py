@@ -15,7 +15,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ from hloforge.runtime.host import with_host_functions
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.partition import partitioned
-from hloforge.runtime.specializing import compile_dynamic, for_sizes
+from hloforge.runtime.specializing import at_sizes, compile_dynamic
 from hloforge.runtime.targets import Target
 from hloforge.runtime.weights import place_weights
 from hloforge.runtime.work import gains_by_data_tiling, heaviest_operation, hoists_in_vain
@@ -74,10 +73,9 @@ def compile_program(
     """
     target = Target.parse(target)
     options = options or CompileOptions()
+    program, options = at_sizes(program, options)
     if program.template is not None:
-        if not options.shapes:
-            return compile_dynamic(program, lambda form: compile_program(form, target, options), target, options)
-        program, options = for_sizes(program, options.shapes), replace(options, shapes={})
+        return compile_dynamic(program, lambda form: compile_program(form, target, options), target, options)
     program, options = place_weights(partitioned(program, options), options)
     program = for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas)
 

@@ -28,7 +28,7 @@ _STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$"
 
 # Below this many elements that its heaviest operation reads and writes a program gains nothing by a pool: handing over
 # a call takes 150 µs. Measured on two cores, where a matrix product of 192³ is faster without, one of 256³ with
-# threads; so are passes over arrays of 1024², by a fifth to a third, but not their sums, which write nothing.
+# threads; so are passes over arrays of 1024², by up to a quarter, but not their sums, which write nothing.
 _WORTH_THREADS = 1_000_000
 
 # How long a new pool's threads may take to begin, on a machine that is busy.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -81,6 +81,17 @@ def _specializing(
         program.name, program.signature, str(target), options.flags, tool_versions(), source=Path(program.source).name
     )
     return SpecializingExecutable(b"", manifest, program, compile_form, refusal)
+
+
+def at_sizes(program: Program, options: CompileOptions) -> tuple[Program, CompileOptions]:
+    """A template's program for the sizes that the options name, and options that name none; anything else as it is.
+
+    Raises:
+        ArgumentError: as of ``for_sizes``.
+    """
+    if program.template is None or not options.shapes:
+        return program, options
+    return for_sizes(program, options.shapes), replace(options, shapes={})
 
 
 def for_sizes(program: Program, sizes: Mapping[str, Sequence[int]]) -> Program:

@@ -18,7 +18,7 @@ from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import has_functions, with_host_functions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.partition import partitioned
-from hloforge.runtime.specializing import compile_dynamic, for_sizes
+from hloforge.runtime.specializing import at_sizes, compile_dynamic
 from hloforge.runtime.targets import Target
 from hloforge.runtime.weights import place_weights
 from hloforge.tools.options import read_program
@@ -58,10 +58,9 @@ def build_program(
     program: Program, target: Target, options: CompileOptions, watch: Stopwatch, say: Say = lambda _: None
 ) -> Executable:
     """Compile a program that was read; it is left as it was."""
+    program, options = at_sizes(program, options)
     if program.template is not None:
-        if not options.shapes:
-            return compile_dynamic(program, lambda form: build_program(form, target, options, watch), target, options)
-        program, options = for_sizes(program, options.shapes), replace(options, shapes={})
+        return compile_dynamic(program, lambda form: build_program(form, target, options, watch), target, options)
     with watch.step("partition"):
         program = partitioned(program, options)
     program, options = place_weights(program, options)
