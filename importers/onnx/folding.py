@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from hloforge.importers.onnx.tensors import Array
+from hloforge.importers.tensors import Array
 
 # Shapes, indices, tables; a weight is larger.
 _MOST_ELEMENTS = 1 << 16

@@ -10,7 +10,7 @@ import numpy as np
 
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.registry import canonical
-from hloforge.importers.onnx.tensors import dims_of
+from hloforge.importers.tensors import dims_of
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from hloforge.dialect.constants import constant
-from hloforge.dialect.errors import Error, ImporterError, Location, UnsupportedError
+from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import TupleValue
+from hloforge.importers.graphs import Importing
 from hloforge.importers.onnx.folding import fold
 from hloforge.importers.onnx.functions import Body, body_of
 from hloforge.importers.onnx.node import Node
@@ -20,59 +20,6 @@ from hloforge.importers.onnx.registry import canonical, handler_of
 
 # Initializers from here on are constants of the whole program: emitted once, under their names.
 _SHARED_ELEMENTS, _SHARED_INTEGERS = 64, 1 << 14
-# Functions that call each other for ever would otherwise end in a RecursionError.
-_DEEPEST = 64
-
-
-@dataclass
-class Importing:
-    """One import of a model.
-
-    Attributes:
-        file: what to call the model in messages and locations.
-        functions: the model's own, by domain and name.
-        entry: the block of ``main``.
-        where: the names of the nodes that are being imported, outermost first.
-    """
-
-    file: str
-    functions: Mapping[tuple[str, str], Any]
-    entry: Any
-    where: list[tuple[str, int]] = field(default_factory=list)
-
-    def location(self) -> Any:
-        """The MLIR location of the node that is being imported: its name, and its number for a line."""
-        number = self.where[0][1] if self.where else 0
-        here = ir.Location.file(self.file, number, 0)
-        for name, _ in self.where:
-            here = ir.Location.name(name, here)
-        return here
-
-    @contextmanager
-    def at(self, proto: Any, number: int) -> Iterator[None]:
-        """While a node is imported: operations carry its name, and so do errors."""
-        label = f'node "{proto.name or (proto.output[0] if proto.output else "")}" ({proto.op_type})'
-        if len(self.where) > _DEEPEST:
-            raise ImporterError(f"functions and graphs nest deeper than {_DEEPEST}")
-        self.where.append((label, number))
-        try:
-            with self.location():
-                yield
-        except Error as error:
-            if error.location is None or error.location.file != self.file:
-                error.location = Location(self.file)
-                error.notes = (*error.notes, f"in {error.op}") if error.op else error.notes
-                error.op = self._path()
-            raise
-        except (ValueError, IndexError, KeyError, TypeError, OverflowError, AttributeError) as error:
-            path = self._path()
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise ImporterError(f"a malformed node: {reason}", location=Location(self.file), op=path) from error
-        finally:
-            self.where.pop()
-
-    def _path(self) -> str:
-        return " in ".join(name for name, _ in reversed(self.where))
 
 
 @dataclass
@@ -80,19 +27,21 @@ class Scope:
     """The names that a graph or function sees.
 
     Attributes:
+        functions: the model's own, by domain and name.
         tensors: by name; those of graphs around it included. A sequence is a list.
         versions: of the domains.
         attributes: of the function that is being inlined: what its nodes refer to.
     """
 
     importing: Importing
+    functions: Mapping[tuple[str, str], Any]
     tensors: dict[str, Any]
     versions: Mapping[str, int]
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, graph: Any, inputs: Sequence[Any] | None = None) -> list[Any]:
         """The outputs of a sub-graph (a ``GraphProto``) for these inputs; it sees this scope."""
-        inner = Scope(self.importing, dict(self.tensors), self.versions, self.attributes)
+        inner = Scope(self.importing, self.functions, dict(self.tensors), self.versions, self.attributes)
         if inputs is not None:
             inner.tensors.update(zip((entry.name for entry in graph.input), inputs, strict=False))
         inner.add_initializers(graph)
@@ -129,7 +78,7 @@ class Scope:
 
     def add_nodes(self, nodes: Sequence[Any]) -> None:
         for number, proto in enumerate(nodes, 1):
-            with self.importing.at(proto, number):
+            with self.importing.at(_label(proto), number):
                 outputs = self._outputs(proto)
                 for name, output in zip(proto.output, outputs, strict=False):
                     if name:
@@ -139,7 +88,7 @@ class Scope:
         inputs = [self.named(name) for name in proto.input]
         domain = canonical(proto.domain)
         version = self.versions.get(domain)
-        own = (domain, proto.op_type) in self.importing.functions
+        own = (domain, proto.op_type) in self.functions
         if version is None:
             if not own:
                 raise ImporterError(f"the model does not import the domain {domain or 'ai.onnx'!r}")
@@ -152,7 +101,7 @@ class Scope:
             handler = handler_of(domain, proto.op_type, version)
             if handler is not None:
                 return _as_list(handler(Node(proto, version, inputs, attributes, self)))
-        body = body_of(self._resolved(proto), self.versions, inputs, self.importing.functions)
+        body = body_of(self._resolved(proto), self.versions, inputs, self.functions)
         if body is None:
             raise UnsupportedError(f"the operator {domain + '.' if domain else ''}{proto.op_type} is not imported")
         return self._inline(proto, body, inputs)
@@ -160,7 +109,7 @@ class Scope:
     def _inline(self, proto: Any, body: Body, inputs: Sequence[Any]) -> list[Any]:
         """The outputs of a function, whose nodes see its inputs and attributes alone."""
         given = {**body.defaults, **{entry.name: entry for entry in self._resolved(proto).attribute}}
-        inner = Scope(self.importing, {}, body.versions, given)
+        inner = Scope(self.importing, self.functions, {}, body.versions, given)
         padded = [*inputs, *[None] * (len(body.proto.input) - len(inputs))]
         inner.tensors = dict(zip(body.proto.input, padded, strict=False))
         inner.add_nodes(body.proto.node)
@@ -199,6 +148,10 @@ class Scope:
                 found.CopyFrom(self.attributes[entry.ref_attr_name] if entry.ref_attr_name else entry)
                 found.name = entry.name
         return copy
+
+
+def _label(proto: Any) -> str:
+    return f'node "{proto.name or (proto.output[0] if proto.output else "")}" ({proto.op_type})'
 
 
 def array_of(tensor: Any) -> np.ndarray[Any, Any]:

@@ -10,8 +10,8 @@ import numpy as np
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.values import Value
-from hloforge.importers.onnx.needs import known_value
-from hloforge.importers.onnx.tensors import Array, Tensor, axes_of, axis_of, dims_of, lift, row_of
+from hloforge.importers.needs import known_value
+from hloforge.importers.tensors import Array, Tensor, axes_of, axis_of, dims_of, lift, row_of
 
 if TYPE_CHECKING:
     from hloforge.importers.onnx.graph import Scope

@@ -16,7 +16,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.shape import window
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import (
+from hloforge.importers.tensors import (
     Array,
     broadcast_to,
     cast,

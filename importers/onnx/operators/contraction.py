@@ -6,7 +6,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import broadcast_to, lift, matmul, together, total
+from hloforge.importers.tensors import broadcast_to, lift, matmul, together, total
 
 
 @operator("MatMul")
@@ -151,7 +151,7 @@ def lift_one(like: Value) -> Value:
 
 def total_place(line: Value) -> Value:
     """The place of the greatest element of each line of a matrix."""
-    from hloforge.importers.onnx.tensors import greatest, least
+    from hloforge.importers.tensors import greatest, least
 
     top = greatest(line, [1], True)
     top, line = together(top, line)

@@ -10,12 +10,12 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.errors import OperationError
 from hloforge.dialect.values import TupleValue, Value
+from hloforge.importers.needs import known_value
 from hloforge.importers.onnx.graph import Outputs
-from hloforge.importers.onnx.needs import known_value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.shape import window
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import axis_of, expand, fill, lift
+from hloforge.importers.tensors import axis_of, expand, fill, lift
 
 # Loops of at most so many turns become straight code: what is known stays known in each turn.
 _UNROLLED = 16

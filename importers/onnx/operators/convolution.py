@@ -11,8 +11,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import along, broadcast_to, cast, lift
 from hloforge.importers.onnx.windows import windows_of
+from hloforge.importers.tensors import along, broadcast_to, cast, lift
 
 
 def convolve(

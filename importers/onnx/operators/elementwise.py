@@ -16,7 +16,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import along, cast, together
+from hloforge.importers.tensors import along, cast, together
 
 _BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "Add": ops.add,

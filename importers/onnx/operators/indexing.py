@@ -12,7 +12,7 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import broadcast_to, cast, expand, lift, numbers, take, wrapped
+from hloforge.importers.tensors import broadcast_to, cast, expand, lift, numbers, take, wrapped
 
 
 @operator("Gather")

@@ -11,7 +11,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import along, broadcast_to, cast, greatest, least, mean, numbers, total
+from hloforge.importers.tensors import along, broadcast_to, cast, greatest, least, mean, numbers, total
 
 
 def softmax(x: Value, axes: list[int], *, log: bool = False) -> Value:

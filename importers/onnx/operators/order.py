@@ -11,7 +11,7 @@ from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.shape import window
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import cast, numbers
+from hloforge.importers.tensors import cast, numbers
 
 
 @operator("TopK")

@@ -13,8 +13,8 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import cast, fill, greatest, lift, lowest, mean, pair, total
 from hloforge.importers.onnx.windows import Windows, windows_of
+from hloforge.importers.tensors import cast, fill, greatest, lift, lowest, mean, pair, total
 
 
 def _fields(window: Windows, spatial: tuple[int, ...]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.convolution import convolve
 from hloforge.importers.onnx.operators.elementwise import to_narrow_float
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import along, axis_of, broadcast_to, cast, greatest, highest, least, lowest, matmul
 from hloforge.importers.onnx.windows import windows_of
+from hloforge.importers.tensors import along, axis_of, broadcast_to, cast, greatest, highest, least, lowest, matmul
 
 _U8 = element_type("u8")
 

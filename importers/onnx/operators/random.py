@@ -14,7 +14,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import TupleValue, Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import broadcast_to, cast, expand, fill, lift, numbers
+from hloforge.importers.tensors import broadcast_to, cast, expand, fill, lift, numbers
 
 
 def uniform(node: Node, dims: Sequence[int], dtype: Any) -> Value:

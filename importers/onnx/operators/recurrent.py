@@ -16,7 +16,7 @@ from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.control import element_at, put
 from hloforge.importers.onnx.operators.shape import pieces, window
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import broadcast_to, cast, expand, fill, matmul, numbers
+from hloforge.importers.tensors import broadcast_to, cast, expand, fill, matmul, numbers
 
 # By name: from (x, alpha, beta).
 _ACTIVATIONS: dict[str, Callable[[Value, float, float], Value]] = {

@@ -11,7 +11,7 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import (
+from hloforge.importers.tensors import (
     cast,
     expand,
     greatest,

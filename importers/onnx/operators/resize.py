@@ -16,7 +16,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import Array, along, axis_of, broadcast_to, cast, lift, take
+from hloforge.importers.tensors import Array, along, axis_of, broadcast_to, cast, lift, take
 
 # More neighbours than this are a matrix product.
 _FEW = 4

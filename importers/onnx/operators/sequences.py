@@ -12,7 +12,7 @@ from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.shape import pieces
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import axis_of, dims_of, expand, lift
+from hloforge.importers.tensors import axis_of, dims_of, expand, lift
 
 
 @operator("SequenceConstruct")

@@ -8,7 +8,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import Array, axis_of, broadcast_to, cast, fill, lift, take
+from hloforge.importers.tensors import Array, axis_of, broadcast_to, cast, fill, lift, take
 
 
 @operator("DFT")

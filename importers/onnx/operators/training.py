@@ -13,7 +13,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.tensors import broadcast_to, cast
+from hloforge.importers.tensors import broadcast_to, cast
 
 _DOMAIN = "ai.onnx.preview.training"
 

@@ -8,7 +8,7 @@ from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.importers.onnx.tensors import Array, Tensor
+from hloforge.importers.tensors import Array, Tensor
 
 
 class Needs(Exception):  # noqa: N818 - no error: it is answered with another turn
