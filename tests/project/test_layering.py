@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 # The one door to jaxlib's private modules and those to JAX's, and what that may speak to IREE and JAX.
 JAXLIB_DOOR = {"dialect/mlir.py"}
 JAX_DOORS = {"hloforge/jax/platform.py", "hloforge/jax/backend.py", "hloforge/jax/plugin/__init__.py"}
-JAX_FOLDER = "hloforge/jax/"
+FRAMEWORKS = {"hloforge/jax/": ("jax",), "hloforge/torch/": ("torch", "jax")}
 IREE_FOLDERS = {"runtime"}
 
 FILES = sorted(path for folder in MAY_IMPORT for path in (ROOT / folder).rglob("*.py"))
@@ -68,8 +68,8 @@ def complaints(path: Path) -> Iterator[str]:
             yield f"{where}: only runtime speaks to IREE"
         if name.startswith("jax._src") and str(relative) not in JAX_DOORS:
             yield f"{where}: JAX's private modules are imported in hloforge/jax/platform.py and backend.py"
-        speaks_jax = top == "jax" and str(relative).startswith(JAX_FOLDER)
-        if top in ("jax", "torch", "tensorflow") and folder != "importers" and not speaks_jax:
+        spoken = [top in tops for place, tops in FRAMEWORKS.items() if str(relative).startswith(place)]
+        if top in ("jax", "torch", "tensorflow") and folder != "importers" and not any(spoken):
             yield f"{where}: frameworks are no dependency"
 
 

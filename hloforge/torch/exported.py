@@ -1,0 +1,112 @@
+"""What ``torch.export`` makes: its state, its parameters' names, and what becomes of its outputs."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree as pytree
+
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.torch.decompositions import decompositions
+
+_MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
+
+
+def prepared(exported: ExportedProgram) -> ExportedProgram:
+    """The exported program with functional ATen operators only, those without lowering decomposed."""
+    with warnings.catch_warnings():
+        # What PyTorch warns of is within itself.
+        warnings.simplefilter("ignore", FutureWarning)
+        return exported.run_decompositions(decompositions())
+
+
+def names_of(exported: ExportedProgram) -> list[str]:
+    """Names of the parameters of the program: weights and buffers by their qualified names."""
+    return [spec.target or spec.arg.name for spec in exported.graph_signature.input_specs]
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How a call of a module becomes one of its program.
+
+    Attributes:
+        state: the tensors that come before the user's, in order.
+        in_spec, out_spec: pytrees of ``(args, kwargs)`` and of what is returned.
+        updates: the state (by number) and the user's leaves (by number) that the first results replace.
+        outputs: the leaves of what is returned: the number of a result, or a constant.
+    """
+
+    state: tuple[torch.Tensor, ...]
+    in_spec: Any
+    out_spec: Any
+    updates: tuple[tuple[str, int], ...]
+    outputs: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A leaf of what is returned that the program computes: its number among the results."""
+
+    number: int
+
+
+def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | None = None) -> Convention:
+    """The convention of an exported program that is ``prepared``.
+
+    Args:
+        state: the module's own parameters and buffers, which are used in the place of the exported copies.
+
+    Raises:
+        UnsupportedError: an input or output that is no tensor, number, string or None.
+    """
+    own = state or {}
+    signature = exported.graph_signature
+    tensors: list[torch.Tensor] = []
+    numbers: dict[str, int] = {}
+    user = 0
+    for spec in signature.input_specs:
+        if spec.kind is InputKind.USER_INPUT:
+            numbers[spec.arg.name] = user
+            user += 1
+            continue
+        if spec.target is None or spec.kind is InputKind.CUSTOM_OBJ or spec.kind is InputKind.TOKEN:
+            raise UnsupportedError(f"the exported program takes {spec.arg.name!r}, which is no tensor")
+        numbers[spec.target] = len(tensors)
+        found = own.get(spec.target)
+        if found is None:
+            found = exported.state_dict.get(spec.target)
+        tensors.append(found if found is not None else exported.constants[spec.target])
+    updates: list[tuple[str, int]] = []
+    outputs: list[Any] = []
+    count = 0
+    for out in signature.output_specs:
+        argument = out.arg
+        if hasattr(argument, "value"):  # ConstantArgument
+            outputs.append(argument.value)
+            continue
+        if out.kind in _MUTATIONS:
+            assert out.target is not None  # a mutation has one
+            updates.append(("state", numbers[out.target]))
+        elif out.kind is OutputKind.USER_INPUT_MUTATION:
+            assert out.target is not None
+            updates.append(("user", numbers[out.target]))
+        elif out.kind is OutputKind.USER_OUTPUT:
+            outputs.append(Result(count))
+        else:
+            raise UnsupportedError(f"the exported program returns {out.kind.name}")
+        count += 1
+    spec = exported.call_spec
+    return Convention(tuple(tensors), spec.in_spec, spec.out_spec, tuple(updates), tuple(outputs))
+
+
+def leaves_of(convention: Convention, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+    """The leaves of a call's arguments. Raises ValueError for another structure than was exported."""
+    leaves, spec = pytree.tree_flatten((arguments, named))
+    if spec != convention.in_spec:
+        raise ValueError(spec)
+    return leaves

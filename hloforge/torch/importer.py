@@ -1,0 +1,176 @@
+"""``program_of``: a graph of PyTorch's to a Program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+
+from hloforge import api
+from hloforge.dialect import ops
+from hloforge.dialect.builder import Builder
+from hloforge.dialect.element_types import element_type
+from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.program import Parameter, Program
+from hloforge.dialect.shapes import Shape
+from hloforge.jax import platform
+from hloforge.torch.exported import names_of, prepared
+from hloforge.torch.interpreter import Interpreter, calls, check, flat
+from hloforge.torch.registry import lowering_of
+from hloforge.torch.types import dtype_of
+
+# The last parameter of a program that draws random numbers.
+SEED = "seed"
+_PLACEHOLDER = "hloforge.torch"
+
+
+def program_of(
+    source: ExportedProgram | fx.GraphModule,
+    examples: Sequence[Any] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    name: str = "torch",
+) -> Program:
+    """The program of an exported program, or of a graph of ATen operators (what AOTAutograd or ``make_fx`` make).
+
+    Args:
+        source: functional, and decomposed by ``decompositions()``; an exported program is decomposed here.
+        examples: for a graph without ``meta["val"]`` at its placeholders: tensors (also FakeTensors) or numbers.
+        names: of the parameters, one a placeholder; by default those of the graph signature, else of the placeholders.
+        name: of the program.
+
+    Returns:
+        A program that takes one array a placeholder, in the order of the graph (parameters, buffers, constants and the
+        user's tensors of an exported program), numbers as scalars of s64, f64 or pred; then, if it draws random
+        numbers, ``seed: s64[]``. Its results are the graph's outputs that are tensors or numbers known at run time
+        only, in order (updates of buffers first); outputs that are None or plain numbers are no results. With sizes
+        left open it has a ``template``.
+
+    Raises:
+        UnsupportedError: operators that are not imported, each named with its lines.
+    """
+    if isinstance(source, ExportedProgram):
+        source = prepared(source)
+        names = names or names_of(source)
+        source = source.graph_module
+    graph_module = source
+    check(graph_module)
+    nodes = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+    values = [node.meta.get("val") for node in nodes]
+    if examples is not None:
+        values = [value if value is not None else example for value, example in zip(values, examples, strict=True)]
+    graph = Graph(graph_module, tuple(names or (node.target for node in nodes)), tuple(values), name)
+    if any(not shape.is_static for shape in graph.shapes):
+        return graph.placeholder()
+    return graph.traced(graph.shapes, {})
+
+
+@dataclass(eq=False)
+class Graph:
+    """A graph, to be traced for the sizes of its inputs.
+
+    Attributes:
+        names: of the parameters.
+        values: what PyTorch says of them.
+        title: of the program.
+    """
+
+    module: fx.GraphModule
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+    title: str
+
+    @property
+    def is_random(self) -> bool:
+        return _draws(self.module)
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """Of all parameters, -1 for sizes that are known at a call only."""
+        shapes = [_shape_of(value) for value in self.values]
+        return [*shapes, Shape.array("s64")] if self.is_random else shapes
+
+    @property
+    def size_parameters(self) -> tuple[int, ...]:
+        """Parameters whose elements decide sizes: the numbers among them."""
+        return tuple(number for number, value in enumerate(self.values) if isinstance(value, torch.SymInt))
+
+    def parameters(self) -> list[Parameter]:
+        names = [*self.names, SEED] if self.is_random else self.names
+        return [Parameter(name, shape) for name, shape in zip(names, self.shapes, strict=True)]
+
+    def specialize(self, shapes: Sequence[Shape], values: Mapping[int, Any]) -> Program:
+        """The program for inputs of these shapes. Raises ArgumentError for shapes that the graph does not take."""
+        for given, parameter in zip(shapes, self.parameters(), strict=True):
+            wanted = parameter.shape
+            sizes = zip(given.dimensions, wanted.dimensions, strict=False)
+            if given.rank != wanted.rank or any(size != bound and bound >= 0 for size, bound in sizes):
+                raise ArgumentError(f"argument {parameter.name!r}: expected {wanted}, got {given}")
+        return self.traced(shapes, {number: int(values[number]) for number in self.size_parameters})
+
+    def traced(self, shapes: Sequence[Shape], known: Mapping[int, int]) -> Program:
+        """The program for static shapes; numbers among the inputs are those of ``known``."""
+
+        def main(*arguments: Any) -> tuple[Any, ...]:
+            given = list(arguments)
+            interpreter = Interpreter(given.pop() if self.is_random else None)
+            given = [known.get(number, argument) for number, argument in enumerate(given)]
+            outputs = flat(interpreter.run(self.module, given))
+            return tuple(output for output in outputs if _is_result(output))
+
+        platform.register()
+        with jax.enable_x64(True):
+            avals = [jax.ShapeDtypeStruct(s.dimensions, _numpy(s)) for s in shapes]
+            main.__name__ = self.title
+            traced = jax.jit(main, keep_unused=True).trace(*avals)
+            lowered = traced.lower(lowering_platforms=(platform.PLATFORM,))
+            program = api.as_program(lowered)
+        parameters = tuple(Parameter(p.name, s) for p, s in zip(self.parameters(), shapes, strict=True))
+        program.signature = replace(program.signature, parameters=parameters)
+        program.signature.attach(program.module)
+        program.name = program.source = self.title
+        return program
+
+    def placeholder(self) -> Program:
+        """The program as far as it is known without sizes."""
+        builder: Builder[Program] = Builder(self.title, Program)
+        with builder:
+            given = [builder.parameter(n, p.shape, p.name) for n, p in enumerate(self.parameters())]
+            output = next(node for node in self.module.graph.nodes if node.op == "output")
+            leaves = [leaf for leaf in flat(output.args[0]) if isinstance(leaf, fx.Node)]
+            shapes = [_shape_of(leaf.meta["val"]) for leaf in leaves]
+            results = [ops.custom_call(_PLACEHOLDER, given, shape) for shape in shapes]
+            program = builder.build(results[0] if len(results) == 1 else tuple(results))
+        program.source = self.title
+        program.template = self
+        return program
+
+
+def _is_result(output: Any) -> bool:
+    return isinstance(output, jax.Array | np.ndarray)
+
+
+def _numpy(shape: Shape) -> np.dtype[Any]:
+    assert shape.element is not None  # inputs are arrays
+    return np.dtype(shape.element.dtype)
+
+
+def _shape_of(value: Any) -> Shape:
+    """The shape of what PyTorch calls a tensor or number."""
+    if isinstance(value, torch.Tensor):
+        sizes = [size if isinstance(size, int) else -1 for size in value.shape]
+        return Shape.array(element_type(dtype_of(value.dtype)), *sizes)
+    if isinstance(value, bool | torch.SymBool):
+        return Shape.array("pred")
+    return Shape.array("s64" if isinstance(value, int | torch.SymInt) else "f64")
+
+
+def _draws(graph_module: fx.GraphModule) -> bool:
+    """Whether an operator of a graph draws random numbers."""
+    return any(getattr(lowering_of(node.target), "draws", False) for node in calls(graph_module))

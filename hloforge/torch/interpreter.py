@@ -1,0 +1,242 @@
+"""Running a graph of PyTorch's on arrays of JAX, each node at the user's line.
+
+JAX writes the innermost frame of Python that is not its own into the location of an operation. A node is therefore
+called from a frame whose code says the file and line of the user's.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from jax.extend import source_info_util
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from hloforge.dialect.errors import Error, ImporterError, Location, UnsupportedError
+from hloforge.torch.registry import Call, lowering_of, name_of
+from hloforge.torch.types import dtype_of, to_numpy
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?')
+_OWN = str(Path(__file__).parent)
+_TORCH = str(Path(torch.__file__).parent)
+_PLAIN_MODULES = ("_operator", "operator", "math", "builtins", "torch")
+
+source_info_util.register_exclusion(_OWN)
+
+
+def place_of(node: fx.Node) -> tuple[str, int, str] | None:
+    """File and line of the user's code that made a node, and its module or function; None if the graph does not say.
+
+    The innermost line outside of PyTorch, if there is one: a layer of ``torch.nn`` in a Sequential has none.
+    """
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return None
+    own = [frame for frame in frames if not frame[0].startswith(_TORCH)]
+    file, line, function = (own or frames)[-1]
+    modules = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values() if path]
+    return file, int(line), (modules[-1] if modules else function) or node.name
+
+
+def location_of(node: fx.Node) -> Location | None:
+    """The place for an error."""
+    place = place_of(node)
+    return Location(place[0], place[1]) if place else None
+
+
+def check(graph_module: fx.GraphModule) -> None:
+    """Refuse a graph with operators that are not imported: one error names them all, with their lines.
+
+    Raises:
+        UnsupportedError: there are such.
+    """
+    missing: dict[str, list[fx.Node]] = {}
+    for node in calls(graph_module):
+        if not _is_plain(node.target) and lowering_of(node.target) is None:
+            missing.setdefault(name_of(node.target), []).append(node)
+    if not missing:
+        return
+    notes = tuple(f"{name}: {_places(nodes)}" for name, nodes in sorted(missing.items()))
+    first = next(iter(missing.values()))[0]
+    what = "1 operator" if len(missing) == 1 else f"{len(missing)} operators"
+    raise UnsupportedError(
+        f"{what} of the graph cannot be imported: {', '.join(sorted(missing))}",
+        location=location_of(first),
+        notes=notes,
+        hint="write them with other operators, or run that part in PyTorch",
+    )
+
+
+def _places(nodes: Sequence[fx.Node]) -> str:
+    places = [str(location_of(node) or f"node {node.name}") for node in nodes]
+    return ", ".join(dict.fromkeys(places))
+
+
+def calls(graph_module: fx.GraphModule) -> Iterator[fx.Node]:
+    """The calls of a graph, and of the graphs that it refers to."""
+    for node in graph_module.graph.nodes:
+        if node.op == "call_function":
+            yield node
+        elif node.op == "get_attr":
+            attribute = _attribute(graph_module, node.target)
+            if isinstance(attribute, fx.GraphModule):
+                yield from calls(attribute)
+
+
+def _is_plain(target: Any) -> bool:
+    """Whether a function is Python's own arithmetic, of sizes and tuples."""
+    if isinstance(target, torch._ops.OpOverload | torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator):
+        return False
+    module = getattr(target, "__module__", "")
+    return (module in _PLAIN_MODULES and target.__name__ in _PLAIN) or target is operator.getitem
+
+
+_PLAIN = frozenset(
+    (
+        *(
+            "getitem",
+            "add",
+            "sub",
+            "mul",
+            "floordiv",
+            "truediv",
+            "mod",
+            "neg",
+            "pow",
+            "eq",
+            "ne",
+            "lt",
+            "le",
+            "gt",
+            "ge",
+            "and_",
+        ),
+        *("or_", "not_", "sym_max", "sym_min", "sym_not", "sym_float", "sym_int", "sym_ite"),
+        *("sym_sqrt", "_sym_sqrt", "floor", "ceil", "trunc", "round", "max", "min", "abs", "sqrt", "index"),
+    )
+)
+
+
+class Interpreter:
+    """Runs graphs.
+
+    Args:
+        seed: an array of JAX, an integer, from which random numbers are drawn; None if there are none.
+    """
+
+    def __init__(self, seed: Any = None) -> None:
+        self._seed = seed
+        self._drawn = 0
+
+    def key(self) -> Any:
+        """A key that no other use of random numbers in the program has."""
+        self._drawn += 1
+        return jax.random.fold_in(jax.random.key(self._seed), self._drawn)
+
+    def run(self, graph_module: fx.GraphModule, arguments: Sequence[Any]) -> Any:
+        """What the graph returns for these arguments, one a placeholder."""
+        values: dict[fx.Node, Any] = {}
+        given = iter(arguments)
+        for node in graph_module.graph.nodes:
+            if node.op == "placeholder":
+                values[node] = next(given)
+            elif node.op == "get_attr":
+                values[node] = _loaded(_attribute(graph_module, node.target))
+            elif node.op == "call_function":
+                values[node] = _at(place_of(node), self._call, node, values)
+            elif node.op == "output":
+                return _mapped(node.args[0], values)
+            else:
+                raise ImporterError(f"a node of kind {node.op} in a graph", location=location_of(node))
+        raise ImporterError("a graph without output")
+
+    def _call(self, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+        arguments, named = _mapped(node.args, values), _mapped(node.kwargs, values)
+        if _is_plain(node.target):
+            return node.target(*arguments, **named)
+        function = lowering_of(node.target)
+        assert function is not None, node.target  # check() has been called
+        call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, self.run)
+        try:
+            return _as_declared(function(call, *arguments, **named), call.value)
+        except Error as error:
+            error.location = error.location or location_of(node)
+            error.op = error.op or name_of(node.target)
+            raise
+        except (TypeError, ValueError, IndexError, NotImplementedError, KeyError, AttributeError) as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise UnsupportedError(
+                f"this use of {name_of(node.target)} is not imported: {reason}", location=location_of(node)
+            ) from error
+
+
+def _fakes(node: fx.Node) -> tuple[Any, ...]:
+    """The positional arguments as PyTorch knows them."""
+    found: tuple[Any, ...] = fx.node.map_arg(node.args, lambda argument: argument.meta.get("val"))
+    return found
+
+
+def _mapped(arguments: Any, values: dict[fx.Node, Any]) -> Any:
+    return fx.node.map_arg(arguments, values.__getitem__)
+
+
+def _attribute(graph_module: fx.GraphModule, target: Any) -> Any:
+    found: Any = graph_module
+    for part in target.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _loaded(attribute: Any) -> Any:
+    return jnp.asarray(to_numpy(attribute)) if isinstance(attribute, torch.Tensor) else attribute
+
+
+def _as_declared(result: Any, value: Any) -> Any:
+    """The results in the element types that PyTorch says they have."""
+    if isinstance(value, torch.Tensor):
+        dtype = dtype_of(value.dtype)
+        array = result if isinstance(result, jax.Array | np.ndarray) else jnp.asarray(result, dtype)
+        if array.ndim != value.ndim or any(
+            isinstance(wanted, int) and wanted != size for wanted, size in zip(value.shape, array.shape, strict=True)
+        ):
+            raise ValueError(f"sizes {list(array.shape)} where PyTorch has {list(value.shape)}")
+        return converted(array, dtype)
+    if isinstance(value, list | tuple) and isinstance(result, list | tuple):
+        return tuple(_as_declared(r, v) for r, v in zip(result, value, strict=True))
+    return result
+
+
+def converted(array: Any, dtype: Any) -> Any:
+    """An array in another element type, as PyTorch converts: complex numbers lose their imaginary parts."""
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+        array = jnp.real(array)
+    return array.astype(dtype)
+
+
+@cache
+def _frame(file: str, line: int, name: str) -> FunctionType:
+    """A function whose calls look like calls from a line of a file."""
+    code: CodeType = compile("def frame(f, *a): return f(*a)", file, "exec").co_consts[0]
+    return FunctionType(code.replace(co_filename=file, co_firstlineno=line, co_name=name, co_qualname=name), {})
+
+
+def _at(place: tuple[str, int, str] | None, function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments) if place is None else _frame(*place)(function, *arguments)
+
+
+def flat(outputs: Any) -> list[Any]:
+    """The outputs of a graph, leaf by leaf."""
+    leaves: list[Any] = pytree.tree_leaves(outputs, is_leaf=lambda leaf: leaf is None)
+    return leaves

@@ -1,0 +1,1 @@
+"""Lowerings, a file a category."""

@@ -1,0 +1,79 @@
+"""Higher-order operators: their graphs become JAX's control flow."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from hloforge.torch.registry import Call, lowers
+
+
+@lowers("higher_order.cond")
+def cond(call: Call, predicate: Any, when_true: Any, when_false: Any, operands: Sequence[Any] = ()) -> Any:
+    if isinstance(predicate, bool | int):
+        return call.run(when_true if predicate else when_false, operands)
+    return jax.lax.cond(
+        predicate.reshape(()),
+        lambda *given: tuple(call.run(when_true, given)),
+        lambda *given: tuple(call.run(when_false, given)),
+        *operands,
+    )
+
+
+@lowers("higher_order.while_loop")
+def while_loop(call: Call, condition: Any, body: Any, carried: Sequence[Any], others: Sequence[Any] = ()) -> Any:
+    start = tuple(map(jnp.asarray, carried))
+
+    def going(state: Any) -> Any:
+        return jnp.asarray(_first(call.run(condition, [*state, *others]))).reshape(())
+
+    def turn(state: Any) -> Any:
+        new = call.run(body, [*state, *others])
+        return tuple(jnp.asarray(n, s.dtype) for n, s in zip(new, state, strict=True))
+
+    return jax.lax.while_loop(going, turn, start)
+
+
+def _first(result: Any) -> Any:
+    return result[0] if isinstance(result, list | tuple) else result
+
+
+@lowers("higher_order.scan")
+def scan(call: Call, body: Any, init: Sequence[Any], xs: Sequence[Any], others: Sequence[Any] = ()) -> Any:
+    count = len(init)
+
+    def turn(state: Any, slices: Any) -> Any:
+        new = call.run(body, [*state, *slices, *others])
+        return tuple(new[:count]), tuple(new[count:])
+
+    last, stacked = jax.lax.scan(turn, tuple(init), tuple(xs))
+    return (*last, *stacked)
+
+
+@lowers("higher_order.map_impl")
+def map_(call: Call, body: Any, xs: Sequence[Any], others: Sequence[Any] = ()) -> Any:
+    return jax.lax.map(lambda slices: tuple(call.run(body, [*slices, *others])), tuple(xs))
+
+
+@lowers("higher_order.associative_scan")
+def associative_scan(call: Call, combine: Any, xs: Sequence[Any], others: Sequence[Any] = ()) -> Any:
+    function = jax.vmap(lambda a, b: tuple(call.run(combine, [*a, *b, *others])))
+    return jax.lax.associative_scan(function, tuple(xs))
+
+
+@lowers("higher_order.wrap_with_set_grad_enabled", "higher_order.wrap_with_autocast")
+def wrapped(call: Call, *arguments: Any) -> Any:
+    graph = next(number for number, argument in enumerate(arguments) if hasattr(argument, "graph"))
+    return call.run(arguments[graph], arguments[graph + 1 :])
+
+
+@lowers("higher_order.invoke_subgraph")
+def invoke_subgraph(call: Call, graph: Any, identifier: Any, *arguments: Any) -> Any:
+    return call.run(graph, arguments)
+
+
+lowers("_operator.getitem")(lambda call, x, at: operator.getitem(x, at))

@@ -1,0 +1,241 @@
+"""Gathers, scatters, embeddings and sorts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.torch.interpreter import converted
+from hloforge.torch.registry import Call, lowers, number
+
+
+@lowers("aten.index.Tensor", "aten._unsafe_index.Tensor")
+def index(call: Call, x: Any, indices: Sequence[Any]) -> Any:
+    return x[_index(x, indices)]
+
+
+def _index(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """An index of numpy's: nothing is a whole axis."""
+    if any(i is not None and i.dtype == np.bool_ for i in indices):
+        raise UnsupportedError("an index of booleans gives sizes that depend on elements", hint="use torch.where")
+    return tuple(slice(None) if i is None else _wrapped(i, x.shape[axis]) for axis, i in enumerate(indices))
+
+
+def _wrapped(positions: Any, size: int) -> Any:
+    """Positions counted from the end become ones from the beginning."""
+    return jnp.where(positions < 0, positions + size, positions)
+
+
+@lowers("aten.index_put", "aten._unsafe_index_put")
+def index_put(call: Call, x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+    values = converted(values, x.dtype)
+    masks = [i for i in indices if i is not None and i.dtype == np.bool_]
+    if masks and len(indices) == 1 and values.size == 1:
+        mask = masks[0].reshape(*masks[0].shape, *[1] * (x.ndim - masks[0].ndim))
+        value = values.reshape(())
+        return jnp.where(mask, x + value if accumulate else value, x)
+    place = x.at[_index(x, indices)]
+    return _added(x, place, values) if accumulate else place.set(values)
+
+
+def _added(x: Any, place: Any, values: Any) -> Any:
+    return place.max(values) if x.dtype == np.bool_ else place.add(values)
+
+
+@lowers("aten.index_select", "aten.index_select_backward")
+def index_select(call: Call, x: Any, dim: int, positions: Any) -> Any:
+    if x.ndim == 0:
+        return x
+    taken = jnp.take(x, positions, dim, mode="wrap")
+    return taken if positions.ndim else jnp.expand_dims(taken, dim)
+
+
+@lowers("aten.embedding")
+def embedding(call: Call, weight: Any, positions: Any, *_: Any, **__: Any) -> Any:
+    return jnp.take(weight, positions, 0, mode="clip")
+
+
+@lowers("aten.gather")
+def gather(call: Call, x: Any, dim: int, positions: Any, *, sparse_grad: bool = False) -> Any:
+    if x.ndim == 0 or positions.ndim == 0:
+        return jnp.broadcast_to(x.reshape(-1)[0], positions.shape) if x.ndim == 0 else x[positions]
+    return x[places(x, dim, positions)]
+
+
+def places(x: Any, dim: int, positions: Any) -> tuple[Any, ...]:
+    """The index of numpy's that PyTorch's gather and scatter mean: positions along one axis."""
+    dim %= x.ndim
+    return tuple(
+        _wrapped(positions, x.shape[dim]) if axis == dim else jax.lax.broadcasted_iota(np.int64, positions.shape, axis)
+        for axis in range(x.ndim)
+    )
+
+
+@lowers("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")
+def scatter(call: Call, x: Any, dim: int, positions: Any, source: Any, *, reduce: str | None = None) -> Any:
+    place, values = _scattered(x, dim, positions, source)
+    if reduce is None:
+        result = place.set(values)
+    else:
+        result = place.add(values) if reduce == "add" else place.multiply(values)
+    return result.reshape(x.shape)
+
+
+def _scattered(x: Any, dim: int, positions: Any, source: Any) -> tuple[Any, Any]:
+    target = x.reshape(-1) if x.ndim == 0 else x
+    positions = positions.reshape(-1) if positions.ndim == 0 else positions
+    if hasattr(source, "dtype"):
+        source = source.reshape(-1) if source.ndim == 0 else source
+        values = converted(source[tuple(slice(0, size) for size in positions.shape)], x.dtype)
+    else:
+        values = jnp.broadcast_to(number(source, x.dtype), positions.shape)
+    return target.at[places(target, dim, positions)], values
+
+
+@lowers("aten.scatter_add")
+def scatter_add(call: Call, x: Any, dim: int, positions: Any, source: Any) -> Any:
+    place, values = _scattered(x, dim, positions, source)
+    return _added(x, place, values).reshape(x.shape)
+
+
+@lowers("aten.scatter_reduce.two")
+def scatter_reduce(
+    call: Call, x: Any, dim: int, positions: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    _, values = _scattered(x, dim, positions, source)
+    target = x.reshape(-1) if x.ndim == 0 else x
+    where = places(target, dim, positions.reshape(values.shape))
+    return _reduced(target, where, values, reduce, include_self).reshape(x.shape)
+
+
+def _reduced(x: Any, where: tuple[Any, ...], values: Any, reduce: str, include_self: bool) -> Any:
+    """Values that meet at an element, and the element itself if it is included, reduced."""
+    if not include_self:
+        x = x.at[where].set(number(_neutral(reduce, x.dtype), x.dtype))
+    place = x.at[where]
+    if reduce in ("sum", "add"):
+        return _added(x, place, values)
+    if reduce == "prod":
+        return place.multiply(values)
+    if reduce == "amax":
+        return place.max(values)
+    if reduce == "amin":
+        return place.min(values)
+    count = jnp.zeros(x.shape, np.int32).at[where].add(1) + (1 if include_self else 0)
+    count = jnp.maximum(count, 1).astype(x.dtype)
+    summed = place.add(values)
+    return summed / count if x.dtype.kind not in "iu" else jnp.floor_divide(summed, count)
+
+
+def _neutral(reduce: str, dtype: Any) -> Any:
+    if reduce == "prod":
+        return 1
+    if reduce not in ("amax", "amin"):
+        return 0
+    if dtype == np.bool_:
+        return reduce == "amin"
+    info: Any = jnp.finfo(dtype) if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype)
+    if jnp.issubdtype(dtype, jnp.floating):
+        return -np.inf if reduce == "amax" else np.inf
+    return info.min if reduce == "amax" else info.max
+
+
+@lowers("aten.index_reduce")
+def index_reduce(
+    call: Call, x: Any, dim: int, positions: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    where = (*[slice(None)] * (dim % max(x.ndim, 1)), positions)
+    if x.ndim == 0:
+        return _reduced(x.reshape(1), (positions.reshape(-1),), source.reshape(-1), reduce, include_self).reshape(())
+    return _reduced(x, where, source, reduce, include_self)
+
+
+@lowers("aten.take")
+def take(call: Call, x: Any, positions: Any) -> Any:
+    return x.reshape(-1)[_wrapped(positions, x.size)]
+
+
+@lowers("aten.put")
+def put(call: Call, x: Any, positions: Any, source: Any, accumulate: bool = False) -> Any:
+    place = x.reshape(-1).at[_wrapped(positions, x.size).reshape(-1)]
+    values = source.reshape(-1)
+    return (_added(x, place, values) if accumulate else place.set(values)).reshape(x.shape)
+
+
+@lowers("aten.masked_scatter")
+def masked_scatter(call: Call, x: Any, mask: Any, source: Any) -> Any:
+    x, mask = jnp.broadcast_arrays(x, mask)
+    rank = jnp.cumsum(mask.reshape(-1).astype(np.int64)) - 1
+    flat = source.reshape(-1)
+    taken = flat[jnp.clip(rank, 0, max(flat.size - 1, 0))].reshape(x.shape) if flat.size else x
+    return jnp.where(mask, taken, x)
+
+
+@lowers("aten.sort", "aten.sort.stable")
+def sort(call: Call, x: Any, dim: Any = -1, descending: Any = False, *, stable: Any = False) -> Any:
+    if x.ndim == 0:
+        return x, jnp.zeros((), np.int64)
+    order = _order(x, dim, descending)
+    return jnp.take_along_axis(x, order, dim), order
+
+
+lowers_stable = lowers("aten.argsort")
+
+
+def _order(x: Any, dim: int, descending: bool) -> Any:
+    return jnp.argsort(x, axis=dim, stable=True, descending=descending)
+
+
+@lowers_stable
+def argsort(call: Call, x: Any, dim: int = -1, descending: bool = False, **_: Any) -> Any:
+    return _order(x, dim, descending) if x.ndim else jnp.zeros((), np.int64)
+
+
+@lowers("aten.topk")
+def topk(call: Call, x: Any, count: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    if x.ndim == 0:
+        return x, jnp.zeros((), np.int64)
+    order = jax.lax.slice_in_dim(_order(x, dim, largest), 0, count, axis=dim)
+    return jnp.take_along_axis(x, order, dim), order
+
+
+@lowers("aten.searchsorted")
+def searchsorted(
+    call: Call,
+    sequence: Any,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    if sorter is not None:
+        sequence = jnp.take_along_axis(sequence, sorter, -1)
+    wanted = "right" if right or side == "right" else "left"
+    values = jnp.asarray(values)
+    if sequence.ndim == 1:
+        return jnp.searchsorted(sequence, values, side=wanted)
+    rows = sequence.reshape(-1, sequence.shape[-1])
+    flat = values.reshape(-1, values.shape[-1])
+    return jax.vmap(lambda s, v: jnp.searchsorted(s, v, side=wanted))(rows, flat).reshape(values.shape)
+
+
+@lowers("aten.bucketize")
+def bucketize(call: Call, values: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    return jnp.searchsorted(boundaries, jnp.asarray(values), side="right" if right else "left")
+
+
+@lowers("aten.histc")
+def histc(call: Call, x: Any, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
+    x = x.reshape(-1)
+    low, high = (jnp.min(x), jnp.max(x)) if low == high else (number(low, x.dtype), number(high, x.dtype))
+    low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
+    within = (x >= low) & (x <= high)
+    place = jnp.clip(((x - low) / (high - low) * bins).astype(np.int64), 0, bins - 1)
+    return jnp.zeros(bins, x.dtype).at[place].add(within.astype(x.dtype))

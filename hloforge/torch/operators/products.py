@@ -1,0 +1,147 @@
+"""Matrix products and convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hloforge.torch.registry import Call, lowers, number
+
+
+@lowers("aten.mm", "aten.bmm", "aten.matmul", "aten.dot", "aten.mv")
+def product(call: Call, x: Any, y: Any) -> Any:
+    return jnp.matmul(x, y)
+
+
+@lowers("aten.vdot")
+def vdot(call: Call, x: Any, y: Any) -> Any:
+    return jnp.vdot(x, y)
+
+
+@lowers("aten.addmm", "aten.baddbmm", "aten.addmv")
+def addmm(call: Call, bias: Any, x: Any, y: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _scaled(jnp.matmul(x, y), alpha) + _scaled(bias, beta) if beta else _scaled(jnp.matmul(x, y), alpha)
+
+
+def _scaled(x: Any, factor: Any) -> Any:
+    return x if factor == 1 else x * number(factor, x.dtype)
+
+
+@lowers("aten.convolution", "aten._convolution")
+def convolution(
+    call: Call,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    *_: Any,
+) -> Any:
+    """x: [batch, channels, …] or without batch; weight: [out, in / groups, …], transposed [in, out / groups, …]."""
+    rank = weight.ndim - 2
+    stride, padding, dilation, extra = (_each(given, rank) for given in (stride, padding, dilation, output_padding))
+    single = x.ndim == rank + 1
+    if single:
+        x = x[None]
+    if transposed:
+        result = _transposed(x, weight, stride, padding, dilation, extra, groups)
+    else:
+        result = jax.lax.conv_general_dilated(
+            x,
+            weight,
+            stride,
+            [(p, p) for p in padding],
+            rhs_dilation=dilation,
+            feature_group_count=groups,
+            dimension_numbers=_numbers(rank),
+        )
+    if bias is not None:
+        result = result + bias.reshape(-1, *[1] * rank)
+    return result[0] if single else result
+
+
+def _each(given: Sequence[int], rank: int) -> list[int]:
+    return list(given) * rank if len(given) == 1 else list(given)
+
+
+def _numbers(rank: int) -> tuple[str, str, str]:
+    letters = "DHWXYZ"[3 - rank : 3] if rank <= 3 else "DHWXYZ"[:rank]
+    return "NC" + letters, "OI" + letters, "NC" + letters
+
+
+def _transposed(
+    x: Any,
+    weight: Any,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    extra: list[int],
+    groups: int,
+) -> Any:
+    """The gradient of a convolution with regard to its input: a convolution of the widened input."""
+    rank = weight.ndim - 2
+    sizes = weight.shape[2:]
+    # [in, out / groups, …] → [out, in / groups, …], each kernel turned about.
+    kernel = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+    kernel = jnp.flip(jnp.swapaxes(kernel, 1, 2), tuple(range(3, 3 + rank)))
+    kernel = kernel.reshape(-1, *kernel.shape[2:])
+    around = [d * (k - 1) - p for d, k, p in zip(dilation, sizes, padding, strict=True)]
+    return jax.lax.conv_general_dilated(
+        x,
+        kernel,
+        [1] * rank,
+        [(a, a + e) for a, e in zip(around, extra, strict=True)],
+        lhs_dilation=stride,
+        rhs_dilation=dilation,
+        feature_group_count=groups,
+        dimension_numbers=_numbers(rank),
+    )
+
+
+@lowers("aten.convolution_backward")
+def convolution_backward(
+    call: Call,
+    gradient: Any,
+    x: Any,
+    weight: Any,
+    bias_sizes: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    wanted: Sequence[bool],
+) -> Any:
+    """The gradients of a convolution with regard to input, weight and bias, those that are wanted."""
+
+    def forward(x: Any, weight: Any) -> Any:
+        return convolution(call, x, weight, None, stride, padding, dilation, transposed, output_padding, groups)
+
+    over_x, over_weight = jax.vjp(forward, x, weight)[1](gradient)
+    around = tuple(axis for axis in range(gradient.ndim) if axis != gradient.ndim - weight.ndim + 1)
+    return (
+        over_x if wanted[0] else None,
+        over_weight if wanted[1] else None,
+        jnp.sum(gradient, around) if wanted[2] else None,
+    )
+
+
+@lowers("aten._cdist_forward")
+def cdist(call: Call, x: Any, y: Any, p: float, mode: Any) -> Any:
+    difference = jnp.abs(x[..., :, None, :] - y[..., None, :, :])
+    if p == 0:
+        return jnp.sum((difference != 0).astype(x.dtype), -1)
+    if np.isinf(p):
+        return jnp.max(difference, -1, initial=0)
+    if p == 2:
+        return jnp.sqrt(jnp.sum(difference * difference, -1))
+    return jnp.sum(difference**p, -1) ** (1 / p)

@@ -1,0 +1,179 @@
+"""Sums, products, extremes, positions of extremes, and running ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hloforge.torch.interpreter import converted
+from hloforge.torch.registry import Call, lowers
+
+
+def axes(x: Any, dims: Any) -> tuple[int, ...] | None:
+    """Axes as numpy takes them: none means all."""
+    if dims is None or x.ndim == 0:
+        return None
+    listed = [dims] if isinstance(dims, int) else list(dims)
+    return tuple(d % x.ndim for d in listed) or None
+
+
+@lowers("aten.sum", "prims.sum")
+def total(call: Call, x: Any, dims: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    return jnp.sum(converted(x, call.dtype), axes(x, dims), keepdims=keepdim)
+
+
+@lowers("aten.mean")
+def mean(call: Call, x: Any, dims: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    return jnp.mean(converted(x, call.dtype), axes(x, dims), keepdims=keepdim)
+
+
+@lowers("aten.prod", "prims.prod")
+def prod(call: Call, x: Any, dims: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    return jnp.prod(converted(x, call.dtype), axes(x, dims), keepdims=keepdim)
+
+
+@lowers("prims.xor_sum")
+def xor_sum(call: Call, x: Any, dims: Any = None, **_: Any) -> Any:
+    return jax.lax.reduce(x, np.array(0, x.dtype), jax.lax.bitwise_xor, axes(x, dims) or tuple(range(x.ndim)))
+
+
+@lowers("aten.amax", "prims.amax")
+def amax(call: Call, x: Any, dims: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    return jnp.max(x, axes(x, dims), keepdims=keepdim)
+
+
+@lowers("aten.amin", "prims.amin")
+def amin(call: Call, x: Any, dims: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    return jnp.min(x, axes(x, dims), keepdims=keepdim)
+
+
+@lowers("aten.any")
+def any_(call: Call, x: Any, dims: Any = None, keepdim: bool = False) -> Any:
+    return jnp.any(x != 0, axes(x, dims), keepdims=keepdim)
+
+
+@lowers("aten.all")
+def all_(call: Call, x: Any, dims: Any = None, keepdim: bool = False) -> Any:
+    return jnp.all(x != 0, axes(x, dims), keepdims=keepdim)
+
+
+@lowers("aten.var.correction", "prims.var")
+def var(call: Call, x: Any, dims: Any = None, correction: Any = 1, keepdim: bool = False, **_: Any) -> Any:
+    return _variance(x, axes(x, dims), 1 if correction is None else correction, keepdim)[0]
+
+
+@lowers("aten.var_mean.correction")
+def var_mean(call: Call, x: Any, dims: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Any:
+    return _variance(x, axes(x, dims), 1 if correction is None else correction, keepdim)
+
+
+def _variance(x: Any, over: tuple[int, ...] | None, correction: Any, keepdim: bool) -> tuple[Any, Any]:
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    count = x.size if over is None else int(np.prod([x.shape[axis] for axis in over]))
+    mean = jnp.mean(wide, over, keepdims=True)
+    squares = jnp.sum(jnp.abs(wide - mean) ** 2, over, keepdims=keepdim)
+    divisor = jnp.asarray(max(count - correction, 0), squares.dtype)
+    return squares / divisor, mean if keepdim else jnp.mean(wide, over)
+
+
+@lowers("aten.argmax")
+def argmax(call: Call, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    return _position(jnp.argmax, x, dim, keepdim)
+
+
+@lowers("aten.argmin")
+def argmin(call: Call, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    return _position(jnp.argmin, x, dim, keepdim)
+
+
+def _position(function: Callable[..., Any], x: Any, dim: Any, keepdim: bool) -> Any:
+    if x.ndim == 0:
+        return jnp.zeros((), np.int64)
+    return function(x, axis=dim, keepdims=keepdim)
+
+
+@lowers("aten.max.dim")
+def max_dim(call: Call, x: Any, dim: int, keepdim: bool = False) -> Any:
+    return jnp.max(x, axes(x, dim), keepdims=keepdim), _position(jnp.argmax, x, dim, keepdim)
+
+
+@lowers("aten.min.dim")
+def min_dim(call: Call, x: Any, dim: int, keepdim: bool = False) -> Any:
+    return jnp.min(x, axes(x, dim), keepdims=keepdim), _position(jnp.argmin, x, dim, keepdim)
+
+
+@lowers("aten.max.default")
+def max_all(call: Call, x: Any) -> Any:
+    return jnp.max(x)
+
+
+@lowers("aten.min.default")
+def min_all(call: Call, x: Any) -> Any:
+    return jnp.min(x)
+
+
+@lowers("aten.cumsum")
+def cumsum(call: Call, x: Any, dim: int, **_: Any) -> Any:
+    x = converted(x, call.dtype)
+    return jnp.cumsum(x, dim) if x.ndim else x
+
+
+@lowers("aten.cumprod")
+def cumprod(call: Call, x: Any, dim: int, **_: Any) -> Any:
+    x = converted(x, call.dtype)
+    return jnp.cumprod(x, dim) if x.ndim else x
+
+
+@lowers("aten.cummax")
+def cummax(call: Call, x: Any, dim: int) -> Any:
+    return _running(x, dim, lambda new, old: new >= old)
+
+
+@lowers("aten.cummin")
+def cummin(call: Call, x: Any, dim: int) -> Any:
+    return _running(x, dim, lambda new, old: new <= old)
+
+
+def _running(x: Any, dim: int, wins: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """Extremes so far and where they stand: the last of equals; a nan stays."""
+    if x.ndim == 0:
+        return x, jnp.zeros((), np.int64)
+    positions = jax.lax.broadcasted_iota(np.int64, x.shape, dim % x.ndim)
+
+    def better(old: Any, new: Any) -> Any:
+        takes = wins(new[0], old[0]) | jnp.isnan(new[0])
+        takes &= ~jnp.isnan(old[0]) | jnp.isnan(new[0])
+        return jnp.where(takes, new[0], old[0]), jnp.where(takes, new[1], old[1])
+
+    found: tuple[Any, Any] = jax.lax.associative_scan(better, (x, positions), axis=dim % x.ndim)
+    return found
+
+
+@lowers("aten.logcumsumexp")
+def logcumsumexp(call: Call, x: Any, dim: int) -> Any:
+    return jax.lax.associative_scan(jnp.logaddexp, x, axis=dim % x.ndim) if x.ndim else x
+
+
+@lowers("aten._softmax", "aten._safe_softmax")
+def softmax(call: Call, x: Any, dim: int, half_to_float: Any = False) -> Any:
+    x = _wide(x, call)
+    if "_safe" not in str(call.target):
+        return jax.nn.softmax(x, dim) if x.ndim else jnp.ones_like(x)
+    hidden = jnp.all(x == -jnp.inf, dim, keepdims=True)
+    return jnp.where(hidden, 0, jax.nn.softmax(jnp.where(hidden, 0, x), dim))
+
+
+@lowers("aten._log_softmax")
+def log_softmax(call: Call, x: Any, dim: int, half_to_float: bool = False) -> Any:
+    x = _wide(x, call)
+    return jax.nn.log_softmax(x, dim) if x.ndim else jnp.zeros_like(x)
+
+
+def _wide(x: Any, call: Call) -> Any:
+    """16-bit floats as f32: what is within one operator is rounded once."""
+    x = converted(x, call.dtype)
+    return x.astype(np.float32) if x.dtype.itemsize < 4 else x
