@@ -1,0 +1,186 @@
+"""``torch.compile(model, backend="hloforge")``: the graphs that Dynamo captures, and their gradients, on IREE.
+
+AOTAutograd makes functional graphs of ATen operators of each captured graph, one for the forward and one for the
+backward pass; each becomes one program. What Dynamo does not capture runs in PyTorch as ever.
+
+Sizes are fixed in a program. A graph with symbolic sizes (``dynamic=True``) is compiled for each choice of sizes that
+it is called with, and the programs of the last ``sizes`` choices are kept in memory; the cache on disk keeps more.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch import config as functorch_config
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from hloforge.dialect.errors import CompileError, OptionError, UnsupportedError
+from hloforge.torch.decompositions import decompositions
+from hloforge.torch.graph_program import GraphProgram, at_sizes
+
+_SIZES = 64
+
+Program = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+def hloforge(
+    graph: fx.GraphModule,
+    inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """The backend of ``torch.compile``.
+
+    Args:
+        graph, inputs: what Dynamo captured, and examples of its inputs.
+        mode: none but the default.
+        options: of ``torch.compile(…, options={…})``: ``target``; ``fallback``, whether graphs that cannot be compiled
+            run in PyTorch, with a warning, instead of raising; ``sizes``, how many choices of symbolic sizes are kept;
+            and those of ``hloforge.compile``.
+
+    Raises:
+        UnsupportedError: operators that are not imported, by name with the lines of the user's program.
+        OptionError: a mode, or a malformed option.
+        Errors as of ``hloforge.compile``; Dynamo wraps all in ``BackendCompilerFailed``.
+    """
+    if mode is not None and mode != "default":
+        raise OptionError(f"mode={mode!r} is none of hloforge's", hint='say what is wanted with options={"…": …}')
+    settings = _Settings.of(options or {})
+    compiler = aot_autograd(
+        fw_compiler=partial(_compiled, settings=settings, name="forward"),
+        bw_compiler=partial(_compiled_later, settings=settings, name="backward"),
+        inference_compiler=partial(_compiled, settings=settings, name="inference"),
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    # Attention and recurrent layers in plain operators: gradients of the fused ones take what only their own kernels
+    # save. No memory of saved tensors is reused, so that a graph may be run backward twice.
+    with sdpa_kernel(SDPBackend.MATH), _without_mkldnn(), functorch_config.patch(donated_buffer=False):
+        found: Callable[..., Any] = compiler(graph, inputs)
+    return found
+
+
+@contextmanager
+def _without_mkldnn() -> Iterator[None]:
+    """Decompositions that do not choose kernels of oneDNN. Not ``mkldnn.flags``, which warns of what is another's."""
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What ``options`` of ``torch.compile`` say."""
+
+    target: Any = "cpu"
+    fallback: bool = False
+    sizes: int = _SIZES
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(options: Mapping[str, Any]) -> _Settings:
+        own = {name: value for name, value in options.items() if name in ("target", "fallback", "sizes")}
+        if own.get("sizes", 1) < 1:
+            raise OptionError(f"sizes={own['sizes']}: at least the programs of one choice of sizes are kept")
+        return _Settings(**own, others={name: value for name, value in options.items() if name not in own})
+
+
+def _compiled(graph: fx.GraphModule, inputs: Sequence[Any], *, settings: _Settings, name: str) -> Callable[..., Any]:
+    """A graph compiled at once, if its sizes are known."""
+    programs = _Programs(graph, inputs, settings, name)
+    if programs.is_static:
+        programs.program(inputs)
+    return _boxed(programs)
+
+
+def _compiled_later(
+    graph: fx.GraphModule, inputs: Sequence[Any], *, settings: _Settings, name: str
+) -> Callable[..., Any]:
+    """A graph compiled at its first call: many a model that could be trained is only run forward."""
+    return _boxed(_Programs(graph, inputs, settings, name))
+
+
+def _boxed(program: Program) -> Callable[..., Any]:
+    """The calling convention of AOTAutograd: one list of arguments, which the callee empties."""
+
+    def call(arguments: list[Any]) -> Any:
+        given = list(arguments)
+        arguments.clear()
+        return program(given)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+class _Programs:
+    """The programs of a graph, by the sizes that they were compiled for.
+
+    Attributes:
+        is_static: whether there is one choice of sizes only.
+    """
+
+    def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any], settings: _Settings, name: str) -> None:
+        self._graph, self._settings, self._name = graph, settings, name
+        self._examples = inputs
+        self.is_static = not any(_is_symbolic(each) for each in inputs)
+        self._found: OrderedDict[Any, Program] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        return self.program(arguments)(arguments)
+
+    def program(self, arguments: Sequence[Any]) -> Program:
+        """The program for arguments like these, compiled by whichever thread comes first."""
+        key = () if self.is_static else tuple(map(_sizes, arguments))
+        with self._lock:
+            found = self._found.get(key)
+            if found is None:
+                found = self._found[key] = self._compile(arguments)
+                if len(self._found) > self._settings.sizes:
+                    self._found.popitem(last=False)
+            elif not self.is_static:
+                self._found.move_to_end(key)
+        return found
+
+    def _compile(self, arguments: Sequence[Any]) -> Program:
+        settings = self._settings
+        try:
+            if self.is_static:
+                graph, inputs = self._graph, self._examples
+            else:
+                graph, inputs = at_sizes(self._graph, arguments), arguments
+            return GraphProgram(graph, inputs, self._name, settings.target, **settings.others)
+        except (UnsupportedError, CompileError) as error:
+            if not settings.fallback:
+                raise
+            warnings.warn(f"a graph runs in PyTorch, because hloforge cannot compile it: {error}", stacklevel=2)
+            return partial(_eager, self._graph)
+
+
+def _eager(graph: fx.GraphModule, arguments: Sequence[Any]) -> Any:
+    return graph(*arguments)
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return not all(isinstance(size, int) for size in (*value.shape, *value.stride()))
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
+
+
+def _sizes(value: Any) -> Any:
+    return (value.shape, value.stride()) if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,198 @@
+"""Tensors at the border to IREE: arguments where they lie in memory, results that keep IREE's.
+
+A tensor crosses in the order in which its dimensions lie: one that is channels-last, or transposed, is passed as the
+dense array that it is in memory, and the program is told so (``dense_order``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from hloforge.dialect.abi import physical_shape
+from hloforge.dialect.errors import ArgumentError
+from hloforge.runtime.arrays import ALIGNMENT, Codec, hal_type
+from hloforge.runtime.devices import rt
+from hloforge.torch.types import to_numpy, to_torch
+
+# Bytes from which on a result keeps IREE's memory instead of being copied.
+_LARGE = 16384
+_DLPACK_CPU = 1
+
+Order = tuple[int, ...]
+# First address and end of memory.
+Range = tuple[int, int]
+
+
+def dense_order(sizes: Sequence[int], strides: Sequence[int]) -> Order:
+    """The dimensions as they lie in memory, the major ones first; as numbered, if there are gaps between elements."""
+    plain = tuple(range(len(sizes)))
+    order = tuple(sorted(plain, key=lambda d: (-strides[d], d)))
+    expected = 1
+    for dimension in reversed(order):
+        if sizes[dimension] == 1:
+            continue
+        if strides[dimension] != expected:
+            return plain
+        expected *= sizes[dimension]
+    return order if expected else plain
+
+
+def inverse(order: Order) -> Order:
+    """The permutation that undoes one."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+class Argument:
+    """One argument of a program: IREE's view of its memory, made anew when it lies elsewhere than in the last call.
+
+    A view refers to an address, not to the tensor: it keeps nothing alive, and is right for whichever tensor of the
+    same sizes lies there.
+
+    Args:
+        like: what is passed, a tensor or a FakeTensor of fixed sizes.
+        codec: of the program's parameter, which has the sizes of ``like`` in the order of its memory.
+        device: IREE's.
+
+    Raises:
+        ArgumentError: ``like`` is on no CPU, or sparse.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_codec",
+        "_device",
+        "_dimensions",
+        "_dtype",
+        "_hal_type",
+        "_is_plain",
+        "_last",
+        "_order",
+        "_sizes",
+        "_strides",
+    )
+
+    def __init__(self, like: torch.Tensor, codec: Codec, device: Any) -> None:
+        self._sizes, self._dtype = like.shape, like.dtype
+        self._order = order_of(like)
+        self._is_plain = self._order == tuple(range(like.ndim))
+        self._strides = _strides(like.shape, self._order)
+        self._codec, self._device = codec, device
+        self._bytes = codec.byte_count
+        physical = physical_shape(codec.shape)
+        assert physical.element is not None  # a tensor has one
+        self._hal_type = hal_type(physical.element)
+        self._dimensions = list(physical.dimensions)
+        self._last: tuple[int, Any] = (0, None)
+
+    def view(self, tensor: torch.Tensor, borrowed: list[Range]) -> Any:
+        """IREE's buffer view of a tensor.
+
+        Args:
+            borrowed: receives address and end of the memory, if the view shows that of the tensor.
+
+        Raises:
+            ArgumentError: other sizes, element type or device than the program was compiled for.
+        """
+        if tensor.shape != self._sizes or tensor.dtype is not self._dtype or tensor.device.type != "cpu":
+            raise self._refused(tensor)
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        if tensor.stride() != self._strides:
+            # What is copied is gone after the call, so IREE gets its own copy.
+            dense = tensor.detach() if self._is_plain else tensor.detach().permute(self._order)
+            if not dense.is_contiguous():
+                return self._copied(dense.contiguous())
+        address = tensor.data_ptr()
+        if address % ALIGNMENT or not self._bytes:
+            return self._copied(tensor.detach().permute(self._order))
+        borrowed.append((address, address + self._bytes))
+        last, view = self._last
+        if last == address:
+            return view
+        view = self._shown(address)
+        self._last = (address, view)
+        return view
+
+    def _shown(self, address: int) -> Any:
+        shown: Any = (ctypes.c_char * self._bytes).from_address(address)
+        memory = np.ndarray(self._bytes, np.uint8, shown)
+        buffer = self._device.from_dlpack_capsule(memory.__dlpack__()).get_buffer()
+        return rt.HalBufferView(buffer, self._dimensions, self._hal_type)
+
+    def _copied(self, dense: torch.Tensor) -> Any:
+        return self._codec.encode(np.array(to_numpy(dense)), self._device, [])
+
+    def _refused(self, tensor: torch.Tensor) -> ArgumentError:
+        given = f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}"
+        return ArgumentError(f"a tensor is {given}", hint=f"compiled for {self._dtype} {list(self._sizes)} on cpu")
+
+
+def order_of(tensor: torch.Tensor) -> Order:
+    """``dense_order`` of a tensor. Raises ArgumentError for one that is sparse or not on the CPU."""
+    if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+        what = f"a tensor of layout {tensor.layout} on {tensor.device}"
+        raise ArgumentError(f"hloforge takes dense tensors of the CPU, not {what}")
+    return dense_order(tensor.shape, tensor.stride())
+
+
+def _strides(sizes: Sequence[int], order: Order) -> tuple[int, ...]:
+    """The strides of a dense tensor whose dimensions lie in an order, as PyTorch counts them."""
+    strides, step = [0] * len(order), 1
+    for dimension in reversed(order):
+        strides[dimension] = step
+        step *= max(sizes[dimension], 1)
+    return tuple(strides)
+
+
+class Result:
+    """One result of a program.
+
+    Args:
+        codec: of the program's result, in the order of memory.
+        order: in which the dimensions lie.
+        dtype: the element type as PyTorch calls it.
+
+    Attributes:
+        byte_count: of its memory.
+        is_copied: whether it never lies in IREE's memory.
+    """
+
+    __slots__ = ("_codec", "_device", "_dtype", "_inverse", "_is_plain", "byte_count", "is_copied")
+
+    def __init__(self, codec: Codec, order: Order, dtype: torch.dtype, device: Any) -> None:
+        self._codec, self._device, self._dtype = codec, device, dtype
+        self._inverse = inverse(order)
+        self._is_plain = order == tuple(range(len(order)))
+        self.byte_count = codec.byte_count
+        self.is_copied = self.byte_count < _LARGE
+
+    def tensor(self, view: Any) -> torch.Tensor:
+        """The tensor of a buffer view."""
+        if self.is_copied:
+            tensor = to_torch(np.array(self._codec.decode(view)))
+        else:
+            tensor = torch.from_dlpack(self._device.create_dlpack_capsule(view, _DLPACK_CPU, 0))
+            tensor = tensor if tensor.dtype is self._dtype else tensor.view(self._dtype)
+        return tensor if self._is_plain else tensor.permute(self._inverse)
+
+
+def detach(tensors: list[torch.Tensor], results: Sequence[Result], borrowed: list[Range]) -> None:
+    """Replace the results of a call that lie in memory of an argument, or of another result, by copies.
+
+    Args:
+        borrowed: the memory of the arguments.
+    """
+    shown = [n for n, result in enumerate(results) if not result.is_copied]
+    starts = {n: tensors[n].data_ptr() for n in shown}
+    ranges = [(start, end, -1) for start, end in borrowed]
+    ranges += [(start, start + results[n].byte_count, n) for n, start in starts.items()]
+    last = 0
+    for start, end, number in sorted(ranges):
+        if number >= 0 and start < last:
+            tensors[number] = tensors[number].clone()
+        last = max(last, end)
