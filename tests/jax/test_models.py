@@ -1,11 +1,12 @@
-"""Models that train or run the same with ``hloforge.jit`` as with ``jax.jit``; frameworks where they are installed.
+"""Models that train or run on hloforge as with ``jax.jit`` on the CPU; frameworks where they are installed.
 
-Gradients are compared and not what Adam makes of them: it turns the rounding of a gradient that is exactly zero into
-steps of full length.
+They run by ``hloforge.jit``, and in ``make test-all`` by ``jax.jit`` on hloforge's device too. Gradients are compared
+and not what Adam makes of them: it turns the rounding of a gradient that is exactly zero into steps of full length.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,33 @@ import hloforge
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+
+
+Jit = Callable[..., Callable[..., Any]]
+
+
+def jit_on(platform: str) -> Jit:
+    """``jax.jit`` of functions that run on the platform's first device, wherever their arguments are."""
+
+    def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        compiled = jax.jit(function, **options)
+
+        def run(*arguments: Any) -> Any:
+            with jax.default_device(jax.devices(platform)[0]):
+                return compiled(*arguments)
+
+        return run
+
+    return jit
+
+
+on_cpu = jit_on("cpu")
+
+
+@pytest.fixture(params=["jit", pytest.param("backend", marks=pytest.mark.slow)])
+def jit(request: pytest.FixtureRequest) -> Jit:
+    """What compiles a function for hloforge."""
+    return hloforge.jit if request.param == "jit" else jit_on("hloforge")
 
 
 def assert_close(got: Any, expected: Any, tolerance: float = 2e-5) -> None:
@@ -49,7 +77,7 @@ def adam(parameters: Any, gradients: Any, state: Any) -> Any:
     return jax.tree.map(moved, parameters, first, second), (count, first, second)
 
 
-def test_a_convolutional_network_with_batch_normalization_trains() -> None:
+def test_a_convolutional_network_with_batch_normalization_trains(jit: Jit) -> None:
     def loss(parameters: Any, x: Any, labels: Any) -> Any:
         y = convolution(x, parameters["conv"])
         mean, variance = y.mean((0, 1, 2)), y.var((0, 1, 2))
@@ -60,7 +88,7 @@ def test_a_convolutional_network_with_batch_normalization_trains() -> None:
 
     parameters = {"conv": draw(0, 3, 3, 2, 4), "scale": jnp.ones(4), "dense": draw(1, 64, 3)}
     step = jax.value_and_grad(loss, has_aux=True)
-    run, reference = hloforge.jit(step), jax.jit(step)
+    run, reference = jit(step), on_cpu(step)
     x, labels = draw(2, 4, 8, 8, 2), jnp.array([0, 1, 2, 1])
     for _ in range(3):
         got, expected = run(parameters, x, labels), reference(parameters, x, labels)
@@ -81,7 +109,7 @@ def normalized(x: Any) -> Any:
     return centered * jax.lax.rsqrt((centered**2).mean(-1, keepdims=True) + 1e-6)
 
 
-def test_a_transformer_trains_with_adam_and_donated_state() -> None:
+def test_a_transformer_trains_with_adam_and_donated_state(jit: Jit) -> None:
     def loss(p: Any, tokens: Any) -> Any:
         x = p["embedding"][tokens[:, :-1]]
         mask = jnp.tril(jnp.ones((x.shape[1], x.shape[1]), bool))
@@ -102,7 +130,7 @@ def test_a_transformer_trains_with_adam_and_donated_state() -> None:
         "down": draw(4, 32, 16),
     }
     zeros = jax.tree.map(jnp.zeros_like, p)
-    run, reference = hloforge.jit(step, donate_argnums=(0, 1)), jax.jit(step)
+    run, reference = jit(step, donate_argnums=(0, 1)), on_cpu(step)
     tokens = jax.random.randint(jax.random.key(5), (2, 9), 0, 11)
     mine: Any = (p, (0, zeros, zeros))
     mine, values = jax.tree.map(jnp.array, mine), []
@@ -115,7 +143,7 @@ def test_a_transformer_trains_with_adam_and_donated_state() -> None:
     assert values[2] < values[0]
 
 
-def test_an_lstm_by_scan_trains() -> None:
+def test_an_lstm_by_scan_trains(jit: Jit) -> None:
     def loss(p: Any, xs: Any) -> Any:
         def cell(carry: Any, x: Any) -> Any:
             h, c = carry
@@ -129,10 +157,10 @@ def test_an_lstm_by_scan_trains() -> None:
 
     p, xs = {"x": draw(0, 3, 16), "h": draw(1, 4, 16), "b": jnp.zeros(16)}, draw(2, 6, 2, 3)
     step = jax.value_and_grad(loss)
-    assert_close(hloforge.jit(step)(p, xs), jax.jit(step)(p, xs))
+    assert_close(jit(step)(p, xs), on_cpu(step)(p, xs))
 
 
-def test_decoding_with_a_donated_cache() -> None:
+def test_decoding_with_a_donated_cache(jit: Jit) -> None:
     p = {"qkv": draw(0, 8, 24), "out": draw(1, 8, 8)}
 
     def step(cache: Any, position: Any, x: Any) -> Any:
@@ -154,13 +182,13 @@ def test_decoding_with_a_donated_cache() -> None:
             found.append(state[2])
         return addresses, found
 
-    addresses, got = decoded(hloforge.jit(step, donate_argnums=0))
+    addresses, got = decoded(jit(step, donate_argnums=0))
     # In place, or at most to and fro between two.
     assert len(set(addresses)) <= 2
-    assert_close(got, decoded(jax.jit(step))[1])
+    assert_close(got, decoded(on_cpu(step))[1])
 
 
-def test_a_block_of_a_diffusion_model() -> None:
+def test_a_block_of_a_diffusion_model(jit: Jit) -> None:
     def block(p: Any, x: Any, time: Any, key: Any) -> Any:
         angles = time[:, None] * jnp.exp(-jnp.arange(4.0))
         embedded = jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], -1) @ p["time"]
@@ -183,10 +211,10 @@ def test_a_block_of_a_diffusion_model() -> None:
         return jax.value_and_grad(lambda p: ((block(p, x, time, key) - x) ** 2).mean())(p)
 
     arguments = (p, draw(5, 2, 8, 8, 8), jnp.array([0.3, 2.0]), jax.random.key(9))
-    assert_close(hloforge.jit(step)(*arguments), jax.jit(step)(*arguments))
+    assert_close(jit(step)(*arguments), on_cpu(step)(*arguments))
 
 
-def test_flax_and_optax() -> None:
+def test_flax_and_optax(jit: Jit) -> None:
     nn = pytest.importorskip("flax.linen", reason="flax is not installed")
     optax = pytest.importorskip("optax", reason="optax is not installed")
 
@@ -199,8 +227,8 @@ def test_flax_and_optax() -> None:
 
     network, x = Network(), draw(0, 2, 8, 8, 3)
     keys = {"params": jax.random.key(1), "dropout": jax.random.key(2)}
-    variables = hloforge.jit(network.init)(keys, x)
-    assert_close(variables, jax.jit(network.init)(keys, x))
+    variables = jit(network.init)(keys, x)
+    assert_close(variables, on_cpu(network.init)(keys, x))
     optimizer = optax.adamw(1e-2)
 
     def step(variables: Any, state: Any, x: Any, key: Any) -> Any:
@@ -216,11 +244,11 @@ def test_flax_and_optax() -> None:
         return (value, gradients, updated), ({"params": parameters, **updated}, state)
 
     state = optimizer.init(variables["params"])
-    got, _ = hloforge.jit(step)(variables, state, x, jax.random.key(3))
-    assert_close(got, jax.jit(step)(variables, state, x, jax.random.key(3))[0])
+    got, _ = jit(step)(variables, state, x, jax.random.key(3))
+    assert_close(got, on_cpu(step)(variables, state, x, jax.random.key(3))[0])
 
 
-def test_equinox() -> None:
+def test_equinox(jit: Jit) -> None:
     eqx = pytest.importorskip("equinox", reason="equinox is not installed")
     arrays, rest = eqx.partition(eqx.nn.MLP(4, 2, 8, 2, key=jax.random.key(0)), eqx.is_array)
 
@@ -228,12 +256,12 @@ def test_equinox() -> None:
         return jax.grad(lambda arrays: (jax.vmap(eqx.combine(arrays, rest))(x) ** 2).sum())(arrays)
 
     x = draw(0, 3, 4)
-    assert_close(hloforge.jit(step)(arrays, x), jax.jit(step)(arrays, x))
+    assert_close(jit(step)(arrays, x), on_cpu(step)(arrays, x))
 
 
-def test_haiku() -> None:
+def test_haiku(jit: Jit) -> None:
     hk = pytest.importorskip("haiku", reason="dm-haiku is not installed")
     model = hk.transform(lambda x: hk.dynamic_unroll(hk.LSTM(4), x, hk.LSTM(4).initial_state(2))[0])
     x = draw(0, 5, 2, 3)
-    parameters = hloforge.jit(model.init)(jax.random.key(0), x)
-    assert_close(hloforge.jit(model.apply)(parameters, None, x), jax.jit(model.apply)(parameters, None, x))
+    parameters = jit(model.init)(jax.random.key(0), x)
+    assert_close(jit(model.apply)(parameters, None, x), on_cpu(model.apply)(parameters, None, x))

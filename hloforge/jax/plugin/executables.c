@@ -96,8 +96,26 @@ static void allocate(Executable *executable) {
   executable->result_ranks = zeros(executable->result_count, sizeof *executable->result_ranks);
 }
 
+/* A loss that somebody keeps must not keep the memory of all parameters that the program returned beside it. */
+enum { SMALL = 1 << 14, SMALL_PART = 256 };
+
+static void measure_values(Executable *executable) {
+  size_t results = 0;
+  for (size_t i = 0; i < executable->parameter_count + executable->result_count; i++) {
+    Value *value = &executable->values[i];
+    value->size = element_size(value->type);
+    for (size_t j = 0; j < value->rank; j++) value->size *= (size_t)value->dims[j];
+    if (i >= executable->parameter_count) results += value->size;
+  }
+  for (size_t i = executable->parameter_count; i < executable->parameter_count + executable->result_count; i++) {
+    Value *value = &executable->values[i];
+    value->is_apart = value->size > 0 && value->size < SMALL && value->size <= results / SMALL_PART;
+  }
+}
+
 /* The lists that jaxlib wants of the values. */
 static void list_values(Executable *executable) {
+  measure_values(executable);
   size_t values = executable->parameter_count + executable->result_count, dims = 0;
   for (size_t i = 0; i < values; i++) {
     executable->layouts[i] = (void *)executable->values[i].layout;

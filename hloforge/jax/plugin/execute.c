@@ -138,6 +138,13 @@ static bool overlap(const Array *one, const Array *other) {
          other->data < one->data + one->size;
 }
 
+/* A new reference to a view of a result's own memory; NULL with an exception set. */
+static PyObject *copied(Run *run, size_t number) {
+  const Executable *executable = run->executable;
+  const Value *value = executable->values + executable->parameter_count + number % executable->result_count;
+  return array_copy_view(run->results[number], value->type, value->rank, value->physical);
+}
+
 /* A program may return an argument, or one value twice: what lies in one place must not be overwritten later, and what
  * lies in memory of the caller has to leave it. False with an exception set. */
 static bool separate(Run *run, size_t number) {
@@ -149,9 +156,7 @@ static bool separate(Run *run, size_t number) {
       argument->is_shared = result->is_shared = true;
       continue;
     }
-    const Executable *executable = run->executable;
-    const Value *value = executable->values + executable->parameter_count + number % executable->result_count;
-    PyObject *copy = array_copy_view(result, value->type, value->rank, value->physical);
+    PyObject *copy = copied(run, number);
     return copy != NULL && array_replace(result, copy);
   }
   for (size_t i = 0; i < number; i++)
@@ -171,7 +176,12 @@ static bool take_results(Run *run, size_t device, PyObject *views) {
     size_t number = device * count + i;
     if (values[i].type == TYPE_TOKEN) continue;
     if (!array_fill(run->results[number], Py_NewRef(PyList_GET_ITEM(views, place++)))) return false;
-    if (!separate(run, number)) return false;
+    if (values[i].is_apart) {
+      PyObject *copy = copied(run, number);
+      if (copy == NULL || !array_replace(run->results[number], copy)) return false;
+    } else if (!separate(run, number)) {
+      return false;
+    }
   }
   return true;
 }
@@ -243,9 +253,7 @@ static void prepare_results(Run *run, bool later) {
   run->done = later ? event_new() : event_done();
   const Value *values = run->executable->values + run->executable->parameter_count;
   for (size_t i = 0; i < result_count(run); i++) {
-    const Value *value = &values[i % run->executable->result_count];
-    size_t size = element_size(value->type);
-    for (size_t j = 0; j < value->rank; j++) size *= (size_t)value->dims[j];
+    size_t size = values[i % run->executable->result_count].size;
     run->results[i] = later ? array_promise(size) : array_empty(size);
   }
 }

@@ -212,6 +212,8 @@ typedef struct {
   const Layout *layout;
   int kind;        /* of memory */
   bool is_donated; /* a parameter whose memory the program takes */
+  size_t size;     /* bytes */
+  bool is_apart;   /* a result that is too small to keep the memory of all results, which is in one piece */
 } Value;
 
 typedef struct Executable {

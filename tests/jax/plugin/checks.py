@@ -9,6 +9,7 @@ import gc
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -112,6 +113,25 @@ def memory_outlives_its_array() -> None:
     others = [jnp.full(10_000, 7.0) for _ in range(4)]
     np.testing.assert_array_equal(shown, np.arange(10_000, dtype=np.float32) * 2)
     del others
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+@check
+def small_results_keep_no_large_ones() -> None:
+    step = jax.jit(lambda p: (p * 0.5 + 1, jnp.max(p)))
+    parameters = jnp.full(2**21, 2.0)
+    parameters, first = step(parameters)
+    before = resident()
+    kept = [first]
+    for _ in range(16):
+        parameters, value = step(parameters)
+        kept.append(value)
+    assert [float(value) for value in kept] == [2.0] * 17
+    assert resident() - before < 6 * parameters.nbytes, "what a loop keeps of each turn"
 
 
 @check

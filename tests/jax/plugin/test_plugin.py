@@ -18,6 +18,7 @@ ON_ONE = [
     "element_types",
     "transfers",
     "memory_outlives_its_array",
+    "small_results_keep_no_large_ones",
     "donation",
     "layouts",
     "kinds_of_memory",
