@@ -204,5 +204,5 @@ class SpecializingSession(Session):
         shapes = [Shape(codec.shape.element, dims) for codec, dims in zip(self._parameters, sizes, strict=True)]
         form = self._executable.compile_form(specialize(program, shapes, values))
         session = form.load(device=self.device or None, threads=self._threads, **self._options)
-        self.device = session.device
+        self.device, self._device = session.device, session._device
         return session
