@@ -26,9 +26,9 @@ FAILURES = (RuntimeError, ValueError, IndexError, KeyError, MemoryError)
 # ``…: context.c:24: OUT_OF_RANGE; binding count 40 > 32; while invoking …``
 _STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$")
 
-# Below this many elements that its heaviest operation reads and writes a program gains nothing by a pool: handing over
-# a call takes 150 µs. Measured on two cores, where a matrix product of 192³ is faster without, one of 256³ with
-# threads; so are passes over arrays of 1024², by up to a quarter, but not their sums, which write nothing.
+# Below this many elements that its heaviest operation counts for (``work``) a program gains nothing by a pool: handing
+# over a call takes 150 µs. Measured on two cores, where a matrix product of 192³ is faster without, one of 256³ with
+# threads; so are functions of arrays of 1024², by up to a quarter, but neither their sums nor copies.
 _WORTH_THREADS = 1_000_000
 
 # How long a new pool's threads may take to begin, on a machine that is busy.

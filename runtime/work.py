@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isqrt, prod
 from typing import Any
 
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import integers, operations
 from hloforge.pipelines.optimize.below import DISPATCH
 from hloforge.pipelines.optimize.scalar_code import WORK
 from hloforge.pipelines.weights import weights_of
@@ -17,9 +17,17 @@ from hloforge.pipelines.weights import weights_of
 _DENSITY = 32
 # Multiplications of a product from which tiles pay.
 _LARGE_PRODUCT = 1 << 28
-# What stands in dispatches of scalar code, which say themselves how much they do: it names arrays, and takes parts.
-_INSIDE = ("iree_tensor_ext.", "scf.for", "scf.yield", "tensor.", "vector.")
-# Elementwise operations, and how many multiplications each takes as long as.
+# What stands in dispatches of scalar code, which say themselves how much they do.
+_INSIDE = ("func.", "iree_tensor_ext.", "scf.for", "scf.yield", "tensor.", "vector.")
+# What moves nothing by itself: it names arrays, or is done where its result is read.
+_FREE_NAMES = """
+broadcast_in_dim case constant dynamic_slice get_tuple_element if iota optimization_barrier reshape return slice while
+"""
+_FREE = frozenset(f"stablehlo.{name}" for name in _FREE_NAMES.split())
+# Elementwise operations: what each costs, and each array that a pass over memory reads or writes, in parts of an
+# element of 1024² by tanh, of which a core makes a million in 0.45 ms. Copying as many takes a half of that.
+_PARTS = 64
+_WORD, _FUNCTION, _CHEAP_COST = 16, 32, 1
 _COSTLY = """
 cbrt cosine exponential exponential_minus_one log log_plus_one logistic power sine tan tanh
 """
@@ -29,9 +37,18 @@ round_nearest_afz round_nearest_even rsqrt select shift_left shift_right_arithme
 subtract xor
 """
 _ELEMENTWISE = {
-    **{f"stablehlo.{name}": 8 for name in _COSTLY.split()},
-    **{f"stablehlo.{name}": 1 for name in _CHEAP.split()},
+    **{f"stablehlo.{name}": _FUNCTION for name in _COSTLY.split()},
+    **{f"stablehlo.{name}": _CHEAP_COST for name in _CHEAP.split()},
 }
+# Handing over a further dispatch of a running call takes 24 to 36 µs, where the first takes 150.
+_IN_LOOP = 4
+# The least elements in a turn that are worth it (of ``devices``), and light operations beside each of those at most.
+_HEAVY_IN_LOOP, _LIGHT = 250_000, 4
+# What is computed where it is read.
+_REPEATED = {"stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota"}
+_SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
+# Operations of loops that threads share out well; a turn of others may be in place.
+_SHARED = ("flow.", "stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce", *_ELEMENTWISE)
 # Operations that IREE gives the memory of an operand; dispatches of our own are among them.
 _IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"}
 # Operations from which IREE's search for constant expressions is slow, and elements of a constant worth finding.
@@ -39,12 +56,35 @@ _LONG, _TABLE = 256, 256
 
 
 def heaviest_operation(module: Any) -> int:
-    """The heaviest single operation of a module, in elements read or written; dynamic sizes count as 1.
+    """The heaviest single operation of a module, in elements read and written; dynamic sizes count as 1.
 
-    One heavy operation is worth splitting over threads; many light ones are not, whatever their sum.
+    One heavy operation is worth splitting over threads; many light ones are not, whatever their sum. In a loop, whose
+    turns are taken to be many, an operation weighs more than outside, if not too many light ones stand beside it.
     """
     found = operations(module)
-    return max((*map(_work, found), *_elementwise_work(found)), default=0)
+    works = [(op, work) for op in found if (work := _work(op))] + _elementwise_work(found)
+    by_loop: dict[Any, list[int]] = {}
+    for op, work in works:
+        if (loop := _loop_of(op)) is not None:
+            by_loop.setdefault(loop, []).append(work if op.name.startswith(_SHARED) else 1)
+    return max((*(work for _, work in works), *map(_loop_work, by_loop.values())), default=0)
+
+
+def _loop_of(op: Any) -> Any | None:
+    """The loop that runs an operation as a dispatch of its own."""
+    parent = op.parent
+    while parent is not None and parent.operation.name != "stablehlo.while":
+        if parent.operation.name.startswith("flow."):
+            return None
+        parent = parent.operation.parent
+    return None if parent is None else parent.operation
+
+
+def _loop_work(works: Sequence[int]) -> int:
+    """What the heaviest operation of a loop weighs in a program."""
+    heavy = sum(work >= _HEAVY_IN_LOOP for work in works)
+    light = sum(0 < work < _HEAVY_IN_LOOP for work in works)
+    return _IN_LOOP * max(works) if light <= _LIGHT * heavy else 0
 
 
 def gains_by_data_tiling(module: Any) -> bool:
@@ -83,7 +123,7 @@ def _is_splat(constant: Any) -> bool:
 
 
 def _work(op: Any) -> int:
-    if op.name.startswith(_INSIDE):
+    if op.name.startswith(_INSIDE) or op.name in _FREE or op.name in _ELEMENTWISE:
         return 0
     if WORK in op.attributes and (multiplications := int(op.attributes[WORK].value)):
         return 2 * multiplications // _DENSITY
@@ -94,11 +134,16 @@ def _work(op: Any) -> int:
         kernel = _elements(op.operands[1].type)
         widest = max((int(size) for size in op.results[0].type.shape), default=1)
         return 2 * sizes[0] * max(1, kernel // max(1, widest)) // _DENSITY
+    if op.name == "stablehlo.dynamic_update_slice":
+        return _elements(op.operands[1].type)
+    if op.name == "stablehlo.reduce":
+        # It writes nothing to speak of, where others write as much as they read.
+        return max(_elements(value.type) for value in op.operands) // 2
     return max((_elements(value.type) for value in (*op.operands, *op.results)), default=0)
 
 
-def _elementwise_work(found: Sequence[Any]) -> list[int]:
-    """The work of each group of elementwise operations that IREE computes in one pass over memory."""
+def _elementwise_work(found: Sequence[Any]) -> list[tuple[Any, int]]:
+    """The work of each group of elementwise operations that IREE computes in one pass over memory, with one of them."""
     groups: dict[Any, set[Any]] = {}
     for op in found:
         if op.name not in _ELEMENTWISE:
@@ -110,13 +155,51 @@ def _elementwise_work(found: Sequence[Any]) -> list[int]:
                 small, group = sorted((group, groups[source]), key=len)
                 group |= small
                 groups |= dict.fromkeys(small, group)
-    distinct = {id(group): group for group in groups.values()}.values()
-    return [_group_work(group) for group in distinct]
+    works = {id(group): _group_work(group) for group in groups.values()}
+    for op in found:
+        if op.name == "stablehlo.reduce" and _is_along_rows(op):
+            for group in _normalized(op, groups):
+                works[id(group)] += _work(op)
+    return [(next(iter(group)), works[number]) for number, group in {id(g): g for g in groups.values()}.items()]
+
+
+def _is_along_rows(op: Any) -> bool:
+    """Whether a reduction leaves one number of a row: IREE computes what the row becomes by it in the same dispatch."""
+    dimensions, rank = integers(op, "dimensions"), op.operands[0].type.rank
+    return len(op.results) == 1 and sorted(dimensions) == [*range(rank - len(dimensions), rank)]
+
+
+def _normalized(op: Any, groups: Mapping[Any, set[Any]]) -> list[set[Any]]:
+    """The passes over arrays of as many elements as a reduction reads that take its results, a number for each row."""
+    elements = _elements(op.operands[0].type)
+    found: list[set[Any]] = []
+    seen: set[Any] = set()
+    waiting = [op.results[0]]
+    while waiting:
+        for user in {use.owner.operation for use in waiting.pop().uses} - seen:
+            seen.add(user)
+            if user not in groups and user.name not in _SPREAD:
+                continue
+            if user in groups and _elements(user.results[0].type) == elements:
+                found.append(groups[user])
+            elif user.name in _SPREAD or _elements(user.results[0].type) < elements:
+                waiting.append(user.results[0])
+    return list({id(group): group for group in found}.values())
 
 
 def _group_work(group: set[Any]) -> int:
     elements = _elements(next(iter(group)).results[0].type)
-    return elements * (1 + sum(_ELEMENTWISE[op.name] for op in group) // _DENSITY)
+    read = {operand for op in group for operand in op.operands if _is_read(operand, group, elements)}
+    written = sum(not _is_passed_on(op.results[0], op.results[0]) for op in group)
+    words = _WORD * (len(read) + max(1, written))
+    return elements * (words + sum(_ELEMENTWISE[op.name] for op in group)) // _PARTS
+
+
+def _is_read(value: Any, group: set[Any], elements: int) -> bool:
+    """Whether a group of operations of so many elements reads an operand from memory."""
+    if _elements(value.type) != elements or isinstance(value.owner, ir.Block):
+        return _elements(value.type) == elements
+    return value.owner not in group and value.owner.name not in _REPEATED
 
 
 def _is_passed_on(value: Any, result: Any) -> bool:

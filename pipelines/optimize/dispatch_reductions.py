@@ -54,7 +54,7 @@ _MOST_COLUMNS, _LEAST_COLUMNS = 2048, 64
 # Vectors of a row that all elements of an array are laid out in.
 _VECTORS_OF_ALL = 16
 # Multiplications that take as long as reading an element.
-_WORK = 8
+_WORK = 6
 # The computations, and what leaves any number as it is.
 _COMBINERS: dict[str, tuple[Callable[..., Value], Callable[[int], float], Callable[[int], int]]] = {
     "stablehlo.add": (ops.add, lambda _: -0.0, lambda _: 0),

@@ -101,7 +101,7 @@ def _dispatched(op: Any) -> Value:
     steps = [prod(source.dims[dimension + 1 : outer]) for dimension in order]
     sizes = [source.dims[dimension] for dimension in order]
     flat = ir.RankedTensorType.get([rows, width], source.type.element_type)
-    group = max(d for d in range(1, min(rows, max(1, _GROUP_ELEMENTS // width)) + 1) if rows % d == 0)
+    group = _group(rows, max(1, _GROUP_ELEMENTS // width))
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
         first = code.combine("muli", places[0], group)
@@ -120,6 +120,13 @@ def _dispatched(op: Any) -> Value:
     operands = [ops.reshape(source, [rows, width]).ir]
     moved = code.workgroups([rows // group], operands, (), [flat], run, work=_WORK * rows * width)[0]
     return ops.reshape(Value(moved), result.dims)
+
+
+def _group(rows: int, most: int) -> int:
+    """The rows of a workgroup: of the larger divisors those that workers share most evenly."""
+    divisors = [d for d in range(1, min(rows, most) + 1) if rows % d == 0]
+    large = [d for d in divisors if 4 * d >= divisors[-1]]
+    return min(reversed(large), key=lambda d: code.imbalance(rows // d))
 
 
 def _row_before(row: Any, sizes: Sequence[int], steps: Sequence[int]) -> Any:

@@ -56,14 +56,50 @@ def _elements(build: Callable[[Value], Value]) -> int:
     return heaviest_operation(program.module)
 
 
-def test_elementwise_operations_of_one_pass_weigh_together() -> None:
-    size = 64 * 1024
+SIZE = 64 * 1024
 
+
+def test_elementwise_operations_of_one_pass_weigh_together() -> None:
     def four(x: Value) -> Value:
         return ops.exp(ops.tanh(ops.sin(ops.cos(x))))
 
-    assert _elements(lambda x: x + 1.0) == size
-    assert _elements(lambda x: ops.exp(ops.tanh(x) + ops.log(x)) * ops.sin(x)) == 2 * size
+    # Half an element for what is read and written, half of one for each function, and little for arithmetic.
+    copied = SIZE // 2
+    assert copied < _elements(lambda x: x + 1.0) < 0.6 * SIZE
+    assert _elements(ops.tanh) == SIZE
+    assert 2.5 * SIZE < _elements(lambda x: ops.exp(ops.tanh(x) + ops.log(x)) * ops.sin(x)) < 2.6 * SIZE
     # A sum reads what the first pass stores.
-    assert _elements(lambda x: ops.exp(x + ops.reduce(four(x), 0.0, ops.add, [0, 1]))) == 2 * size
-    assert _elements(lambda x: ops.tanh(ops.reshape(ops.tanh(x), [1024, 64]))) == size
+    assert _elements(lambda x: ops.exp(x + ops.reduce(four(x), 0.0, ops.add, [0, 1]))) == 2.5 * SIZE
+    assert _elements(lambda x: ops.tanh(ops.reshape(ops.tanh(x), [1024, 64]))) == SIZE
+
+
+def test_sums_weigh_half_and_those_of_rows_as_part_of_what_rows_become() -> None:
+    assert _elements(lambda x: ops.reduce(x, 0.0, ops.add, [0])) == SIZE // 2
+    scaled = _elements(lambda x: x * ops.broadcast_in_dim(ops.rsqrt(_sums(x, 1)), [64, 1024], [0]))
+    assert SIZE < scaled < 1.1 * SIZE
+    by_columns = _elements(lambda x: x * ops.broadcast_in_dim(ops.rsqrt(_sums(x, 0)), [64, 1024], [1]))
+    assert by_columns < 0.6 * SIZE
+
+
+def _sums(x: Value, dimension: int) -> Value:
+    return ops.reduce(x, 0.0, ops.add, [dimension])
+
+
+def test_what_is_named_but_not_read_weighs_nothing() -> None:
+    assert _elements(lambda x: ops.reshape(ops.broadcast(ops.slice(x, [0, 0], [1, 1], [1, 1]), [SIZE]), [SIZE])) == 0
+    assert _elements(lambda x: ops.dynamic_update_slice(x, np.ones((1, 8), np.float32), [np.int32(1)] * 2)) == 8
+
+
+@pytest.mark.parametrize(("beside", "weight"), [(0, 4), (40, 1)])
+def test_middling_operations_of_loops_weigh_more_if_not_lost_among_light_ones(beside: int, weight: int) -> None:
+    with Builder("turns") as builder:
+        x, w = builder.parameter(0, "f32[16,1024]", "x"), builder.parameter(1, "f32[1024,1024]", "w")
+
+        def turn(y: Value) -> Value:
+            y = ops.dot(y, w)
+            for _ in range(beside):
+                y = ops.rev(ops.tanh(y), [0])
+            return y
+
+        program = builder.build(ops.while_(lambda y: ops.lt(y[0, 0], 1.0), turn, x))
+    assert heaviest_operation(program.module) == weight * 16 * 1024 * 1024 * 2 // 32
