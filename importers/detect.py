@@ -11,6 +11,7 @@ from hloforge.importers.hlo_text import without_opaque
 from hloforge.importers.jax_export import unwrap as unwrap_export
 from hloforge.importers.native import producer
 from hloforge.importers.onnx.load import is_onnx
+from hloforge.importers.tflite.load import is_tflite
 
 
 class Form(enum.Enum):
@@ -23,6 +24,7 @@ class Form(enum.Enum):
     PORTABLE_ARTIFACT = "portable-artifact"
     JAX_EXPORT = "jax-export"
     ONNX = "onnx"
+    TFLITE = "tflite"
 
 
 _MLIR_MAGIC = b"ML\xefR"
@@ -67,6 +69,8 @@ def detect(data: bytes) -> Form:
         raise ImporterError("MLIR bytecode, cut off after its first bytes", hint="the file was not written to its end")
     if unwrap_export(data) is not None:
         return Form.JAX_EXPORT
+    if is_tflite(data):
+        return Form.TFLITE
     _refuse_foreign(data)
     text = as_text(data)
     if text is not None and (form := _text_form(text)):
@@ -84,7 +88,7 @@ def detect(data: bytes) -> Form:
 
 _EXPECTED = (
     "a program is HLO text or proto, StableHLO text or bytecode, a StableHLO portable artifact, an export of JAX, "
-    "or an ONNX model"
+    "or a model of ONNX or TFLite"
 )
 
 
@@ -120,8 +124,6 @@ def _refuse_foreign(data: bytes) -> None:
             raise ImporterError(f"this is {name}, not a program", hint=hint or _EXPECTED)
     if data[4:8] == b"IREE":
         raise ImporterError("this is a compiled IREE module (.vmfb)", hint="run it with: hloforge run")
-    if data[4:8] == b"TFL3":
-        raise ImporterError("this is a TensorFlow Lite model", hint="export the model to StableHLO first")
 
 
 def _foreign_zip(data: bytes) -> ImporterError:

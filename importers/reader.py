@@ -16,6 +16,7 @@ from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.native import Converted
 from hloforge.importers.onnx.reader import read_onnx
 from hloforge.importers.source import Source, load
+from hloforge.importers.tflite.reader import read_tflite
 
 _DROPPED = "hloforge.dropped_attributes"
 # What XLA's partitioner adds to the name of the entry computation, and what says so of a module.
@@ -38,7 +39,7 @@ def read(
     Args:
         source: a path, bytes, the program's text, a binary stream, or ``-`` for standard input.
         format: one of ``hlo``, ``hlo-proto``, ``mlir``, ``mlir-bytecode``, ``portable-artifact``, ``jax-export``,
-            ``onnx``; by default the content tells.
+            ``onnx``, ``tflite``; by default the content tells.
         elided: what to do with a ``constant({...})``, whose values the text has lost: ``refuse``; ``parameters``: each
             becomes a parameter behind the others; ``random``: seeded small values (importers/elided.py).
         seed: of the random values.
@@ -66,6 +67,8 @@ def read(
             program = _read_export(data, file)
         elif form is Form.ONNX:
             program = read_onnx(data, file)
+        elif form is Form.TFLITE:
+            program = read_tflite(data, file)
         else:
             program = _read_mlir(data, form, file)
     except Error as error:

@@ -202,3 +202,30 @@ def pair(result: Value) -> tuple[Value, Value]:
     """The two arrays of an operation of two results."""
     first, second = leaves(result)
     return first, second
+
+
+def pieces(x: Value, axis: int, sizes: list[int]) -> list[Value]:
+    """Neighbouring parts of these sizes along an axis."""
+    ends = np.cumsum(sizes)
+    return [window(x, axis, int(end) - extent, int(end)) for extent, end in zip(sizes, ends, strict=True)]
+
+
+def window(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
+    """A slice along one axis."""
+    starts, stops, steps = [0] * x.rank, list(x.dims), [1] * x.rank
+    starts[axis], stops[axis], steps[axis] = start, stop, step
+    return ops.slice(x, starts, stops, steps)
+
+
+def put(buffer: Value, element: Value, place: Value) -> Value:
+    """The buffer with an element at a place of its first dimension."""
+    zero = fill([], 0, place.element_type)
+    return ops.dynamic_update_slice(buffer, expand(element, [0]), [place, *[zero] * element.rank])
+
+
+def element_at(x: Value, axis: int, place: Value) -> Value:
+    """The slice at a place along an axis, without that axis."""
+    zero = fill([], 0, place.element_type)
+    starts = [place if d == axis else zero for d in range(x.rank)]
+    part = ops.dynamic_slice(x, starts, [1 if d == axis else extent for d, extent in enumerate(x.dims)])
+    return ops.reshape(part, [extent for d, extent in enumerate(x.dims) if d != axis])

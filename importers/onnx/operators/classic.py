@@ -14,7 +14,6 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.shape import window
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.tensors import (
     Array,
@@ -29,6 +28,7 @@ from hloforge.importers.tensors import (
     numbers,
     take,
     total,
+    window,
 )
 
 _ML = "ai.onnx.ml"

@@ -13,9 +13,16 @@ from hloforge.dialect.values import TupleValue, Value
 from hloforge.importers.needs import known_value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.shape import window
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.tensors import axis_of, expand, fill, lift
+from hloforge.importers.tensors import (
+    axis_of,
+    element_at,
+    expand,
+    fill,
+    lift,
+    put,
+    window,
+)
 
 # Loops of at most so many turns become straight code: what is known stays known in each turn.
 _UNROLLED = 16
@@ -136,20 +143,6 @@ def _buffers(node: Node, body: Any, state: list[Value], stacked: int, count: int
         return []
     probe = node.scope.run(body, [fill([], 0, "s64"), fill([], True, "pred"), *state])
     return [fill([count, *lift(entry).dims], 0, lift(entry).element_type) for entry in probe[1 + len(state) :]]
-
-
-def put(buffer: Value, element: Value, place: Value) -> Value:
-    """The buffer with an element at a place of its first dimension."""
-    zero = fill([], 0, place.element_type)
-    return ops.dynamic_update_slice(buffer, expand(element, [0]), [place, *[zero] * element.rank])
-
-
-def element_at(x: Value, axis: int, place: Value) -> Value:
-    """The slice at a place along an axis, without that axis."""
-    zero = fill([], 0, place.element_type)
-    starts = [place if d == axis else zero for d in range(x.rank)]
-    part = ops.dynamic_slice(x, starts, [1 if d == axis else extent for d, extent in enumerate(x.dims)])
-    return ops.reshape(part, [extent for d, extent in enumerate(x.dims) if d != axis])
 
 
 @operator("Scan", since=9)

@@ -9,9 +9,8 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value, leaves
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.shape import window
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.tensors import cast, numbers
+from hloforge.importers.tensors import cast, numbers, window
 
 
 @operator("TopK")

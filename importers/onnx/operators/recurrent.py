@@ -13,10 +13,19 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import TupleValue, Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.control import element_at, put
-from hloforge.importers.onnx.operators.shape import pieces, window
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.tensors import broadcast_to, cast, expand, fill, matmul, numbers
+from hloforge.importers.tensors import (
+    broadcast_to,
+    cast,
+    element_at,
+    expand,
+    fill,
+    matmul,
+    numbers,
+    pieces,
+    put,
+    window,
+)
 
 # By name: from (x, alpha, beta).
 _ACTIVATIONS: dict[str, Callable[[Value, float, float], Value]] = {

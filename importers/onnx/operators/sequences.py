@@ -10,9 +10,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.operators.shape import pieces
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.tensors import axis_of, dims_of, expand, lift
+from hloforge.importers.tensors import axis_of, dims_of, expand, lift, pieces
 
 
 @operator("SequenceConstruct")

@@ -21,7 +21,9 @@ from hloforge.importers.tensors import (
     fill,
     lift,
     numbers,
+    pieces,
     take,
+    window,
 )
 
 
@@ -116,19 +118,6 @@ def split(node: Node) -> Any:
         each = -(-x.dims[axis] // count)
         sizes = [max(0, min(each, x.dims[axis] - each * number)) for number in range(count)]
     return Outputs(pieces(x, axis, sizes))
-
-
-def pieces(x: Value, axis: int, sizes: list[int]) -> list[Value]:
-    """Neighbouring parts of these sizes along an axis."""
-    ends = np.cumsum(sizes)
-    return [window(x, axis, int(end) - extent, int(end)) for extent, end in zip(sizes, ends, strict=True)]
-
-
-def window(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
-    """A slice along one axis."""
-    starts, stops, steps = [0] * x.rank, list(x.dims), [1] * x.rank
-    starts[axis], stops[axis], steps[axis] = start, stop, step
-    return ops.slice(x, starts, stops, steps)
 
 
 @operator("Slice")

@@ -1,0 +1,1 @@
+"""The operators, a file for each category."""
