@@ -45,12 +45,26 @@ def partitioned(program: Program, options: CompileOptions) -> Program:
     check_devices(program.module, options.grid)
     if options.weights is not None:
         raise OptionError("a sharded program takes no file of weights", hint="pass them as arguments, which are cut")
-    _check_static(program)
-    module, sharded = _cut(program, options.partitions, options.timeout)
+    module, sharded, _ = _cut(program, options)
     signature = sharded.local(program.signature)
     signature.attach(module)
     sharded.attach(module)
     return Program(module, signature, program.name, program.source)
+
+
+def inspections(program: Program, options: CompileOptions) -> list[tuple[str, bytes]]:
+    """What ``@InspectSharding`` asks in a program that ``partitioned`` cuts.
+
+    Returns:
+        of each call its ``backend_config``, and how its operand lies as a serialized ``OpSharding``.
+
+    Raises:
+        as ``partitioned``.
+    """
+    if not is_to_cut(program, options):
+        return []
+    _, _, found = _cut(program, options)
+    return [(config, bytes.fromhex(sharding)) for config, sharding in found]
 
 
 def is_to_cut(program: Program, options: CompileOptions) -> bool:
@@ -69,8 +83,9 @@ def _check_static(program: Program) -> None:
             )
 
 
-def _cut(program: Program, partitions: int, timeout: float | None) -> tuple[Any, Sharded]:
-    """The module of parts, and how arguments and results lie on the devices."""
+def _cut(program: Program, options: CompileOptions) -> tuple[Any, Sharded, list[tuple[str, str]]]:
+    """The module of parts, how arguments and results lie on the devices, and what the program asks about others."""
+    _check_static(program)
     whole = program.clone().module
     inline_dense_resources(whole)
     _drop_attributes(whole, "hloforge.")
@@ -81,12 +96,12 @@ def _cut(program: Program, partitions: int, timeout: float | None) -> tuple[Any,
     parameters = [leaf.shape.dimensions for leaf in program.signature.flat_parameters]
     results = [leaf.dimensions for leaf in program.signature.flat_results]
     request = {
-        "partitions": partitions,
+        "partitions": options.partitions,
         "shardy": shardy,
         "parameters": [len(sizes) for sizes in parameters],
         "results": [len(sizes) for sizes in results],
     }
-    reply, bytecode = _ask(request, whole, timeout)
+    reply, bytecode = _ask(request, whole, options.timeout)
     if "error" in reply:
         raise CompileError(
             _LABEL.sub("an operation", _STATUS.sub("", reply["error"])),
@@ -98,7 +113,7 @@ def _cut(program: Program, partitions: int, timeout: float | None) -> tuple[Any,
     for op in operations(module):
         op.location = _original(str(op.location), locations)
     made = (_shardings(*pair) for pair in zip((parameters, results), reply["sharded"], strict=True))
-    return module, Sharded(*made)
+    return module, Sharded(*made), reply["inspected"]
 
 
 def _shardings(sizes: list[tuple[int, ...]], tilings: list[Any]) -> tuple[Sharding, ...]:

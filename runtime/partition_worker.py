@@ -8,6 +8,7 @@ into code that nobody runs, so that this process ends as soon as it has replied.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -20,11 +21,14 @@ from typing import Any
 
 from hloforge.dialect.errors import CompileError, Error, UnsupportedError
 from hloforge.dialect.hlo_groups import with_listed_groups
-from hloforge.dialect.mlir import _hlo, _jax, hlo_proto_to_stablehlo
+from hloforge.dialect.mlir import _hlo, _jax, hlo_proto_to_stablehlo, in_context, ir, parse_module
+from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.protobuf import fields
 from hloforge.runtime.frames import read_frame, write_frame
 
 _PASS = "spmd-partitioning"
+# A custom call that asks how its operand lies; whom to tell is the address of a function in its configuration.
+_INSPECTION, _CONFIG = "InspectSharding", "backend_config"
 # The field of HloProto that holds the module.
 _HLO_MODULE = 1
 # Seconds between looks at what XLA has written.
@@ -91,6 +95,39 @@ def _options(partitions: int, shardy: bool, folder: str) -> Any:
     return options
 
 
+class Inspections:
+    """What XLA finds of the arrays that ``@InspectSharding`` asks about.
+
+    Attributes:
+        found: the configuration of each call, and the OpSharding of its operand, serialized, as hexadecimal digits.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, str]] = []
+        self._functions: list[Any] = []
+
+    def listen(self, module: bytes) -> bytes:
+        """The module, its calls addressed to this object, which must outlive the partitioner."""
+        if _INSPECTION.encode() not in module:
+            return module
+        parsed = parse_module(module)
+        with in_context(parsed):
+            for op in operations(parsed, {"stablehlo.custom_call"}):
+                if string_attribute(op, "call_target_name") == _INSPECTION:
+                    op.attributes[_CONFIG] = ir.StringAttr.get(self._listener(string_attribute(op, _CONFIG) or ""))
+        stream = io.BytesIO()
+        parsed.operation.write_bytecode(stream)
+        return stream.getvalue()
+
+    def _listener(self, config: str) -> bytes:
+        def listen(sharding: Any) -> None:
+            self.found.append((config, sharding.to_proto().SerializeToString().hex()))
+
+        self._functions.append(listen)
+        address: bytes = _jax.encode_inspect_sharding_callback(listen)
+        return address
+
+
 def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], devices: int) -> list[list[Any]]:
     """How the parameters and results of these ranks lie: of each the parts of its dimensions, and each device's part.
 
@@ -131,10 +168,16 @@ def main() -> None:
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     request, _, module = read_frame(sys.stdin.buffer)
+    inspections = Inspections()
     try:
-        proto = partition(module, request["partitions"], request["shardy"])
+        proto = partition(inspections.listen(module), request["partitions"], request["shardy"])
         sharded = shardings(proto, request["parameters"], request["results"], request["partitions"])
-        write_frame(replies, {"sharded": sharded}, (), hlo_proto_to_stablehlo(with_listed_groups(proto)))
+        write_frame(
+            replies,
+            {"sharded": sharded, "inspected": inspections.found},
+            (),
+            hlo_proto_to_stablehlo(with_listed_groups(proto)),
+        )
     except Error as error:
         write_frame(replies, {"error": error.message, "hint": error.hint})
     # XLA may be compiling, and would be waited for.

@@ -46,7 +46,7 @@ def adopt(module_context: Any, before: int, operations: Sequence[Any]) -> None:
         if _target(op) == TARGET:
             function = returning(function, op)
             op.attributes["call_target_name"] = ir.StringAttr.get(JAX_CALLBACKS[0])
-        config[_INDEX] = ir.IntegerAttr.get(config[_INDEX].type, _number(module_context, function))
+        config[_INDEX] = ir.IntegerAttr.get(config[_INDEX].type, number(module_context, function))
         op.attributes[_CONFIG] = ir.DictAttr.get(config)
 
 
@@ -54,12 +54,13 @@ def _target(op: Any) -> str:
     return str(op.attributes["call_target_name"].value)
 
 
-def _number(module_context: Any, function: Callable[..., Any]) -> int:
+def number(module_context: Any, function: Callable[..., Any]) -> int:
+    """The number of a function, which the program keeps alive."""
     module_context.add_keepalive(function)
     with _lock:
-        number = next(_numbers)
-        _functions[number] = function
-    return number
+        found = next(_numbers)
+        _functions[found] = function
+    return found
 
 
 def functions_of(numbers: Sequence[int]) -> tuple[Any, ...]:

@@ -21,14 +21,14 @@ from jax._src import api_util, config, core, xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.buffer_callback import buffer_callback_p
 from jax._src.callback import io_callback_p, pure_callback_p
-from jax._src.debugging import debug_callback_p, debug_print_p
+from jax._src.debugging import debug_callback_p, debug_print_p, inspect_sharding_p
 from jax._src.export import _export
 from jax._src.interpreters import mlir
 from jax._src.random import prng
 
 from hloforge.dialect.host_calls import INTERNAL
 from hloforge.dialect.mlir import _jax, ir
-from hloforge.jax import callbacks
+from hloforge.jax import callbacks, inspections
 
 PLATFORM = "hloforge"
 
@@ -76,7 +76,8 @@ def _rules() -> dict[Any, Rule]:
     chosen |= {primitive: of_cpu.get(primitive) or mlir._lowerings[primitive].rule for primitive in _CALLBACKS}
     rules = {primitive: _as_on_cpu(rule) for primitive, rule in chosen.items()}
     call = mlir._lowerings[_export.call_exported_p].rule
-    return rules | {_export.call_exported_p: _of_exported(call, _as_on_cpu(call))}
+    inspection = _inspecting(mlir._lowerings[inspect_sharding_p].rule)
+    return rules | {_export.call_exported_p: _of_exported(call, _as_on_cpu(call)), inspect_sharding_p: inspection}
 
 
 def _as_on_cpu(rule: Rule) -> Rule:
@@ -114,6 +115,19 @@ def _of_exported(rule: Rule, on_cpu: Rule) -> Rule:
     def lower(context: Any, *operands: Any, exported: Any, **parameters: Any) -> Any:
         chosen = rule if PLATFORM in exported.platforms else on_cpu
         return chosen(context, *operands, exported=exported, **parameters)
+
+    return lower
+
+
+def _inspecting(rule: Rule) -> Rule:
+    """The rule, which addresses a function of this process, with a number for it."""
+
+    def lower(context: Any, *operands: Any, **parameters: Any) -> Any:
+        block = ir.InsertionPoint.current.block
+        before, kept = len(block.operations), len(context.module_context.keepalives)
+        results = rule(context, *operands, **parameters)
+        inspections.adopt(context.module_context, kept, list(block.operations)[before:])
+        return results
 
     return lower
 

@@ -27,6 +27,7 @@ from hloforge.importers.guard import trusted
 from hloforge.importers.native import portable_artifact_to_bytecode
 from hloforge.jax.backend import check_overrides, costs_of, guards_copies_to_host
 from hloforge.jax.callbacks import functions_of
+from hloforge.jax.inspections import answer
 from hloforge.jax.plugin.compile_options import Placement, op_sharding, overrides, placement
 from hloforge.jax.plugin.memory_kinds import memory_kinds
 from hloforge.runtime.arrays import MEMORY, USAGE, hal_type
@@ -190,6 +191,7 @@ def compile_program(code: bytes, options: bytes) -> Program:
         check_overrides(chosen_options)
     chosen = CompileOptions(replicas=where.replicas, partitions=where.partitions, host_calls=frozenset(JAX_CALLBACKS))
     with trusted():
+        answer(code, chosen)
         executable = hloforge.compile(code, options=chosen)
     return _program(executable, code, options)
 

@@ -357,6 +357,14 @@ def two_devices() -> None:
     y = jax.device_put(x, columns)
     np.testing.assert_array_equal(step(y), values + 1)
     assert y.is_deleted()
+    seen: list[Any] = []
+
+    def asks(x: Any) -> Any:
+        jax.debug.inspect_array_sharding(x * 2, callback=seen.append)
+        return jax.pure_callback(lambda v: np.asarray(v) + 1, jax.ShapeDtypeStruct(x.shape, x.dtype), x) * 2
+
+    np.testing.assert_array_equal(jax.jit(asks)(x), values * 2 + 2)
+    assert seen == [rows]
     other = jax.device_put(x, devices[1])
     assert (other + 1).devices() == {devices[1]}
 
