@@ -1,0 +1,275 @@
+"""``torch.compile(model, backend="hloforge")``, judged by PyTorch's eager mode."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+pytest.importorskip("jax", reason="needs the extra `torch`")
+
+from hloforge.torch import backend  # noqa: E402
+from hloforge.torch.memory import dense_order, inverse  # noqa: E402
+
+nn, functional = torch.nn, torch.nn.functional
+TYPES = ["bool", "uint8", "int8", "int16", "int32", "int64"]
+TYPES += ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The graph programs that are compiled from here on."""
+    made: list[Any] = []
+
+    class Counted(backend.GraphProgram):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            made.append(self)
+
+    monkeypatch.setattr(backend, "GraphProgram", Counted)
+    return made
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    return torch.compile(function, backend="hloforge", **{"dynamic": False} | options)
+
+
+def assert_same(found: Any, expected: Any, tolerance: float = 2e-5) -> None:
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    scale = max(1.0, float(expected.detach().abs().max()))
+    torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * scale)
+
+
+def test_dynamo_finds_the_backend_by_its_entry_point() -> None:
+    assert entry_points(group="torch_dynamo_backends")["hloforge"].load() is backend.hloforge
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "order"),
+    [
+        ((2, 3, 4), (12, 4, 1), (0, 1, 2)),
+        ((2, 3, 4), (1, 2, 6), (2, 1, 0)),
+        ((2, 3, 4, 5), (60, 1, 15, 3), (0, 2, 3, 1)),
+        ((2, 1, 3), (3, 77, 1), (1, 0, 2)),
+        ((2, 3), (6, 2), (0, 1)),
+        ((2, 3), (0, 1), (0, 1)),
+        ((0, 3), (3, 1), (0, 1)),
+        ((), (), ()),
+    ],
+)
+def test_dense_order(sizes: tuple[int, ...], strides: tuple[int, ...], order: tuple[int, ...]) -> None:
+    assert dense_order(sizes, strides) == order
+    assert [inverse(order)[d] for d in order] == list(range(len(order)))
+
+
+def test_tensors_of_all_types_and_strides_cross_and_what_is_returned_as_it_came_is_no_copy() -> None:
+    """Both small tensors and such as keep their memory, in one program."""
+
+    def twice(*given: Any) -> Any:
+        doubled = [x ^ True if x.dtype is torch.bool else x + x for x in given]
+        return [x.transpose(0, 1) for x in doubled], given[0], given[-1].reshape(-1), None, 3
+
+    tensors = []
+    for size in (3, 150):
+        tensors += [torch.randint(0, 2, (size, size + 1)).to(getattr(torch, name)) for name in TYPES]
+        tensors += [
+            torch.randn(size + 1, size).t(),
+            torch.randn(2 * size, size + 1)[::2],
+            torch.randn(size, 1).expand(size, size + 1),
+            torch.randn(size * (size + 1) + 1)[1:].view(size, size + 1),
+            torch.randn(0, 2),
+        ]
+    with torch.no_grad():
+        found, expected = compiled(twice)(*tensors), twice(*tensors)
+    for one, other in zip([*found[0], found[2]], [*expected[0], expected[2]], strict=True):
+        assert one.dtype == other.dtype and (one.stride() == other.stride() or not one.numel())
+        assert torch.equal(one, other)
+    assert found[1].data_ptr() == tensors[0].data_ptr() and found[3:] == (None, 3)
+    changed = found[0][-6]
+    changed.zero_()
+    assert not torch.equal(found[0][-6], expected[0][-6]) and torch.equal(tensors[-6] + tensors[-6], expected[0][-6].T)
+
+
+def test_a_model_with_batch_normalization_trains_as_in_eager_mode() -> None:
+    model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    twin = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    twin.load_state_dict(model.state_dict())
+    fast = compiled(model)
+    steps = [torch.optim.SGD(each.parameters(), 0.1, momentum=0.9) for each in (model, twin)]
+    for _ in range(3):
+        x, target = torch.randn(4, 6), torch.randn(4, 3)
+        for each, step in zip((fast, twin), steps, strict=True):
+            step.zero_grad()
+            functional.mse_loss(each(x), target).backward()
+            step.step()
+        for one, other in zip(model.parameters(), twin.parameters(), strict=True):
+            assert_same(one.grad, other.grad)
+    for name, tensor in model.state_dict().items():
+        assert_same(tensor, twin.state_dict()[name])
+
+
+def test_symbolic_sizes_are_compiled_for_each_choice_and_the_oldest_is_forgotten(programs: list[Any]) -> None:
+    def rows(x: Any) -> Any:
+        return x.softmax(-1).sum(0) * x.shape[0], x.shape[0]
+
+    fast = compiled(rows, dynamic=True, options={"sizes": 2})
+    for size in (3, 5, 3, 5, 7, 3):
+        x = torch.randn(size, 4)
+        found, expected = fast(x), rows(x)
+        assert_same(found[0], expected[0])
+        assert found[1] == size
+    assert len(programs) == 4
+
+
+@torch.library.custom_op("hloforge_tests::opaque", mutates_args=())
+def opaque(x: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
+    return x.flip(0)
+
+
+opaque.register_fake(torch.empty_like)
+
+
+def through_opaque(x: Any) -> Any:
+    return opaque(x + 1) * 2
+
+
+def test_an_unknown_operator_is_named_with_its_line_or_runs_in_pytorch_if_wanted() -> None:
+    x = torch.randn(4)
+    line = through_opaque.__code__.co_firstlineno + 1
+    with pytest.raises(Exception, match=r"hloforge_tests\.opaque") as raised:
+        compiled(through_opaque)(x)
+    assert f"{Path(__file__).name}:{line}" in str(raised.value)
+    with pytest.warns(UserWarning, match=r"hloforge_tests\.opaque"):
+        found = compiled(through_opaque, options={"fallback": True})(x)
+    assert torch.equal(found, through_opaque(x))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mode": "max-autotune"}, "max-autotune"),
+        ({"options": {"sizes": 0}}, "sizes=0"),
+        ({"options": {"colour": "red"}}, "colour"),
+    ],
+)
+def test_malformed_settings(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        compiled(lambda x: x + 1, **settings)(torch.randn(3))
+
+
+def test_random_numbers_follow_the_seed_and_the_gradient_sees_those_of_the_forward_pass() -> None:
+    def dropped(x: Any) -> Any:
+        return functional.dropout(x, 0.5)
+
+    fast = compiled(dropped)
+    x = torch.ones(2000, requires_grad=True)
+    torch.manual_seed(3)
+    first, second = fast(x), fast(x)
+    torch.manual_seed(3)
+    assert torch.equal(fast(x), first) and not torch.equal(first, second)
+    assert set(first.unique().tolist()) == {0.0, 2.0} and 0.4 < (first > 0).float().mean() < 0.6
+    first.sum().backward()
+    assert torch.equal(x.grad, first.detach())
+
+
+@pytest.mark.slow
+def test_arguments_that_a_function_changes_are_changed() -> None:
+    def step(cache: Any, rows: Any, place: Any) -> Any:
+        cache[:, place] = rows
+        return cache.sum(1)
+
+    caches = [torch.zeros(2, 200, 40) for _ in range(2)]
+    rows, place = torch.randn(2, 40), torch.tensor(5)
+    with torch.no_grad():
+        assert_same(compiled(step)(caches[0], rows, place), step(caches[1], rows, place))
+    assert torch.equal(*caches)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["inference_mode", "no_grad", "autocast"])
+def test_modes(mode: str) -> None:
+    model = nn.Sequential(nn.Linear(40, 40), nn.GELU(), nn.LayerNorm(40), nn.Linear(40, 5)).eval()
+    x = torch.randn(3, 40)
+    context = torch.autocast("cpu", torch.bfloat16) if mode == "autocast" else getattr(torch, mode)()
+    with context:
+        assert_same(compiled(model)(x), model(x), 2e-2 if mode == "autocast" else 2e-5)
+
+
+@pytest.mark.slow
+def test_training_under_autocast() -> None:
+    model = nn.Sequential(nn.Linear(40, 40), nn.GELU(), nn.Linear(40, 5))
+    x = torch.randn(3, 40)
+    gradients = []
+    for each in (compiled(model), model):
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = each(x).float().square().mean()
+        loss.backward()
+        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        assert_same(one, other, 2e-2)
+
+
+@pytest.mark.slow
+def test_graph_breaks_and_several_gradients_of_one_graph() -> None:
+    def function(x: Any) -> Any:
+        y = (x * x).sin()
+        torch._dynamo.graph_break()
+        return (y @ y.T).tanh().sum()
+
+    gradients = []
+    for each in (compiled(function), function):
+        x = torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()
+        loss = each(x)
+        gradients.append([torch.autograd.grad(loss, x, retain_graph=True)[0] for _ in range(2)])
+    assert torch.equal(*gradients[0])
+    assert_same(gradients[0][0], gradients[1][0])
+
+
+@pytest.mark.slow
+def test_calls_from_several_threads(programs: list[Any]) -> None:
+    model = nn.Linear(200, 200)
+    fast = compiled(model)
+    inputs = [torch.randn(50, 200) for _ in range(8)]
+    fast(inputs[0])
+    wrong: list[str] = []
+
+    def run(x: Any) -> None:
+        with torch.no_grad():
+            expected = model(x)
+            for _ in range(50):
+                if not torch.allclose(fast(x), expected, atol=1e-4):
+                    wrong.append("differs")
+
+    threads = [threading.Thread(target=run, args=(x,)) for x in inputs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and len(programs) <= 2
+
+
+@pytest.mark.slow
+def test_what_was_compiled_comes_from_the_cache_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLOFORGE_CACHE_DIR", str(tmp_path))
+    x = torch.randn(3, 4)
+    for _ in range(2):
+        torch._dynamo.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            compiled(lambda x: x.exp().sum(0))(x)
+        assert len(list(tmp_path.glob("*.cached"))) == 1
