@@ -11,9 +11,10 @@ After::
     %r = stablehlo.reverse %b, dims = [0] : tensor<3xf32>
 
 IREE 3.13 puts both into one dispatch, for which it then has no machine code, also across operations that only rearrange
-elements or rename their type: "failed to translate the MLIR LLVM dialect" for a gather or a reversal of a slice with
-steps; "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter
-into any slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well.
+elements or rename their type: "failed to translate the MLIR LLVM dialect" for a gather, a reversal or a concatenation
+of slices with steps (``jax.scipy.fft.dct``); "write affecting operations on global resources are restricted to workgroup
+distributed contexts" for a scatter into any slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as
+well.
 """
 
 from __future__ import annotations
@@ -29,22 +30,21 @@ from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 _SLICE = "stablehlo.slice"
+_SLICES = (_SLICE, "stablehlo.dynamic_slice")
 # Operations that IREE puts into the dispatch of what reads them, without any arithmetic.
 _REARRANGING = frozenset(
     f"stablehlo.{name}" for name in ("bitcast_convert", "broadcast_in_dim", "reshape", "reverse", "transpose")
 )
 
 
-@pattern("stablehlo.gather", "stablehlo.reverse")
+@pattern("stablehlo.gather", "stablehlo.reverse", "stablehlo.concatenate")
 def read_behind_a_barrier(op: Any) -> Replacement:
-    """Read the slice behind a barrier."""
-    source = _origin(op.operands[0])
-    if source is None or source.name != _SLICE:
-        return NoMatch("reads no slice")
-    if all(step == 1 for step in integers(source, "strides")):
-        return NoMatch("without steps")
-    _keep_apart(op, 0)
-    return NoMatch("rewritten in place")
+    """Read slices with steps behind barriers."""
+    arrays = len(op.operands) if op.name == "stablehlo.concatenate" else 1
+    for number in range(arrays):
+        if _has_steps(op.operands[number]):
+            _keep_apart(op, number)
+    return NoMatch("rewritten in place, if at all")
 
 
 @pattern("stablehlo.scatter")
@@ -52,13 +52,23 @@ def updated_behind_a_barrier(op: Any) -> Replacement:
     """Update the slice behind a barrier."""
     for number in range(len(op.results)):
         source = _origin(op.operands[number])
-        if source is not None and source.name in (_SLICE, "stablehlo.dynamic_slice"):
+        if source is not None and source.name in _SLICES:
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
 
 
 def _keep_apart(op: Any, number: int) -> None:
     op.operands[number] = ops.optimization_barrier(Value(op.operands[number])).ir
+
+
+def _has_steps(value: Any) -> bool:
+    """Whether a value is, maybe a part of, a slice with steps."""
+    source = _origin(value)
+    while source is not None and source.name in _SLICES:
+        if source.name == _SLICE and any(step > 1 for step in integers(source, "strides")):
+            return True
+        source = _origin(source.operands[0])
+    return False
 
 
 def _origin(value: Any) -> Any:
@@ -74,7 +84,7 @@ def _origin(value: Any) -> Any:
 @register
 @dataclass(frozen=True)
 class LegalizeSlicedOperands(Pass):
-    """Put a barrier between slices and scatters into them, and slices with steps and gathers or reversals of them."""
+    """Put barriers between slices and scatters into them, and slices with steps and what reads them by index."""
 
     name: ClassVar[str] = "legalize-sliced-operands"
 
