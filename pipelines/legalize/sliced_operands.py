@@ -12,9 +12,9 @@ After::
 
 IREE 3.13 puts both into one dispatch, for which it then has no machine code, also across operations that only rearrange
 elements or rename their type: "failed to translate the MLIR LLVM dialect" for a gather, a reversal or a concatenation
-of slices with steps (``jax.scipy.fft.dct``); "write affecting operations on global resources are restricted to workgroup
-distributed contexts" for a scatter into any slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as
-well.
+of slices with steps (``jax.scipy.fft.dct``); "write affecting operations on global resources are restricted to
+workgroup distributed contexts" for a scatter into any slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them
+apart as well.
 """
 
 from __future__ import annotations
