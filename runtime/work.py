@@ -46,6 +46,8 @@ _IN_LOOP = 4
 _HEAVY_IN_LOOP, _LIGHT = 250_000, 4
 # What is computed where it is read.
 _REPEATED = {"stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota"}
+# Where the results of a reduction are looked for: operations, at most, and what only spreads numbers.
+_NEAR = 64
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 # Operations of loops that threads share out well; a turn of others may be in place.
 _SHARED = ("flow.", "stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce", *_ELEMENTWISE)
@@ -155,12 +157,13 @@ def _elementwise_work(found: Sequence[Any]) -> list[tuple[Any, int]]:
                 small, group = sorted((group, groups[source]), key=len)
                 group |= small
                 groups |= dict.fromkeys(small, group)
-    works = {id(group): _group_work(group) for group in groups.values()}
+    distinct = {id(group): group for group in groups.values()}
+    works = {number: _group_work(group) for number, group in distinct.items()}
     for op in found:
         if op.name == "stablehlo.reduce" and _is_along_rows(op):
             for group in _normalized(op, groups):
                 works[id(group)] += _work(op)
-    return [(next(iter(group)), works[number]) for number, group in {id(g): g for g in groups.values()}.items()]
+    return [(next(iter(group)), works[number]) for number, group in distinct.items()]
 
 
 def _is_along_rows(op: Any) -> bool:
@@ -175,7 +178,7 @@ def _normalized(op: Any, groups: Mapping[Any, set[Any]]) -> list[set[Any]]:
     found: list[set[Any]] = []
     seen: set[Any] = set()
     waiting = [op.results[0]]
-    while waiting:
+    while waiting and len(seen) < _NEAR:
         for user in {use.owner.operation for use in waiting.pop().uses} - seen:
             seen.add(user)
             if user not in groups and user.name not in _SPREAD:
