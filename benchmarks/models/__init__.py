@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from benchmarks.cases import Case
-from benchmarks.models import dumps, other, training, transformers, vision
+from benchmarks.models import dumps, other, pytorch, training, transformers, vision
 
-MODELS: tuple[Case, ...] = (*vision.CASES, *transformers.CASES, *other.CASES, *training.CASES, *dumps.CASES)
+MODELS: tuple[Case, ...] = (
+    *vision.CASES,
+    *transformers.CASES,
+    *other.CASES,
+    *training.CASES,
+    *pytorch.CASES,
+    *dumps.CASES,
+)

@@ -32,7 +32,15 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
     return [(0.3 * RANDOM.standard_normal(shape)).astype(np.float32) for shape in shapes]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES.values() if case.kind != "dumps"], ids=lambda case: case.name)
+# PyTorch takes seconds to be imported and to export.
+BUILT = [
+    pytest.param(case, marks=pytest.mark.slow if "PyTorch" in case.name else (), id=case.name)
+    for case in CASES.values()
+    if case.kind != "dumps"
+]
+
+
+@pytest.mark.parametrize("case", BUILT)
 def test_cases_build_and_parse(case: Case) -> None:
     if case.needs():
         pytest.skip(case.needs())
