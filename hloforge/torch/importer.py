@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,15 +60,26 @@ def program_of(
         names = names or names_of(source)
         source = source.graph_module
     graph_module = source
+    graph = graph_of(graph_module, examples, names=names, name=name)
+    if any(not shape.is_static for shape in graph.shapes):
+        return graph.placeholder()
+    return graph.traced(graph.shapes, {})
+
+
+def graph_of(
+    graph_module: fx.GraphModule,
+    examples: Sequence[Any] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    name: str = "torch",
+) -> Graph:
+    """A graph whose operators are all imported, before it is traced; arguments and errors as of ``program_of``."""
     check(graph_module)
     nodes = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     values = [node.meta.get("val") for node in nodes]
     if examples is not None:
         values = [value if value is not None else example for value, example in zip(values, examples, strict=True)]
-    graph = Graph(graph_module, tuple(names or (node.target for node in nodes)), tuple(values), name)
-    if any(not shape.is_static for shape in graph.shapes):
-        return graph.placeholder()
-    return graph.traced(graph.shapes, {})
+    return Graph(graph_module, tuple(names or (node.target for node in nodes)), tuple(values), name)
 
 
 @dataclass(eq=False)
@@ -114,8 +125,8 @@ class Graph:
                 raise ArgumentError(f"argument {parameter.name!r}: expected {wanted}, got {given}")
         return self.traced(shapes, {number: int(values[number]) for number in self.size_parameters})
 
-    def traced(self, shapes: Sequence[Shape], known: Mapping[int, int]) -> Program:
-        """The program for static shapes; numbers among the inputs are those of ``known``."""
+    def function(self, known: Mapping[int, int]) -> Callable[..., tuple[Any, ...]]:
+        """The graph as a function of JAX's arrays; numbers among the inputs are those of ``known``."""
 
         def main(*arguments: Any) -> tuple[Any, ...]:
             given = list(arguments)
@@ -124,11 +135,16 @@ class Graph:
             outputs = flat(interpreter.run(self.module, given))
             return tuple(output for output in outputs if _is_result(output))
 
+        main.__name__ = self.title
+        return main
+
+    def traced(self, shapes: Sequence[Shape], known: Mapping[int, int]) -> Program:
+        """The program for static shapes; numbers among the inputs are those of ``known``."""
+
         platform.register()
         with jax.enable_x64(True):
             avals = [jax.ShapeDtypeStruct(s.dimensions, _numpy(s)) for s in shapes]
-            main.__name__ = self.title
-            traced = jax.jit(main, keep_unused=True).trace(*avals)
+            traced = jax.jit(self.function(known), keep_unused=True).trace(*avals)
             lowered = traced.lower(lowering_platforms=(platform.PLATFORM,))
             program = api.as_program(lowered)
         parameters = tuple(Parameter(p.name, s) for p, s in zip(self.parameters(), shapes, strict=True))

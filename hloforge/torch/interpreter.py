@@ -66,7 +66,7 @@ def check(graph_module: fx.GraphModule) -> None:
             missing.setdefault(name_of(node.target), []).append(node)
     if not missing:
         return
-    notes = tuple(f"{name}: {_places(nodes)}" for name, nodes in sorted(missing.items()))
+    notes = tuple(f"{name}: {_places(nodes)}{_reason(name)}" for name, nodes in sorted(missing.items()))
     first = next(iter(missing.values()))[0]
     what = "1 operator" if len(missing) == 1 else f"{len(missing)} operators"
     raise UnsupportedError(
@@ -80,6 +80,11 @@ def check(graph_module: fx.GraphModule) -> None:
 def _places(nodes: Sequence[fx.Node]) -> str:
     places = [str(location_of(node) or f"node {node.name}") for node in nodes]
     return ", ".join(dict.fromkeys(places))
+
+
+def _reason(name: str) -> str:
+    found = next((reason for prefix, reason in _REFUSED.items() if name.startswith(prefix)), "")
+    return found and f"; {found}"
 
 
 def calls(graph_module: fx.GraphModule) -> Iterator[fx.Node]:
@@ -125,6 +130,19 @@ _PLAIN = frozenset(
         *("sym_sqrt", "_sym_sqrt", "floor", "ceil", "trunc", "round", "max", "min", "abs", "sqrt", "index"),
     )
 )
+
+
+_SIZES = "the sizes of its result depend on elements, and those of a program do not"
+_REFUSED = {
+    "aten.nonzero": f"{_SIZES}: torch.where(condition, x, y) or torch.nonzero_static have known sizes",
+    "aten.masked_select": f"{_SIZES}: torch.where(mask, x, 0) has known sizes",
+    "aten._unique2": _SIZES,
+    "aten.unique_consecutive": _SIZES,
+    "aten.unique_dim": _SIZES,
+    "aten.repeat_interleave.Tensor": f"{_SIZES}: give output_size=",
+    "aten._to_sparse": "sparse tensors are not imported",
+    "aten._to_dense": "sparse tensors are not imported",
+}
 
 
 class Interpreter:

@@ -31,6 +31,7 @@ _register(
         "trunc": lambda x: x if x.dtype.kind in "iub" else jnp.trunc(x),
         "neg": lambda x: -x,
         "conj_physical": jnp.conj,
+        "_conj_physical": jnp.conj,
         "sign": lambda x: x if x.dtype == np.bool_ else jnp.where(jnp.isnan(x), 0, jnp.sign(x)).astype(x.dtype),
         "bitwise_and": jnp.bitwise_and,
         "bitwise_or": jnp.bitwise_or,
@@ -280,8 +281,16 @@ def complex_(call: Call, x: Any, y: Any) -> Any:
 
 @lowers("aten.polygamma")
 def polygamma(call: Call, order: int, x: Any) -> Any:
-    x = x.astype(call.dtype)
-    return special.digamma(x) if order == 0 else special.polygamma(order, x)
+    x = x.astype(np.promote_types(call.dtype, np.float32) if call.dtype.itemsize >= 4 else np.float32)
+    if order == 0:
+        return special.digamma(x)
+    if order > 1:
+        return special.polygamma(order, x)
+    # Below one half by reflection.
+    sine = jnp.sin(np.pi * x)
+    low = x < 0.5
+    trigamma = special.zeta(jnp.asarray(2, x.dtype), jnp.where(low, 1 - x, x))
+    return jnp.where(low, (np.pi / sine) ** 2 - trigamma, trigamma)
 
 
 @lowers("aten.frexp", "prims.frexp")

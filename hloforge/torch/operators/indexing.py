@@ -184,14 +184,11 @@ def sort(call: Call, x: Any, dim: Any = -1, descending: Any = False, *, stable: 
     return jnp.take_along_axis(x, order, dim), order
 
 
-lowers_stable = lowers("aten.argsort")
-
-
 def _order(x: Any, dim: int, descending: bool) -> Any:
     return jnp.argsort(x, axis=dim, stable=True, descending=descending)
 
 
-@lowers_stable
+@lowers("aten.argsort")
 def argsort(call: Call, x: Any, dim: int = -1, descending: bool = False, **_: Any) -> Any:
     return _order(x, dim, descending) if x.ndim else jnp.zeros((), np.int64)
 
@@ -239,3 +236,77 @@ def histc(call: Call, x: Any, bins: int = 100, low: Any = 0, high: Any = 0) -> A
     within = (x >= low) & (x <= high)
     place = jnp.clip(((x - low) / (high - low) * bins).astype(np.int64), 0, bins - 1)
     return jnp.zeros(bins, x.dtype).at[place].add(within.astype(x.dtype))
+
+
+@lowers("aten.nonzero_static")
+def nonzero_static(call: Call, x: Any, *, size: int, fill_value: int = -1) -> Any:
+    if x.ndim == 0:
+        return jnp.zeros((size, 0), np.int64)
+    return jnp.stack(jnp.nonzero(x, size=size, fill_value=fill_value), -1)
+
+
+@lowers("aten._embedding_bag_forward_only", "aten._embedding_bag")
+def embedding_bag(
+    call: Call,
+    weight: Any,
+    positions: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    """Sums (mode 0), means (1) or maxima (2) of rows; a bag begins at each offset."""
+    count = offsets.shape[0] - (1 if include_last_offset else 0)
+    bags = jnp.searchsorted(offsets[:count], jnp.arange(positions.shape[0]), side="right") - 1
+    wanted = positions != padding_idx if padding_idx >= 0 else jnp.ones(positions.shape, np.bool_)
+    rows = weight[positions]
+    sizes = jnp.zeros(count, np.int64).at[bags].add(wanted)
+    empty = jnp.zeros((count, weight.shape[1]), weight.dtype)
+    if mode == 2:
+        lowest = jnp.full_like(empty, -np.inf)
+        found = lowest.at[bags].max(jnp.where(wanted[:, None], rows, -np.inf))
+        result = jnp.where(sizes[:, None] > 0, found, 0)
+    else:
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights[:, None]
+        result = empty.at[bags].add(jnp.where(wanted[:, None], rows, 0))
+        if mode == 1:
+            result = result / jnp.maximum(sizes, 1).astype(weight.dtype)[:, None]
+    others = [jnp.zeros(value.shape, np.int64) for value in call.value[1:]]
+    return (result, *others)
+
+
+@lowers("aten.segment_reduce")
+def segment_reduce(
+    call: Call,
+    x: Any,
+    reduce: str,
+    *,
+    lengths: Any = None,
+    indices: Any = None,
+    offsets: Any = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> Any:
+    ends = jnp.cumsum(lengths, -1) if offsets is None else offsets[..., 1:]
+    starts = ends - lengths if offsets is None else offsets[..., :-1]
+    places = jnp.arange(x.shape[axis])
+    within = (places >= starts[..., None]) & (places < ends[..., None])
+    tail = x.ndim - axis - 1
+    within = within.reshape(*within.shape, *[1] * tail)
+    neutral = number(_neutral({"max": "amax", "min": "amin"}.get(reduce, reduce), x.dtype), x.dtype)
+    chosen = jnp.where(within, jnp.expand_dims(x, axis), neutral)
+    combine = {"sum": jnp.sum, "mean": jnp.sum, "prod": jnp.prod, "max": jnp.max, "min": jnp.min}[reduce]
+    found = combine(chosen, axis + 1)
+    sizes = (ends - starts).reshape(*ends.shape, *[1] * tail)
+    start = None if initial is None else number(initial, x.dtype)
+    if start is not None:
+        pairs = {"prod": jnp.multiply, "max": jnp.maximum, "min": jnp.minimum}
+        found = pairs.get(reduce, jnp.add)(found, start)
+    if reduce == "mean":
+        found = jnp.where(sizes > 0, found / jnp.maximum(sizes, 1), np.nan if start is None else start)
+    return found

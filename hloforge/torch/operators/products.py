@@ -145,3 +145,41 @@ def cdist(call: Call, x: Any, y: Any, p: float, mode: Any) -> Any:
     if p == 2:
         return jnp.sqrt(jnp.sum(difference * difference, -1))
     return jnp.sum(difference**p, -1) ** (1 / p)
+
+
+@lowers("aten.addbmm")
+def addbmm(call: Call, bias: Any, x: Any, y: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    summed = _scaled(jnp.einsum("bij,bjk->ik", x, y), alpha)
+    return summed + _scaled(bias, beta) if beta else summed
+
+
+@lowers("aten.addr")
+def addr(call: Call, bias: Any, x: Any, y: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    outer = jnp.outer(x, y).astype(call.dtype)
+    if call.dtype == np.bool_:
+        return (bias.astype(np.bool_) & bool(beta)) | (outer & bool(alpha))
+    return _scaled(outer, alpha) + _scaled(bias.astype(call.dtype), beta) if beta else _scaled(outer, alpha)
+
+
+@lowers("aten._trilinear")
+def trilinear(
+    call: Call,
+    x: Any,
+    y: Any,
+    z: Any,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Any:
+    for dims, which in ((expand1, 0), (expand2, 1), (expand3, 2)):
+        for dim in dims:
+            x, y, z = (jnp.expand_dims(v, dim) if n == which else v for n, v in enumerate((x, y, z)))
+    return jnp.sum(x * y * z, tuple(sumdim))
+
+
+@lowers("aten._pdist_forward")
+def pdist(call: Call, x: Any, p: float = 2) -> Any:
+    rows, columns = np.triu_indices(x.shape[0], 1)
+    return cdist(call, x[rows][:, None], x[columns][:, None], p, None)[:, 0, 0]

@@ -109,3 +109,48 @@ def multinomial(call: Call, weights: Any, count: int, replacement: bool = False,
     # The largest of Gumbel's numbers above the logits are a draw without replacement.
     noisy = logits + jax.random.gumbel(call.key(), logits.shape, logits.dtype)
     return jax.lax.top_k(noisy, count)[1]
+
+
+@lowers("aten.geometric")
+@draws
+def geometric(call: Call, x: Any, p: float, **_: Any) -> Any:
+    uniform = jax.random.uniform(call.key(), x.shape, np.float32, minval=np.finfo(np.float32).tiny)
+    return jnp.ceil(jnp.log(uniform) / np.log1p(-p))
+
+
+@lowers("aten.cauchy")
+@draws
+def cauchy(call: Call, x: Any, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Any:
+    return jax.random.cauchy(call.key(), x.shape, _float(call)) * sigma + median
+
+
+@lowers("aten.log_normal")
+@draws
+def log_normal(call: Call, x: Any, mean: float = 1.0, std: float = 2.0, **_: Any) -> Any:
+    return jnp.exp(jax.random.normal(call.key(), x.shape, _float(call)) * std + mean)
+
+
+@lowers("aten.poisson")
+@draws
+def poisson(call: Call, x: Any, *_: Any, **__: Any) -> Any:
+    return jax.random.poisson(call.key(), x, dtype=np.int32)
+
+
+@lowers("aten._standard_gamma")
+@draws
+def standard_gamma(call: Call, x: Any, *_: Any, **__: Any) -> Any:
+    return jax.random.gamma(call.key(), x, dtype=_float(call))
+
+
+@lowers("aten.rrelu_with_noise", "aten.rrelu_with_noise_functional")
+@draws
+def rrelu(
+    call: Call, x: Any, noise: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, *_: Any
+) -> Any:
+    if training:
+        drawn = jax.random.uniform(call.key(), x.shape, _float(call), lower, upper).astype(x.dtype)
+        slopes = jnp.where(x > 0, jnp.ones_like(x), drawn)
+    else:
+        slopes = jnp.full_like(x, (lower + upper) / 2)
+    result = jnp.where(x > 0, x, x * slopes)
+    return (result, slopes) if "functional" in str(call.target) else result

@@ -335,3 +335,43 @@ def nothing(call: Call, *_: Any, **__: Any) -> None:
 
 
 lowers("aten.sym_constrain_range_for_size")(nothing)
+
+
+@lowers("aten.diagonal_scatter")
+def diagonal_scatter(call: Call, x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    moved = jnp.moveaxis(x, (dim1, dim2), (-2, -1))
+    rows = np.arange(source.shape[-1]) + max(-offset, 0)
+    columns = np.arange(source.shape[-1]) + max(offset, 0)
+    return jnp.moveaxis(moved.at[..., rows, columns].set(source), (-2, -1), (dim1, dim2))
+
+
+@lowers("aten._local_scalar_dense", "prims.item")
+def item(call: Call, x: Any) -> Any:
+    """A number of the program's run: good for arithmetic, no size."""
+    return x.reshape(())
+
+
+@lowers("aten.repeat_interleave.self_int")
+def repeat_interleave(call: Call, x: Any, repeats: int, dim: int | None = None, **_: Any) -> Any:
+    return jnp.repeat(x, repeats, dim)
+
+
+@lowers("aten.tril", "aten.triu")
+def triangle(call: Call, x: Any, diagonal: int = 0) -> Any:
+    return (jnp.tril if "tril" in str(call.target) else jnp.triu)(x, diagonal)
+
+
+@lowers("aten.unfold", "aten.unfold_copy")
+def unfold(call: Call, x: Any, dim: int, size: int, step: int) -> Any:
+    if x.ndim == 0:
+        return jnp.broadcast_to(x, (size,))
+    starts = np.arange((x.shape[dim] - size) // step + 1) * step
+    places = starts[:, None] + np.arange(size)
+    return jnp.moveaxis(jnp.take(x, places, dim), dim % x.ndim + 1, -1)
+
+
+@lowers("aten.resize")
+def resize(call: Call, x: Any, sizes: Sequence[int], **_: Any) -> Any:
+    count = int(np.prod(sizes))
+    flat = x.reshape(-1)[:count]
+    return jnp.pad(flat, (0, count - flat.shape[0])).reshape(tuple(sizes))

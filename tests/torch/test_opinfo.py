@@ -1,0 +1,55 @@
+"""Samples of PyTorch's own operator database: a few compiled by hloforge in `make test`, all in `make test-all`.
+
+All of them run on JAX's CPU client, which is quick; what is judged is the graph that hloforge imports.
+``expected_failures.txt`` is strict: a sample without a line that fails, and one with a line that passes, fails the run.
+``python -m tests.torch.record`` measures the samples anew and writes the file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("expecttest", reason="PyTorch's operator database needs it")
+
+from tests.expectations import Outcome, read_expectations  # noqa: E402
+from tests.torch import judging  # noqa: E402
+from tests.torch.opinfo import cases_of, judge, operators  # noqa: E402
+
+EXPECTED = Path(__file__).with_name("expected_failures.txt")
+# Samples of each operator.
+COUNT = 2
+# One or two of each category.
+SAMPLE = (
+    *("add", "div.floor_rounding", "pow", "clamp", "where", "cumsum", "argmax", "index_put", "scatter_reduce.amin"),
+    *("gather", "topk", "sort", "median", "nn.functional.conv2d", "nn.functional.conv_transpose2d"),
+    *("nn.functional.max_pool2d", "nn.functional.avg_pool2d", "nn.functional.layer_norm", "nn.functional.gelu"),
+    *("nn.functional.interpolate.bilinear", "nn.functional.embedding_bag", "linalg.cholesky", "linalg.solve"),
+    *("fft.rfft", "view_as_complex", "as_strided", "nn.functional.scaled_dot_product_attention"),
+)
+GROUP = 16
+
+
+def _told(outcome: Outcome) -> str:
+    return f"{outcome.stage}: {outcome.message[:300]}" if outcome.stage else "passes"
+
+
+def test_sample_compiled_by_hloforge() -> None:
+    outcomes = judging.judge([case for name in SAMPLE for case in cases_of(name, 1)])
+    assert {name: _told(outcome) for name, outcome in outcomes.items() if outcome.stage} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(GROUP))
+def test_operators(part: int) -> None:
+    known = read_expectations(EXPECTED)
+    surprises = []
+    for name in sorted(operators())[part::GROUP]:
+        for case in cases_of(name, COUNT):
+            outcome = judge(case)
+            expected = known[case.name].stage if case.name in known else ""
+            if outcome.stage != expected:
+                surprises.append(f"{case.name}: {_told(outcome)}, expected {expected or 'to pass'}")
+    assert not surprises, "\n".join(surprises)
