@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import jax
 import numpy as np
 from jax._src import config, distributed, xla_bridge
 from jax._src.array import ArrayImpl
+from jax._src.dlpack import DLDeviceType
 
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.mlir import _jax
@@ -20,7 +22,8 @@ from hloforge.jax import platform
 
 # JAX's CPU has 0.
 _PRIORITY = -100
-_DLPACK_CPU = 1
+# Booleans, integers, floats and complex numbers: what numpy makes capsules of.
+_NUMPY_KINDS = "biufc"
 _NOTHING = "module { func.func @main() { return } }"
 
 
@@ -73,8 +76,8 @@ def _bring_the_cpu() -> None:
 def _share_by_dlpack() -> None:
     """Let other libraries take the backend's arrays: jaxlib makes capsules for its own platforms alone.
 
-    numpy makes them instead, of the memory that an array shows. Who does not ask for a version that knows read-only
-    arrays gets a writable one, as of JAX's CPU.
+    numpy makes them instead, of the memory that an array shows, and JAX's CPU of types that numpy does not know.
+    Who does not ask for a version that knows read-only arrays gets a writable one, as of JAX's CPU.
     """
     capsule, place = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
 
@@ -83,10 +86,12 @@ def _share_by_dlpack() -> None:
             return capsule(self, **arguments)
         shown = np.asarray(self)
         arguments.pop("stream", None)
+        if shown.dtype.kind not in _NUMPY_KINDS:
+            return capsule(jax.device_put(shown, jax.devices("cpu")[0], may_alias=True), **arguments)
         return (shown if arguments.get("max_version") else _writable(shown)).__dlpack__(**arguments)
 
     def dlpack_device(self: Any) -> tuple[Any, int]:
-        return (_DLPACK_CPU, 0) if self.platform() == platform.PLATFORM else place(self)
+        return (DLDeviceType.kDLCPU, 0) if self.platform() == platform.PLATFORM else place(self)
 
     ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = dlpack, dlpack_device
 

@@ -145,14 +145,24 @@ static PyObject *copied(Run *run, size_t number) {
   return array_copy_view(run->results[number], value->type, value->rank, value->physical);
 }
 
+/* Whether a result is an argument as it is. JAX hands arguments through itself, so that this is ``x.copy()``. */
+static bool is_copy(const Run *run, size_t number, size_t argument) {
+  const Executable *executable = run->executable;
+  const Value *taken = executable->values + argument % executable->parameter_count;
+  const Value *made = executable->values + executable->parameter_count + number % executable->result_count;
+  return run->results[number]->data == run->arguments[argument]->data && taken->type == made->type &&
+         taken->rank == made->rank &&
+         memcmp(taken->physical, made->physical, (size_t)made->rank * sizeof *made->physical) == 0;
+}
+
 /* A program may return an argument, or one value twice: what lies in one place must not be overwritten later, and what
- * lies in memory of the caller has to leave it. False with an exception set. */
+ * lies in memory of the caller has to leave it, as copies do. False with an exception set. */
 static bool separate(Run *run, size_t number) {
   Array *result = run->results[number];
   for (size_t i = 0; i < argument_count(run); i++) {
     Array *argument = run->arguments[i];
     if (run->is_given[i] || !overlap(result, argument)) continue;
-    if (argument->give_back == NULL) {
+    if (argument->give_back == NULL && !is_copy(run, number, i)) {
       argument->is_shared = result->is_shared = true;
       continue;
     }

@@ -93,6 +93,9 @@ def transfers() -> None:
     taken = np.from_dlpack(there)
     assert taken.ctypes.data == there.unsafe_buffer_pointer()
     np.testing.assert_array_equal(taken, big)
+    assert there.copy().unsafe_buffer_pointer() != there.unsafe_buffer_pointer()
+    # numpy makes no capsules of bfloat16.
+    assert jnp.from_dlpack(there.astype(jnp.bfloat16)).dtype == jnp.bfloat16
     # What a program returns as it came must not be the caller's memory.
     room = np.empty(big.size + 16, np.float32)
     lent = room[-room.ctypes.data % 64 // 4 :][: big.size].reshape(big.shape)  # aligned, so that it can be lent
