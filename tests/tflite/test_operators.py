@@ -18,6 +18,11 @@ pytest.importorskip("tflite", reason="the package tflite is not installed")
 CATEGORIES = ("unary", "binary", "reduction", "shape", "indexing", "convolution", "control")
 # Floats differ by the order of sums.
 TOLERANCE = 2e-6
+# Integers in, integers out: sums that are rounded once, and what only moves or compares.
+EXACT = {
+    *("conv", "wide", "depthwise", "transposed", "dense", "add", "sub", "mul", "max_pool", "average_pool", "concat"),
+    *("pad", "strided", "transpose", "argmax", "less", "gather", "mean", "sum", "softmax"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +129,7 @@ def test_quantized(kind: str, tf: Any) -> None:
     expected, outputs = interpreted(tf, data, inputs)
     apart = differences(results_of(data, inputs), expected, outputs)
     assert max(apart.values()) <= 1
-    assert {name for name, far in apart.items() if far} <= {"rsqrt_0", "resize_0", "leaky_relu_0"}
+    assert {name for name, far in apart.items() if far and name.removesuffix("_0") in EXACT} == set()
 
 
 def test_quantized_products_of_two_inputs(tf: Any) -> None:
