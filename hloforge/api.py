@@ -47,8 +47,8 @@ def compile(
 
     Args:
         source: a path, bytes, program text, a binary stream or ``-`` (HLO text or proto, StableHLO text, bytecode or
-            portable artifact; the content tells), a ``Program``, an ``ir.Module``, or what ``jax.jit(f).lower(x)`` and
-            ``jax.export`` return.
+            portable artifact; the content tells), a ``Program``, an ``ir.Module``, or what ``jax.jit(f).lower(x)``,
+            ``jax.export`` and ``torch.export`` return.
         target: ``cpu``, ``cpu:generic``, ``cpu:znver3,+avx2`` …
         output: also write the vmfb there, whole or not at all.
         elided, seed, name, drop_unknown_attributes: as of ``hloforge.read``.
@@ -79,6 +79,8 @@ def compile(
         "name": name,
         "drop_unknown_attributes": drop_unknown_attributes,
     }
+    if _is_exported_program(source):
+        source = as_program(source)
     if not isinstance(source, Program):
         source = NamedBytes(*load(_readable(source)))
         if is_onnx(data := source.getvalue()) and refers_to_files(data):
@@ -173,7 +175,16 @@ def as_program(source: ProgramLike, **options: Any) -> Program:
     """
     if isinstance(source, Program):
         return source
+    if _is_exported_program(source):
+        from hloforge.torch import program_of
+
+        return program_of(source)
     return read(_readable(source), **options)
+
+
+def _is_exported_program(source: Any) -> bool:
+    """Whether ``torch.export`` made it; PyTorch is not imported to know."""
+    return type(source).__module__ == "torch.export.exported_program"
 
 
 def _readable(source: Any) -> Source:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from hloforge import api
 from hloforge.dialect.errors import ArgumentError
+from hloforge.runtime import devices
+from hloforge.runtime.arrays import Codec
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.session import Session
+from hloforge.runtime.specializing import SpecializingExecutable
 from hloforge.runtime.targets import Target
 from hloforge.torch.exported import Convention, Result, convention_of, leaves_of, names_of, prepared
 from hloforge.torch.importer import SEED, program_of
-from hloforge.torch.types import to_numpy, to_torch
+from hloforge.torch.memory import Argument, Range, Result as Shown, detach
+from hloforge.torch.types import to_numpy, to_torch, torch_dtype_of
 
 
 def compile(
@@ -79,6 +82,10 @@ class Compiled:
         self._convention = convention
         names = [parameter.name for parameter in self.session.signature.parameters]
         self._seeded = bool(names) and names[-1] == SEED
+        # Weights that stand in a file (``weights=``) are none of the program's parameters.
+        named = zip(convention.names, convention.state, strict=True)
+        self._state = [tensor for name, tensor in named if name in names]
+        self._border = None if isinstance(executable, SpecializingExecutable) else _Border(self.session)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the program.
@@ -94,10 +101,11 @@ class Compiled:
             raise ArgumentError(
                 f"the arguments have the structure {error}", hint=f"expected: {convention.in_spec}"
             ) from None
-        flat = [*(to_numpy(tensor) for tensor in convention.state), *map(_argument, leaves)]
-        if self._seeded:
-            flat.append(np.array(draw_seed(), np.int64))
-        results = self._results(flat)
+        for number, value in convention.constants.items():
+            if leaves[number] != value:
+                raise ArgumentError(f"argument {number} is {leaves[number]!r}", hint=f"it was compiled for {value!r}")
+        given = [leaf for number, leaf in enumerate(leaves) if number not in convention.constants]
+        results = self._results([*self._state, *given])
         with torch.no_grad():
             for (kind, number), result in zip(convention.updates, results, strict=False):
                 changed = convention.state[number] if kind == "state" else leaves[number]
@@ -105,15 +113,44 @@ class Compiled:
         returned = [results[output.number] if isinstance(output, Result) else output for output in convention.outputs]
         return pytree.tree_unflatten(returned, convention.out_spec)
 
-    def _results(self, flat: Sequence[Any]) -> list[torch.Tensor]:
-        found = self.session(*flat)
+    def _results(self, given: Sequence[Any]) -> list[torch.Tensor]:
+        """The program's results for its arguments, tensors and numbers."""
+        arguments = [*given, torch.tensor(draw_seed())] if self._seeded else given
+        if self._border is not None:
+            return self._border.call([torch.as_tensor(argument) for argument in arguments])
+        found = self.session(*(to_numpy(torch.as_tensor(argument)) for argument in arguments))
         return [to_torch(array) for array in (found if isinstance(found, tuple) else (found,))]
+
+
+class _Border:
+    """Calls of a session of fixed sizes with tensors, whose memory crosses without copies where it is aligned."""
+
+    def __init__(self, session: Session) -> None:
+        device = devices.device("local-sync")
+        self._session = session
+        self._arguments = [Argument(_like(codec), codec, device) for codec in session.parameters]
+        self._results = [
+            Shown(codec, tuple(range(codec.shape.rank)), torch_dtype_of(codec.dtype), device)
+            for codec in session.results
+        ]
+
+    def call(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The results, in memory of their own. Raises ArgumentError, ExecutionError."""
+        if len(tensors) != len(self._arguments):
+            raise ArgumentError(f"{len(tensors)} tensors", hint=f"the program takes {len(self._arguments)}")
+        borrowed: list[Range] = []
+        views = [argument.view(tensor, borrowed) for argument, tensor in zip(self._arguments, tensors, strict=True)]
+        found = self._session.call_views(views)
+        results = [result.tensor(view) for result, view in zip(self._results, found, strict=True)]
+        detach(results, self._results, borrowed)
+        return results
+
+
+def _like(codec: Codec) -> torch.Tensor:
+    """A tensor of a parameter's sizes and type."""
+    return torch.empty(codec.shape.dimensions, dtype=torch_dtype_of(codec.dtype))
 
 
 def draw_seed() -> int:
     """A number from PyTorch's generator, from which a call draws its random numbers."""
     return int(torch.randint(-(2**63), 2**63 - 1, (), dtype=torch.int64))
-
-
-def _argument(leaf: Any) -> Any:
-    return to_numpy(leaf) if isinstance(leaf, torch.Tensor) else np.asarray(leaf)

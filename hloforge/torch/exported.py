@@ -35,13 +35,16 @@ class Convention:
     """How a call of a module becomes one of its program.
 
     Attributes:
-        state: the tensors that come before the user's, in order.
+        names, state: of the tensors that come before the user's, in order.
+        constants: what leaves of the user's arguments have to be, by number: the program takes them not.
         in_spec, out_spec: pytrees of ``(args, kwargs)`` and of what is returned.
         updates: the state (by number) and the user's leaves (by number) that the first results replace.
         outputs: the leaves of what is returned: the number of a result, or a constant.
     """
 
+    names: tuple[str, ...]
     state: tuple[torch.Tensor, ...]
+    constants: dict[int, Any]
     in_spec: Any
     out_spec: Any
     updates: tuple[tuple[str, int], ...]
@@ -66,17 +69,22 @@ def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | No
     """
     own = state or {}
     signature = exported.graph_signature
+    targets: list[str] = []
     tensors: list[torch.Tensor] = []
     numbers: dict[str, int] = {}
+    constants: dict[int, Any] = {}
     user = 0
     for spec in signature.input_specs:
         if spec.kind is InputKind.USER_INPUT:
             numbers[spec.arg.name] = user
+            if hasattr(spec.arg, "value"):  # ConstantArgument
+                constants[user] = spec.arg.value
             user += 1
             continue
         if spec.target is None or spec.kind is InputKind.CUSTOM_OBJ or spec.kind is InputKind.TOKEN:
             raise UnsupportedError(f"the exported program takes {spec.arg.name!r}, which is no tensor")
         numbers[spec.target] = len(tensors)
+        targets.append(spec.target)
         found = own.get(spec.target)
         if found is None:
             found = exported.state_dict.get(spec.target)
@@ -100,12 +108,21 @@ def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | No
         else:
             raise UnsupportedError(f"the exported program returns {out.kind.name}")
         count += 1
-    spec = exported.call_spec
-    return Convention(tuple(tensors), spec.in_spec, spec.out_spec, tuple(updates), tuple(outputs))
+    trees = exported.call_spec
+    return Convention(
+        tuple(targets),
+        tuple(tensors),
+        constants,
+        trees.in_spec,
+        trees.out_spec,
+        tuple(updates),
+        tuple(outputs),
+    )
 
 
 def leaves_of(convention: Convention, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
     """The leaves of a call's arguments. Raises ValueError for another structure than was exported."""
+    leaves: list[Any]
     leaves, spec = pytree.tree_flatten((arguments, named))
     if spec != convention.in_spec:
         raise ValueError(spec)

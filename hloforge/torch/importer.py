@@ -28,6 +28,7 @@ from hloforge.torch.types import dtype_of
 # The last parameter of a program that draws random numbers.
 SEED = "seed"
 _PLACEHOLDER = "hloforge.torch"
+_TAKEN = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def program_of(
@@ -47,10 +48,11 @@ def program_of(
 
     Returns:
         A program that takes one array a placeholder, in the order of the graph (parameters, buffers, constants and the
-        user's tensors of an exported program), numbers as scalars of s64, f64 or pred; then, if it draws random
-        numbers, ``seed: s64[]``. Its results are the graph's outputs that are tensors or numbers known at run time
-        only, in order (updates of buffers first); outputs that are None or plain numbers are no results. With sizes
-        left open it has a ``template``.
+        user's tensors of an exported program), symbolic numbers as scalars of s64, f64 or pred; then, if it draws
+        random numbers, ``seed: s64[]``. Plain numbers, strings and None at placeholders are constants of the program,
+        and no parameters. Its results are the graph's outputs that are tensors or numbers known at run time only, in
+        order (updates of buffers first); outputs that are None or plain numbers are no results. With sizes left open
+        it has a ``template``.
 
     Raises:
         UnsupportedError: operators that are not imported, each named with its lines.
@@ -87,7 +89,7 @@ class Graph:
     """A graph, to be traced for the sizes of its inputs.
 
     Attributes:
-        names: of the parameters.
+        names: of the placeholders.
         values: what PyTorch says of them.
         title: of the program.
     """
@@ -102,18 +104,23 @@ class Graph:
         return _draws(self.module)
 
     @property
+    def taken(self) -> list[int]:
+        """The placeholders that are parameters of the program."""
+        return [number for number, value in enumerate(self.values) if isinstance(value, _TAKEN)]
+
+    @property
     def shapes(self) -> list[Shape]:
         """Of all parameters, -1 for sizes that are known at a call only."""
-        shapes = [_shape_of(value) for value in self.values]
+        shapes = [_shape_of(self.values[number]) for number in self.taken]
         return [*shapes, Shape.array("s64")] if self.is_random else shapes
 
     @property
     def size_parameters(self) -> tuple[int, ...]:
         """Parameters whose elements decide sizes: the numbers among them."""
-        return tuple(number for number, value in enumerate(self.values) if isinstance(value, torch.SymInt))
+        return tuple(n for n, number in enumerate(self.taken) if isinstance(self.values[number], torch.SymInt))
 
     def parameters(self) -> list[Parameter]:
-        names = [*self.names, SEED] if self.is_random else self.names
+        names = [self.names[number] for number in self.taken] + ([SEED] if self.is_random else [])
         return [Parameter(name, shape) for name, shape in zip(names, self.shapes, strict=True)]
 
     def specialize(self, shapes: Sequence[Shape], values: Mapping[int, Any]) -> Program:
@@ -126,13 +133,16 @@ class Graph:
         return self.traced(shapes, {number: int(values[number]) for number in self.size_parameters})
 
     def function(self, known: Mapping[int, int]) -> Callable[..., tuple[Any, ...]]:
-        """The graph as a function of JAX's arrays; numbers among the inputs are those of ``known``."""
+        """The graph as a function of JAX's arrays, one a parameter; numbers among these are those of ``known``."""
+        taken = self.taken
 
         def main(*arguments: Any) -> tuple[Any, ...]:
             given = list(arguments)
             interpreter = Interpreter(given.pop() if self.is_random else None)
-            given = [known.get(number, argument) for number, argument in enumerate(given)]
-            outputs = flat(interpreter.run(self.module, given))
+            values = list(self.values)
+            for number, (place, argument) in enumerate(zip(taken, given, strict=True)):
+                values[place] = known.get(number, argument)
+            outputs = flat(interpreter.run(self.module, values))
             return tuple(output for output in outputs if _is_result(output))
 
         main.__name__ = self.title
@@ -159,13 +169,17 @@ class Graph:
         with builder:
             given = [builder.parameter(n, p.shape, p.name) for n, p in enumerate(self.parameters())]
             output = next(node for node in self.module.graph.nodes if node.op == "output")
-            leaves = [leaf for leaf in flat(output.args[0]) if isinstance(leaf, fx.Node)]
+            leaves = [leaf for leaf in flat(output.args[0]) if isinstance(leaf, fx.Node) and _has_shape(leaf)]
             shapes = [_shape_of(leaf.meta["val"]) for leaf in leaves]
             results = [ops.custom_call(_PLACEHOLDER, given, shape) for shape in shapes]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
         program.source = self.title
         program.template = self
         return program
+
+
+def _has_shape(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), _TAKEN)
 
 
 def _is_result(output: Any) -> bool:
@@ -182,9 +196,9 @@ def _shape_of(value: Any) -> Shape:
     if isinstance(value, torch.Tensor):
         sizes = [size if isinstance(size, int) else -1 for size in value.shape]
         return Shape.array(element_type(dtype_of(value.dtype)), *sizes)
-    if isinstance(value, bool | torch.SymBool):
+    if isinstance(value, torch.SymBool):
         return Shape.array("pred")
-    return Shape.array("s64" if isinstance(value, int | torch.SymInt) else "f64")
+    return Shape.array("s64" if isinstance(value, torch.SymInt) else "f64")
 
 
 def _draws(graph_module: fx.GraphModule) -> bool:

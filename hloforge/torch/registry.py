@@ -28,7 +28,8 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as _KINDS, eleme
 from hloforge.torch.types import dtype_of
 
 Lowering = Callable[..., Any]
-Kind = _KINDS
+# How PyTorch promotes the types of operands.
+Kind: Any = _KINDS
 
 _LOWERINGS: dict[str, Lowering] = {}
 _WIDER = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
@@ -63,7 +64,7 @@ class Call:
         """The sizes of the result."""
         return tuple(self.value.shape)
 
-    def computed_in(self, kind: Kind, *, wide: bool = False) -> np.dtype[Any]:
+    def computed_in(self, kind: Any, *, wide: bool = False) -> np.dtype[Any]:
         """The element type that PyTorch's promotion gives the arguments.
 
         Args:
@@ -94,7 +95,7 @@ def draws(function: Lowering) -> Lowering:
 
 
 def pointwise(
-    *names: str, kind: Kind = Kind.DEFAULT, wide: bool = False
+    *names: str, kind: Any = Kind.DEFAULT, wide: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function of elements, which gets its tensors and numbers in the type that PyTorch computes in.
 

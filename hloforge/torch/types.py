@@ -43,9 +43,10 @@ _FOREIGN = frozenset(
 def dtype_of(dtype: torch.dtype) -> np.dtype[Any]:
     """The element type as numpy and JAX call it. Raises UnsupportedError for quantized types and complex32."""
     try:
-        return np.dtype(_DTYPES[dtype])
+        found: np.dtype[Any] = np.dtype(_DTYPES[dtype])
     except KeyError:
         raise UnsupportedError(f"tensors of {dtype} are not imported", hint="convert them before the call") from None
+    return found
 
 
 def torch_dtype_of(dtype: Any) -> torch.dtype:
@@ -58,8 +59,10 @@ def to_numpy(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if tensor.dtype in _FOREIGN:
         carrier, _ = _CARRIERS[tensor.element_size()]
-        return tensor.contiguous().view(carrier).numpy().view(_DTYPES[tensor.dtype])
-    return tensor.numpy()
+        bits: np.ndarray[Any, Any] = tensor.contiguous().view(carrier).numpy()
+        return bits.view(_DTYPES[tensor.dtype])
+    array: np.ndarray[Any, Any] = tensor.numpy()
+    return array
 
 
 def to_torch(array: np.ndarray[Any, Any]) -> torch.Tensor:

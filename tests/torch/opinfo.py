@@ -30,7 +30,14 @@ _DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
 _UNFORESEEN = (
     *("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "rand", "randint"),
     *("randint_like", "randn", "randn_like", "rand_like", "uniform", "empty", "empty_like", "empty_strided"),
-    *("empty_permuted", "new_empty", "new_empty_strided", "normal.in_place", "nn.functional.rrelu"),
+    *(
+        "empty_permuted",
+        "new_empty",
+        "new_empty_strided",
+        "normal.in_place",
+        "normal.number_mean",
+        "nn.functional.rrelu",
+    ),
     *("nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.alpha_dropout"),
     *("nn.functional.feature_alpha_dropout", "svd_lowrank", "pca_lowrank"),
 )

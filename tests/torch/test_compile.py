@@ -6,8 +6,8 @@ import copy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("jax", reason="needs the extra `torch`")
@@ -16,6 +16,8 @@ import hloforge  # noqa: E402
 import hloforge.torch  # noqa: E402
 
 nn = torch.nn
+# Arguments that are no tensors: constants of the program.
+OTHERS = {"scale": 3.0, "nothing": None}
 
 
 class Everything(nn.Module):
@@ -27,7 +29,7 @@ class Everything(nn.Module):
         self.norm = nn.BatchNorm2d(4)
         self.register_buffer("offset", torch.ones(4, 1, 1), persistent=False)
 
-    def forward(self, x: Any, *, more: dict[str, Any]) -> dict[str, Any]:
+    def forward(self, x: Any, *, more: dict[str, Any], scale: float = 2.0, nothing: Any = None) -> dict[str, Any]:
         hidden = self.norm(self.conv(x)) + self.offset
         values, places = hidden.flatten(1).topk(3)
         return {
@@ -35,7 +37,7 @@ class Everything(nn.Module):
             "top": (values, places),
             "integers": more["n"] * 3 + (1 << 40),
             "double": more["d"].sin(),
-            "half": more["h"] + 1,
+            "half": more["h"] + scale,
             "flags": more["n"] > 2,
             "none": None,
             "constant": 5,
@@ -58,7 +60,7 @@ def compiled() -> tuple[Any, Any, Any]:
     module = Everything().train()
     reference = copy.deepcopy(module)
     x, more = _arguments()
-    return module, reference, hloforge.torch.compile(module, (x,), {"more": more})
+    return module, reference, hloforge.torch.compile(module, (x,), {"more": more, **OTHERS})
 
 
 def _check(actual: Any, expected: Any) -> None:
@@ -78,7 +80,7 @@ def test_a_call_gives_the_module_s_results_and_updates_its_buffers(compiled: Any
     module, reference, program = compiled
     x, more = _arguments()
     for _ in range(2):
-        _check(program(x, more=more), reference(x, more=more))
+        _check(program(x, more=more, **OTHERS), reference(x, more=more, **OTHERS))
     for (name, own), other in zip(module.named_buffers(), reference.buffers(), strict=True):
         torch.testing.assert_close(own, other, msg=name)
     assert module.norm.num_batches_tracked == 2
@@ -93,7 +95,7 @@ def test_weights_are_parameters_by_name_and_follow_the_module(compiled: Any) -> 
         for each in (module, reference):
             each.conv.weight.mul_(2)
     x, more = _arguments()
-    _check(program(x, more=more), reference(x, more=more))
+    _check(program(x, more=more, **OTHERS), reference(x, more=more, **OTHERS))
 
 
 def test_other_arguments_are_refused(compiled: Any) -> None:
@@ -101,7 +103,9 @@ def test_other_arguments_are_refused(compiled: Any) -> None:
     with pytest.raises(hloforge.ArgumentError, match="structure"):
         compiled[2](x)
     with pytest.raises(hloforge.ArgumentError):
-        compiled[2](x[:1], more=more)
+        compiled[2](x[:1], more=more, **OTHERS)
+    with pytest.raises(hloforge.ArgumentError, match=r"compiled for 3\.0"):
+        compiled[2](x, more=more, scale=4.0, nothing=None)
 
 
 def test_sizes_may_be_left_open() -> None:
@@ -167,19 +171,18 @@ def test_an_error_names_all_operators_that_are_missing_with_their_lines() -> Non
 
 def test_operations_stand_at_the_user_s_lines() -> None:
     exported = torch.export.export(Everything().eval(), _arguments()[:1], {"more": _arguments()[1]})
-    text = hloforge.torch.program_of(exported).text(locations=True)
+    text = hloforge.as_program(exported).text(locations=True)
     line = Everything.forward.__code__.co_firstlineno
     assert f'{Path(__file__).name}":{line + 1}' in text
     assert "conv" in text
 
 
-def test_weights_can_be_externalized(tmp_path: Path) -> None:
+def test_weights_can_stand_in_a_file(tmp_path: Path) -> None:
     module = nn.Linear(64, 64)
     x = torch.randn(2, 64)
-    from safetensors.torch import save_file
-
-    save_file({name: tensor.detach() for name, tensor in module.state_dict().items()}, tmp_path / "w.safetensors")
-    program = hloforge.torch.program_of(torch.export.export(module, (x,)))
-    session = hloforge.compile(program, weights=tmp_path / "w.safetensors").load()
-    assert [parameter.name for parameter in session.signature.parameters] == ["input"]
-    np.testing.assert_allclose(session(x.numpy()), module(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    save_file(
+        {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}, tmp_path / "w.safetensors"
+    )
+    program = hloforge.torch.compile(module, (x,), weights=tmp_path / "w.safetensors")
+    assert [parameter.name for parameter in program.session.signature.parameters] == ["input"]
+    torch.testing.assert_close(program(x), module(x).detach(), rtol=1e-4, atol=1e-5)

@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("expecttest", reason="PyTorch's operator database needs it")
 
-from tests.expectations import Outcome, read_expectations  # noqa: E402
-from tests.torch import judging  # noqa: E402
-from tests.torch.opinfo import cases_of, judge, operators  # noqa: E402
+from tests.expectations import Outcome, read_expectations
+from tests.torch import judging
+from tests.torch.opinfo import cases_of, judge, operators
 
 EXPECTED = Path(__file__).with_name("expected_failures.txt")
 # Samples of each operator.

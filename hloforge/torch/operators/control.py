@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from hloforge.torch.registry import Call, lowers
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.torch.registry import Call, lowering_of, lowers
 
 
 @lowers("higher_order.cond")
@@ -77,3 +79,29 @@ def invoke_subgraph(call: Call, graph: Any, identifier: Any, *arguments: Any) ->
 
 
 lowers("_operator.getitem")(lambda call, x, at: operator.getitem(x, at))
+
+
+@lowers("higher_order.with_effects")
+def with_effects(call: Call, token: Any, target: Any, *arguments: Any, **named: Any) -> Any:
+    """An operator whose order matters to PyTorch, such as a check of errors; a program computes values only."""
+    function = lowering_of(target)
+    if function is None:
+        raise UnsupportedError(f"{target} cannot be imported")
+    results = call.value[1:]
+    inner = replace(
+        call, target=target, value=results[0] if len(results) == 1 else results, arguments=call.arguments[2:]
+    )
+    found = function(inner, *arguments, **named)
+    if not results or found is None:
+        return (token, *[None] * len(results))
+    return (token, found) if len(results) == 1 else (token, *found)
+
+
+@lowers("prims._make_token")
+def make_token(call: Call) -> Any:
+    return jnp.zeros(0, jnp.float32)
+
+
+@lowers("prims._sink_tokens")
+def sink_tokens(call: Call, tokens: Any) -> None:
+    """Nothing: there are no effects to wait for."""

@@ -302,3 +302,8 @@ def frexp(call: Call, x: Any) -> Any:
 def gelu(call: Call, x: Any, *, approximate: str = "none") -> Any:
     wide = x.astype(np.promote_types(x.dtype, np.float32)) if x.dtype.itemsize < 4 else x
     return jax.nn.gelu(wide, approximate=approximate == "tanh")
+
+
+@lowers("aten.polar")
+def polar(call: Call, length: Any, angle: Any) -> Any:
+    return jax.lax.complex(*jnp.broadcast_arrays(length * jnp.cos(angle), length * jnp.sin(angle)))

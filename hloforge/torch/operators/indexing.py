@@ -300,13 +300,22 @@ def segment_reduce(
     within = within.reshape(*within.shape, *[1] * tail)
     neutral = number(_neutral({"max": "amax", "min": "amin"}.get(reduce, reduce), x.dtype), x.dtype)
     chosen = jnp.where(within, jnp.expand_dims(x, axis), neutral)
-    combine = {"sum": jnp.sum, "mean": jnp.sum, "prod": jnp.prod, "max": jnp.max, "min": jnp.min}[reduce]
+    combine: Any = {"sum": jnp.sum, "mean": jnp.sum, "prod": jnp.prod, "max": jnp.max, "min": jnp.min}[reduce]
     found = combine(chosen, axis + 1)
     sizes = (ends - starts).reshape(*ends.shape, *[1] * tail)
     start = None if initial is None else number(initial, x.dtype)
     if start is not None:
-        pairs = {"prod": jnp.multiply, "max": jnp.maximum, "min": jnp.minimum}
+        pairs: dict[str, Any] = {"prod": jnp.multiply, "max": jnp.maximum, "min": jnp.minimum}
         found = pairs.get(reduce, jnp.add)(found, start)
     if reduce == "mean":
         found = jnp.where(sizes > 0, found / jnp.maximum(sizes, 1), np.nan if start is None else start)
     return found
+
+
+@lowers("aten.embedding_renorm")
+def embedding_renorm(call: Call, weight: Any, positions: Any, most: float, order: float) -> Any:
+    """Rows that are looked up, and longer than ``most``, are shortened to it."""
+    lengths = jnp.linalg.norm(weight, ord=order, axis=1)
+    used = jnp.zeros(weight.shape[0], np.bool_).at[positions.reshape(-1)].set(True)
+    scale = jnp.where(used & (lengths > most), most / (lengths + 1e-7), 1)
+    return weight * scale.astype(weight.dtype)[:, None]

@@ -253,7 +253,12 @@ def lstsq(call: Call, a: Any, b: Any, rcond: Any = None, *, driver: Any = None) 
 
 @lowers("aten.linalg_pinv.atol_rtol_tensor")
 def pinv(call: Call, x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
-    left, values, right = jnp.linalg.svd(x, full_matrices=False)
+    if hermitian:
+        vectors, signed = jax.lax.linalg.eigh(x, lower=True, symmetrize_input=False)
+        left, values = vectors, jnp.abs(signed)
+        right = _adjoint(vectors * jnp.where(signed < 0, -1, 1).astype(x.dtype)[..., None, :])
+    else:
+        left, values, right = jnp.linalg.svd(x, full_matrices=False)
     largest = jnp.max(values, -1, initial=0)
     relative = max(x.shape[-2:]) * jnp.finfo(values.dtype).eps if rtol is None else rtol
     relative = jnp.where(jnp.asarray(0.0 if atol is None else atol) > 0, 0 if rtol is None else rtol, relative)
