@@ -28,6 +28,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from hloforge.dialect.errors import CompileError, OptionError, UnsupportedError
 from hloforge.torch.decompositions import decompositions
 from hloforge.torch.graph_program import GraphProgram, at_sizes
+from hloforge.torch.recurrent import keep_recurrent
 
 _SIZES = 64
 
@@ -67,6 +68,8 @@ def hloforge(
     )
     # Attention and recurrent layers in plain operators: gradients of the fused ones take what only their own kernels
     # save. No memory of saved tensors is reused, so that a graph may be run backward twice.
+    if not settings.fallback:
+        keep_recurrent(graph)
     with sdpa_kernel(SDPBackend.MATH), _without_mkldnn(), functorch_config.patch(donated_buffer=False):
         found: Callable[..., Any] = compiler(graph, inputs)
     return found

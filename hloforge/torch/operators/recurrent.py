@@ -1,0 +1,135 @@
+"""Recurrent layers as loops over the sequence, where PyTorch's decompositions write each step out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from hloforge.torch.registry import Call, lowers
+
+# One step: from the projected input, the projected hidden state and the states to the new states.
+_Step = Callable[[Any, Any, tuple[Any, ...]], tuple[Any, ...]]
+
+
+def _lstm(given: Any, kept: Any, states: tuple[Any, ...]) -> tuple[Any, ...]:
+    enter, forget, new, leave = jnp.split(given + kept, 4, -1)
+    cell = jax.nn.sigmoid(forget) * states[1] + jax.nn.sigmoid(enter) * jnp.tanh(new)
+    return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell
+
+
+def _gru(given: Any, kept: Any, states: tuple[Any, ...]) -> tuple[Any, ...]:
+    reset, update, new = jnp.split(given, 3, -1)
+    reset_kept, update_kept, new_kept = jnp.split(kept, 3, -1)
+    share = jax.nn.sigmoid(update + update_kept)
+    candidate = jnp.tanh(new + jax.nn.sigmoid(reset + reset_kept) * new_kept)
+    return ((1 - share) * candidate + share * states[0],)
+
+
+def _rnn_tanh(given: Any, kept: Any, states: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (jnp.tanh(given + kept),)
+
+
+def _rnn_relu(given: Any, kept: Any, states: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (jax.nn.relu(given + kept),)
+
+
+_STEPS: dict[str, _Step] = {"lstm": _lstm, "gru": _gru, "rnn_tanh": _rnn_tanh, "rnn_relu": _rnn_relu}
+
+
+def layers_of(
+    x: Any,
+    states: Sequence[Any],
+    weights: Sequence[Any],
+    kind: str,
+    biases: bool,
+    layers: int,
+    bidirectional: bool,
+    batch_first: bool,
+) -> list[Any]:
+    """What ``torch.lstm``, ``torch.gru``, ``torch.rnn_tanh`` and ``torch.rnn_relu`` compute, without dropout.
+
+    Args:
+        x: [length, batch, inputs], or [batch, length, inputs] with ``batch_first``.
+        states: hidden states [layers * directions, batch, width]; of an LSTM then its cells.
+        weights: for each layer and direction those of the input and of the state, then their biases if there are any.
+
+    Returns:
+        the last layer's hidden states along the sequence, and the last states.
+    """
+    directions, each = 2 if bidirectional else 1, 4 if biases else 2
+    if len(weights) != layers * directions * each:
+        raise NotImplementedError("projections of the hidden state")
+    sequence = x.swapaxes(0, 1) if batch_first else x
+    last: list[tuple[Any, ...]] = []
+    for layer in range(layers):
+        outputs = []
+        for number in range(layer * directions, (layer + 1) * directions):
+            first = tuple(state[number] for state in states)
+            chosen = weights[number * each : (number + 1) * each]
+            ended, output = _along(_STEPS[kind], sequence, first, chosen, reverse=number % directions == 1)
+            last.append(ended)
+            outputs.append(output)
+        sequence = jnp.concatenate(outputs, -1)
+    result = sequence.swapaxes(0, 1) if batch_first else sequence
+    return [result, *(jnp.stack(found) for found in zip(*last, strict=True))]
+
+
+def _along(step: _Step, sequence: Any, first: tuple[Any, ...], weights: Sequence[Any], *, reverse: bool) -> Any:
+    """The last states and the hidden state at each place of the sequence."""
+    given = sequence @ weights[0].T
+    bias = 0
+    if len(weights) == 4:
+        given, bias = given + weights[2], weights[3]
+
+    def turn(states: tuple[Any, ...], row: Any) -> Any:
+        found = step(row, states[0] @ weights[1].T + bias, states)
+        return found, found[0]
+
+    return jax.lax.scan(turn, first, given, reverse=reverse)
+
+
+@lowers("hloforge.recurrent")
+def recurrent(call: Call, *arguments: Any) -> list[Any]:
+    return layers_of(*arguments)
+
+
+@lowers("hloforge.recurrent_backward")
+def recurrent_backward(
+    call: Call, gradients: Sequence[Any], x: Any, states: Any, weights: Any, *settings: Any
+) -> list[Any]:
+    """Computed from the arguments: no state along the sequence is kept from the forward pass."""
+
+    def forward(*leaves: Any) -> list[Any]:
+        return layers_of(*leaves, *settings)
+
+    _, backward = jax.vjp(forward, x, list(states), list(weights))
+    of_x, of_states, of_weights = backward(list(gradients))
+    return [of_x, *of_states, *of_weights]
+
+
+def _of_aten(kind: str) -> Callable[..., Any]:
+    def lower(
+        call: Call,
+        x: Any,
+        states: Any,
+        weights: Sequence[Any],
+        biases: bool,
+        layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> list[Any]:
+        if dropout and train:
+            raise NotImplementedError("dropout between layers")
+        given = states if kind == "lstm" else (states,)
+        return layers_of(x, given, weights, kind, biases, layers, bidirectional, batch_first)
+
+    return lower
+
+
+for _kind in _STEPS:
+    lowers(f"aten.{_kind}.input")(_of_aten(_kind))
