@@ -39,7 +39,7 @@ def played() -> NDArray[np.float32]:
 
 def heard(notes: NDArray[np.float32]) -> list[str]:
     """The notes that sound for a tenth of a second at least, of [frames, keys]."""
-    keys = np.flatnonzero((notes > 0.3).sum(0) > 0.1 * FRAMES * RATE / SAMPLES)
+    keys = np.flatnonzero((notes > 0.5).sum(0) > 0.1 * FRAMES * RATE / SAMPLES)
     return [f"{NAMES[key % 12]}{(key + 9) // 12}" for key in keys]
 
 
@@ -58,8 +58,8 @@ def importers(audio: NDArray[np.float32]) -> dict[str, Callable[[], NDArray[np.f
         return ways
     from hloforge import tensorflow
 
-    saved = tensorflow.compile(str(folder / "nmp"), audio)
-    ways["hloforge, SavedModel"] = lambda: saved(audio)["note"]
+    saved = tensorflow.compile(str(folder / "nmp"), example_kwargs={"input_2": audio})
+    ways["hloforge, SavedModel"] = lambda: saved(input_2=audio)["note"]
     return ways
 
 
