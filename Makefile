@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+FRAMEWORKS := $(VENV)/.frameworks
 TYPED := build/typing
 JOBS ?= auto
 
@@ -13,13 +14,20 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# Without PyTorch or TensorFlow their tests are skipped, and say so.
+$(FRAMEWORKS): $(STAMP)
+	for extra in torch tensorflow; do \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[$$extra]" \
+	    || echo "hloforge[$$extra] cannot be installed here: its tests are skipped"; done
+	touch $@
+
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
-test: lint typecheck
+test: lint typecheck $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow'
 
-test-all: lint typecheck
+test-all: lint typecheck $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n $(JOBS)
 
 # Every program that JAX ships to judge a backend, against its CPU backend: hours on two cores.
