@@ -39,10 +39,11 @@ _REARRANGING = frozenset(
 
 @pattern("stablehlo.gather", "stablehlo.reverse", "stablehlo.concatenate")
 def read_behind_a_barrier(op: Any) -> Replacement:
-    """Read slices with steps behind barriers."""
-    arrays = len(op.operands) if op.name == "stablehlo.concatenate" else 1
-    for number in range(arrays):
-        if _has_steps(op.operands[number]):
+    """Read slices with steps behind barriers, but concatenations that take rows of them as they are."""
+    joins = op.name == "stablehlo.concatenate"
+    for number in range(len(op.operands) if joins else 1):
+        value = op.operands[number]
+        if _has_steps(value) and not (joins and _is_of_rows(value)):
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
 
@@ -69,6 +70,17 @@ def _has_steps(value: Any) -> bool:
             return True
         source = _origin(source.operands[0])
     return False
+
+
+def _is_of_rows(value: Any) -> bool:
+    """Whether a value has the rows of a slice without steps in them, such as the places of a convolution's window."""
+    row = value.type.shape[-1]
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.reshape":
+        value = value.owner.operands[0]
+    slice_ = None if isinstance(value.owner, ir.Block) else value.owner
+    if slice_ is None or slice_.name != _SLICE or slice_.results[0].type.shape[-1] != row:
+        return False
+    return row > 1 and integers(slice_, "strides")[-1] == 1 and not _has_steps(slice_.operands[0])
 
 
 def _origin(value: Any) -> Any:
