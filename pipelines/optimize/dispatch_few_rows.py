@@ -130,7 +130,7 @@ def _product(left: Any, right: Any, layer: Any | None, roles: str, sizes: dict[s
         rows = code.load(sources[0], ir.RankedTensorType.get([1, few, sizes["k"]], element), [batch, 0, 0])
         start = {"b": batch, "k": 0, "n": column}
         if numbers:
-            start["i"] = _clamped(numbers[0], sizes["i"])
+            start["i"] = code.clamped(numbers[0], sizes["i"])
         lines = code.load(sources[1], part, [start[role] for role in roles])
         kernel = Kernel(rows, lines, lambda k, n: _place(roles, k, n), group, sizes["k"], depth_last)
         code.store(kernel.result(), targets[0], [batch, 0, column])
@@ -141,13 +141,6 @@ def _product(left: Any, right: Any, layer: Any | None, roles: str, sizes: dict[s
     scalars = [] if layer is None else [layer]
     key = f"few rows {few} {roles} {sizes} {columns}"
     return code.workgroups(counts, [left, right], scalars, [whole], run, work=work, key=key)[0]
-
-
-def _clamped(number: Any, size: int) -> Any:
-    """An ``index`` into so many places."""
-    return code.cast(
-        "index_cast", code.combine("minsi", code.combine("maxsi", number, 0), size - 1), ir.IndexType.get()
-    )
 
 
 def _place(roles: str, depth: Any, column: Any) -> list[Any]:

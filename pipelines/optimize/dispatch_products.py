@@ -15,7 +15,8 @@ columns of some rows, and multiplies its part of the left factor with it, which 
           if the last depth: result[all, strip] = what is made of the product (``epilogues.py``)
 
 Smaller right factors gain 10 to 30 % where the sums are long. In a loop, a right factor from before it is laid out in
-strips once, before it: copying them takes a third of the time of 16 rows, a tenth of that of 64.
+strips once, before it: copying them takes a third of the time of 16 rows, a tenth of that of 64. A factor that a loop
+chooses of those of all layers is read where it lies.
 Source: Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008.
 """
 
@@ -33,9 +34,10 @@ from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.optimize import scalar_code as code
-from hloforge.pipelines.optimize.below import empty, stands_in_dispatch
+from hloforge.pipelines.optimize.below import element_of, empty, stands_in_dispatch
 from hloforge.pipelines.optimize.epilogues import Epilogue
 from hloforge.pipelines.optimize.product_kernel import ROWS, Kernel, MatrixRows, Tiles, WindowRows
+from hloforge.pipelines.optimize.stored_factors import as_stored, erase_unread, factors_of
 from hloforge.pipelines.optimize.windows import Windows, windows_of
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
@@ -60,6 +62,8 @@ _COPY_COST, _READ_COST = 8, 8
 # Of one workgroup: how late a worker may begin, or how many more workers there are than the two that are counted with.
 _START_COST = 1
 _LEAST_DEPTH = 32
+# Types that are widened as they are copied.
+_NARROW = ("bf16", "f16")
 # Strips that are copied side by side, so that the processor's prefetchers follow.
 _PANEL = 4
 
@@ -79,10 +83,11 @@ class DispatchProducts(Pass):
                 tiles = _tiles_of(op, windows, in_strips=loop is not None)
                 if tiles is not None and not stands_in_dispatch(op):
                     epilogue = Epilogue.of(op, (tiles.batch, tiles.rows, tiles.columns))
-                    root = epilogue.root
+                    root, factor = epilogue.root, op.operands[1]
                     with ir.InsertionPoint(root), root.location:
                         replace(root, [_dispatched(epilogue, tiles, windows, loop)])
                     epilogue.erase()
+                    erase_unread(factor)
 
 
 def _loop_before(op: Any) -> Any | None:
@@ -145,7 +150,7 @@ def _cost(rows: int, columns: int, strip: int, groups: int, *, in_strips: bool) 
 
 def _can_multiply(lhs: Value, rhs: Value, result: Value) -> bool:
     names = {value.element_type.name for value in (lhs, rhs)}
-    return result.element_type.name in ("f32", "f64") and names <= {"bf16", "f16", result.element_type.name}
+    return result.element_type.name in ("f32", "f64") and names <= {*_NARROW, result.element_type.name}
 
 
 def _divisors(number: int, most: int) -> list[int]:
@@ -165,12 +170,15 @@ def _windows_of(op: Any) -> Windows | None:
 
 def _dispatched(epilogue: Epilogue, tiles: Tiles, windows: Windows | None, loop: Any | None) -> Value:
     op = epilogue.product
+    layer: Any | None = None
     lhs, result = Value(op.operands[0]), Value(op.results[0])
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     by_columns = _has_columns_in_rows(op)
     if tiles.in_strips:
         with ir.InsertionPoint(loop):
             right = _strips(_right(op, tiles), tiles, result.element_type, by_columns=by_columns)
+    elif (found := _layer_of(op, tiles)) is not None:
+        right, layer = found[0], element_of(found[1].ir)
     else:
         right = _right(op, tiles)
     if windows is not None:
@@ -179,7 +187,7 @@ def _dispatched(epilogue: Epilogue, tiles: Tiles, windows: Windows | None, loop:
         left = _arranged(lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, depth_last=True)
         left = ops.convert_element_type(left, result.element_type)
         left = ops.reshape(left, [tiles.batch, tiles.rows, tiles.depth])
-    flat = _product(left.ir, right.ir, epilogue, tiles, windows, by_columns)
+    flat = _product(left.ir, right.ir, layer, epilogue, tiles, windows, by_columns)
     return ops.reshape(Value(flat), Value(epilogue.root.results[0]).dims)
 
 
@@ -196,6 +204,19 @@ def _right(op: Any, tiles: Tiles) -> Value:
     batch, summed = numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions
     sides = [tiles.columns, tiles.depth] if by_columns else [tiles.depth, tiles.columns]
     return ops.reshape(_arranged(Value(op.operands[1]), batch, summed, depth_last=by_columns), [tiles.batch, *sides])
+
+
+def _layer_of(op: Any, tiles: Tiles) -> tuple[Value, Value] | None:
+    """Right factors, ``[layers, k, n]`` or ``[layers, n, k]``, and the number of the one that is taken; None if one."""
+    stored = as_stored(factors_of(op)[1], Value(op.results[0]).element_type.name, _NARROW)
+    if stored.start is None or stored.chosen != 0 or tiles.batch > 1:
+        return None
+    by_columns = stored.array.rank - 1 in stored.summed
+    inner = [*stored.free, *stored.summed] if by_columns else [*stored.summed, *stored.free]
+    if by_columns is not _has_columns_in_rows(op) or inner != sorted(inner):
+        return None
+    sides = [tiles.columns, tiles.depth] if by_columns else [tiles.depth, tiles.columns]
+    return ops.reshape(stored.array, [stored.array.dims[0], *sides]), stored.start
 
 
 def _strips(right: Value, tiles: Tiles, element: ElementType, *, by_columns: bool) -> Value:
@@ -216,18 +237,27 @@ def _free(factor: Value, batch: Sequence[int], summed: Sequence[int]) -> list[in
     return [d for d in range(factor.rank) if d not in (*batch, *summed)]
 
 
-def _product(lhs: Any, rhs: Any, epilogue: Epilogue, tiles: Tiles, windows: Windows | None, by_columns: bool) -> Any:
+def _product(
+    lhs: Any,
+    rhs: Any,
+    layer: Any | None,
+    epilogue: Epilogue,
+    tiles: Tiles,
+    windows: Windows | None,
+    by_columns: bool,
+) -> Any:
     element = epilogue.product.results[0].type.element_type
     whole = ir.RankedTensorType.get([tiles.batch, tiles.rows, tiles.columns], element)
     counts = [tiles.columns // tiles.group_columns, tiles.rows // tiles.group_rows, tiles.batch]
     scratch = [ir.RankedTensorType.get([prod(counts) * tiles.panel, *tiles.copied[1:]], element)]
     scratch = scratch if tiles.panel > 1 else []
 
-    def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
+    def run(places: Sequence[Any], sources: Sequence[Any], chosen: Sequence[Any], targets: Sequence[Any]) -> None:
         column = code.combine("muli", places[0], tiles.group_columns)
         row = code.combine("muli", places[1], tiles.group_rows)
         sides, start = _group_of_columns(tiles, column, by_columns=by_columns)
-        right = code.load(sources[1], _of([1, *sides], rhs), [places[2], *start])
+        factor = code.clamped(chosen[0], int(rhs.type.shape[0])) if chosen else places[2]
+        right = code.load(sources[1], _of([1, *sides], rhs), [factor, *start])
         left: MatrixRows | WindowRows
         if windows is not None:
             left = WindowRows(code.load(sources[0], lhs.type, [0] * windows.image.rank), windows, row)
@@ -255,7 +285,8 @@ def _product(lhs: Any, rhs: Any, epilogue: Epilogue, tiles: Tiles, windows: Wind
     places = windows and (windows.first, windows.window, windows.dilations, windows.spaces, windows.strides)
     key = f"product {tiles} {places} {by_columns} {epilogue.text()}"
     arrays = [lhs, rhs, *epilogue.operands]
-    return code.workgroups(counts, arrays, (), [whole], run, scratch=scratch, work=tiles.work, key=key)[0]
+    scalars = [] if layer is None else [layer]
+    return code.workgroups(counts, arrays, scalars, [whole], run, scratch=scratch, work=tiles.work, key=key)[0]
 
 
 def _group_of_columns(tiles: Tiles, column: Any, *, by_columns: bool) -> tuple[list[int], list[Any]]:

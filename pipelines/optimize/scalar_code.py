@@ -67,6 +67,11 @@ def cast(name: str, value: Any, type_: Any) -> Any:
     return value if value.type == type_ else create(f"arith.{name}", [value], [type_]).results[0]
 
 
+def clamped(number_: Any, size: int) -> Any:
+    """An integer as the nearest ``index`` into so many places."""
+    return cast("index_cast", combine("minsi", combine("maxsi", number_, 0), size - 1), ir.IndexType.get())
+
+
 def choose(flag: Any, one: Any, other: Any) -> Any:
     """``one`` if the flag is set, else ``other``."""
     return create("arith.select", [flag, one, other], [one.type]).results[0]

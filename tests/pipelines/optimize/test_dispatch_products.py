@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ import hloforge
 from hloforge import Builder, Value, ops
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
-from hloforge.pipelines.named import lower
+from hloforge.importers.reader import read
+from hloforge.pipelines.named import lower, normalize
 from hloforge.runtime.judgement import judge
 
 RANDOM = np.random.default_rng(0)
@@ -281,3 +284,35 @@ def test_convolutions_read_their_windows_in_the_image() -> None:
     assert report.agrees, report.text()
     found = [dispatches(convolved(case)[0])[0] for case in CONVOLUTIONS]
     assert found == [int(read_in_place) for *_, read_in_place in CONVOLUTIONS]
+
+
+def test_the_factors_of_layers_are_read_where_they_lie() -> None:
+    """A loop over layers: factors by rows and columns, and numbers beyond the last layer, which mean that."""
+    layers, depth = 3, 160
+    up, down = (RANDOM.standard_normal((layers, depth, depth)).astype(np.float32) / 12 for _ in range(2))
+    wide = up.astype(ml_dtypes.bfloat16)
+    x = RANDOM.standard_normal((300, depth)).astype(np.float32)
+
+    def looped(x: Any, up: Any, down: Any, wide: Any) -> Any:
+        def turn(number: Any, x: Any) -> Any:
+            first = jnp.tanh(x @ jax.lax.dynamic_index_in_dim(up, number, keepdims=False))
+            second = first @ jax.lax.dynamic_index_in_dim(down, number + 1, keepdims=False).T
+            third = jax.lax.dynamic_index_in_dim(wide, number - 2, keepdims=False)
+            return x + second + jnp.dot(x, third, preferred_element_type=x.dtype)
+
+        return jax.lax.fori_loop(0, layers, turn, x)
+
+    text = str(jax.jit(looped).lower(x, up, down, wide).as_text())
+    program = read(text)
+    normalize(program.module)
+    lower(program.module)
+    assert not operations(program.module, ["stablehlo.dot_general"])
+    assert not operations(program.module, ["stablehlo.dynamic_slice"])
+    want = x.astype(np.float64)
+    for number in range(layers):
+        last, before = min(number + 1, layers - 1), max(number - 2, -layers) % layers
+        want = want + np.tanh(want @ up[number]) @ down[last].T + want @ wide[before].astype(np.float64)
+    executable = hloforge.compile(text, cache=False)
+    for device in ("local-sync", "local-task"):
+        found = executable.load(device=device)(x, up, down, wide)
+        np.testing.assert_allclose(found, want, rtol=2e-3, atol=2e-3)
