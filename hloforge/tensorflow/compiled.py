@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def read(
 def _tracer(
     source: Any, example_args: Any, example_kwargs: Mapping[str, Any] | None, signature: str | None, freeze: bool
 ) -> Tracer:
-    found = source_of(source, signature)
+    found = source_of(source, signature, has_examples=example_args is not None or bool(example_kwargs))
     positional, named = _examples(example_args), dict(example_kwargs or {})
     if positional is None and not named and found.positional is None:
         hint = "compile(f, [tf.TensorSpec([None, 8], tf.float32)])"
@@ -149,11 +150,12 @@ class Compiled:
             return found if type(found) is tuple else (found,)
         found = self.session.call_device(*arguments)
         results = found if type(found) is tuple else (found,)
-        return [self._own(result, codec) for result, codec in zip(results, self.session.results, strict=True)]
+        # A form of a program for some sizes returns the variables that it assigns behind what is declared.
+        return [self._own(result, codec) for result, codec in zip_longest(results, self.session.results)]
 
-    def _own(self, result: DeviceArray, codec: Codec) -> NumpyArray:
+    def _own(self, result: DeviceArray, codec: Codec | None) -> NumpyArray:
         """The memory of a result, or a copy where something else refers to it."""
-        if result.is_shared or result.host.nbytes < LARGE:
+        if codec is None or result.is_shared or result.host.nbytes < LARGE:
             return np.array(result)
         return codec.logical(self.session.lasting(result))
 

@@ -33,8 +33,12 @@ class Source:
     holder: Any = None
 
 
-def source_of(given: Any, signature: str | None) -> Source:
+def source_of(given: Any, signature: str | None, *, has_examples: bool = True) -> Source:
     """The function in a function, a model, a module, or at a path.
+
+    Args:
+        signature: of a SavedModel.
+        has_examples: whether the user says what it is called with; a loaded model is called by a signature otherwise.
 
     Raises:
         ArgumentError: a signature that is not there, or for what has none.
@@ -51,7 +55,7 @@ def source_of(given: Any, signature: str | None) -> Source:
     if _is_keras(given):
         return _of_keras(given)
     signatures = getattr(given, "signatures", None)
-    if isinstance(signatures, Mapping) and (signature is not None or not callable(given)):
+    if isinstance(signatures, Mapping) and (signature is not None or not (has_examples and callable(given))):
         function, named, name = pick_signature(signatures, signature)
         return Source(function, name, (), named, given)
     if signature is not None:
