@@ -81,7 +81,9 @@ def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | No
                 constants[user] = spec.arg.value
             user += 1
             continue
-        if spec.target is None or spec.kind is InputKind.CUSTOM_OBJ or spec.kind is InputKind.TOKEN:
+        if spec.kind is InputKind.TOKEN:
+            continue
+        if spec.target is None or spec.kind is InputKind.CUSTOM_OBJ:
             raise UnsupportedError(f"the exported program takes {spec.arg.name!r}, which is no tensor")
         numbers[spec.target] = len(tensors)
         targets.append(spec.target)
@@ -94,6 +96,8 @@ def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | No
     count = 0
     for out in signature.output_specs:
         argument = out.arg
+        if out.kind is OutputKind.TOKEN:
+            continue
         if hasattr(argument, "value"):  # ConstantArgument
             outputs.append(argument.value)
             continue

@@ -78,9 +78,9 @@ def graph_of(
     """A graph whose operators are all imported, before it is traced; arguments and errors as of ``program_of``."""
     check(graph_module)
     nodes = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
-    values = [node.meta.get("val") for node in nodes]
+    values = [None if _is_token(node) else node.meta.get("val") for node in nodes]
     if examples is not None:
-        values = [value if value is not None else example for value, example in zip(values, examples, strict=True)]
+        values = [example if value is None else value for value, example in zip(values, examples, strict=True)]
     return Graph(graph_module, tuple(names or (node.target for node in nodes)), tuple(values), name)
 
 
@@ -176,6 +176,12 @@ class Graph:
         program.source = self.title
         program.template = self
         return program
+
+
+def _is_token(node: fx.Node) -> bool:
+    """Whether a placeholder only tells the order of effects, of which a program has none."""
+    users = [user.target for user in node.users]
+    return bool(users) and all(target is torch.ops.higher_order.with_effects for target in users)
 
 
 def _has_shape(node: fx.Node) -> bool:

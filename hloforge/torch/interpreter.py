@@ -220,7 +220,9 @@ def _loaded(attribute: Any) -> Any:
 
 
 def _as_declared(result: Any, value: Any) -> Any:
-    """The results in the element types that PyTorch says they have."""
+    """The results in the element types that PyTorch says they have; a token is None."""
+    if result is None:
+        return None
     if isinstance(value, torch.Tensor):
         dtype = dtype_of(value.dtype)
         array = result if isinstance(result, jax.Array | np.ndarray) else jnp.asarray(result, dtype)

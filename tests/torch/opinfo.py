@@ -102,7 +102,7 @@ def _case(title: str, name: str, info: Any, sample: Any, dtype: torch.dtype) -> 
         for place, tensor in zip(places, tensors, strict=True):
             given[place] = tensor.clone()  # some operators change their argument
         arguments, named = pytree.tree_unflatten(given, spec)
-        results = pytree.tree_leaves(info.op(*arguments, **named))
+        results = pytree.tree_leaves(sample.output_process_fn_grad(info.op(*arguments, **named)))
         return tuple(result for result in results if isinstance(result, torch.Tensor))
 
     tolerance = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float64: 1e-7}.get(dtype, 2e-5)

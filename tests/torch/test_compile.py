@@ -39,6 +39,7 @@ class Everything(nn.Module):
             "double": more["d"].sin(),
             "half": more["h"] + scale,
             "flags": more["n"] > 2,
+            "inverse": torch.linalg.inv(more["d"].diag() + torch.eye(5, dtype=torch.float64)),
             "none": None,
             "constant": 5,
         }
