@@ -15,7 +15,7 @@ F32, S32, S8, STRING = tflite.TensorType.FLOAT32, tflite.TensorType.INT32, tflit
 
 @dataclass
 class T:
-    """A tensor: -1 for a size that comes with the call; ``scale`` quantizes along ``axis``."""
+    """A tensor: -1 for a size that comes with the call; ``scale`` quantizes along ``axis``; a variable is a state."""
 
     name: str
     sizes: Sequence[int]
@@ -24,6 +24,7 @@ class T:
     scale: Sequence[float] = ()
     zero: Sequence[int] = ()
     axis: int = 0
+    variable: bool = False
 
 
 @dataclass
@@ -88,7 +89,17 @@ def _tensor(b: Any, tensor: T, buffer: int) -> int:
         )
     shape = _ints(b, [max(size, 1) for size in tensor.sizes])
     name = b.CreateString(tensor.name)
-    return _table(b, "Tensor", Shape=shape, Type=tensor.kind, Buffer=buffer, Name=name, HasRank=True, **extra)
+    return _table(
+        b,
+        "Tensor",
+        Shape=shape,
+        Type=tensor.kind,
+        Buffer=buffer,
+        Name=name,
+        HasRank=True,
+        IsVariable=tensor.variable,
+        **extra,
+    )
 
 
 def _table(b: Any, name: str, **fields: Any) -> int:
