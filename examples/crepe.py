@@ -81,7 +81,7 @@ def pitch(likely: Tensor) -> Tensor:
 
 def main() -> None:
     """Follows a glide of an octave, and compares the ways to run the network."""
-    audio, frequency = glide(220.0, 440.0, seconds=0.3)
+    audio, frequency = glide(220.0, 440.0, seconds=1.0)
     frames = frames_of(audio)
     likely = compare(f"CREPE (tiny), {len(frames)} frames of 64 ms", load(), frames)
     expected = frequency[FRAME // 2 :: HOP][: len(frames)]

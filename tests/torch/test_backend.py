@@ -244,14 +244,15 @@ def test_graph_breaks_and_several_gradients_of_one_graph() -> None:
 def test_calls_from_several_threads(programs: list[Any]) -> None:
     model = nn.Linear(200, 200)
     fast = compiled(model)
-    inputs = [torch.randn(50, 200) for _ in range(8)]
-    fast(inputs[0])
+    inputs = [torch.randn(50, 200) for _ in range(4)]
+    with torch.no_grad():
+        fast(inputs[0])
     wrong: list[str] = []
 
     def run(x: Any) -> None:
         with torch.no_grad():
             expected = model(x)
-            for _ in range(50):
+            for _ in range(20):
                 if not torch.allclose(fast(x), expected, atol=1e-4):
                     wrong.append("differs")
 
@@ -260,7 +261,7 @@ def test_calls_from_several_threads(programs: list[Any]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong and len(programs) <= 2
+    assert not wrong and len(programs) == 1
 
 
 @pytest.mark.slow
