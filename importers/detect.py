@@ -11,6 +11,7 @@ from hloforge.importers.hlo_text import without_opaque
 from hloforge.importers.jax_export import unwrap as unwrap_export
 from hloforge.importers.native import producer
 from hloforge.importers.onnx.load import is_onnx
+from hloforge.importers.saved_model import MARK, is_keras
 from hloforge.importers.tflite.load import is_tflite
 
 
@@ -25,6 +26,7 @@ class Form(enum.Enum):
     JAX_EXPORT = "jax-export"
     ONNX = "onnx"
     TFLITE = "tflite"
+    TENSORFLOW = "tensorflow"
 
 
 _MLIR_MAGIC = b"ML\xefR"
@@ -71,6 +73,8 @@ def detect(data: bytes) -> Form:
         return Form.JAX_EXPORT
     if is_tflite(data):
         return Form.TFLITE
+    if data.startswith(MARK) or is_keras(data):
+        return Form.TENSORFLOW
     _refuse_foreign(data)
     text = as_text(data)
     if text is not None and (form := _text_form(text)):
@@ -88,7 +92,7 @@ def detect(data: bytes) -> Form:
 
 _EXPECTED = (
     "a program is HLO text or proto, StableHLO text or bytecode, a StableHLO portable artifact, an export of JAX, "
-    "or a model of ONNX or TFLite"
+    "or a model of ONNX, TFLite, TensorFlow or Keras"
 )
 
 

@@ -15,6 +15,7 @@ from hloforge.importers.guard import guarded
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.native import Converted
 from hloforge.importers.onnx.reader import read_onnx
+from hloforge.importers.saved_model import read_model
 from hloforge.importers.source import Source, load
 from hloforge.importers.tflite.reader import read_tflite
 
@@ -39,7 +40,7 @@ def read(
     Args:
         source: a path, bytes, the program's text, a binary stream, or ``-`` for standard input.
         format: one of ``hlo``, ``hlo-proto``, ``mlir``, ``mlir-bytecode``, ``portable-artifact``, ``jax-export``,
-            ``onnx``, ``tflite``; by default the content tells.
+            ``onnx``, ``tflite``, ``tensorflow``; by default the content tells.
         elided: what to do with a ``constant({...})``, whose values the text has lost: ``refuse``; ``parameters``: each
             becomes a parameter behind the others; ``random``: seeded small values (importers/elided.py).
         seed: of the random values.
@@ -69,6 +70,8 @@ def read(
             program = read_onnx(data, file)
         elif form is Form.TFLITE:
             program = read_tflite(data, file)
+        elif form is Form.TENSORFLOW:
+            program = read_model(file, lambda bytecode: _read_mlir(bytecode, Form.MLIR_BYTECODE, file))
         else:
             program = _read_mlir(data, form, file)
     except Error as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from hloforge.dialect.errors import ImporterError, Location
+from hloforge.importers.saved_model import is_saved_model, mark_of
 
 Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 
@@ -46,6 +47,8 @@ def load(source: Source) -> tuple[bytes, str]:
 
 
 def _file(path: Path) -> bytes:
+    if is_saved_model(path):
+        return mark_of(path)
     try:
         return path.read_bytes()
     except OSError as error:

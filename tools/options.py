@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-FORMS = ("hlo", "hlo-proto", "mlir", "mlir-bytecode", "portable-artifact", "jax-export", "onnx")
+FORMS = ("hlo", "hlo-proto", "mlir", "mlir-bytecode", "portable-artifact", "jax-export", "onnx", "tflite", "tensorflow")
 _FLAGS = "hloforge.iree_flags"
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}

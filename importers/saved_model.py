@@ -1,0 +1,109 @@
+"""SavedModels of TensorFlow and models of Keras, read by TensorFlow in a child process: its import takes seconds.
+
+The child is ``hloforge.tensorflow.worker``, in the extra ``tensorflow``; nothing of it is imported here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hloforge.dialect.errors import ImporterError, Location, UnsupportedError
+from hloforge.dialect.program import Program
+from hloforge.dialect.shapes import Shape
+
+# Stands for the bytes of a model that is a folder; what follows tells its files from others.
+MARK = b"hloforge: SavedModel "
+_WORKER = "hloforge.tensorflow.worker"
+# Of a model of a gigabyte, on a busy machine.
+_SECONDS = 600.0
+_Parse = Callable[[bytes], Program]
+
+
+def is_saved_model(path: Path) -> bool:
+    """Whether a folder is a SavedModel."""
+    return any((path / name).is_file() for name in ("saved_model.pb", "saved_model.pbtxt"))
+
+
+def mark_of(path: Path) -> bytes:
+    """What stands for a SavedModel: its files' contents decide, so that a cache knows it again."""
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            digest.update(f"{file.relative_to(path)}\0{file.stat().st_size}\0".encode())
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return MARK + digest.hexdigest().encode()
+
+
+def is_keras(data: bytes) -> bool:
+    """Whether the bytes are a ``.keras`` archive."""
+    return data.startswith(b"PK\x03\x04") and b"model.weights.h5" in data[-4096:] and b"config.json" in data[-4096:]
+
+
+def read_model(path: str, parse: _Parse) -> Program:
+    """The program of a model, its variables constants; with a template where sizes are known at a call only.
+
+    Args:
+        path: of the folder or file.
+        parse: makes a program of MLIR bytecode.
+
+    Raises:
+        ImporterError: TensorFlow is missing, or cannot read the model.
+    """
+    template = Template(path, parse)
+    program = template.read(None)
+    if any(not parameter.shape.is_static for parameter in program.signature.parameters):
+        program.template = template
+    return program
+
+
+@dataclass(eq=False)
+class Template:
+    """A model, to be read for the sizes of its inputs."""
+
+    path: str
+    parse: _Parse
+
+    @property
+    def size_parameters(self) -> tuple[int, ...]:
+        """None: elements that decide sizes are fixed in the model."""
+        return ()
+
+    def specialize(self, shapes: Sequence[Shape], values: Mapping[int, Any]) -> Program:
+        """The program for inputs of these shapes. Raises ImporterError, also for sizes that the model does not take."""
+        return self.read([list(shape.dimensions) for shape in shapes])
+
+    def read(self, sizes: list[list[int]] | None) -> Program:
+        """The program for sizes; without them, as far as it is known."""
+        with tempfile.TemporaryDirectory(prefix="hloforge-") as folder:
+            output = Path(folder) / "program.mlirbc"
+            command = [sys.executable, "-m", _WORKER, self.path, str(output)]
+            command += [json.dumps(sizes)] if sizes is not None else []
+            answer = self._run(command)
+            if not output.is_file():
+                raise ImporterError(answer["message"], location=Location(self.path), hint=answer["hint"])
+            program = self.parse(output.read_bytes())
+        program.name = answer["name"]
+        return program
+
+    def _run(self, command: list[str]) -> dict[str, str]:
+        """The child's answer, the last line that it prints."""
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise ImporterError(f"reading took longer than {_SECONDS:g} s", location=Location(self.path)) from None
+        lines = done.stdout.strip().splitlines()
+        if done.returncode or not lines:
+            last = (done.stderr.strip().splitlines() or ["it ended without an answer"])[-1]
+            raise UnsupportedError(
+                f"TensorFlow cannot make a program of the model: {last}", location=Location(self.path)
+            )
+        found: dict[str, str] = json.loads(lines[-1])
+        return found
