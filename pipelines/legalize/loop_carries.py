@@ -15,6 +15,8 @@ go through an optimization barrier: IREE 3.13 drops them from what the condition
 A carry that takes over another one (``u, t = t, f(t)``) in a loop that does not count crashes IREE: it carries the
 size of ``t`` for ``u``, then folds one side of it. There the next value is a select that never selects the old one; so
 is that of a carry that the body overwrites unread, for IREE does not wait for what is behind a barrier on a carry.
+Of loops that do not count IREE makes some that test behind their bodies: there it drops a carry that is overwritten
+unread, barrier or not, and crashes (``ScfWhileOpConversion``).
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ def with_opaque_carries(op: Any) -> Replacement:
     with ir.InsertionPoint(end), end.location:
         for i, argument in enumerate(body.arguments):
             unread = not _has_uses(argument)
-            if (unread or not counts) and _takes_over(end.operands[i], argument):
+            taken_over = _takes_over(end.operands[i], argument)
+            idle = unread and not _has_uses(condition.arguments[i])
+            if (idle and not counts) or (taken_over and (unread or not counts)):
                 end.operands[i] = opaque_copy(Value(end.operands[i]), Value(argument)).ir
             elif unread or _may_be_fixed(end.operands[i], body):
                 values = [end.operands[i], argument] if unread else [end.operands[i]]

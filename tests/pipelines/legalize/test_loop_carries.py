@@ -159,3 +159,37 @@ def test_carries_chosen_as_a_whole_in_a_nested_loop_compile() -> None:
     y, t, u = compile_program(read(NESTED))(np.ones(8, np.float32), np.float64(0.5))
     np.testing.assert_array_equal(y, np.full(8, 2**4, np.float32))
     assert (t, u) == (2, 1.5)
+
+
+TESTS_AN_ARRAY = """func.func @main(%x: tensor<8x8xi32>, %c0: tensor<8x8xi32>, %i0: tensor<i32>)
+    -> (tensor<8x8xi32>, tensor<8x8xi32>) {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %r:3 = stablehlo.while(%i = %i0, %a = %x, %c = %c0) : tensor<i32>, tensor<8x8xi32>, tensor<8x8xi32>
+    cond {
+      %few = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %cell = stablehlo.slice %a [0:1, 0:1] : (tensor<8x8xi32>) -> tensor<1x1xi32>
+      %number = stablehlo.reshape %cell : (tensor<1x1xi32>) -> tensor<i32>
+      %small = stablehlo.compare LT, %number, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %p = stablehlo.and %few, %small : tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %t = stablehlo.transpose %a, dims = [1, 0] : (tensor<8x8xi32>) -> tensor<8x8xi32>
+      %b = stablehlo.add %a, %t : tensor<8x8xi32>
+      %square = stablehlo.multiply %a, %a : tensor<8x8xi32>
+      stablehlo.return %j, %b, %square : tensor<i32>, tensor<8x8xi32>, tensor<8x8xi32>
+    }
+  return %r#1, %r#2 : tensor<8x8xi32>, tensor<8x8xi32> }"""
+
+
+def test_a_carry_overwritten_unread_compiles_where_the_condition_reads_an_array() -> None:
+    module = parse_module(TESTS_AN_ARRAY)
+    PassManager([LegalizeLoopCarries()]).run(module)
+    assert len(operations(module, {"stablehlo.select"})) == 1
+    run = compile_program(read(TESTS_AN_ARRAY))
+    x, c = np.eye(8, dtype=np.int32), np.full((8, 8), 7, np.int32)
+    for start, turns in ((0, 2), (2, 1), (3, 0)):
+        a, square = run(x, c, np.int32(start))
+        np.testing.assert_array_equal(a, x * 2**turns)
+        np.testing.assert_array_equal(square, x * 4 ** (turns - 1) if turns else c)
