@@ -22,7 +22,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 # The one door to jaxlib's private modules and those to JAX's, and what that may speak to IREE and JAX.
 JAXLIB_DOOR = {"dialect/mlir.py"}
 JAX_DOORS = {"hloforge/jax/platform.py", "hloforge/jax/backend.py", "hloforge/jax/plugin/__init__.py"}
-FRAMEWORKS = {"hloforge/jax/": ("jax",), "hloforge/torch/": ("torch", "jax")}
+FRAMEWORKS = {
+    "hloforge/jax/": ("jax",),
+    "hloforge/tensorflow/": ("tensorflow",),
+    "hloforge/torch/": ("torch", "jax"),
+}
 IREE_FOLDERS = {"runtime"}
 
 FILES = sorted(path for folder in MAY_IMPORT for path in (ROOT / folder).rglob("*.py"))
