@@ -21,11 +21,10 @@ from tests.torch.opinfo import cases_of, judge, operators
 EXPECTED = Path(__file__).with_name("expected_failures.txt")
 # Samples of each operator.
 COUNT = 2
-# One or two of each category.
+# Quick ones of several categories.
 SAMPLE = (
-    *("div.floor_rounding", "clamp", "argmax", "index_put", "scatter_reduce.amin", "topk", "median"),
-    *("nn.functional.conv_transpose2d", "nn.functional.max_pool2d", "nn.functional.layer_norm"),
-    *("nn.functional.interpolate.bilinear", "linalg.solve", "fft.rfft", "view_as_complex"),
+    *("div.floor_rounding", "argmax", "index_put", "scatter_reduce.amin", "topk"),
+    *("nn.functional.layer_norm", "linalg.solve", "view_as_complex"),
 )
 GROUP = 16
 
