@@ -63,6 +63,7 @@ from hloforge.pipelines.legalize.promotions import LegalizePromotions
 from hloforge.pipelines.legalize.protect_arguments import ProtectArguments
 from hloforge.pipelines.legalize.protect_updated import ProtectUpdated
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
+from hloforge.pipelines.legalize.rearranged_operands import LegalizeRearrangedOperands
 from hloforge.pipelines.legalize.sign_conversions import LegalizeSignConversions
 from hloforge.pipelines.legalize.slice_starts import LegalizeSliceStarts
 from hloforge.pipelines.legalize.sliced_operands import LegalizeSlicedOperands
@@ -245,6 +246,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchConcatenations(), "IREE makes a dispatch for each array"),
     Stage(LegalizeConcatenations(), "IREE writes what two of them begin with once, and both in its place"),
     Stage(DispatchTransposes(), "IREE copies single numbers; sees which arrays the dispatches above read"),
+    Stage(LegalizeRearrangedOperands(), "IREE mixes up what is before and after; large transpositions are dispatches"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
     Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),

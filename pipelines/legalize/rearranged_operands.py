@@ -1,0 +1,74 @@
+"""``legalize-rearranged-operands``: compute functions of one array before it is reshaped or transposed.
+
+Before::
+
+    %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %r = stablehlo.sqrt %t : tensor<4x4xf32>
+
+After::
+
+    %s = stablehlo.sqrt %x : tensor<4x4xf32>
+    %r = stablehlo.transpose %s, dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+
+IREE 3.13 does so itself where the rearranged array has one reader (StableHLO's ``ReorderElementwiseAndShapeOp``), also
+while it converts a program to linalg, where such an array may be down to its last reader. There it mixes up the types
+before and after: arrays of other sizes end the compilation ("failed to legalize operation 'stablehlo.log'", as for a
+softmax of bfloat16 beside its logarithm), and square ones lose their transposition, which is silently wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import operations
+from hloforge.pipelines.passes import Pass, register
+
+_REARRANGING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
+_FUNCTIONS = tuple(
+    f"stablehlo.{name}"
+    for name in (
+        *("abs", "cbrt", "ceil", "convert", "cosine", "count_leading_zeros", "exponential", "exponential_minus_one"),
+        *("floor", "imag", "is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "real"),
+        *("reduce_precision", "round_nearest_afz", "round_nearest_even", "rsqrt"),
+        *("sign", "sine", "sqrt", "tan", "tanh"),
+    )
+)
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeRearrangedOperands(Pass):
+    """Move reshapes and transpositions behind functions of one array, in one walk: chains of functions go together."""
+
+    name: ClassVar[str] = "legalize-rearranged-operands"
+
+    def run(self, module: Any) -> None:
+        with in_context(module):
+            for op in operations(module, _FUNCTIONS):
+                source = op.operands[0].owner
+                if not isinstance(source, ir.Block) and source.name in _REARRANGING and _is_rearranged(source):
+                    _exchange(op, source.operation)
+
+
+def _is_rearranged(op: Any) -> bool:
+    """Whether a result has each element of the operand once, as also of a broadcast along dimensions of size 1."""
+    before, after = op.operands[0].type, op.results[0].type
+    return before.has_static_shape and after.has_static_shape and prod(before.shape) == prod(after.shape)
+
+
+def _exchange(op: Any, rearranging: Any) -> None:
+    """Replace a function of a rearranged array by the rearranged function of it."""
+    before, after = rearranging.operands[0], op.results[0].type
+    type_ = ir.RankedTensorType.get(before.type.shape, after.element_type)
+    with ir.InsertionPoint(op), op.location:
+        computed = ir.Operation.create(op.name, [type_], [before], _attributes(op))
+        moved = ir.Operation.create(rearranging.name, [after], [computed.result], _attributes(rearranging))
+    op.results[0].replace_all_uses_with(moved.result)
+    op.erase()
+
+
+def _attributes(op: Any) -> dict[str, Any]:
+    return {name: op.attributes[name] for name in op.attributes}
