@@ -56,7 +56,8 @@ class LegalizeRearrangedOperands(Pass):
 def _is_rearranged(op: Any) -> bool:
     """Whether a result has each element of the operand once, as also of a broadcast along dimensions of size 1."""
     before, after = op.operands[0].type, op.results[0].type
-    return before.has_static_shape and after.has_static_shape and prod(before.shape) == prod(after.shape)
+    is_static: bool = before.has_static_shape and after.has_static_shape
+    return is_static and prod(before.shape) == prod(after.shape)
 
 
 def _exchange(op: Any, rearranging: Any) -> None:
