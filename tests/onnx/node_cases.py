@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,8 +20,6 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case import node as suite
 
-import hloforge
-from hloforge.dialect import ops
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import Error
 from hloforge.dialect.program import Program
@@ -29,6 +27,8 @@ from hloforge.dialect.shapes import Shape
 from hloforge.importers.guard import trusted
 from hloforge.importers.reader import read
 from hloforge.pipelines.specialize import specialize
+from tests import batches
+from tests.batches import Ready
 from tests.expectations import Outcome
 
 BATCH = 48
@@ -82,19 +82,18 @@ def _arrays(tensors: Sequence[Any]) -> list[Any]:
 def judge(cases: Sequence[Case]) -> dict[str, Outcome]:
     """How far each test came."""
     outcomes: dict[str, Outcome] = {}
-    ready: list[tuple[Case, Program, Sequence[Any], Sequence[Any]]] = []
+    ready: list[Ready[Case]] = []
     for case in cases:
         try:
             with trusted():
                 program = read(case.model)
                 for inputs, outputs in case.data:
-                    ready.append((case, _formed(program, inputs), inputs, outputs))
+                    ready.append(Ready(case, _formed(program, inputs), inputs, outputs))
         except Error as error:
             outcomes[case.name] = Outcome("import", error.message)
-    for start in range(0, len(ready), BATCH):
-        for case, outcome in _run(ready[start : start + BATCH]):
-            if outcomes.get(case.name, Outcome()) == Outcome():
-                outcomes[case.name] = outcome
+    for case, outcome in batches.outcomes(ready, _judged, size=BATCH):
+        if outcomes.get(case.name, Outcome()) == Outcome():
+            outcomes[case.name] = outcome
     return outcomes
 
 
@@ -106,38 +105,9 @@ def _formed(program: Program, inputs: Sequence[Any]) -> Program:
     return specialize(program, shapes, dict(enumerate(inputs)))
 
 
-def _run(ready: Sequence[Any]) -> Iterator[tuple[Case, Outcome]]:
-    """Outcomes of programs that are compiled as one; if that fails, each half for itself."""
-    try:
-        results = iter(_computed(ready))
-    except Error as error:
-        if len(ready) > 1:
-            yield from _run(ready[: len(ready) // 2])
-            yield from _run(ready[len(ready) // 2 :])
-        else:
-            yield ready[0][0], Outcome("compile", error.message)
-        return
-    for case, _, _, outputs in ready:
-        mismatches = [_mismatch(case, output, next(results)) for output in outputs]
-        message = next(filter(None, mismatches), "")
-        yield case, Outcome("numerics", message) if message else Outcome()
-
-
-def _computed(ready: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    arguments = [array for _, _, inputs, _ in ready for array in inputs]
-    with hloforge.Builder("batch") as builder:
-        results: list[Any] = []
-        number = 0
-        for _, program, _, _ in ready:
-            given = []
-            for parameter in program.signature.parameters:
-                given.append(builder.parameter(number, parameter.shape, f"p{number}"))
-                number += 1
-            result = ops.call(program, *given)
-            results += list(result) if result.shape.is_tuple else [result]
-        # One result is given back as an array, so there are always two.
-        batch = builder.build((*results, ops.constant(0, "s32")))
-    return [np.asarray(array) for array in batch.compile(cache=False)(*arguments)[:-1]]
+def _judged(ready: Ready[Case], results: Sequence[np.ndarray[Any, Any]]) -> str:
+    mismatches = (_mismatch(ready.case, *pair) for pair in zip(ready.expected, results, strict=True))
+    return next(filter(None, mismatches), "")
 
 
 def _mismatch(case: Case, expected: Any, actual: np.ndarray[Any, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -12,15 +12,14 @@ import tensorflow as tf
 
 import hloforge
 import hloforge.tensorflow
-from hloforge.dialect import ops
 from hloforge.dialect.errors import Error
-from hloforge.dialect.program import Program
+from tests import batches
+from tests.batches import Ready
 from tests.expectations import Outcome
 from tests.tensorflow.cases import Case
 
 # Programs that are compiled as one: most of a small one's time goes to starting IREE's compiler.
 BATCH = 24
-_Ready = tuple[Case, Program, list[np.ndarray[Any, Any]], list[np.ndarray[Any, Any]]]
 
 
 def judge(cases: Sequence[Case], engine: str = "") -> dict[str, Outcome]:
@@ -30,7 +29,7 @@ def judge(cases: Sequence[Case], engine: str = "") -> dict[str, Outcome]:
         engine: what runs it; the CPU target by default, or a reference engine, so that only what was read is judged.
     """
     outcomes: dict[str, Outcome] = {}
-    ready: list[_Ready] = []
+    ready: list[Ready[Case]] = []
     for case in cases:
         arguments = tf.nest.flatten(case.arguments)
         try:
@@ -40,9 +39,9 @@ def judge(cases: Sequence[Case], engine: str = "") -> dict[str, Outcome]:
             continue
         given = tf.nest.map_structure(tf.constant, case.arguments)
         expected = tf.nest.flatten(tf.nest.map_structure(tf.convert_to_tensor, case.function(*given)))
-        ready.append((case, program, arguments, [np.asarray(tensor) for tensor in expected]))
-    for start in range(0, len(ready), BATCH):
-        outcomes |= dict(_run(ready[start : start + BATCH], engine))
+        ready.append(Ready(case, program, arguments, [np.asarray(tensor) for tensor in expected]))
+    run = _run(engine) if engine else batches.compiled
+    outcomes |= {case.name: outcome for case, outcome in batches.outcomes(ready, _judged, size=BATCH, run=run)}
     return outcomes
 
 
@@ -51,42 +50,13 @@ def _referee(engine: str) -> Any:
     return hloforge.reference(engine)
 
 
-def _run(ready: Sequence[_Ready], engine: str) -> Iterator[tuple[str, Outcome]]:
-    """Outcomes of programs that are compiled as one; if that fails, each half for itself."""
-    try:
-        results = iter(_computed(ready, engine))
-    except Error as error:
-        if len(ready) > 1:
-            yield from _run(ready[: len(ready) // 2], engine)
-            yield from _run(ready[len(ready) // 2 :], engine)
-        else:
-            yield ready[0][0].name, Outcome("compile", error.message)
-        return
-    for case, _, _, expected in ready:
-        mismatches = [mismatch(wanted, next(results), case.tolerance) for wanted in expected]
-        message = next(filter(None, mismatches), "")
-        yield case.name, Outcome("numerics", message) if message else Outcome()
+def _run(engine: str) -> batches.Run:
+    return lambda program, arguments: _referee(engine).prepare(program)(*arguments)
 
 
-def _computed(ready: Sequence[_Ready], engine: str) -> list[np.ndarray[Any, Any]]:
-    if len(ready) == 1:
-        _, program, arguments, _ = ready[0]
-        run = _referee(engine).prepare(program) if engine else hloforge.compile(program, cache=False).load()
-        found = run(*arguments)
-        return list(found) if isinstance(found, tuple) else [found]
-    with hloforge.Builder("batch") as builder:
-        results: list[Any] = []
-        number = 0
-        for _, program, _, _ in ready:
-            given = []
-            for parameter in program.signature.parameters:
-                given.append(builder.parameter(number, parameter.shape, f"p{number}"))
-                number += 1
-            result = ops.call(program, *given)
-            results += list(result) if result.shape.is_tuple else [result]
-        batch = builder.build(tuple(results))
-    run = _referee(engine).prepare(batch) if engine else batch.compile(cache=False)
-    return [np.asarray(array) for array in run(*(array for _, _, given, _ in ready for array in given))]
+def _judged(ready: Ready[Case], results: Sequence[np.ndarray[Any, Any]]) -> str:
+    pairs = zip(ready.expected, results, strict=True)
+    return next(filter(None, (mismatch(*pair, ready.case.tolerance) for pair in pairs)), "")
 
 
 def mismatch(expected: np.ndarray[Any, Any], actual: np.ndarray[Any, Any], tolerance: float) -> str:
