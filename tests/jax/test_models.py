@@ -188,6 +188,7 @@ def test_decoding_with_a_donated_cache(jit: Jit) -> None:
     assert_close(got, decoded(on_cpu(step))[1])
 
 
+@pytest.mark.slow
 def test_a_block_of_a_diffusion_model(jit: Jit) -> None:
     def block(p: Any, x: Any, time: Any, key: Any) -> Any:
         angles = time[:, None] * jnp.exp(-jnp.arange(4.0))

@@ -87,7 +87,10 @@ IDENTITIES: list[tuple[Callable[..., Any], bool]] = [
 
 
 # Their decompositions have tests of their own; here, that JAX's rules lead to them.
-@pytest.mark.parametrize(("f", "symmetric"), IDENTITIES, ids=[f.__name__ for f, _ in IDENTITIES])
+@pytest.mark.parametrize(
+    ("f", "symmetric"),
+    [pytest.param(f, *rest, id=f.__name__, marks=[pytest.mark.slow] if f is eig else []) for f, *rest in IDENTITIES],
+)
 def test_factorizations_multiply_to_their_matrix(f: Callable[..., Any], symmetric: bool) -> None:
     a = matrix(4, 4)
     a = a + a.T if symmetric else a

@@ -85,7 +85,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("questions")
-@pytest.mark.parametrize("engine", ["xla", None])
+@pytest.mark.parametrize("engine", ["xla", pytest.param(None, marks=pytest.mark.slow)])
 def test_wrong_and_broken_forms_never_win(engine: str | None) -> None:
     reference = hloforge.reference(engine) if engine else None
     seen: list[tuning.Trial] = []

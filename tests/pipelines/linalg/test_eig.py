@@ -48,7 +48,7 @@ def test_eigenvectors_of_hard_matrices_meet_their_equations(dtype: str) -> None:
         assert np.array_equal(right[1].imag, np.zeros((5, 5)))
 
 
-@pytest.mark.parametrize("dtype", ["f4", "c16"])
+@pytest.mark.parametrize("dtype", ["f4", pytest.param("c16", marks=pytest.mark.slow)])
 def test_schur_forms_of_hard_matrices_meet_their_equations(dtype: str) -> None:
     a = hard_matrices(dtype)
     t, z, alone = evaluated(
