@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.importers.tflite.load import load_model
 from tests.tflite.cases import INPUTS, categories, weights
 from tests.tflite.judge import converted, inputs_of, interpreted, results_of
@@ -214,13 +215,25 @@ def test_mobilenet(quantized: bool, tf: Any) -> None:
     assert max(apart.values()) < (1 / 128 if quantized else 1e-5)
 
 
-def test_recurrent_layers(tf: Any) -> None:
+def _recurrent(tf: Any, *, unroll: bool) -> bytes:
     tf.keras.utils.set_random_seed(0)
     inputs = tf.keras.Input((6, 4), batch_size=2)
-    x = tf.keras.layers.LSTM(5, return_sequences=True)(inputs)
-    model = tf.keras.Model(inputs, tf.keras.layers.GRU(3)(x))
+    x = tf.keras.layers.LSTM(5, return_sequences=True, unroll=unroll)(inputs)
+    model = tf.keras.Model(inputs, tf.keras.layers.GRU(3, unroll=unroll)(x))
     converter = tf.lite.TFLiteConverter.from_keras_model(model)
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    data = converter.convert()
+    data: bytes = converter.convert()
+    return data
+
+
+def test_recurrent_layers(tf: Any) -> None:
+    data = _recurrent(tf, unroll=True)
     expected, names = interpreted(tf, data, [INPUTS["sequence"]])
     assert max(differences(results_of(data, [INPUTS["sequence"]]), expected, names).values()) < 1e-5
+
+
+def test_loops_over_lists_are_refused_at_their_slices(tf: Any) -> None:
+    """The converter writes an element of a list by slices whose sizes change from turn to turn."""
+    with pytest.raises(UnsupportedError, match="sizes depend on what a loop computes") as caught:
+        results_of(_recurrent(tf, unroll=False), [INPUTS["sequence"]])
+    assert "TensorListSetItem" in str(caught.value)
