@@ -38,7 +38,9 @@ def differences(found: list[Any], expected: list[Any], names: list[str]) -> dict
         mine = np.asarray(mine)
         assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype), name
         wide = np.complex128 if mine.dtype.kind == "c" else np.float64
-        distance = np.abs(mine.astype(wide) - theirs.astype(wide)).max(initial=0)
+        same = (mine == theirs) | ((mine != mine) & (theirs != theirs))
+        # What is NaN on one side alone is infinitely far.
+        distance = np.nan_to_num(np.abs(mine.astype(wide) - theirs.astype(wide)), nan=np.inf)[~same].max(initial=0)
         scale = np.abs(theirs).max(initial=1e-6) if mine.dtype.kind in "fc" else 1
         apart[name] = float(distance / scale)
     return apart

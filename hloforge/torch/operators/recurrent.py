@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.registry import Call, lowers
 
 # One step: from the projected input, the projected hidden state and the states to the new states.
@@ -61,7 +62,7 @@ def layers_of(
     """
     directions, each = 2 if bidirectional else 1, 4 if biases else 2
     if len(weights) != layers * directions * each:
-        raise NotImplementedError("projections of the hidden state")
+        raise UnsupportedError("projections of the hidden state are not imported", hint="leave proj_size at 0")
     sequence = x.swapaxes(0, 1) if batch_first else x
     last: list[tuple[Any, ...]] = []
     for layer in range(layers):
@@ -124,7 +125,9 @@ def _of_aten(kind: str) -> Callable[..., Any]:
         batch_first: bool,
     ) -> list[Any]:
         if dropout and train:
-            raise NotImplementedError("dropout between layers")
+            raise UnsupportedError(
+                "dropout between recurrent layers is not imported", hint="put nn.Dropout between layers of their own"
+            )
         given = states if kind == "lstm" else (states,)
         return layers_of(x, given, weights, kind, biases, layers, bidirectional, batch_first)
 
