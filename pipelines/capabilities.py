@@ -12,13 +12,13 @@ from typing import Any
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.mlir import ir
-from hloforge.pipelines import cpu_table
+from hloforge.pipelines import cpu_table, vulkan_table
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.verdicts import Capability, Verdict, native
 
 __all__ = ["TABLES", "Capability", "Verdict", "capability", "decomposing_passes", "table"]
 
-TABLES: dict[str, tuple[Capability, ...]] = {"cpu": cpu_table.ROWS}
+TABLES: dict[str, tuple[Capability, ...]] = {"cpu": cpu_table.ROWS, "vulkan": vulkan_table.ROWS}
 # Of targets that nothing was measured on: the CPU's, and what IREE does for their devices alone.
 _ASSUMED = {"cuda": (*native("stablehlo.replica_id", *sorted(COLLECTIVES)), *cpu_table.ROWS)}
 

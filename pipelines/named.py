@@ -88,6 +88,7 @@ from hloforge.pipelines.normalize.refine_dynamism import RefineDynamism
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
+from hloforge.pipelines.optimize.convolution_phases import ConvolutionPhases
 from hloforge.pipelines.optimize.dispatch_argmax import DispatchArgmax
 from hloforge.pipelines.optimize.dispatch_attention import DispatchAttention
 from hloforge.pipelines.optimize.dispatch_concatenations import DispatchConcatenations
@@ -165,6 +166,7 @@ DECOMPOSE: tuple[Stage, ...] = (
         DecomposeFft(leave_large=True),
         "IREE transforms one axis of a power of two in f32; makes products of real numbers, leaves large ones",
     ),
+    Stage(ConvolutionPhases(), "IREE multiplies the zeros of dilated images; makes convolutions of images without"),
     Stage(UnfoldConvolutions(), "IREE's loops over a window are slow, and its compiler crashes on complex ones"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans takes no notice of is_reverse"),
     Stage(LegalizeSmallErf(), "jaxlib's expansion has products that IREE flushes"),
@@ -263,6 +265,9 @@ FINISH: tuple[Stage, ...] = (
 # Where the passes stand that write code for processors, and that choose what it is written for.
 _OPTIMIZE = ".pipelines.optimize."
 
+# Targets whose devices IREE connects by libraries of their own; elsewhere the host moves arrays between devices.
+_CONNECTED = frozenset({"cuda"})
+
 # Passes that a program can do without.
 OPTIMIZING: tuple[str, ...] = (
     FuseLoops.name,
@@ -290,12 +295,14 @@ def stages(name: str) -> tuple[Stage, ...]:
     chosen = tuple(stage for stage in DECOMPOSE if {stage.entry.name, str(stage.entry)} & asked)
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
     whole = (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
-    return whole if name == "cpu" else tuple(kept for stage in whole if (kept := _for_gpus(stage)) is not None)
+    return whole if name == "cpu" else tuple(kept for stage in whole if (kept := _for_gpus(stage, name)) is not None)
 
 
-def _for_gpus(stage: Stage) -> Stage | None:
+def _for_gpus(stage: Stage, target: str) -> Stage | None:
     """A stage of the CPU's pipeline as GPUs have it; None for code of our own, which is made for processors."""
-    if isinstance(stage.entry, LowerCollectives):
+    if isinstance(stage.entry, DecomposeSort):
+        return replace(stage, entry=DecomposeSort(by_network=True))
+    if isinstance(stage.entry, LowerCollectives) and target in _CONNECTED:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
     if isinstance(stage.entry, DecomposeFft):
         return replace(stage, entry=DecomposeFft())

@@ -16,7 +16,7 @@ from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.packing import pack, unpack
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.devices import rt
+from hloforge.runtime.devices import apart, fetch, rt
 from hloforge.runtime.numbers import integer_range
 
 # Signless, as IREE's functions declare their integers.
@@ -40,6 +40,10 @@ _HAL_TYPES: dict[str, Any] = {
 # Of the buffers that hold arrays.
 MEMORY = int(rt.MemoryType.DEVICE_LOCAL | rt.MemoryType.HOST_VISIBLE)
 USAGE = int(rt.BufferUsage.DEFAULT) | int(rt.BufferUsage.MAPPING_SCOPED)
+# Of devices with memory of their own: where programs read and write, and where the host does too.
+_DEVICE_MEMORY = int(rt.MemoryType.DEVICE_LOCAL)
+_USAGE = int(rt.BufferUsage.DEFAULT)
+_SHARED_MEMORY = MEMORY | int(rt.MemoryType.HOST_COHERENT)
 
 # Importing pays for an array's address check and capsule from about this size on; below it a copy is as fast.
 _IMPORT_BYTES = 16384
@@ -66,11 +70,12 @@ class DeviceArray:
         is_shared: whether something else refers to its memory, so that a call gets a copy even where it is donated.
     """
 
-    __slots__ = ("_codec", "_host", "_taker", "_view", "is_shared")
+    __slots__ = ("_apart", "_codec", "_host", "_taker", "_view", "is_shared")
 
-    def __init__(self, buffer_view: Any, codec: Codec) -> None:
+    def __init__(self, buffer_view: Any, codec: Codec, apart: Any = None) -> None:
         self._view = buffer_view
         self._codec = codec
+        self._apart = apart
         self._host: np.ndarray[Any, Any] | None = None
         self._taker = ""
         self.is_shared = False
@@ -92,9 +97,12 @@ class DeviceArray:
 
     @property
     def host(self) -> np.ndarray[Any, Any]:
-        """The elements as they lie in memory: a read-only array of physical shape and type."""
+        """The elements as they lie in memory: a read-only array of physical shape and type.
+
+        From a device with memory of its own they are copied, once.
+        """
         if self._host is None:
-            self._host = self._codec.physical(self.buffer_view)
+            self._host = self._codec.physical(self.buffer_view, self._apart)
             self._host.flags.writeable = False
         return self._host
 
@@ -113,6 +121,15 @@ class DeviceArray:
     @property
     def ndim(self) -> int:
         return len(self._codec.shape.dimensions)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it lies in memory that the host does not see."""
+        return self._apart is not None
+
+    def is_of(self, apart: Any) -> bool:
+        """Whether it lies in the memory of a device of its own, or in the host's for None."""
+        return self._apart is apart
 
     def fits(self, codec: Codec) -> bool:
         """Whether the buffer can be passed where ``codec`` is expected: same element type, layout and sizes."""
@@ -143,8 +160,13 @@ class DeviceArray:
 def share(made: Sequence[DeviceArray], kept: Sequence[DeviceArray]) -> None:
     """Mark new device arrays, and older ones, that lie in the same memory as a new one.
 
-    A program may return an argument, or a value twice.
+    A program may return an argument, or a value twice. Memory of a device of its own is not looked into: all of it
+    counts as shared.
     """
+    if any(array.is_apart for array in made):
+        for array in made:
+            array.is_shared = True
+        return
     if len(made) * (len(made) + len(kept)) > _MOST_PAIRS:
         _share_by_address([*made, *kept])
         return
@@ -233,7 +255,8 @@ class Codec:
 
     def allocate(self, device: Any) -> Any:
         """A buffer view of the physical array, of static shape, with whatever is in its memory."""
-        buffer = device.allocator.allocate_buffer(MEMORY, USAGE, self.byte_count)
+        memory = MEMORY if apart(device) is None else _SHARED_MEMORY
+        buffer = device.allocator.allocate_buffer(memory, USAGE, self.byte_count)
         return rt.HalBufferView(buffer, self._physical_dimensions, int(self._hal_type))
 
     def logical_dimensions(self, physical: Any) -> tuple[int, ...]:
@@ -266,11 +289,13 @@ class Codec:
             if not value.fits(self):
                 raise self._refuse(value, f"a device array {value.shape_text}")
             keeps = self.overwritten and (value.is_shared or not self.donated)
+            # An array of another device crosses by the host.
+            keeps = keeps or not value.is_of(apart(device))
             return self._copy_in(value.host, device) if keeps else value.buffer_view
         array = self._checked(value)
         if not self._plain:
             array = self._to_physical(array)
-        if array.nbytes >= _IMPORT_BYTES and not self.overwritten and _importable(array):
+        if array.nbytes >= _IMPORT_BYTES and not self.overwritten and _importable(array) and apart(device) is None:
             keep.append(array)
             view = device.from_dlpack_capsule(array.view(_import_dtype(array.dtype)).__dlpack__())
             return rt.HalBufferView(view.get_buffer(), list(array.shape), int(self._hal_type))
@@ -288,11 +313,13 @@ class Codec:
     def store(self, value: Any, device: Any) -> DeviceArray:
         """A copy of ``value`` on the device. Raises ArgumentError as ``encode`` does."""
         if isinstance(value, DeviceArray):
-            stored = DeviceArray(self.encode(value, device, []), self)
+            stored = DeviceArray(self.encode(value, device, []), self, apart(device))
             share([stored], [value])
             return stored
         array = self._checked(value)
-        return DeviceArray(self._copy_in(array if self._plain else self._to_physical(array), device), self)
+        return DeviceArray(
+            self._copy_in(array if self._plain else self._to_physical(array), device), self, apart(device)
+        )
 
     def _checked(self, value: Any) -> np.ndarray[Any, Any]:
         array = value if type(value) is np.ndarray else self._as_array(value)
@@ -302,6 +329,8 @@ class Codec:
 
     def _copy_in(self, array: np.ndarray[Any, Any], device: Any) -> Any:
         contiguous = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        if apart(device) is not None:
+            return device.allocator.allocate_buffer_copy(_DEVICE_MEMORY, _USAGE, device, contiguous, self._hal_type)
         # Positional, for nanobind takes a microsecond to sort keywords.
         return device.allocator.allocate_buffer_copy(MEMORY, USAGE, device, contiguous, self._hal_type)
 
@@ -317,18 +346,22 @@ class Codec:
             return np.ascontiguousarray(array).reshape(array.shape).view(self._physical_dtype)
         return array.astype(self._physical_dtype)
 
-    def decode(self, view: Any) -> np.ndarray[Any, Any]:
+    def decode(self, view: Any, apart: Any = None) -> np.ndarray[Any, Any]:
         """The logical array of a buffer view; a view of its memory unless the element type must be widened."""
-        array = self.physical(view)
+        array = self.physical(view, apart)
         return array if self._plain else self.logical(array)
 
-    def physical(self, view: Any) -> np.ndarray[Any, Any]:
-        """The memory of a buffer view, which the array keeps alive."""
+    def physical(self, view: Any, apart: Any = None) -> np.ndarray[Any, Any]:
+        """The memory of a buffer view, which the array keeps alive.
+
+        Args:
+            apart: the device it belongs to if that has memory of its own (``devices.apart``): the array is a copy.
+        """
         sizes = self._physical_dimensions if self._fixed else list(view.shape)
         if not self._never_empty and view.byte_length == 0:
             return np.empty(sizes, self._physical_dtype)
         # Not MappedMemory.asarray: a numpy view of its result outlives the memory that it shows.
-        return np.ndarray(sizes, self._physical_dtype, view.map())
+        return np.ndarray(sizes, self._physical_dtype, view.map() if apart is None else fetch(view, apart))
 
     def logical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A physical array in the logical type and order of dimensions."""

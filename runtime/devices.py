@@ -1,4 +1,4 @@
-"""The door to IREE's runtime: its instance and the local devices, one of each kind and thread count a process."""
+"""The door to IREE's runtime: its instance and the devices, one of each kind and thread count a process."""
 
 from __future__ import annotations
 
@@ -15,10 +15,22 @@ from typing import Any
 
 import iree.runtime as rt
 
-from hloforge.dialect.errors import OptionError
-from hloforge.runtime.options import DRIVERS
+from hloforge.dialect.errors import LoadError, OptionError
+from hloforge.runtime.options import DRIVERS, GPU_DRIVERS, check_device
 
-__all__ = ["DRIVERS", "FAILURES", "choose_driver", "device", "instance", "patience", "reason", "rt"]
+__all__ = [
+    "DRIVERS",
+    "FAILURES",
+    "GPU_DRIVERS",
+    "apart",
+    "choose_driver",
+    "device",
+    "fetch",
+    "instance",
+    "patience",
+    "reason",
+    "rt",
+]
 
 # What IREE's bindings raise for a status of failure: by its code, one of these.
 FAILURES = (RuntimeError, ValueError, IndexError, KeyError, MemoryError)
@@ -40,6 +52,14 @@ _NAMING_SECONDS = 5.0
 _ALLOCATOR = "caching:*=*;512mib"
 
 
+# What a machine without devices of a driver may lack.
+_MISSING = {
+    "vulkan": "a Vulkan 1.3 driver and its loader; in software, Debian's mesa-vulkan-drivers and libvulkan1",
+    "cuda": "NVIDIA's driver, with libcuda.so where the dynamic linker looks",
+    "hip": "AMD's ROCm runtime, with libamdhip64.so where the dynamic linker looks",
+    "metal": "a Mac",
+}
+
 # By these IREE knows that mpiexec started it.
 _MPI_VARIABLES = ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "MPIEXEC_HOSTNAME")
 
@@ -51,6 +71,16 @@ class _Devices:
         self.lock = threading.Lock()
         self.made: dict[tuple[str, int | tuple[int, ...]], Any] = {}
         self.lost: list[Any] = []
+        # Of the devices above, those whose memory the host does not see.
+        self.apart: tuple[Any, ...] = ()
+
+    def get_gpu(self, name: str) -> Any:
+        """The device of a driver's name or a URI. Raises LoadError where there is none."""
+        with self.lock:
+            if (name, 0) not in self.made:
+                self.made[name, 0] = created = _create_gpu(name)
+                self.apart = (*self.apart, created)
+            return self.made[name, 0]
 
     def get(self, driver: str, threads: int | tuple[int, ...]) -> Any:
         key = (driver, threads)
@@ -77,7 +107,17 @@ class _Devices:
         """
         self.lock = threading.Lock()
         self.lost += self.made.values()
-        self.made = {}
+        self.made, self.apart = {}, ()
+
+
+def _create_gpu(name: str) -> Any:
+    kind, _, path = name.partition("://")
+    try:
+        with _without_mpi():
+            driver = rt._binding.create_hal_driver(kind)
+            return driver.create_device_by_uri(name) if path else driver.create_default_device()
+    except FAILURES as error:
+        raise LoadError(f"there is no device {name!r} here: {reason(error)}", hint=_MISSING[kind]) from None
 
 
 @contextmanager
@@ -129,19 +169,22 @@ def choose_driver(work: int, threads: int | Sequence[int] | None) -> str:
 
 
 def device(driver: str, threads: int | Sequence[int] | None = None) -> Any:
-    """A device of a local driver, made on first use.
+    """A device, made on first use.
 
     Args:
-        driver: one of ``DRIVERS``.
+        driver: one of ``DRIVERS``, one of ``GPU_DRIVERS`` for its first device, or a device's URI,
+            ``vulkan://GPU-6d65…``.
         threads: workers of local-task, or the processors that they are pinned to; None for as many as IREE finds cores.
 
     Raises:
         OptionError: an unknown driver, a thread count below 1, or processors that this machine lacks.
+        LoadError: the machine has no such device.
     """
-    if driver not in DRIVERS:
-        raise OptionError(f"unknown device {driver!r}", hint=f"devices: {', '.join(DRIVERS)}")
+    check_device(driver)
     if isinstance(threads, int) and threads < 1:
         raise OptionError(f"threads must be at least 1, not {threads}")
+    if driver not in DRIVERS:
+        return _devices.get_gpu(driver)
     if driver != "local-task":
         return _devices.get(driver, 0)
     if threads is None or isinstance(threads, int):
@@ -153,6 +196,33 @@ def device(driver: str, threads: int | Sequence[int] | None = None) -> Any:
     if not threads or not allowed.issuperset(threads):
         raise OptionError(message, hint=f"this process may use {', '.join(map(str, sorted(allowed)))}")
     return _devices.get(driver, tuple(threads))
+
+
+def apart(device: Any) -> Any:
+    """The device if its memory is not the host's, so that arrays are copied between the two; else None."""
+    return device if any(device is other for other in _devices.apart) else None
+
+
+def fetch(view: Any, device: Any) -> Any:
+    """The bytes of a buffer view as host memory, which they are copied to unless the host sees them where they are.
+
+    Args:
+        device: the one that the buffer belongs to, of those that ``apart`` names.
+    """
+    buffer = view.get_buffer()
+    if buffer.allowed_usage() & _MAPPED:
+        return view.map()
+    staging = device.allocator.allocate_buffer(_HOST_MEMORY, _STAGING, view.byte_length)
+    # IREE's own DeviceArray.to_host imports host memory, which Vulkan takes by whole pages alone.
+    semaphore = device.create_semaphore(0)
+    device.queue_copy(
+        buffer,
+        staging,
+        wait_semaphores=rt.HalFence.create_at(semaphore, 0),
+        signal_semaphores=rt.HalFence.create_at(semaphore, 1),
+    )
+    semaphore.wait(1)
+    return staging.map()
 
 
 @contextmanager
@@ -198,3 +268,6 @@ def reason(error: Exception) -> str:
 
 
 _CAN_SCHEDULE = _can_schedule()
+_MAPPED = int(rt.BufferUsage.MAPPING_SCOPED)
+_HOST_MEMORY = int(rt.MemoryType.HOST_LOCAL) | int(rt.MemoryType.DEVICE_VISIBLE)
+_STAGING = int(rt.BufferUsage.TRANSFER_TARGET) | _MAPPED

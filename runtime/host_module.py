@@ -30,6 +30,11 @@ def take_raised() -> BaseException | None:
     return error
 
 
+def hand_over(error: BaseException | None) -> None:
+    """Make what a host function raised in another thread that of this thread's call."""
+    _raised.error = error
+
+
 class HostModule:
     """The host functions of one session.
 

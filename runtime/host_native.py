@@ -16,6 +16,7 @@ from hloforge.dialect.errors import ExecutionError, LoadError, OptionError
 from hloforge.dialect.host_calls import ORIGINAL, TYPED_FFI, HostCall
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime.arrays import Codec
+from hloforge.runtime.devices import apart
 from hloforge.runtime.host_targets import Bound, HostTarget, arrays_of
 
 # The stages of a typed handler.
@@ -69,7 +70,7 @@ class Buffers:
     """
 
     def __init__(self, call: HostCall, device: Any) -> None:
-        self._device = device
+        self._device, self._apart = device, apart(device)
         self._takes = [Codec(f"operand {n}", leaf) for n, leaf in enumerate(arrays_of(call.operand_leaves))]
         self._returns = [Codec(f"result {n}", leaf) for n, leaf in enumerate(arrays_of(call.result_leaves))]
         takes, returns = _places(call.operand_leaves), _places(call.result_leaves)
@@ -80,7 +81,7 @@ class Buffers:
     def operands(self, views: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
         """The operands' memory."""
         # IREE passes as many views as were declared.
-        arrays = [codec.physical(view) for codec, view in zip(self._takes, views)]  # noqa: B905
+        arrays = [codec.physical(view, self._apart) for codec, view in zip(self._takes, views)]  # noqa: B905
         if self._narrow:
             return [packed(array, codec.shape) for array, codec in zip(arrays, self._takes, strict=True)]
         return arrays
@@ -92,7 +93,7 @@ class Buffers:
     def results(self, operands: list[np.ndarray[Any, Any]]) -> tuple[list[Any], list[np.ndarray[Any, Any]]]:
         """Buffer views for the results, and their memory; an operand that shares it moves there."""
         views = [codec.allocate(self._device) for codec in self._returns]
-        arrays = [codec.physical(view) for codec, view in zip(self._returns, views)]  # noqa: B905
+        arrays = [codec.physical(view, self._apart) for codec, view in zip(self._returns, views)]  # noqa: B905
         for result, operand in self._shared:
             arrays[result].reshape(-1)[...] = operands[operand].reshape(-1)
             operands[operand] = arrays[result]

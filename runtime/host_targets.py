@@ -15,6 +15,7 @@ from hloforge.dialect.errors import ArgumentError, ExecutionError, LoadError
 from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime.arrays import Codec
+from hloforge.runtime.devices import apart
 
 # Takes the operands' buffer views, tokens left out, and returns those of the results.
 Bound: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
@@ -117,9 +118,11 @@ def _bound(
         Codec(f"result {n}", leaf, overwritten=not gives_away) for n, leaf in enumerate(arrays_of(call.result_leaves))
     ]
 
+    remote = apart(device)
+
     def run(views: Sequence[Any]) -> list[Any]:
         # A call costs what Python takes for these lines. IREE passes as many views as were declared.
-        arrays = [codec.decode(view) for codec, view in zip(takes, views)]  # noqa: B905
+        arrays = [codec.decode(view, remote) for codec, view in zip(takes, views)]  # noqa: B905
         if copies:
             arrays = [array.copy() for array in arrays]
         for array in arrays:

@@ -12,6 +12,8 @@ from hloforge.pipelines.replicas.grid import Grid
 ISOLATIONS = ("process", "none")
 # local-sync runs a call on the caller's thread; local-task splits its dispatches over a pool.
 DRIVERS = ("local-sync", "local-task")
+# Drivers of devices with memory of their own; ``vulkan://GPU-6d65…`` names one of several devices.
+GPU_DRIVERS = ("vulkan", "cuda", "hip", "metal")
 DYNAMIC_SHAPES = ("auto", "keep", "specialize")
 
 
@@ -32,8 +34,8 @@ class CompileOptions:
             (one module if the target takes the program so). Programs of static shapes do not care.
         shapes: sizes of arguments by name, for which a program of dynamic shapes is compiled once and for all.
         without: optimizing passes to leave out (``hloforge.pipelines.named.OPTIMIZING``).
-        device: where sessions of the program run if nobody says, one of ``DRIVERS``; empty for a choice by the
-            program's size.
+        device: where sessions of the program run if nobody says, one of ``DRIVERS`` or ``GPU_DRIVERS``; empty for a
+            choice by the target, and of processors by the program's size.
         threads: of local-task in such a session; 0 for one a core.
         weights: a file (``.safetensors`` or IREE's ``.irpa``) whose arrays take the place of the parameters of their
             names: the vmfb looks them up in it when it is loaded.
@@ -91,8 +93,8 @@ class CompileOptions:
         for flag in self.flags:
             if not flag.startswith("--iree-"):
                 raise OptionError(f"{flag!r} is no flag of IREE's compiler", hint="they begin with --iree-")
-        if self.device and self.device not in DRIVERS:
-            raise OptionError(f"unknown device {self.device!r}", hint=f"devices: {', '.join(DRIVERS)}")
+        if self.device:
+            check_device(self.device)
         if self.threads < 0:
             raise OptionError(f"threads must not be negative: {self.threads}")
         Grid(self.replicas, self.partitions)
@@ -107,3 +109,9 @@ class CompileOptions:
     def grid(self) -> Grid:
         """The devices that run the program at once."""
         return Grid(self.replicas, self.partitions)
+
+
+def check_device(name: str) -> None:
+    """Raise OptionError unless a name is that of a driver, or a URI of one with memory of its own."""
+    if name not in DRIVERS and name.partition("://")[0] not in GPU_DRIVERS:
+        raise OptionError(f"unknown device {name!r}", hint=f"devices: {', '.join((*DRIVERS, *GPU_DRIVERS))}")

@@ -22,6 +22,7 @@ from hloforge.pipelines.replicas.lower_collectives import COMBINE, GATHER, MOVE,
 from hloforge.pipelines.replicas.lower_feeds import RECV, SEND
 from hloforge.runtime.arrays import Codec
 from hloforge.runtime.communicator import Arrays, Combination, Communicator
+from hloforge.runtime.devices import apart
 from hloforge.runtime.feeds import Feeds, feed_functions
 from hloforge.runtime.host_targets import Bound, HostTarget, PythonFunction
 from hloforge.runtime.manifest import Manifest
@@ -73,7 +74,9 @@ class _Memory:
         if not count:
             return np.empty(sizes, dtype)
         memory = Codec("memory", Shape.array("u8", count))
-        array: np.ndarray[Any, Any] = np.ndarray(sizes, dtype, memory.physical(memory.allocate(self.device)))
+        array: np.ndarray[Any, Any] = np.ndarray(
+            sizes, dtype, memory.physical(memory.allocate(self.device), apart(self.device))
+        )
         return array
 
     def copy(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -19,7 +20,8 @@ from hloforge.runtime import devices
 from hloforge.runtime.arrays import Codec, DeviceArray, share
 from hloforge.runtime.background import Background
 from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
-from hloforge.runtime.devices import FAILURES, instance, reason, rt
+from hloforge.runtime.deadlines import Deadline
+from hloforge.runtime.devices import FAILURES, GPU_DRIVERS, instance, reason, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.feeds import Feeds, Queue, feed_functions
 from hloforge.runtime.host_module import Host, take_raised
@@ -43,13 +45,14 @@ def load(
     libraries: Sequence[str | PathLike[str]] = (),
     check_lifetimes: bool = False,
     feeds: Feeds | None = None,
+    deadline: float | None = None,
 ) -> Session:
     """Load a compiled program.
 
     Args:
         source: path of a vmfb, its bytes, or what ``compile`` returned.
-        device: ``local-sync`` (the caller's thread) or ``local-task`` (a pool of threads); None chooses by the size of
-            the program.
+        device: ``local-sync`` (the caller's thread), ``local-task`` (a pool of threads), ``vulkan``, ``cuda`` or a
+            device's URI (``vulkan://GPU-6d65…``); None chooses by the program's target, and of processors' by its size.
         threads: size of the pool, or the numbers of the processors that its threads are pinned to; None for one a core.
         weights: the file of its weights, for a program that was compiled with one; None for the file of that name
             beside the vmfb.
@@ -58,6 +61,7 @@ def load(
         libraries: shared libraries whose functions are called where a name is found nowhere else.
         check_lifetimes: fail if a Python function of the host keeps an argument beyond its call; for debugging.
         feeds: the queues of its infeed, outfeed and channels, if they are those of another session; else new ones.
+        deadline: seconds that a call may take: one that hangs on its device becomes an ExecutionError. None for ever.
 
     Raises:
         LoadError: no such file, no vmfb, damaged, or of another version; weights that are not the program's; functions
@@ -69,7 +73,7 @@ def load(
     feeds = feeds or Feeds()
     functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
     found = Host(functions, tuple(libraries), check_lifetimes)
-    return Session(_module(source), device, threads, near, found, feeds)
+    return Session(_module(source), device, threads, near, found, feeds, deadline)
 
 
 def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
@@ -149,18 +153,21 @@ class Session(Background):
         weights: Path | None = None,
         host: Host | None = None,
         feeds: Feeds | None = None,
+        deadline: float | None = None,
     ) -> None:
         self.feeds = feeds or Feeds()
+        self._deadline = Deadline(deadline) if deadline is not None else None
         entry = _entry(module)
         self._take_manifest(_manifest(entry))
         threads = threads if threads is not None else self.manifest.threads or None
-        self.device = driver or self.manifest.device or devices.choose_driver(self.manifest.work, threads)
+        self.device = driver or self.manifest.device or _driver_of(self.manifest, threads)
         self._device = devices.device(self.device, threads)
+        self._apart = devices.apart(self._device)
         self._waits = self.device == "local-task"
         self._entry = entry
         self._host = (host or Host()).module(self.manifest.host_calls, self._device)
         self._context = self._create_context(module, weights or Path())
-        fits = self._flat and SmallCalls.fit(self._parameters, self._results)
+        fits = self._flat and self._apart is None and SmallCalls.fit(self._parameters, self._results)
         self._small = SmallCalls(self._parameters, self._device) if fits else None
 
     def _take_manifest(self, manifest: Manifest) -> None:
@@ -252,13 +259,13 @@ class Session(Background):
                 return self._nested(arrays)
         views, borrowed, flat = self._run(arguments, named)
         arrays = self._decoded(views)
-        foreign = borrowed + [value.host for value in self._kept(flat)]
+        foreign = borrowed + [value.host for value in self._kept(flat) if not value.is_apart]
         if foreign:
             arrays = [_detach(array, foreign) for array in arrays]
         return self._nested(arrays)
 
     def _decoded(self, views: list[Any]) -> list[np.ndarray[Any, Any]]:
-        return [codec.decode(view) for codec, view in zip(self._results, views, strict=True)]
+        return [codec.decode(view, self._apart) for codec, view in zip(self._results, views, strict=True)]
 
     def _nested(self, arrays: list[np.ndarray[Any, Any]]) -> Any:
         """The results as the program's result shape nests them."""
@@ -271,7 +278,7 @@ class Session(Background):
             ArgumentError, ExecutionError: as a call.
         """
         views, borrowed, flat = self._run(arguments, named)
-        arrays = [DeviceArray(view, codec) for codec, view in zip(self._results, views, strict=True)]
+        arrays = [DeviceArray(view, codec, self._apart) for codec, view in zip(self._results, views, strict=True)]
         if borrowed:
             arrays = [self._own(array, codec, borrowed) for codec, array in zip(self._results, arrays, strict=True)]
         share(arrays, self._kept(flat))
@@ -283,6 +290,8 @@ class Session(Background):
         For another library that holds arrays until the interpreter has ended: the bindings complain of what is left.
         """
         shown = array.host
+        if array.is_apart:
+            return shown.copy()
         memory: Any = (ctypes.c_char * shown.nbytes).from_address(shown.__array_interface__["data"][0])
         memory.owner = self._device.create_dlpack_capsule(array.buffer_view, _DLPACK_CPU, 0)
         return np.ndarray(shown.shape, shown.dtype, memory)
@@ -361,7 +370,9 @@ class Session(Background):
         count = self._result_count
         outputs = rt.VmVariantList(count)
         try:
-            if self._waits:
+            if self._deadline is not None:
+                self._deadline.run(partial(self._context.invoke, self._entry, inputs, outputs))
+            elif self._waits:
                 with devices.patience():
                     self._context.invoke(self._entry, inputs, outputs)
             else:
@@ -410,6 +421,12 @@ class Session(Background):
                 f"missing arguments: {', '.join(map(repr, absent))}", hint=f"signature: {self.signature}"
             )
         return tuple(slots)
+
+
+def _driver_of(manifest: Manifest, threads: int | Sequence[int] | None) -> str:
+    """The driver for a program that names none."""
+    kind = manifest.target.partition(":")[0]
+    return kind if kind in GPU_DRIVERS else devices.choose_driver(manifest.work, threads)
 
 
 def _leaf_numbers(leaves: Sequence[Codec]) -> dict[int | str, int]:

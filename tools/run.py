@@ -34,6 +34,18 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return tuple((int(number), spec) for number, _, spec in pairs)
 
 
+def _device(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        from hloforge.dialect.errors import OptionError
+        from hloforge.runtime.options import check_device
+
+        try:
+            check_device(value)
+        except OptionError as error:
+            raise click.BadParameter(f"{error.message}; {error.hint}", ctx, param) from None
+    return value
+
+
 @click.command(
     cls=CompilerCommand,
     short_help="Run a vmfb or a program, and check it.",
@@ -62,7 +74,13 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
 @click.option("--expected-output", "expected", multiple=True, metavar="SPEC", help="What a result should be.")
 @click.option("--reference", type=click.Choice(["xla", "interpreter"]), help="Check against another engine.")
 @click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
-@click.option("--device", type=click.Choice(["local-sync", "local-task"]), help="By default the program's size tells.")
+@click.option(
+    "--device",
+    metavar="NAME",
+    callback=_device,
+    help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…; by default the target and the program's size tell.",
+)
+@click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds that a call may take.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
 @click.option("--repeat", type=click.IntRange(min=1), help="How many calls --time measures (default: 20).")
 @click.option("--mpi", is_flag=True, help="Be one of the processes that mpiexec started, one a device.")
@@ -80,6 +98,7 @@ def command(
     reference: str | None,
     tolerance: float | None,
     device: str | None,
+    deadline: float | None,
     threads: int | None,
     repeat: int | None,
     mpi: bool,
@@ -120,7 +139,8 @@ def command(
         from hloforge.runtime.replicas_mpi import with_all_processes
 
         options = with_all_processes(options)
-    session, read = _load(source, target, options, {"device": device, "threads": threads, "mpi": mpi}, reading)
+    loading = {"device": device, "threads": threads, "mpi": mpi, **({"deadline": deadline} if deadline else {})}
+    session, read = _load(source, target, options, loading, reading)
     program = read() if reference or any(spec.strip() == calling.PLAUSIBLE for spec in inputs) else None
     if program and options.shapes:
         program = for_sizes(program, options.shapes)

@@ -48,16 +48,21 @@ _MOST_KEYS = 7
 @register
 @dataclass(frozen=True)
 class DecomposeSort(Pass):
-    """Replace sorts of static size with an elementwise comparator."""
+    """Replace sorts of static size with an elementwise comparator.
+
+    Attributes:
+        by_network: sort by sorting networks alone, which run on any device, instead of leaving sorts of integers.
+    """
 
     name: ClassVar[str] = "decompose-sort"
+    by_network: bool = False
 
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.sort"}):
                 if _can_decompose(op):
                     with ir.InsertionPoint(op), op.location:
-                        _decompose(op)
+                        _decompose(op, self.by_network)
 
 
 def _can_decompose(op: Any) -> bool:
@@ -65,13 +70,13 @@ def _can_decompose(op: Any) -> bool:
     return static and KEY_COUNT not in op.attributes and is_elementwise(op.regions[0])
 
 
-def _decompose(op: Any) -> None:
+def _decompose(op: Any, by_network: bool) -> None:
     lines = _Lines.of(op)
     operands = [Value(operand) for operand in op.operands]
     if lines.size <= 1 or lines.rows == 0:
         replace_prefix(op, operands)
         return
-    keys = sort_keys(op.regions[0])
+    keys = None if by_network else sort_keys(op.regions[0])
     rows = [lines.to_rows(operand) for operand in operands]
     if keys is None:
         found = sort_by_network(op, rows)
