@@ -178,7 +178,7 @@ def _sources() -> tuple[tuple[str, int, int], ...]:
 @cache
 def _processor(target: Target) -> tuple[str, ...]:
     """What tells this machine's processor from others, where code is made for it."""
-    if target.cpu != "host":
+    if target.variant != "host":
         return ()
     if not _CPUINFO.exists():
         return platform.machine(), platform.processor()

@@ -35,6 +35,7 @@ from hloforge.runtime.branch_moves import with_ordered_moves
 from hloforge.runtime.diagnostics import failure
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import with_host_functions
+from hloforge.runtime.limits import check_elements
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.partition import partitioned
@@ -54,6 +55,8 @@ _DATA_TILING = "--iree-dispatch-creation-data-tiling"
 _KEEP_ASSERTIONS = "--iree-opt-strip-assertions=false"
 # Loops whose first values are computed from constants alone crash IREE: sizes of hoisted arrays are known too late.
 _NO_HOISTING = "--iree-opt-const-expr-hoisting=false"
+# On GPUs of CUDA and ROCm, products of some types (bf16) "failed to distribute" over their threads otherwise.
+_NO_DISTRIBUTION = "--iree-codegen-llvmgpu-use-vector-distribution=false"
 _SIGNALS = {int(number): number.name for number in signal.Signals}
 # LLVM goes on without what it does not know; a misspelt feature would only show as slowness.
 _UNRECOGNIZED = re.compile(r"^'([^']*)' is not a recognized (\w+) for this target", re.MULTILINE)
@@ -84,7 +87,7 @@ def compile_program(
             copy = form.clone()
             lower(
                 copy.module,
-                target=target.kind,
+                target=target.pipeline,
                 without=without | options.without,
                 verify=options.verify,
                 dump_after=options.dump_after,
@@ -109,10 +112,11 @@ def compile_lowered(
         CompileError: as ``compile_program``; of the program without fused loops.
     """
     fused = lowered(frozenset())
+    check_elements(fused.module, target)
     if not has_fused_loops(fused.module):
         return compile_module(fused, target, options)
     # IREE's code generator takes a loop's body as it is, or not at all: outside of a dispatch it takes more.
-    first, *others = _optimizations(fused.module)
+    first, *others = _optimizations(fused.module, target)
     for flags in (first, *(flags for flags in others if _SUMS_IN_VECTORS in flags)):
         with suppress(CompileError):
             return _compile_with(flags, fused, target, options)
@@ -125,7 +129,7 @@ def compile_module(lowered: Program, target: Target, options: CompileOptions) ->
     Raises:
         CompileError: as ``compile_program``.
     """
-    *attempts, last = _optimizations(lowered.module)
+    *attempts, last = _optimizations(lowered.module, target)
     for flags in attempts:
         # A slower program is better than none: IREE's optimizations fail on some that it compiles without them.
         with suppress(CompileError):
@@ -133,8 +137,23 @@ def compile_module(lowered: Program, target: Target, options: CompileOptions) ->
     return _compile_with(last, lowered, target, options)
 
 
-def _optimizations(module: Any) -> tuple[tuple[str, ...], ...]:
+def compile_unoptimized(lowered: Program, target: Target, options: CompileOptions, *, last: bool = False) -> Executable:
+    """Hand a module to IREE's compiler once, with the target's flags and the user's alone.
+
+    Args:
+        last: with the flags of the last attempt of ``compile_module`` too.
+
+    Raises:
+        CompileError: as ``compile_program``.
+    """
+    flags = _optimizations(lowered.module, target)[-1] if last else ()
+    return _compile_with(flags, lowered, target, options)
+
+
+def _optimizations(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
     """IREE's flags, those for speed first and those for its errors last. A user's own flags come after them."""
+    if target.kind != "cpu":
+        return _optimizations_for_gpus(module, target)
     if is_dynamic(module):
         # Its fusions at O2 take a loop's carry of dynamic size for a scalar: a generator drew one number for all.
         return ((_NO_MASKS,), (), (_NO_HOISTING,))
@@ -144,6 +163,12 @@ def _optimizations(module: Any) -> tuple[tuple[str, ...], ...]:
     tiled = [(*fast, _DATA_TILING)] if gains_by_data_tiling(module) else []
     hoisted = fast[:2]
     return tuple(dict.fromkeys((*tiled, fast, hoisted, (_NO_MASKS, *kept), kept, (_NO_HOISTING,))))
+
+
+def _optimizations_for_gpus(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
+    fast = () if is_dynamic(module) else (_SUMS_IN_VECTORS,)
+    plain: tuple[str, ...] = (_NO_DISTRIBUTION,) if target.pipeline == "cuda" else ()
+    return tuple(dict.fromkeys((fast, (*fast, *plain), plain, (*plain, _NO_HOISTING))))
 
 
 def _compile_with(

@@ -201,7 +201,7 @@ class _Search:
 
     def _lowered(self, without: set[str]) -> str:
         copy = self.program.clone()
-        lower(copy.module, target=self.target.kind, without=self.options.without | without)
+        lower(copy.module, target=self.target.pipeline, without=self.options.without | without)
         return copy.text()
 
 

@@ -74,7 +74,7 @@ def build_program(
         with watch.step("passes"):
             timings = lower(
                 copy.module,
-                target=target.kind,
+                target=target.pipeline,
                 without=without | options.without,
                 verify=options.verify,
                 dump_after=options.dump_after,

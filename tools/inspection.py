@@ -74,7 +74,7 @@ def program_facts(program: Program, target: str) -> Facts:
     Raises:
         OptionError: a malformed target.
     """
-    kind = Target.parse(target).kind
+    kind = Target.parse(target).pipeline
     facts: Facts = {
         "kind": "program",
         "name": program.name,

@@ -1,0 +1,96 @@
+"""NVIDIA's driver library under the name that IREE looks for.
+
+IREE 3.13 opens ``libcuda.so``. That name belongs to packages for developers; drivers and containers bring
+``libcuda.so.1`` alone. A library of that name that holds nothing and needs ``libcuda.so.1`` is found instead once it is
+loaded, for the dynamic linker knows libraries by the name inside them. The linker in IREE's compiler makes one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+_WANTED = "libcuda.so"
+_USUAL = "libcuda.so.1"
+
+
+def find_cuda() -> str | None:
+    """The name by which the dynamic linker finds NVIDIA's driver library; None if there is none."""
+    for name in (_WANTED, _USUAL) if sys.platform.startswith("linux") else ("nvcuda.dll",):
+        with suppress(OSError):
+            ctypes.CDLL(name)
+            return name
+    return None
+
+
+@cache
+def provide_cuda() -> Path | None:
+    """Load a stand-in for ``libcuda.so`` where the machine has ``libcuda.so.1`` alone; returns its file.
+
+    None if none is needed, or none can be made: IREE then says what it misses.
+    """
+    if find_cuda() != _USUAL:
+        return None
+    folder = platformdirs.user_cache_path("hloforge") / "libraries"
+    with suppress(OSError, subprocess.CalledProcessError):
+        return load_stand_in(_WANTED, _USUAL, folder)
+    return None
+
+
+def load_stand_in(name: str, library: str, folder: Path) -> Path:
+    """Make and load an empty library of a name, whose symbols are those of another one.
+
+    Args:
+        library: the name of a library that is loaded.
+
+    Raises:
+        OSError, subprocess.CalledProcessError: it cannot be made, or not be loaded.
+    """
+    path = folder / name
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        made = path.with_name(f"{name}.{os.getpid()}")
+        command = [
+            _linker(),
+            "-flavor",
+            "gnu",
+            "-shared",
+            "-soname",
+            name,
+            "--no-as-needed",
+            "-o",
+            made,
+            _file_of(library),
+        ]
+        subprocess.run(command, check=True, capture_output=True)
+        made.replace(path)
+    ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    return path
+
+
+def _linker() -> Path:
+    try:
+        import iree.compiler as compiler
+    except ImportError as error:
+        raise OSError("IREE's compiler, whose linker is needed, is not installed") from error
+    return Path(compiler.__file__ or "").parent / "_mlir_libs" / "iree-lld"
+
+
+def _file_of(library: str) -> Path:
+    """The file of a library that this process has loaded."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    paths = {Path(line.split(maxsplit=5)[5]) for line in lines if line.count("/")}
+    found = next((path for path in paths if path.name == library or path.name.startswith(f"{library}.")), None)
+    # The file of libcuda.so.1 is called by the driver's version.
+    stem = library.partition(".so")[0]
+    found = found or next((path for path in paths if path.name.startswith(f"{stem}.so")), None)
+    if found is None:
+        raise FileNotFoundError(library)
+    return found
