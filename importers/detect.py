@@ -6,6 +6,7 @@ import enum
 import re
 
 from hloforge.dialect.errors import ImporterError
+from hloforge.importers.exported_program import archive_of_torch, is_exported
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.hlo_text import without_opaque
 from hloforge.importers.jax_export import unwrap as unwrap_export
@@ -27,6 +28,7 @@ class Form(enum.Enum):
     ONNX = "onnx"
     TFLITE = "tflite"
     TENSORFLOW = "tensorflow"
+    TORCH_EXPORT = "torch-export"
 
 
 _MLIR_MAGIC = b"ML\xefR"
@@ -75,6 +77,8 @@ def detect(data: bytes) -> Form:
         return Form.TFLITE
     if data.startswith(MARK) or is_keras(data):
         return Form.TENSORFLOW
+    if is_exported(data):
+        return Form.TORCH_EXPORT
     _refuse_foreign(data)
     text = as_text(data)
     if text is not None and (form := _text_form(text)):
@@ -91,8 +95,8 @@ def detect(data: bytes) -> Form:
 
 
 _EXPECTED = (
-    "a program is HLO text or proto, StableHLO text or bytecode, a StableHLO portable artifact, an export of JAX, "
-    "or a model of ONNX, TFLite, TensorFlow or Keras"
+    "a program is HLO text or proto, StableHLO text or bytecode, a StableHLO portable artifact, an export of JAX "
+    "or PyTorch, or a model of ONNX, TFLite, TensorFlow or Keras"
 )
 
 
@@ -133,6 +137,12 @@ def _refuse_foreign(data: bytes) -> None:
 def _foreign_zip(data: bytes) -> ImporterError:
     if b"module.fb" in data[:256]:
         return ImporterError("this is a compiled IREE module (.vmfb)", hint="run it with: hloforge run")
+    kind = archive_of_torch(data)
+    if kind:
+        return ImporterError(
+            f"this is {kind}, not a program",
+            hint="write the model with torch.export.save(torch.export.export(…), path)",
+        )
     return ImporterError(
         "this is a zip archive, not a program", hint="unpack it (a saved model holds its program inside)"
     )

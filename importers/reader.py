@@ -11,6 +11,7 @@ from hloforge.dialect.program import Program
 from hloforge.dialect.tuples import flatten_tuples
 from hloforge.importers import elided as elision, hlo_text, jax_export, native, signature
 from hloforge.importers.detect import Form, as_text, detect
+from hloforge.importers.exported_program import read_exported
 from hloforge.importers.guard import guarded
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.native import Converted
@@ -40,7 +41,7 @@ def read(
     Args:
         source: a path, bytes, the program's text, a binary stream, or ``-`` for standard input.
         format: one of ``hlo``, ``hlo-proto``, ``mlir``, ``mlir-bytecode``, ``portable-artifact``, ``jax-export``,
-            ``onnx``, ``tflite``, ``tensorflow``; by default the content tells.
+            ``onnx``, ``tflite``, ``tensorflow``, ``torch-export``; by default the content tells.
         elided: what to do with a ``constant({...})``, whose values the text has lost: ``refuse``; ``parameters``: each
             becomes a parameter behind the others; ``random``: seeded small values (importers/elided.py).
         seed: of the random values.
@@ -72,6 +73,8 @@ def read(
             program = read_tflite(data, file)
         elif form is Form.TENSORFLOW:
             program = read_model(file, lambda bytecode: _read_mlir(bytecode, Form.MLIR_BYTECODE, file))
+        elif form is Form.TORCH_EXPORT:
+            program = read_exported(data, file, lambda bytecode: _read_mlir(bytecode, Form.MLIR_BYTECODE, file))
         else:
             program = _read_mlir(data, form, file)
     except Error as error:

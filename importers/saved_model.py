@@ -21,10 +21,24 @@ from hloforge.dialect.shapes import Shape
 
 # Stands for the bytes of a model that is a folder; what follows tells its files from others.
 MARK = b"hloforge: SavedModel "
-_WORKER = "hloforge.tensorflow.worker"
 # Of a model of a gigabyte, on a busy machine.
 _SECONDS = 600.0
 _Parse = Callable[[bytes], Program]
+
+
+@dataclass(frozen=True)
+class Child:
+    """Who reads a model: a module that is run as ``python -m worker MODEL OUTPUT [SIZES]``.
+
+    Attributes:
+        framework: its name, for messages.
+    """
+
+    worker: str
+    framework: str
+
+
+_TENSORFLOW = Child("hloforge.tensorflow.worker", "TensorFlow")
 
 
 def is_saved_model(path: Path) -> bool:
@@ -47,17 +61,18 @@ def is_keras(data: bytes) -> bool:
     return data.startswith(b"PK\x03\x04") and b"model.weights.h5" in data[-4096:] and b"config.json" in data[-4096:]
 
 
-def read_model(path: str, parse: _Parse) -> Program:
+def read_model(path: str, parse: _Parse, child: Child = _TENSORFLOW) -> Program:
     """The program of a model, its variables constants; with a template where sizes are known at a call only.
 
     Args:
         path: of the folder or file.
         parse: makes a program of MLIR bytecode.
+        child: reads the model.
 
     Raises:
-        ImporterError: TensorFlow is missing, or cannot read the model.
+        ImporterError: the framework is missing, or cannot read the model.
     """
-    template = Template(path, parse)
+    template = Template(path, parse, child)
     program = template.read(None)
     if any(not parameter.shape.is_static for parameter in program.signature.parameters):
         program.template = template
@@ -70,6 +85,7 @@ class Template:
 
     path: str
     parse: _Parse
+    child: Child
 
     @property
     def size_parameters(self) -> tuple[int, ...]:
@@ -84,16 +100,17 @@ class Template:
         """The program for sizes; without them, as far as it is known."""
         with tempfile.TemporaryDirectory(prefix="hloforge-") as folder:
             output = Path(folder) / "program.mlirbc"
-            command = [sys.executable, "-m", _WORKER, self.path, str(output)]
+            command = [sys.executable, "-m", self.child.worker, self.path, str(output)]
             command += [json.dumps(sizes)] if sizes is not None else []
             answer = self._run(command)
             if not output.is_file():
-                raise ImporterError(answer["message"], location=Location(self.path), hint=answer["hint"])
+                notes = tuple(answer.get("notes", ()))
+                raise ImporterError(answer["message"], location=Location(self.path), hint=answer["hint"], notes=notes)
             program = self.parse(output.read_bytes())
         program.name = answer["name"]
         return program
 
-    def _run(self, command: list[str]) -> dict[str, str]:
+    def _run(self, command: list[str]) -> dict[str, Any]:
         """The child's answer, the last line that it prints."""
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
@@ -103,7 +120,7 @@ class Template:
         if done.returncode or not lines:
             last = (done.stderr.strip().splitlines() or ["it ended without an answer"])[-1]
             raise UnsupportedError(
-                f"TensorFlow cannot make a program of the model: {last}", location=Location(self.path)
+                f"{self.child.framework} cannot make a program of the model: {last}", location=Location(self.path)
             )
-        found: dict[str, str] = json.loads(lines[-1])
+        found: dict[str, Any] = json.loads(lines[-1])
         return found

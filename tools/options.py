@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-FORMS = ("hlo", "hlo-proto", "mlir", "mlir-bytecode", "portable-artifact", "jax-export", "onnx", "tflite", "tensorflow")
+FORMS = (
+    *("hlo", "hlo-proto", "mlir", "mlir-bytecode", "portable-artifact", "jax-export"),
+    *("onnx", "tflite", "tensorflow", "torch-export"),
+)
 _FLAGS = "hloforge.iree_flags"
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -91,7 +94,7 @@ def target_option(function: Function) -> Function:
         "--target",
         default="cpu",
         show_default=True,
-        help="cpu, cpu:host, cpu:generic, cpu:znver3,+avx2, cuda, cuda:sm_86 …",
+        help="cpu[:PROCESSOR], vulkan[:GPU], cuda[:sm_90], rocm[:gfx1100] or metal; several, separated by commas.",
     )(function)
 
 

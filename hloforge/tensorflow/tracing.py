@@ -15,10 +15,10 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ArgumentError, UnsupportedError
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
+from hloforge.importers.freezing import freeze
 from hloforge.importers.reader import read
 from hloforge.importers.source import NamedBytes
 from hloforge.tensorflow.arrays import variable_value
-from hloforge.tensorflow.freezing import freeze
 from hloforge.tensorflow.nests import Arguments
 from hloforge.tensorflow.refusals import UnknownConstant, refusal, unknown_constant
 from hloforge.tensorflow.source_lines import CALLS, with_user_lines

@@ -15,10 +15,10 @@ from hloforge.dialect.program import Program, entry_function
 
 
 def freeze(program: Program, values: Mapping[int, np.ndarray[Any, Any]]) -> Program:
-    """The program with constants in place of its last parameters, all of them arrays; it is changed.
+    """The program with constants in place of some parameters, all of them arrays; it is changed.
 
     Args:
-        values: of the last parameters, by their numbers.
+        values: of these parameters, by their numbers; C-contiguous. The program must not donate its parameters.
     """
     entry = entry_function(program.module)
     block = entry.regions[0].blocks[0]
@@ -36,7 +36,12 @@ def freeze(program: Program, values: Mapping[int, np.ndarray[Any, Any]]) -> Prog
         inputs = [argument.type for argument in block.arguments]
         attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
         if "arg_attrs" in attributes:
-            attributes["arg_attrs"] = ir.ArrayAttr.get(list(attributes["arg_attrs"])[: len(inputs)])
-    program.signature = replace(program.signature, parameters=program.signature.parameters[: len(inputs)])
+            attributes["arg_attrs"] = ir.ArrayAttr.get(_without(list(attributes["arg_attrs"]), values))
+    parameters = tuple(_without(list(program.signature.parameters), values))
+    program.signature = replace(program.signature, parameters=parameters)
     program.signature.attach(program.module)
     return program
+
+
+def _without(entries: list[Any], values: Mapping[int, Any]) -> list[Any]:
+    return [entry for number, entry in enumerate(entries) if number not in values]

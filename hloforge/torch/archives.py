@@ -1,0 +1,103 @@
+"""Archives of ``torch.export.save`` to programs, without running anything that the file brings along."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.pt2_archive._package import load_pt2
+
+from hloforge.dialect.errors import ImporterError, UnsupportedError
+from hloforge.dialect.program import Program
+from hloforge.dialect.shapes import Shape
+from hloforge.importers.freezing import freeze
+from hloforge.torch.exported import convention_of, names_of, prepared
+from hloforge.torch.importer import Graph, graph_of
+from hloforge.torch.types import to_numpy
+
+_UPDATES = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
+
+
+def program_of_archive(path: str, sizes: Sequence[Sequence[int]] | None = None) -> Program:
+    """The program of an archive that was vetted; its weights are constants.
+
+    What the program changes (running statistics, caches) are its first arguments, by their names, and their new values
+    the first results.
+
+    Args:
+        sizes: of each argument; without them the program as far as it is known.
+
+    Raises:
+        ImporterError: PyTorch cannot read the archive.
+        UnsupportedError: operators that are not imported, each named with its lines; numbers that decide sizes.
+    """
+    exported = prepared(load(path))
+    graph = graph_of(exported.graph_module, names=names_of(exported), name="")
+    if graph.size_parameters:
+        name = graph.parameters()[graph.size_parameters[0]].name
+        raise UnsupportedError(
+            f"the number {name!r} decides sizes, and a program takes arrays",
+            hint="export the model with that number as a constant, or use hloforge.torch.compile(…)",
+        )
+    weights = _weights(exported, graph)
+    shapes = graph.shapes
+    if sizes is None and any(not shape.is_static for shape in shapes):
+        # The weights are read with the sizes: zeros, one number each, stand for them.
+        zeros = {n: np.broadcast_to(np.zeros((), w.dtype), w.shape) for n, w in weights.items()}
+        return freeze(graph.placeholder(), zeros)
+    if sizes is not None:
+        given = iter(sizes)
+        shapes = [s if n in weights else Shape.array(s.element, *next(given)) for n, s in enumerate(shapes)]
+    return freeze(graph.specialize(shapes, {}), weights)
+
+
+def load(path: str) -> ExportedProgram:
+    """``torch.export.load`` of an archive that was vetted, if its sample inputs are plain data.
+
+    Raises:
+        ImporterError: they are not; PyTorch cannot read the archive.
+    """
+    with zipfile.ZipFile(path) as archive:
+        name = next(n for n in archive.namelist() if n.endswith("data/sample_inputs/model.pt"))
+        samples = archive.read(name)
+    try:
+        # PyTorch reads them so as well, but if that fails, it runs what the pickle says.
+        torch.load(io.BytesIO(samples), weights_only=True)
+    except Exception as error:
+        raise ImporterError(
+            f"its sample inputs are no plain tensors: {str(error).splitlines()[0]:.200}",
+            hint="if you trust the file: hloforge.torch.compile(torch.export.load(path))",
+        ) from None
+    try:
+        with Path(path).open("rb") as file:
+            exported = load_pt2(file).exported_programs["model"]
+    except Exception as error:  # of any kind: PyTorch asserts and looks up what the file says
+        raise ImporterError(
+            f"PyTorch {torch.__version__} cannot read the archive: {type(error).__name__}: {error}".splitlines()[0],
+            hint="it is damaged, or was written by another version of PyTorch",
+        ) from None
+    # Python code; it is not needed, for sizes are checked here.
+    exported._guards_code = []
+    return exported
+
+
+def _weights(exported: ExportedProgram, graph: Graph) -> dict[int, np.ndarray[Any, Any]]:
+    """The state that the program does not change, by the numbers of its parameters."""
+    changed = {spec.target for spec in exported.graph_signature.output_specs if spec.kind in _UPDATES}
+    convention = convention_of(exported)
+    state = dict(zip(convention.names, convention.state, strict=True))
+    specs = exported.graph_signature.input_specs
+    found = {}
+    for number, place in enumerate(graph.taken):
+        spec = specs[place]
+        if spec.kind is not InputKind.USER_INPUT and spec.target is not None and spec.target not in changed:
+            array = to_numpy(state[spec.target])
+            found[number] = np.ascontiguousarray(array).reshape(array.shape)
+    return found

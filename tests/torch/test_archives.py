@@ -1,0 +1,178 @@
+"""Files of ``torch.export.save`` as programs: read in a child process, and without running what they bring along."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+pytest.importorskip("jax", reason="needs the extra `torch`")
+
+import hloforge  # noqa: E402
+from hloforge.dialect.errors import ImporterError  # noqa: E402
+from hloforge.importers.detect import Form, detect  # noqa: E402
+from hloforge.importers.exported_program import vet  # noqa: E402
+from hloforge.torch.archives import program_of_archive  # noqa: E402
+
+nn = torch.nn
+MODEL, WEIGHTS = "models/model.json", "data/weights/model_weights_config.json"
+SAMPLES = "data/sample_inputs/model.pt"
+
+
+class Scaled(nn.Module):
+    """A dense layer, a buffer that each call changes, and a plain number."""
+
+    def __init__(self, counts: bool = False) -> None:
+        super().__init__()
+        self.dense = nn.Linear(3, 2)
+        self.counts = counts
+        self.register_buffer("calls", torch.zeros(2))
+
+    def forward(self, x: Any, scale: float = 2.0) -> dict[str, Any]:
+        if self.counts:
+            self.calls.add_(1)
+        return {"y": self.dense(x) * scale + self.calls}
+
+
+def saved(module: Any, x: Any, **options: Any) -> bytes:
+    """The archive of an exported module."""
+    stream = io.BytesIO()
+    torch.export.save(torch.export.export(module, (x,), **options), stream)
+    return stream.getvalue()
+
+
+def changed(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
+    """An archive with one file changed."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(stream, "w") as new:
+        for entry in old.namelist():
+            content = old.read(entry)
+            new.writestr(entry, change(content) if entry.partition("/")[2] == name else content)
+    return stream.getvalue()
+
+
+def edited(data: bytes, name: str, old: str, new: str) -> bytes:
+    """An archive with a text replaced, which stands in the file."""
+    assert old in changed_text(data, name)
+    return changed(data, name, lambda content: content.replace(old.encode(), new.encode()))
+
+
+def changed_text(data: bytes, name: str) -> str:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return next(archive.read(n).decode() for n in archive.namelist() if n.partition("/")[2] == name)
+
+
+@pytest.fixture(scope="module")
+def module() -> Any:
+    torch.manual_seed(0)
+    return Scaled()
+
+
+@pytest.fixture(scope="module")
+def dynamic(module: Any) -> bytes:
+    return saved(module, torch.randn(4, 3), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
+
+
+@pytest.mark.slow
+def test_program_takes_the_inputs_alone_and_sizes_come_with_the_call(module: Any, dynamic: bytes) -> None:
+    program = hloforge.read(dynamic)
+    assert str(program.signature) == "(x: f32[?,3]) -> f32[?,2]"
+    x = torch.randn(5, 3)
+    found = hloforge.compile(program, cache=False).load()(x.numpy())
+    np.testing.assert_allclose(found, module(x)["y"].detach(), 1e-5)
+
+
+def test_program_is_read_by_a_child(dynamic: bytes) -> None:
+    assert str(hloforge.read(dynamic).signature) == "(x: f32[?,3]) -> f32[?,2]"
+
+
+def test_what_is_changed_is_an_argument_and_a_result(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt2"
+    path.write_bytes(saved(Scaled(counts=True), torch.randn(4, 3)))
+    program = program_of_archive(str(path))
+    assert str(program.signature) == "(calls: f32[2], x: f32[4,3]) -> (f32[2], f32[4,2])"
+
+
+def test_detected_among_archives(module: Any, dynamic: bytes) -> None:
+    assert detect(dynamic) is Form.TORCH_EXPORT
+    weights, script = io.BytesIO(), io.BytesIO()
+    torch.save(module.state_dict(), weights)
+    torch.jit.save(torch.jit.trace(nn.Linear(3, 2), (torch.randn(4, 3),)), script)
+    with pytest.raises(ImporterError, match="this is weights of PyTorch"):
+        detect(weights.getvalue())
+    with pytest.raises(ImporterError, match="this is a TorchScript archive"):
+        detect(script.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        (MODEL, "torch.ops.aten.linear.default", "torch.os.system", "calls torch.os.system"),
+        (MODEL, "torch.ops.aten.linear.default", "torch.ops.load_library", "calls torch.ops.load_library"),
+        (MODEL, "torch.ops.aten.linear.default", "torch.ops.aten.__class__.mro", "calls torch.ops.aten.__class__.mro"),
+        (MODEL, "torch.ops.aten.linear.default", "torch.ops.mine.linear.default", "calls torch.ops.mine.linear"),
+        (MODEL, "Symbol('", "__import__('os').system('", "which is no arithmetic"),
+        (MODEL, "Symbol('", "Symbol('print(1)", "which is no arithmetic"),
+        (MODEL, '\\"builtins.dict\\"', '\\"collections.defaultdict\\"', "hold a collections.defaultdict"),
+        (WEIGHTS, '"use_pickle": false', '"use_pickle": true', "'dense.weight' is a pickled object"),
+        (WEIGHTS, '"path_name": "weight_', '"path_name": "opaque_', "'dense.weight' is a pickled object"),
+        (WEIGHTS, '"type": "cpu"', '"type": "cuda"', "lies on a cuda"),
+        (WEIGHTS, '{"config"', '{"confi"', "damaged archive"),
+    ],
+)
+def test_what_may_run_code_is_refused_before_pytorch_reads_it(
+    dynamic: bytes, name: str, old: str, new: str, message: str
+) -> None:
+    vet(dynamic)
+    with pytest.raises(ImporterError, match=message):
+        vet(edited(dynamic, name, old, new))
+
+
+def test_pickled_sample_inputs_are_not_run(dynamic: bytes, tmp_path: Path) -> None:
+    path, trace = tmp_path / "model.pt2", tmp_path / "ran"
+
+    class Evil:
+        def __reduce__(self) -> Any:
+            return Path.touch, (trace,)
+
+    stream = io.BytesIO()
+    torch.save(((torch.zeros(4, 3), Evil()), {}), stream, pickle_module=pickle)
+    path.write_bytes(changed(dynamic, SAMPLES, lambda _: stream.getvalue()))
+    with pytest.raises(ImporterError, match="sample inputs are no plain tensors"):
+        program_of_archive(str(path))
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("part", [0.3, 0.9, 0.999])
+def test_truncated_archives_are_refused(dynamic: bytes, part: float) -> None:
+    with pytest.raises(ImporterError):
+        detect(dynamic[: int(len(dynamic) * part)])
+
+
+def test_json_of_another_shape_is_one_error(dynamic: bytes) -> None:
+    for name in (MODEL, WEIGHTS):
+        for content in (b"[]", b"{", b"{}", b"\xff", json.dumps({"config": {"a": 1}}).encode()):
+            with pytest.raises(ImporterError):
+                data = changed(dynamic, name, lambda _, content=content: content)
+                vet(data)
+
+
+@pytest.mark.slow
+def test_operators_without_lowering_are_named(tmp_path: Path) -> None:
+    class Sparse(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.nonzero(x)
+
+    path = tmp_path / "model.pt2"
+    path.write_bytes(saved(Sparse(), torch.randn(4, 3)))
+    with pytest.raises(ImporterError, match=r"aten\.nonzero\.default") as caught:
+        hloforge.read(path)
+    assert any("test_archives.py" in note for note in caught.value.notes)
