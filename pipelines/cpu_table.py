@@ -304,6 +304,12 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "legalize-window-padding",
+        "IREE takes the array to end where its only window does",
+        "stablehlo.reduce_window",
+        form=forms.windows_leave_edges_unread,
+    ),
+    *decompose(
+        "legalize-window-padding",
         "IREE takes the image to end where its only window does",
         "stablehlo.convolution",
         form=forms.leaves_edges_unread,

@@ -174,6 +174,26 @@ def leaves_edges_unread(op: Any) -> bool:
     return is_static(op) and any(unread_edges(op))
 
 
+def unread_window_edges(op: Any) -> list[int]:
+    """``unread_edges`` of a reduction of windows."""
+    image, result = op.operands[0].type.shape, op.results[0].type.shape
+    rank = len(image)
+    edges = _numbers_of(op, "padding") or [0] * (2 * rank)
+    windows = integers(op, "window_dimensions")
+    spreads, reaches = (integers(op, name) or [1] * rank for name in ("base_dilations", "window_dilations"))
+    unread = []
+    for number, size in enumerate(image):
+        spread = (size - 1) * spreads[number] + 1 + edges[2 * number] + edges[2 * number + 1]
+        reach = (windows[number] - 1) * reaches[number] + 1
+        unread.append(spread - reach if result[number] == 1 and size > 0 else 0)
+    return unread
+
+
+def windows_leave_edges_unread(op: Any) -> bool:
+    """A reduction with one window along some dimension, which does not reach the end of the padded array."""
+    return is_static(op) and any(unread_window_edges(op))
+
+
 def is_static_dynamism(op: Any) -> bool:
     """A dynamic conv, gather or pad of arrays of static size whose sizes or paddings are constants."""
     constants = all(

@@ -1,4 +1,4 @@
-"""``legalize-window-padding``: windows over padded unsigned integers, and edges that a convolution's window leaves out.
+"""``legalize-window-padding``: windows over padded unsigned integers, and edges that the only window leaves out.
 
 Before::
 
@@ -12,9 +12,10 @@ After::
 IREE 3.13 pads other types itself, and leaves types that nothing converts when it pads these. Source: StableHLO spec
 "reduce_window": windows lie over ``pad(input, init_value, padding[:, 0], padding[:, 1], base_dilations - 1)``.
 
-A convolution that has room for one window, as of 7 places in an image padded to 8 with strides of 2, leaves the end of
-the image unread. IREE folds that window's place away and takes the image to be as long as the window, which is an error
-of its compiler. Here the padding is made so much smaller, or negative: 7 places of 7.
+A convolution or reduction that has room for one window, as of 7 places in an image padded to 8 with strides of 2,
+leaves the end of the image unread. IREE folds that window's place away and takes the image to be as long as the window,
+which is an error of its compiler. Here a convolution's padding is made so much smaller, or negative: 7 places of 7. A
+reduction's is made by an operation of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +31,13 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.emission import create, emit
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import leaves_edges_unread, pads_unsigned_windows, unread_edges
+from hloforge.pipelines.forms import (
+    leaves_edges_unread,
+    pads_unsigned_windows,
+    unread_edges,
+    unread_window_edges,
+    windows_leave_edges_unread,
+)
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -40,14 +47,15 @@ _TAKEN = ("padding", "base_dilations")
 @pattern("stablehlo.reduce_window")
 def over_padded(op: Any) -> Replacement:
     """reduce_window -> pad, reduce_window without padding and base dilation; static operands."""
-    if not pads_unsigned_windows(op):
+    if not (pads_unsigned_windows(op) or windows_leave_edges_unread(op)):
         return NoMatch("IREE pads it")
     operands = [Value(operand) for operand in op.operands]
     count = len(op.results)
     rank = operands[0].rank
     edges = np.array(op.attributes["padding"]).tolist() if "padding" in op.attributes else [[0, 0]] * rank
     dilations = integers(op, "base_dilations") or [1] * rank
-    padding = [(low, high, dilation - 1) for (low, high), dilation in zip(edges, dilations, strict=True)]
+    unread = unread_window_edges(op)
+    padding = [(low, high - n, step - 1) for (low, high), n, step in zip(edges, unread, dilations, strict=True)]
     padded = [ops.pad(array, init, padding) for array, init in zip(operands[:count], operands[count:], strict=True)]
     attributes = {name: op.attributes[name] for name in op.attributes if name not in _TAKEN}
     made = create(op.name, [*padded, *operands[count:]], [result.type for result in op.results], 1, **attributes)
@@ -72,7 +80,7 @@ def of_one_window(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeWindowPadding(Pass):
-    """Pad unsigned integers before windows are laid over them; end images where a convolution's only window does."""
+    """Pad unsigned integers before windows are laid over them; end arrays where the only window does."""
 
     name: ClassVar[str] = "legalize-window-padding"
 

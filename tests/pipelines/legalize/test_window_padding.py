@@ -1,5 +1,5 @@
 """legalize-window-padding: windows over unsigned integers with padding, negative padding and base dilation,
-and convolutions with one window that does not reach the end of the image."""
+and convolutions and reductions with one window that does not reach the end of the image."""
 
 from __future__ import annotations
 
@@ -67,3 +67,19 @@ def test_one_window_that_leaves_edges_out() -> None:
     results = hloforge.compile(ONE_WINDOW).load()(*inputs)
     for result, want in zip(results, interpret(ONE_WINDOW, *inputs), strict=True):
         np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-5)
+
+
+def test_reductions_of_one_window_that_leaves_edges_out() -> None:
+    with hloforge.Builder("windows") as builder:
+        x = builder.parameter(0, "f32[2,3,4,4]", "x")
+        steps = {"window_strides": [1, 2, 2, 2]}
+        program = builder.build(
+            (
+                ops.reduce_window(x, 0.0, ops.add, [1, 2, 2, 2], **steps),
+                ops.reduce_window(x, 0.0, ops.max, [1, 2, 2, 3], **steps, padding=[(0, 0), (0, 0), (0, 0), (1, 2)]),
+                ops.reduce_window(x, 0.0, ops.add, [1, 3, 3, 3], **steps, base_dilations=[1, 2, 1, 1]),
+            )
+        )
+    x = np.random.default_rng(2).standard_normal((2, 3, 4, 4)).astype(np.float32)
+    for result, want in zip(program.compile("cpu")(x), interpret(str(program.module), x), strict=True):
+        np.testing.assert_allclose(result, want, rtol=1e-5)
