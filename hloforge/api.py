@@ -15,6 +15,7 @@ from hloforge.importers.onnx.load import is_onnx, refers_to_files
 from hloforge.importers.reader import read
 from hloforge.importers.source import NamedBytes, Source, load
 from hloforge.runtime import cache
+from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.communicator import TIMEOUT
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.executable import Executable
@@ -22,7 +23,7 @@ from hloforge.runtime.host import has_functions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replicas import Replicas
 from hloforge.runtime.specializing import at_sizes
-from hloforge.runtime.targets import Target
+from hloforge.runtime.targets import Target, parse_targets
 
 # A program in any form: what ``read`` takes, a Program, an ``ir.Module``, or an object of a framework that has
 # ``mlir_module()`` (jax.export.Exported) or ``as_text()`` (jax.stages.Lowered).
@@ -49,7 +50,8 @@ def compile(
         source: a path, bytes, program text, a binary stream or ``-`` (HLO text or proto, StableHLO text, bytecode or
             portable artifact; the content tells), a ``Program``, an ``ir.Module``, or what ``jax.jit(f).lower(x)``,
             ``jax.export`` and ``torch.export`` return.
-        target: ``cpu``, ``cpu:generic``, ``cpu:znver3,+avx2`` …
+        target: ``cpu``, ``cpu:generic``, ``cpu:znver3,+avx2``, ``vulkan``, ``cuda:sm_90`` …; several, separated by
+            commas, stand in one file, of which loading takes the first that the machine runs.
         output: also write the vmfb there, whole or not at all.
         elided, seed, name, drop_unknown_attributes: as of ``hloforge.read``.
         options: how to compile.
@@ -72,7 +74,7 @@ def compile(
     chosen = replace(options or CompileOptions(), **fields)
     callbacks = _callbacks(source)
     chosen = replace(chosen, host_calls=chosen.host_calls | callbacks.keys())
-    target = Target.parse(target)
+    targets = parse_targets(target)
     reading = {
         "elided": elided,
         "seed": seed,
@@ -89,14 +91,24 @@ def compile(
     if isinstance(source, Program):
         # A template's own module tells nothing of what it computes.
         source, chosen = at_sizes(source, chosen)
-    place = cache.entry(_contents(source), reading | {"file": _file(source)}, target, chosen)
-    executable = place.find()
-    if executable is None or not has_functions(executable.manifest, chosen):
-        executable = compile_program(as_program(source, **reading), target, chosen)
-        place.store(executable)
-    executable = replace(executable, host=callbacks, libraries=chosen.libraries)
+    made = [_compiled(source, one, options_for(one, chosen) if targets[1:] else chosen, reading) for one in targets]
+    executable = replace(bundled(made) if targets[1:] else made[0], host=callbacks, libraries=chosen.libraries)
     if output is not None:
         executable.save(output)
+    return executable
+
+
+def _compiled(
+    source: Program | NamedBytes, target: Target, options: CompileOptions, reading: dict[str, Any]
+) -> Executable:
+    """A program compiled for one target, now or before."""
+    place = cache.entry(_contents(source), reading | {"file": _file(source)}, target, options)
+    executable = place.find()
+    if executable is None or not has_functions(executable.manifest, options):
+        if isinstance(source, NamedBytes):
+            source.seek(0)  # another target may have read it
+        executable = compile_program(as_program(source, **reading), target, options)
+        place.store(executable)
     return executable
 
 

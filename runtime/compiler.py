@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,7 @@ from hloforge.pipelines.specialize import is_dynamic
 from hloforge.pipelines.weights import weights_of
 from hloforge.runtime import iree
 from hloforge.runtime.branch_moves import with_ordered_moves
+from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.diagnostics import failure
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import with_host_functions
@@ -40,7 +41,7 @@ from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.partition import partitioned
 from hloforge.runtime.specializing import at_sizes, compile_dynamic
-from hloforge.runtime.targets import Target
+from hloforge.runtime.targets import Target, parse_targets
 from hloforge.runtime.weights import place_weights
 from hloforge.runtime.work import gains_by_data_tiling, heaviest_operation, hoists_in_vain
 
@@ -63,19 +64,23 @@ _UNRECOGNIZED = re.compile(r"^'([^']*)' is not a recognized (\w+) for this targe
 
 
 def compile_program(
-    program: Program, target: Target | str = "cpu", options: CompileOptions | None = None
+    program: Program, target: Target | str | Sequence[Target] = "cpu", options: CompileOptions | None = None
 ) -> Executable:
     """Lower a copy of the program and compile it; the program itself is left as it was.
 
-    A program of dynamic shapes may be compiled at its calls instead, as ``options.dynamic_shapes`` says.
+    A program of dynamic shapes may be compiled at its calls instead, as ``options.dynamic_shapes`` says. Several
+    targets (``parse_targets``) stand in one file (``bundle.py``).
 
     Raises:
         UnsupportedError: an operation that the target cannot compile, at its line in the user's file.
         CompileError: IREE's compiler failed; the message names the reproducer.
         OptionError: a file of weights that is none, or is not the program's.
     """
-    target = Target.parse(target)
     options = options or CompileOptions()
+    targets = parse_targets(target)
+    if len(targets) > 1:
+        return bundled([compile_program(program, one, options_for(one, options)) for one in targets])
+    target = targets[0]
     program, options = at_sizes(program, options)
     if program.template is not None:
         return compile_dynamic(program, lambda form: compile_program(form, target, options), target, options)

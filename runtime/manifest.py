@@ -31,6 +31,7 @@ class Manifest:
         name: the program's name.
         signature: parameters and result in XLA's terms.
         target: as ``Target`` prints it.
+        targets: of a file for several ones, all of them, the preferred first; else empty.
         flags: IREE's flags, all of them.
         versions: package name to version.
         work: estimated elements of the heaviest single operation (``work.heaviest_operation``); chooses the device.
@@ -56,6 +57,7 @@ class Manifest:
     weights_file: str = ""
     host_calls: tuple[HostCall, ...] = ()
     sharded: Sharded | None = None
+    targets: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         signature = self.signature
@@ -71,6 +73,8 @@ class Manifest:
                 "aliases": [str(alias) for alias in signature.aliases],
             },
         }
+        if not self.targets:
+            del fields["targets"]  # what an older hloforge reads as well
         return json.dumps(fields, sort_keys=True)
 
     @classmethod
@@ -89,6 +93,7 @@ class Manifest:
                     tuple(map(Alias.parse, signature["aliases"])),
                 ),
                 flags=tuple(fields.pop("flags")),
+                targets=tuple(fields.pop("targets", ())),
                 versions=tuple(fields.pop("versions").items()),
                 weights=tuple((name, Shape.parse(text)) for name, text in fields.pop("weights", {}).items()),
                 host_calls=tuple(map(HostCall.from_json, fields.pop("host_calls", ()))),

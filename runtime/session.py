@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -16,7 +17,7 @@ import numpy as np
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses, donated_arguments
 from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError
 from hloforge.dialect.program import ENTRY, Signature
-from hloforge.runtime import devices
+from hloforge.runtime import bundle, devices
 from hloforge.runtime.arrays import Codec, DeviceArray, share
 from hloforge.runtime.background import Background
 from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
@@ -29,6 +30,7 @@ from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
 from hloforge.runtime.replica_calls import refusals
 from hloforge.runtime.small_calls import SmallCalls
+from hloforge.runtime.targets import Target
 from hloforge.runtime.weights import provider
 
 _DLPACK_CPU = 1
@@ -73,7 +75,7 @@ def load(
     feeds = feeds or Feeds()
     functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
     found = Host(functions, tuple(libraries), check_lifetimes)
-    return Session(_module(source), device, threads, near, found, feeds, deadline)
+    return Session(_module_for(source, device), device, threads, near, found, feeds, deadline)
 
 
 def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
@@ -85,8 +87,25 @@ def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
 
 def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
     """The manifest of a vmfb, without a device. Raises LoadError as ``load`` does."""
+    if isinstance(source, Executable):
+        source = source.vmfb
     module = _module(source)
-    return _manifest(_entry(module))
+    manifest = _manifest(_entry(module))
+    others = tuple(str(bundle.target_of(entry)) for entry in bundle.appended(source))
+    return replace(manifest, targets=(manifest.target, *others)) if others else manifest
+
+
+def _module_for(source: str | PathLike[str] | bytes | Executable, device: str | None) -> Any:
+    """The module of a file; of several targets in it, of the first that runs on the device, or anywhere here."""
+    if isinstance(source, Executable):
+        source = source.vmfb
+    first = _module(source)
+    entries = bundle.appended(source)
+    if not entries:
+        return first
+    targets = [Target.parse(_manifest(_entry(first)).target), *map(bundle.target_of, entries)]
+    number = bundle.choose(targets, device)
+    return _module(bundle.read_entry(source, entries[number - 1])) if number else first
 
 
 def _module(source: str | PathLike[str] | bytes | Executable) -> Any:

@@ -22,7 +22,7 @@ from hloforge.runtime.gpu_targets import (
     vulkan_name,
 )
 
-__all__ = ["CPU_NAMES", "KINDS", "Target", "parse_targets"]
+__all__ = ["CPU_NAMES", "KINDS", "Target", "parse_targets", "target_of_device"]
 
 # Kinds of target and the driver of IREE's runtime that runs their code; processors have two.
 KINDS: Mapping[str, str] = {"cpu": "", "vulkan": "vulkan", "cuda": "cuda", "rocm": "hip", "metal": "metal"}
@@ -182,11 +182,19 @@ def _among(name: str, known: Sequence[str]) -> str:
     return f"did you mean {' or '.join(close)}? {listed}" if close else listed
 
 
+def target_of_device(driver: str, device: drivers.Device) -> Target | None:
+    """What to compile for a device; None for processors, and for GPUs of an architecture that nothing compiles for."""
+    kind = next((kind for kind, name in KINDS.items() if name and name == driver), None)
+    if kind is None:
+        return None
+    if kind == "metal":
+        return Target(kind, "")
+    name = vulkan_name(f"{device.name} {device.info.get('driver', '')}") if kind == "vulkan" else device.architecture
+    return Target(kind, name) if name in _architectures(kind) else None
+
+
 def _at_hand(kind: str) -> str:
     """The architecture of this machine's first GPU; the default of its kind where there is none, or a stranger."""
-    known = _architectures(kind)
     found = drivers.first_device(KINDS[kind])
-    if found is None:
-        return known[0]
-    name = vulkan_name(f"{found.name} {found.info.get('driver', '')}") if kind == "vulkan" else found.architecture
-    return name if name in known else known[0]
+    target = target_of_device(KINDS[kind], found) if found else None
+    return target.variant if target else _architectures(kind)[0]

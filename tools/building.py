@@ -13,13 +13,14 @@ from hloforge.pipelines.named import lower
 from hloforge.pipelines.passes import Pass
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime import cache
+from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.compiler import compile_lowered
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import has_functions, with_host_functions
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.partition import partitioned
 from hloforge.runtime.specializing import at_sizes, compile_dynamic
-from hloforge.runtime.targets import Target
+from hloforge.runtime.targets import Target, parse_targets
 from hloforge.runtime.weights import place_weights
 from hloforge.tools.options import read_program
 from hloforge.tools.progress import Say, Stopwatch, progress
@@ -35,23 +36,29 @@ def build(
         source: a path, ``-`` for standard input, or what was read from one.
         reading: as of ``read_program``.
     """
-    chosen = Target.parse(target)
+    targets = parse_targets(target)
     with progress("compiling") as say:
         say("reading")
-        with watch.step("look up"):
+        with watch.step("open"):
             data, file = load(PurePath(source) if isinstance(source, str) and source != STDIO else source)
             # The cache does not see tensors that stand in other files.
             kept = not (is_onnx(data) and refers_to_files(data))
-            place = cache.entry(data, reading | {"file": PurePath(file).name}, chosen, options)
-            executable = place.find() if kept else None
-        if executable is not None and has_functions(executable.manifest, options):
-            return replace(executable, libraries=options.libraries)
-        with watch.step("read"):
-            program = read_program(NamedBytes(data, file), **reading)
-        executable = build_program(program, chosen, options, watch, say)
-        if kept:
-            place.store(executable)
-        return replace(executable, libraries=options.libraries)
+
+        def made(chosen: Target, options: CompileOptions) -> Executable:
+            with watch.step("look up"):
+                place = cache.entry(data, reading | {"file": PurePath(file).name}, chosen, options)
+                executable = place.find() if kept else None
+            if executable is not None and has_functions(executable.manifest, options):
+                return executable
+            with watch.step("read"):
+                program = read_program(NamedBytes(data, file), **reading)
+            executable = build_program(program, chosen, options, watch, say)
+            if kept:
+                place.store(executable)
+            return executable
+
+        several = [made(one, options_for(one, options) if targets[1:] else options) for one in targets]
+        return replace(bundled(several) if several[1:] else several[0], libraries=options.libraries)
 
 
 def build_program(

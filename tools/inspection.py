@@ -39,6 +39,7 @@ def vmfb_facts(source: str | bytes) -> Facts:
         **_signature_facts(manifest.signature),
         "source": manifest.source,
         "target": manifest.target,
+        "targets": list(manifest.targets or (manifest.target,)),
         "flags": list(manifest.flags),
         "weights": {name: str(shape) for name, shape in manifest.weights},
         "weights_file": manifest.weights_file,
@@ -74,7 +75,8 @@ def program_facts(program: Program, target: str) -> Facts:
     Raises:
         OptionError: a malformed target.
     """
-    kind = Target.parse(target).pipeline
+    chosen = Target.parse(target)
+    kind, pipeline = chosen.kind, chosen.pipeline
     facts: Facts = {
         "kind": "program",
         "name": program.name,
@@ -92,8 +94,8 @@ def program_facts(program: Program, target: str) -> Facts:
         "element_types": _element_types(normal.module),
         "constant_bytes": _constant_bytes(normal.module),
         "target": kind,
-        "decomposed": _decomposed(normal.module, kind),
-        "refused": _refused(normal, kind),
+        "decomposed": _decomposed(normal.module, pipeline),
+        "refused": _refused(normal, pipeline),
     }
 
 
@@ -168,7 +170,11 @@ def _rejected(module: Any, target: str, known: Error) -> list[Facts]:
 def show(facts: Facts) -> None:
     """Print the facts as tables on standard output."""
     console = Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
-    lines = [("name", facts["name"]), ("source", facts.get("source", "")), ("target", facts.get("target", ""))]
+    lines = [
+        ("name", facts["name"]),
+        ("source", facts.get("source", "")),
+        ("target", ", ".join(facts.get("targets", ())) or facts.get("target", "")),
+    ]
     if "bytes" in facts:
         lines.append(("size", _bytes(facts["bytes"])))
     lines += [("result", facts["result"]), ("aliases", "; ".join(facts["aliases"]))]

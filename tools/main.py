@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "opt": "Run passes over a program and print the IR.",
     "translate": "Convert a program between HLO and StableHLO forms.",
     "inspect": "Show what a vmfb or a program holds, and what compiling it will take.",
+    "devices": "Show what this machine can run programs on, and what it lacks.",
     "tune": "Search for what makes a program fastest on this machine.",
     "cache": "Show or clear the programs that were compiled before.",
     "completion": "Print the shell code that completes hloforge's commands.",
