@@ -199,8 +199,8 @@ def _compare_floats(got: Array, want: Array, row: ElementType, name: str, allowe
         a, b = got.astype(wide), want.astype(wide)
         finite = np.isfinite(a) & np.isfinite(b)
         distance = np.abs(a - b)
-        bad = ~(_same(a, b) | (finite & (distance <= _slack(b, row, allowed))))
         relative = distance / np.abs(b)
+    bad = _differing_floats(got, want, row, allowed)
     nonzero = finite & (b != 0)
     return ResultComparison(
         name,
@@ -211,7 +211,7 @@ def _compare_floats(got: Array, want: Array, row: ElementType, name: str, allowe
         count=bad.size,
         max_absolute=_largest(distance[finite]),
         max_relative=_largest(relative[nonzero]),
-        max_ulp=_largest(_ulps(got, want, row)),
+        max_ulp=_largest(ulps(got, want, row)),
         nan_got=int(np.isnan(a).sum()),
         nan_want=int(np.isnan(b).sum()),
         inf_got=int(np.isinf(a).sum()),
@@ -236,12 +236,29 @@ def _slack(want: Array, row: ElementType, allowed: Tolerance) -> Array:
     return np.asarray(allowed.relative * size + allowed.relative * SCALE_SHARE * scale + allowed.absolute)
 
 
-def _ulps(got: Array, want: Array, row: ElementType) -> Array:
+def differing(actual: Any, expected: Any, tolerance: Tolerance | None = None) -> Array:
+    """Where two arrays of one type and size differ by more than ``compare_arrays`` allows."""
+    got, want = np.asarray(actual), np.asarray(expected)
+    row = element_type(want.dtype)
+    if row.is_float or row.is_complex:
+        return _differing_floats(got, want, row, tolerance or tolerance_of(row))
+    return np.asarray(got != want)
+
+
+def _differing_floats(got: Array, want: Array, row: ElementType, allowed: Tolerance) -> Array:
+    wide = np.complex128 if row.is_complex else np.float64
+    with np.errstate(all="ignore"):
+        a, b = got.astype(wide), want.astype(wide)
+        finite = np.isfinite(a) & np.isfinite(b)
+        return np.asarray(~(_same(a, b) | (finite & (np.abs(a - b) <= _slack(b, row, allowed)))))
+
+
+def ulps(got: Array, want: Array, row: ElementType) -> Array:
     """Distances in units of the last place, for the elements (or parts) that are finite on both sides."""
     if row.is_complex:
         part = element_type("f32" if row.bits == 64 else "f64")
         real, imaginary = (
-            _ulps(np.ascontiguousarray(a), np.ascontiguousarray(b), part)
+            ulps(np.ascontiguousarray(a), np.ascontiguousarray(b), part)
             for a, b in ((got.real, want.real), (got.imag, want.imag))
         )
         return np.concatenate([real, imaginary])

@@ -1,0 +1,1 @@
+"""Making a program smaller while something about it stays true: what ``hloforge bisect`` searches with."""

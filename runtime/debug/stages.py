@@ -1,0 +1,141 @@
+"""Compilations that can be repeated in part: without some passes, without any of ours, or up to one of them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from hloforge.dialect.errors import OptionError
+from hloforge.dialect.program import Program
+from hloforge.pipelines.catalogue import passes_by_name
+from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.named import normalize, pipeline
+from hloforge.pipelines.passes import Pass
+from hloforge.runtime.compiler import compile_lowered, compile_unoptimized
+from hloforge.runtime.executable import Executable
+from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.targets import Target
+from hloforge.runtime.weights import place_weights
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to compile a program.
+
+    Attributes:
+        target: as of ``Target.parse``.
+        options: ``without`` may name any pass here.
+        plain: IREE's compiler alone, on the normalized program.
+        upto: how many passes of the target's pipeline to run; None for all.
+        quick: only with the flags that IREE's compiler gets last, when it failed with all others.
+    """
+
+    target: str = "cpu"
+    options: CompileOptions = field(default_factory=CompileOptions)
+    plain: bool = False
+    upto: int | None = None
+    quick: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        own = {"target": self.target, "plain": self.plain, "upto": self.upto, "quick": self.quick}
+        return own | {"options": options_json(self.options)}
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Recipe:
+        return cls(**(found | {"options": options_of(found["options"])}))
+
+    def passes(self) -> list[Pass]:
+        """The passes of the target's pipeline that run."""
+        chosen = [entry for entry in pipeline(Target.parse(self.target).pipeline) if self._runs(entry)]
+        return chosen if self.upto is None else chosen[: self.upto]
+
+    def _runs(self, entry: Pass) -> bool:
+        return not {entry.name, str(entry)} & self.options.without
+
+
+def options_json(options: CompileOptions) -> dict[str, Any]:
+    """The options as JSON; ``options_of`` reads them back."""
+    return {entry.name: _plain(getattr(options, entry.name)) for entry in fields(options)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple | frozenset):
+        return [_plain(member) for member in value]
+    return dict(value) if hasattr(value, "items") else value
+
+
+def options_of(found: dict[str, Any]) -> CompileOptions:
+    """``CompileOptions`` that ``options_json`` wrote."""
+    sets = {name: frozenset(found[name]) for name in ("without", "host_calls", "dump_after")}
+    tuples = {"flags": tuple(found["flags"]), "libraries": tuple(map(Path, found["libraries"]))}
+    shapes = {name: tuple(sizes) for name, sizes in found["shapes"].items()}
+    return CompileOptions(**(found | sets | tuples | {"shapes": shapes}))
+
+
+def compile_recipe(program: Program, recipe: Recipe, say: Callable[[str], None] = lambda _: None) -> Executable:
+    """Compile a program of static shapes for one device; it is left as it was.
+
+    Args:
+        say: told of each pass before it runs (``pass NAME``), and of ``iree-compile``.
+
+    Raises:
+        Error: what a pass or IREE's compiler raises.
+    """
+    program, options = place_weights(program, recipe.options)
+    target = Target.parse(recipe.target)
+
+    def lowered(without: frozenset[str]) -> Program:
+        copy = program.clone()
+        if recipe.plain:
+            say("pass normalize")
+            normalize(copy.module)
+        else:
+            chosen = [entry for entry in recipe.passes() if entry.name not in without]
+            manager = PassManager(chosen, on_pass=lambda entry: say(f"pass {entry}"))
+            manager.run(copy.module)
+        say("iree-compile")
+        return copy
+
+    if recipe.plain or recipe.quick:
+        return compile_unoptimized(lowered(frozenset()), target, options, last=not recipe.plain)
+    return compile_lowered(lowered, target, options)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a pass that changed something has left: the module as bytecode, and how many passes had run by then."""
+
+    name: str
+    upto: int
+    module: bytes
+
+
+def check_passes(recipe: Recipe) -> None:
+    """Raises OptionError if a pass shall be left out that does not exist."""
+    known = {name for entry in pipeline(Target.parse(recipe.target).pipeline) for name in (entry.name, str(entry))}
+    for name in sorted(recipe.options.without - known - passes_by_name().keys()):
+        raise OptionError(f"--without: no pass is called {name!r}", hint="hloforge opt --list-passes shows all")
+
+
+def stages_of(program: Program, recipe: Recipe) -> Iterator[Stage]:
+    """Every pass that changes the program."""
+    copy = program.clone()
+    before = bytecode(copy.module)
+    for number, entry in enumerate(recipe.passes()):
+        PassManager([entry]).run(copy.module)
+        after = bytecode(copy.module)
+        if after != before:
+            yield Stage(str(entry), number + 1, after)
+        before = after
+
+
+def bytecode(module: Any) -> bytes:
+    """A module as MLIR bytecode, with its locations."""
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+    return stream.getvalue()

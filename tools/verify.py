@@ -1,0 +1,154 @@
+"""``hloforge verify``: a program on a target against reference engines, over generated arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hloforge.tools.options import (
+    CompilerCommand,
+    compile_options_of,
+    compiler_options,
+    import_options,
+    target_option,
+)
+from hloforge.tools.progress import progress
+
+if TYPE_CHECKING:
+    from hloforge.runtime.debug.trial_inputs import ValueRange
+    from hloforge.runtime.debug.verification import Verification
+
+
+def _ranges(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[ValueRange, ...]:
+    if not values:
+        return ()
+    from hloforge.dialect.errors import OptionError
+    from hloforge.runtime.debug.trial_inputs import ValueRange
+
+    try:
+        return tuple(map(ValueRange.parse, values))
+    except OptionError as error:
+        raise click.BadParameter(f"{error.message}; {error.hint}", ctx, param) from None
+
+
+@click.command(
+    cls=CompilerCommand,
+    short_help="Check a program's results against reference engines.",
+    epilog="Inputs are those of hloforge run; a program that hloforge bisect wrote has its own inside.",
+)
+@click.argument("source", metavar="PROGRAM")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As of run; then these alone are tried.")
+@click.option("--trials", type=click.IntRange(min=1), help="How many sets of arguments.  [default: 3]")
+@click.option(
+    "--values",
+    multiple=True,
+    type=click.Choice(["plausible", "random", "special"]),
+    help="What the arguments of trials are, in turn; special: with NaN, infinities, -0, subnormals, extremes.",
+)
+@click.option(
+    "--range",
+    "ranges",
+    multiple=True,
+    callback=_ranges,
+    metavar="[NAME=]LOW:HIGH",
+    help="Even numbers within, of a parameter or all.",
+)
+@click.option(
+    "--reference",
+    "references",
+    multiple=True,
+    type=click.Choice(["xla", "interpreter"]),
+    help="Engines; a result is right that agrees with one.  [default: both]",
+)
+@click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
+@click.option("--device", type=click.Choice(["local-sync", "local-task"]), help="By default the program's size tells.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
+@click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds for each call.  [default: none]")
+@click.option("--plain", is_flag=True, help="By IREE's compiler alone, without hloforge's passes.")
+@click.option("--without", multiple=True, metavar="PASS", help="Leave a pass out.")
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file to run first.")
+@click.option("--json", "json_file", metavar="FILE", help="Write the comparison as JSON; - for standard output.")
+@click.option("--html", "html_file", metavar="FILE", help="Write a page of it that needs no other file.")
+@target_option
+@import_options
+@compiler_options
+def command(
+    source: str,
+    inputs: tuple[str, ...],
+    trials: int | None,
+    values: tuple[str, ...],
+    ranges: tuple[ValueRange, ...],
+    references: tuple[str, ...],
+    tolerance: float | None,
+    device: str | None,
+    threads: int | None,
+    deadline: float | None,
+    plain: bool,
+    without: tuple[str, ...],
+    plugins: tuple[Path, ...],
+    json_file: str | None,
+    html_file: str | None,
+    target: str,
+    format: str | None,
+    elided: str,
+    seed: int,
+    drop_unknown_attributes: bool,
+    **compiler: Any,
+) -> None:
+    """Run PROGRAM on a target, and on XLA's CPU client and StableHLO's interpreter, over several sets of arguments, and
+    compare the results.
+
+    Exit status 0 if all agree, 1 if some do not or an error stops it, 2 for a wrong command line.
+
+    \b
+    Example:
+      hloforge verify model.hlo
+      hloforge verify model.mlir --trials=20 --range=x=0:1 --json=report.json --html=report.html
+    """
+    from hloforge.dialect.errors import MismatchError
+    from hloforge.runtime.debug.verification import first_difference
+    from hloforge.tools import verifying
+
+    reading = {
+        "format": format,
+        "elided": elided,
+        "seed": seed,
+        "drop_unknown_attributes": drop_unknown_attributes,
+    }
+    asked = verifying.Asked(
+        inputs=inputs,
+        trials=trials,
+        values=values,
+        ranges=ranges,
+        references=references or ("xla", "interpreter"),
+        tolerance=tolerance,
+        seed=seed,
+        device=device,
+        threads=threads,
+        deadline=deadline,
+        plain=plain,
+        without=frozenset(without),
+        plugins=plugins,
+    )
+    with progress("verifying") as say:
+        found = verifying.verify(source, target, compile_options_of(**compiler), reading, asked, say)
+    _write(found, json_file, html_file)
+    if json_file != "-" and html_file != "-":
+        for trial in found.trials:
+            click.echo(trial.text())
+    if not found.agrees:
+        raise MismatchError(first_difference(found.trials), hint="hloforge bisect finds the operation or pass to blame")
+
+
+def _write(found: Verification, json_file: str | None, html_file: str | None) -> None:
+    import json
+
+    from hloforge.tools.streams import write_text
+    from hloforge.tools.verify_page import verification_page
+
+    if json_file is not None:
+        write_text(json_file, json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+    if html_file is not None:
+        write_text(html_file, verification_page(found))
