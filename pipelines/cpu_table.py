@@ -160,6 +160,12 @@ ROWS: tuple[Capability, ...] = (
         form=forms.multiplies_nothing,
     ),
     *decompose(
+        "convolution-phases",
+        "IREE multiplies the zeros between the elements of dilated images",
+        "stablehlo.convolution",
+        form=forms.multiplies_zeros,
+    ),
+    *decompose(
         "unfold-convolutions",
         "IREE's loops over a window are slow, and its compiler crashes on complex ones",
         "stablehlo.convolution",

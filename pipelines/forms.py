@@ -8,6 +8,7 @@ from typing import Any
 from hloforge.dialect.idioms import IN_BOUNDS
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import integers
+from hloforge.pipelines.phases import Phases
 
 # An attribute on conversions whose operand is clamped to the integer's range.
 IN_RANGE = "hloforge.in_range"
@@ -238,6 +239,11 @@ def is_integer_to_bf16(op: Any) -> bool:
     """A conversion of integers or booleans to bf16."""
     source, target = (value.type.element_type for value in (op.operands[0], op.results[0]))
     return isinstance(source, ir.IntegerType) and isinstance(target, ir.BF16Type)
+
+
+def multiplies_zeros(op: Any) -> bool:
+    """A convolution of a dilated image of which much is zeros, so that it is worth to be done in phases."""
+    return is_static(op) and Phases.of(op) is not None
 
 
 # Fewer features than a vector has lanes: IREE's own loops are as fast (7x7 by 3 features: 0.7 of XLA's time).

@@ -1,0 +1,22 @@
+// RUN: hloforge opt %s --pass=convolution-phases{worth=0} | filecheck %s
+
+// Results of even numbers meet the kernel's first and third place, those of odd numbers the second and fourth.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<1x5x4xf32>{{.*}}, %[[W:.*]]: tensor<4x4x16xf32>
+// CHECK: %[[EVEN:.*]] = stablehlo.slice %[[W]] [0:3:2, 0:4, 0:16]
+// CHECK: %[[A:.*]] = stablehlo.convolution(%[[X]], %[[EVEN]])
+// CHECK-SAME: [b, 0, f]x[0, i, o]->[b, 0, f]
+// CHECK-SAME: pad = {{\[\[}}1, 0]]
+// CHECK-NOT: lhs_dilate
+// CHECK: %[[ODD:.*]] = stablehlo.slice %[[W]] [1:4:2, 0:4, 0:16]
+// CHECK: stablehlo.convolution(%[[X]], %[[ODD]])
+// CHECK-SAME: pad = {{\[\[}}0, 1]]
+// CHECK: stablehlo.concatenate
+// CHECK-SAME: dim = 2
+// CHECK: return {{.*}} : tensor<1x10x16xf32>
+func.func @main(%x: tensor<1x5x4xf32>, %w: tensor<4x4x16xf32>) -> tensor<1x10x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+    window = {pad = [[2, 2]], lhs_dilate = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x5x4xf32>, tensor<4x4x16xf32>) -> tensor<1x10x16xf32>
+  return %0 : tensor<1x10x16xf32>
+}
