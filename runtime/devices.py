@@ -16,6 +16,7 @@ from typing import Any
 import iree.runtime as rt
 
 from hloforge.dialect.errors import LoadError, OptionError
+from hloforge.runtime import drivers
 from hloforge.runtime.options import DRIVERS, GPU_DRIVERS, check_device
 
 __all__ = [
@@ -51,14 +52,6 @@ _NAMING_SECONDS = 5.0
 # take at most this much; beyond it everything is given back. IREE bounds the kept ones' number by 64.
 _ALLOCATOR = "caching:*=*;512mib"
 
-
-# What a machine without devices of a driver may lack.
-_MISSING = {
-    "vulkan": "a Vulkan 1.3 driver and its loader; in software, Debian's mesa-vulkan-drivers and libvulkan1",
-    "cuda": "NVIDIA's driver, with libcuda.so where the dynamic linker looks",
-    "hip": "AMD's ROCm runtime, with libamdhip64.so where the dynamic linker looks",
-    "metal": "a Mac",
-}
 
 # By these IREE knows that mpiexec started it.
 _MPI_VARIABLES = ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "MPIEXEC_HOSTNAME")
@@ -112,12 +105,17 @@ class _Devices:
 
 def _create_gpu(name: str) -> Any:
     kind, _, path = name.partition("://")
+    drivers.prepare(kind)
     try:
         with _without_mpi():
             driver = rt._binding.create_hal_driver(kind)
             return driver.create_device_by_uri(name) if path else driver.create_default_device()
     except FAILURES as error:
-        raise LoadError(f"there is no device {name!r} here: {reason(error)}", hint=_MISSING[kind]) from None
+        found = drivers.driver(kind)
+        why, hint = found.problem or reason(error), found.way_out
+        if found.devices:
+            hint = f"devices: {', '.join(device.uri for device in found.devices)}"
+        raise LoadError(f"there is no device {name!r} here: {why}", hint=hint) from None
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from hloforge.runtime.arrays import Codec, DeviceArray, share
 from hloforge.runtime.background import Background
 from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
 from hloforge.runtime.deadlines import Deadline
-from hloforge.runtime.devices import FAILURES, GPU_DRIVERS, instance, reason, rt
+from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.feeds import Feeds, Queue, feed_functions
 from hloforge.runtime.host_module import Host, take_raised
@@ -30,8 +30,8 @@ from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
 from hloforge.runtime.replica_calls import refusals
 from hloforge.runtime.small_calls import SmallCalls
-from hloforge.runtime.targets import Target
-from hloforge.runtime.weights import provider
+from hloforge.runtime.targets import KINDS, Target
+from hloforge.runtime.weights import provider, provider_of
 
 _DLPACK_CPU = 1
 _ADVICE = "a vmfb runs on the IREE version that compiled it: compile again with this hloforge"
@@ -42,7 +42,7 @@ def load(
     *,
     device: str | None = None,
     threads: int | Sequence[int] | None = None,
-    weights: str | PathLike[str] | None = None,
+    weights: str | PathLike[str] | Mapping[str, np.ndarray[Any, Any]] | None = None,
     host: Mapping[str, Any] | None = None,
     libraries: Sequence[str | PathLike[str]] = (),
     check_lifetimes: bool = False,
@@ -57,7 +57,7 @@ def load(
             device's URI (``vulkan://GPU-6d65…``); None chooses by the program's target, and of processors' by its size.
         threads: size of the pool, or the numbers of the processors that its threads are pinned to; None for one a core.
         weights: the file of its weights, for a program that was compiled with one; None for the file of that name
-            beside the vmfb.
+            beside the vmfb. Or arrays by name, whose memory the session uses: they must not change while it lives.
         host: functions of the host for this session, by the names that the program calls them by, in any form that
             ``hloforge.host.register`` takes; they go before registered ones.
         libraries: shared libraries whose functions are called where a name is found nowhere else.
@@ -69,7 +69,7 @@ def load(
         LoadError: no such file, no vmfb, damaged, or of another version; weights that are not the program's; functions
             of the host that are not found.
     """
-    near = weights_near(source) if weights is None else Path(weights)
+    near = weights_near(source) if weights is None else weights if isinstance(weights, Mapping) else Path(weights)
     if isinstance(source, Executable):
         host, libraries = {**source.host, **(host or {})}, (*libraries, *source.libraries)
     feeds = feeds or Feeds()
@@ -169,7 +169,7 @@ class Session(Background):
         module: Any,
         driver: str | None = None,
         threads: int | Sequence[int] | None = None,
-        weights: Path | None = None,
+        weights: Path | Mapping[str, np.ndarray[Any, Any]] | None = None,
         host: Host | None = None,
         feeds: Feeds | None = None,
         deadline: float | None = None,
@@ -210,22 +210,30 @@ class Session(Background):
         self._count = len(signature.parameters)
         self._single = signature.result.is_array
 
-    def _create_context(self, module: Any, weights: Path) -> Any:
+    def _create_context(self, module: Any, weights: Path | Mapping[str, np.ndarray[Any, Any]]) -> Any:
         modules = [rt.create_hal_module(instance(), self._device), module]
         if self.manifest.weights:
-            file = weights / self.manifest.weights_file if weights.is_dir() else weights
-            modules.insert(0, provider(file, dict(self.manifest.weights)))
+            modules.insert(0, self._weights(weights))
         if self._host is not None:
             modules.insert(0, self._host.module)
         try:
             return rt.VmContext(instance(), modules=modules)
         except FAILURES as error:
-            raise LoadError(f"the vmfb cannot run here: {reason(error)}", hint=self._version_advice()) from None
+            said = reason(error)
+            if said.startswith("HAL device"):  # and then all that IREE knows of that device
+                said = f"device {self.device} does not run code for {self.manifest.target or 'its target'}"
+            raise LoadError(f"the vmfb cannot run here: {said}", hint=self._version_advice()) from None
+
+    def _weights(self, source: Path | Mapping[str, np.ndarray[Any, Any]]) -> Any:
+        wanted = dict(self.manifest.weights)
+        if isinstance(source, Mapping):
+            return provider_of(source, wanted)
+        return provider(source / self.manifest.weights_file if source.is_dir() else source, wanted)
 
     def _version_advice(self) -> str:
         made, here = dict(self.manifest.versions).get("iree-base-compiler"), version("iree-base-runtime")
         if made == here:
-            return f"it was compiled for {self.manifest.target}"
+            return f"it was compiled for {self.manifest.target}; hloforge devices shows what runs here"
         return f"compiled by IREE {made or 'of an unknown version'}, and this is {here}; {_ADVICE}"
 
     @property
@@ -444,8 +452,7 @@ class Session(Background):
 
 def _driver_of(manifest: Manifest, threads: int | Sequence[int] | None) -> str:
     """The driver for a program that names none."""
-    kind = manifest.target.partition(":")[0]
-    return kind if kind in GPU_DRIVERS else devices.choose_driver(manifest.work, threads)
+    return KINDS.get(manifest.target.partition(":")[0]) or devices.choose_driver(manifest.work, threads)
 
 
 def _leaf_numbers(leaves: Sequence[Codec]) -> dict[int | str, int]:

@@ -148,7 +148,9 @@ def test_code_of_another_processor_is_refused_by_name() -> None:
     executable = hloforge.compile(SOURCE, "cpu:riscv64", cache=False)
     with pytest.raises(hloforge.LoadError) as caught:
         executable.load()
-    assert "cpu:riscv64" in str(caught.value)
+    assert "does not run code for cpu:riscv64" in caught.value.message
+    with pytest.raises(hloforge.LoadError, match="device local-sync does not run code for cuda:sm_90"):
+        hloforge.compile(SOURCE, "cuda:sm_90", cache=False).load(device="local-sync")
 
 
 @pytest.mark.parametrize(
