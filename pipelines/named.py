@@ -72,6 +72,7 @@ from hloforge.pipelines.legalize.subnormal_rounding import LegalizeSubnormalRoun
 from hloforge.pipelines.legalize.unsigned_reverse import LegalizeUnsignedReverse
 from hloforge.pipelines.legalize.window_padding import LegalizeWindowPadding
 from hloforge.pipelines.linalg.decompose_factorizations import DecomposeFactorizations
+from hloforge.pipelines.legalize.whole_slices import LegalizeWholeSlices
 from hloforge.pipelines.linalg.decompose_linalg import DecomposeLinalg
 from hloforge.pipelines.manager import PassManager, Timing
 from hloforge.pipelines.normalize.drop_bounds import DropBounds
@@ -220,6 +221,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
     Stage(LegalizeIndependentReductions(), "IREE reduces positions beside other arrays to the initial value"),
+    Stage(LegalizeWholeSlices(), "IREE folds updates of whole arrays, and miscounts what a loop with them carries"),
     Stage(LegalizeConstantReductions(), "IREE mixes up reductions of which one reads no array"),
     Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),

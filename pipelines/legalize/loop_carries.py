@@ -16,7 +16,8 @@ A carry that takes over another one (``u, t = t, f(t)``) in a loop that does not
 size of ``t`` for ``u``, then folds one side of it. There the next value is a select that never selects the old one; so
 is that of a carry that the body overwrites unread, for IREE does not wait for what is behind a barrier on a carry.
 Of loops that do not count IREE makes some that test behind their bodies: there it drops a carry that is overwritten
-unread, barrier or not, and crashes (``ScfWhileOpConversion``).
+unread, barrier or not, and crashes (``ScfWhileOpConversion``). It also drops one whose next value is another one's
+in another form, as the only element of a list of TensorFlow is: that is such a select, too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
-_SAME_BYTES = frozenset({"stablehlo.reshape", "stablehlo.bitcast_convert", "stablehlo.optimization_barrier"})
+_BARRIER = "stablehlo.optimization_barrier"
+_SAME_BYTES = frozenset({"stablehlo.reshape", "stablehlo.bitcast_convert", _BARRIER})
+# Operations whose results IREE does not know, or that differ each time.
+_VARIES = frozenset({_BARRIER, "stablehlo.custom_call", "stablehlo.rng", "func.call"})
 
 
 @pattern("stablehlo.while")
@@ -69,17 +73,19 @@ def with_opaque_carries(op: Any) -> Replacement:
     condition, body = (region.blocks[0] for region in op.regions)
     end = _terminator(body)
     counts = _counts(condition, body)
+    fixed = _fixed_values(body)
     with ir.InsertionPoint(end), end.location:
         for i, argument in enumerate(body.arguments):
             unread = not _has_uses(argument)
             taken_over = _takes_over(end.operands[i], argument)
             idle = unread and not _has_uses(condition.arguments[i])
-            if (idle and not counts) or (taken_over and (unread or not counts)):
+            repeated = not counts and _bytes_of(end.operands[i]) in map(_bytes_of, list(end.operands)[:i])
+            if (idle and not counts) or repeated or (taken_over and (unread or not counts)):
                 end.operands[i] = opaque_copy(Value(end.operands[i]), Value(argument)).ir
-            elif unread or _may_be_fixed(end.operands[i], body):
+            elif unread or _may_be_fixed(end.operands[i], body, fixed):
                 values = [end.operands[i], argument] if unread else [end.operands[i]]
                 types = [value.type for value in values]
-                barrier = ir.Operation.create("stablehlo.optimization_barrier", results=types, operands=values)
+                barrier = ir.Operation.create(_BARRIER, results=types, operands=values)
                 end.operands[i] = barrier.results[0]
     return NoMatch("rewritten in place")
 
@@ -129,18 +135,40 @@ def opaque_copy(value: Value, other: Value) -> Value:
     return ops.select(ops.lt(number, number), other, value)
 
 
-def _may_be_fixed(value: Any, body: Any) -> bool:
-    """Whether a next value is the same in every turn: a constant, from outside of the body, or a flag.
+def _may_be_fixed(value: Any, body: Any, fixed: set[Any]) -> bool:
+    """Whether a next value is the same in every turn: made from constants and values around the body, or a flag.
 
     IREE folds flags by what it knows of the loop's condition. What went through a barrier stays as it is.
     """
     if isinstance(value.owner, ir.Block):
         return bool(value.owner != body)
     op = value.owner.operation
-    if op.name == "stablehlo.optimization_barrier":
+    if op.name == _BARRIER:
         return False
-    is_flag = str(value.type) == "tensor<i1>"
-    return bool(is_flag or op.name == "stablehlo.constant" or op.block != body)
+    return str(value.type) == "tensor<i1>" or op.block != body or value in fixed
+
+
+def _fixed_values(body: Any) -> set[Any]:
+    """What a body computes from constants and values around it alone, and not behind a barrier."""
+    fixed: set[Any] = set()
+    for view in body.operations:
+        op = view.operation
+        if op.name in _VARIES or list(op.regions) or not all(_is_around(v, body) or v in fixed for v in op.operands):
+            continue
+        fixed.update(op.results)
+    return fixed
+
+
+def _is_around(value: Any, body: Any) -> bool:
+    return bool((value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block) != body)
+
+
+def _bytes_of(value: Any) -> Any:
+    """The value that a value is another form of; itself if it is computed."""
+    op = _definition(value)
+    if op is None or op.name not in _SAME_BYTES:
+        return value
+    return _bytes_of(op.operands[ir.OpResult(value).result_number])
 
 
 def _has_uses(value: Any) -> bool:

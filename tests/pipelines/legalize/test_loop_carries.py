@@ -9,8 +9,11 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
+from hloforge.pipelines.legalize.whole_slices import LegalizeWholeSlices
 from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret
 
 LOOP = """func.func @main(%x: tensor<2xf32>, %k: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
@@ -193,3 +196,43 @@ def test_a_carry_overwritten_unread_compiles_where_the_condition_reads_an_array(
         a, square = run(x, c, np.int32(start))
         np.testing.assert_array_equal(a, x * 2**turns)
         np.testing.assert_array_equal(square, x * 4 ** (turns - 1) if turns else c)
+
+
+# A list of one element, as TensorFlow writes it, in a loop that does not count.
+LIST = """func.func @main(%x: tensor<1x4xf32>, %n: tensor<f32>) -> (tensor<4xf32>, tensor<1x4xf32>) {
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<4xf32>
+  %r:3 = stablehlo.while(%i = %zero, %list = %x, %sum = %zeros) : tensor<f32>, tensor<1x4xf32>, tensor<4xf32>
+    cond {
+      %p = stablehlo.compare LT, %i, %n : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %j = stablehlo.add %i, %one : tensor<f32>
+      %element = stablehlo.reshape %list : (tensor<1x4xf32>) -> tensor<4xf32>
+      %next = stablehlo.add %sum, %element : tensor<4xf32>
+      %part = stablehlo.reshape %PART : (tensor<4xf32>) -> tensor<1x4xf32>
+      %changed = stablehlo.dynamic_update_slice %list, %part, %none, %none
+          : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+      stablehlo.return %j, %changed, %next : tensor<f32>, tensor<1x4xf32>, tensor<4xf32>
+    }
+  return %r#2, %r#1 : tensor<4xf32>, tensor<1x4xf32> }"""
+
+
+@pytest.mark.parametrize(("part", "selects", "turns"), [("zeros", 0, [0, 1, 1, 1]), ("next", 1, [0, 1, 2, 4])])
+def test_a_list_of_one_element_that_is_fixed_or_another_carry_compiles(
+    part: str, selects: int, turns: list[int]
+) -> None:
+    text = LIST.replace("%PART", f"%{part}")
+    module = parse_module(text)
+    PassManager([LegalizeWholeSlices(), LegalizeLoopCarries()]).run(module)
+    assert not operations(module, {"stablehlo.dynamic_update_slice"})
+    assert len(operations(module, {"stablehlo.select"})) == selects
+    assert len(operations(module, {"stablehlo.optimization_barrier"})) == 1 - selects
+    run = compile_program(read(text), options=CompileOptions(without=frozenset({FuseLoops.name})))
+    x = np.array([[1, 2, 3, -4]], np.float32)
+    for count, factor in enumerate(turns):
+        total, last = run(x, np.float32(count))
+        np.testing.assert_array_equal(total, x[0] * factor)
+        np.testing.assert_array_equal(last, x if not count else x * (factor if part == "next" else 0))
