@@ -19,6 +19,7 @@ from hloforge.pipelines.decompose.dynamic_windows import DecomposeDynamicWindows
 from hloforge.pipelines.decompose.einsum import DecomposeEinsum
 from hloforge.pipelines.decompose.exponential import DecomposeExponential
 from hloforge.pipelines.decompose.fft import DecomposeFft
+from hloforge.pipelines.decompose.logarithm import DecomposeLogarithm
 from hloforge.pipelines.decompose.map import DecomposeMap
 from hloforge.pipelines.decompose.power import DecomposePower
 from hloforge.pipelines.decompose.pred_arithmetic import DecomposePredArithmetic
@@ -34,6 +35,7 @@ from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.decompose.sort import DecomposeSort
 from hloforge.pipelines.decompose.triangular_solve import DecomposeTriangularSolve
 from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
+from hloforge.pipelines.decompose.unsigned_division import DecomposeUnsignedDivision
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
 from hloforge.pipelines.legalize.check_equal_sizes import CheckEqualSizes
@@ -54,6 +56,7 @@ from hloforge.pipelines.legalize.host_calls import LegalizeHostCalls
 from hloforge.pipelines.legalize.host_scalars import LegalizeHostScalars
 from hloforge.pipelines.legalize.import_host_calls import ImportHostCalls
 from hloforge.pipelines.legalize.independent_reductions import LegalizeIndependentReductions
+from hloforge.pipelines.legalize.long_loops import LegalizeLongLoops
 from hloforge.pipelines.legalize.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
@@ -70,11 +73,12 @@ from hloforge.pipelines.legalize.sliced_operands import LegalizeSlicedOperands
 from hloforge.pipelines.legalize.small_erf import LegalizeSmallErf
 from hloforge.pipelines.legalize.subnormal_rounding import LegalizeSubnormalRounding
 from hloforge.pipelines.legalize.unsigned_reverse import LegalizeUnsignedReverse
+from hloforge.pipelines.legalize.whole_slices import LegalizeWholeSlices
 from hloforge.pipelines.legalize.window_padding import LegalizeWindowPadding
 from hloforge.pipelines.linalg.decompose_factorizations import DecomposeFactorizations
-from hloforge.pipelines.legalize.whole_slices import LegalizeWholeSlices
 from hloforge.pipelines.linalg.decompose_linalg import DecomposeLinalg
 from hloforge.pipelines.manager import PassManager, Timing
+from hloforge.pipelines.normalize.choose_branches import ChooseBranches
 from hloforge.pipelines.normalize.drop_bounds import DropBounds
 from hloforge.pipelines.normalize.drop_copies import DropCopies
 from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
@@ -131,6 +135,7 @@ NORMALIZE: tuple[Stage, ...] = (
     Stage(UnwrapAsync(), "start and done are a schedule; leaves calls for the next inlining"),
     Stage(LowerSdy(), "the program of one device has no mesh; leaves calls as well"),
     Stage(InlineCalls(), "calls in HLO are a naming device: one function lets every later pass see the whole"),
+    Stage(ChooseBranches(), "branches never taken have other sizes in programs of TensorFlow; constants are inlined"),
     Stage(FlattenTuples(), "IREE has no tuples; calls are gone, and every later pass sees arrays alone"),
     Stage(LowerBitcast(), "the only operation whose meaning depends on layouts, which no later pass knows"),
     Stage(DropCopies(), "a copy is a decision about buffers"),
@@ -189,6 +194,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),
     Stage(DecomposePower(), "IREE's power is NaN for negative bases and inexact; leaves exp and log of f64"),
     Stage(DecomposeExponential(), "f64 expm1, log1p, tanh: IREE loses digits or needs a libm; its exp is scalar"),
+    Stage(DecomposeLogarithm(), "SPIR-V has no logarithm of f64; stands after every pass that leaves one"),
     Stage(DecomposeTrigonometric(), "f64 needs a libm; f32 loses all digits of large angles"),
     Stage(DecomposeArctangent(), "f64 needs a libm; f32 is wrong at zeros and infinities"),
     Stage(DecomposeCubeRoot(), "f64 needs a libm; f32 is NaN at infinity"),
@@ -206,7 +212,9 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
     Stage(LegalizeWindowPadding(), "IREE fails on padded unsigned integers below windows, and on edges left unread"),
     Stage(LegalizeUnsignedReverse(), "IREE refuses reversals of unsigned integers and along no dimension"),
+    Stage(DecomposeUnsignedDivision(), "IREE has no SPIR-V for some; stands after every pass that divides"),
     Stage(LegalizeAccumulation(), "XLA carries 16-bit sums in f32; stands after every pass that makes reductions"),
+    Stage(LegalizeLongLoops(), "GPUs run many short loops; stands after every pass that makes reductions"),
     Stage(DecomposeReducePrecision(), "IREE makes NaN of infinity; stands after narrow floats became f32"),
     Stage(LegalizeSubnormalRounding(), "IREE flushes subnormals, whose floor may be -1"),
     Stage(LegalizeProductFactors(), "IREE multiplies by booleans and unsigned numbers as if they were signed"),
@@ -217,11 +225,11 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeBf16(), "rounds where XLA rounds; IREE drops some roundings inside a chain"),
     Stage(LegalizeSignConversions(), "IREE folds a change of sign into invalid IR"),
     Stage(SinkTransposes(), "IREE copies what is transposed before it multiplies; leaves transposes that nobody reads"),
+    Stage(LegalizeWholeSlices(), "IREE folds updates of whole arrays, and miscounts what a loop with them carries"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
     Stage(LegalizeIndependentReductions(), "IREE reduces positions beside other arrays to the initial value"),
-    Stage(LegalizeWholeSlices(), "IREE folds updates of whole arrays, and miscounts what a loop with them carries"),
     Stage(LegalizeConstantReductions(), "IREE mixes up reductions of which one reads no array"),
     Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
@@ -304,6 +312,8 @@ def _for_gpus(stage: Stage, target: str) -> Stage | None:
     """A stage of the CPU's pipeline as GPUs have it; None for code of our own, which is made for processors."""
     if isinstance(stage.entry, DecomposeSort):
         return replace(stage, entry=DecomposeSort(by_network=True))
+    if isinstance(stage.entry, DecomposeRemainder) and target == "vulkan":
+        return replace(stage, entry=DecomposeRemainder(all_types=True))
     if isinstance(stage.entry, LowerCollectives) and target in _CONNECTED:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
     if isinstance(stage.entry, DecomposeFft):

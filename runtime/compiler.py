@@ -30,7 +30,7 @@ from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.specialize import is_dynamic
 from hloforge.pipelines.weights import weights_of
-from hloforge.runtime import iree
+from hloforge.runtime import exact_floats, iree
 from hloforge.runtime.branch_moves import with_ordered_moves
 from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.diagnostics import failure
@@ -56,6 +56,8 @@ _DATA_TILING = "--iree-dispatch-creation-data-tiling"
 _KEEP_ASSERTIONS = "--iree-opt-strip-assertions=false"
 # Loops whose first values are computed from constants alone crash IREE: sizes of hoisted arrays are known too late.
 _NO_HOISTING = "--iree-opt-const-expr-hoisting=false"
+# O2's further fusions make IREE run for ever on the sums of a batch normalization for CUDA, and fail on scatters.
+_SAFE_FUSION = "--iree-opt-level=O1"
 # On GPUs of CUDA and ROCm, products of some types (bf16) "failed to distribute" over their threads otherwise.
 _NO_DISTRIBUTION = "--iree-codegen-llvmgpu-use-vector-distribution=false"
 _SIGNALS = {int(number): number.name for number in signal.Signals}
@@ -171,8 +173,9 @@ def _optimizations(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
 
 
 def _optimizations_for_gpus(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
-    fast = () if is_dynamic(module) else (_SUMS_IN_VECTORS,)
-    plain: tuple[str, ...] = (_NO_DISTRIBUTION,) if target.pipeline == "cuda" else ()
+    on_cuda = target.pipeline == "cuda"
+    fast = () if is_dynamic(module) else (_SAFE_FUSION if on_cuda else _SUMS_IN_VECTORS,)
+    plain: tuple[str, ...] = (_NO_DISTRIBUTION,) if on_cuda else ()
     return tuple(dict.fromkeys((fast, (*fast, *plain), plain, (*plain, _NO_HOISTING))))
 
 
@@ -198,9 +201,15 @@ def _compile_with(
     )
     _attach(lowered.module, manifest)
     text = lowered.text(locations=True)
-    made = iree.compile_in_process(text, flags) if options.isolation == "none" else None
-    # A child repeats what failed: only there can the compiler's diagnostics be read.
-    vmfb = with_ordered_moves(made or _compile_in_child(text, flags, lowered.name, options))
+    if target.kind == "vulkan":
+        code = _compile_in_child(text.encode(), (*flags, exact_floats.STOP), lowered.name, options)
+        resumed = (*flags, exact_floats.RESUME)
+        vmfb = _compile_in_child(exact_floats.decorated(code), resumed, lowered.name, options)
+    else:
+        made = iree.compile_in_process(text, flags) if options.isolation == "none" else None
+        # A child repeats what failed: only there can the compiler's diagnostics be read.
+        vmfb = made or _compile_in_child(text.encode(), flags, lowered.name, options)
+    vmfb = with_ordered_moves(vmfb)
     return Executable(vmfb, manifest, weights=options.weights, libraries=options.libraries)
 
 
@@ -211,9 +220,9 @@ def _attach(module: Any, manifest: Manifest) -> None:
         entry.attributes["iree.reflection"] = reflection
 
 
-def _compile_in_child(text: str, flags: tuple[str, ...], name: str, options: CompileOptions) -> bytes:
+def _compile_in_child(text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions) -> bytes:
     command = [iree.compiler_binary(), "-", "-o", "-", *flags]
-    status, vmfb, stderr = _run(command, text.encode(), options)
+    status, vmfb, stderr = _run(command, text, options)
     unknown = _UNRECOGNIZED.search(stderr)
     if unknown is not None:
         raise OptionError(f"the code generator knows no {unknown[2]} {unknown[1]}", hint="see llc -mattr=help of LLVM")
@@ -262,14 +271,14 @@ def _summary(status: int | str) -> str:
     return "failed"
 
 
-def _write_reproducer(text: str, flags: tuple[str, ...], name: str, options: CompileOptions) -> str:
+def _write_reproducer(text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions) -> str:
     """Keep the compiler's input; returns the command line that repeats the failure."""
     folder = options.reproducer_dir or Path(tempfile.mkdtemp(prefix="hloforge-repro-"))
     label = "".join(char if char.isalnum() or char in "-_." else "_" for char in name)[:80] or "module"
     path = folder / f"{label}.repro.mlir"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(text)
     except OSError as error:
         return f"(the reproducer could not be written: {error.strerror}: {path})"
     return f"iree-compile {shlex.quote(str(path))} -o out.vmfb {shlex.join(flags)}"

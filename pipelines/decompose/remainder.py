@@ -8,6 +8,9 @@ After: with x = a 2^i and y = b 2^j the remainder is (a (2^(i-j) mod b) mod b) 2
 
 IREE has no f64 form without a libm. Source: modular product by an approximate quotient as in V. Shoup, "A Computational
 Introduction to Number Theory and Algebra", 3.3.
+
+Vulkan's form of narrower floats is x - y trunc(x/y), that of signed integers takes the smallest one for positive: there
+floats are computed in f64, and remainders get the sign of ``x``.
 """
 
 from __future__ import annotations
@@ -18,20 +21,26 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.element_types import Kind
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
     EXPONENT_OF_2_52,
     MANTISSA,
+    REAL_TYPES,
     SUBNORMAL_EXPONENT,
     Pair,
     bits,
+    exactly_widened,
     from_bits,
     is_nan,
+    narrowed,
     normalized,
     with_sign_of,
 )
 from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern, replace
 
 # Bits of the exponent difference (up to 2097) below its highest six.
 _SQUARINGS = 6
@@ -128,12 +137,40 @@ def by_modular_powers(op: Any) -> Replacement:
     return remainder(x, y)
 
 
+@pattern("stablehlo.remainder")
+def narrow_by_modular_powers(op: Any) -> Replacement:
+    """remainder of f16, bf16, f32 -> that of f64; any shape."""
+    x, y = map(Value, op.operands)
+    row = x.element_type
+    if row.name not in REAL_TYPES or row.name == "f64":
+        return NoMatch(f"no form for {row}")
+    return narrowed(remainder(exactly_widened(x), exactly_widened(y)), row.name)
+
+
 @register
 @dataclass(frozen=True)
 class DecomposeRemainder(Pass):
-    """Replace remainders of float64 by exact integer arithmetic."""
+    """Replace remainders of float64 by exact integer arithmetic.
+
+    Attributes:
+        all_types: those of other floats and of signed integers as well.
+    """
 
     name: ClassVar[str] = "decompose-remainder"
+    all_types: bool = False
 
     def run(self, module: Any) -> None:
         apply_patterns(module, by_modular_powers)
+        if self.all_types:
+            apply_patterns(module, narrow_by_modular_powers)
+            with in_context(module):
+                for op in operations(module, {"stablehlo.remainder"}):
+                    if Value(op.operands[0]).element_type.kind is Kind.SIGNED:
+                        with ir.InsertionPoint(op), op.location:
+                            replace(op, [_of_signed(*map(Value, op.operands))])
+
+
+def _of_signed(x: Value, y: Value) -> Value:
+    """The remainder of signed integers, of which Vulkan's may have the wrong sign."""
+    rest, zero = ops.rem(x, y), full(x, 0)
+    return ops.select((x < zero).eq(rest < zero), rest, -rest)

@@ -43,13 +43,18 @@ def programs() -> dict[str, Any]:
 
 def outcome(name: str) -> Outcome:
     """Compile and run a case and compare with the values in its test."""
+    return outcome_on("cpu", name)
+
+
+def outcome_on(target: str, name: str) -> Outcome:
+    """The same on any target."""
     case = programs()[name]
     try:
         program = read(case.mlir, name=name)
     except Error as error:
         return Outcome("import", error.message)
     try:
-        executable = compile_program(program, options=CompileOptions(reproducer_dir=REPRODUCERS))
+        executable = compile_program(program, target, CompileOptions(reproducer_dir=REPRODUCERS))
     except Error as error:
         return Outcome("compile", error.message)
     try:

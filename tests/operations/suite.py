@@ -54,23 +54,28 @@ def elements_left(name: str, expectations: Path) -> list[str]:
 
 def outcome(name: str) -> Outcome:
     """Compile and run a row and compare with the reference engines."""
+    return outcome_on("cpu", name, EXPECTATIONS)
+
+
+def outcome_on(target: str, name: str, expectations: Path) -> Outcome:
+    """The same on any target whose known failures stand in a file."""
     row = ROWS[name.partition("/")[0]]
-    elements = elements_left(name, EXPECTATIONS)
+    elements = elements_left(name, expectations)
     if not elements:
         return Outcome()
-    together, differing = _outcome(row, elements)
+    together, differing = _outcome(row, elements, target)
     if len(elements) == 1 or not differing:
         return together
     # An engine that refuses one element type refuses the row's whole program, and may judge the others one by one.
-    alone = (_outcome(row, [elements[number]])[0] for number in sorted(differing))
+    alone = (_outcome(row, [elements[number]], target)[0] for number in sorted(differing))
     return next((outcome for outcome in alone if outcome.stage), Outcome())
 
 
-def _outcome(row: Row, elements: list[str]) -> tuple[Outcome, set[int]]:
+def _outcome(row: Row, elements: list[str], target: str) -> tuple[Outcome, set[int]]:
     """How far the program of some element types comes, and which of them differ from both engines, by number."""
     program, arguments = program_of(row, elements)
     try:
-        executable = compile_program(program, options=CompileOptions(reproducer_dir=REPRODUCERS))
+        executable = compile_program(program, target, CompileOptions(reproducer_dir=REPRODUCERS))
     except Error as error:
         return Outcome("compile", str(error)), set()
     try:
