@@ -7,7 +7,7 @@ FRAMEWORKS := $(VENV)/.frameworks
 TYPED := build/typing
 JOBS ?= auto
 
-.PHONY: demo test test-all test-jax lint format typecheck bench tables clean
+.PHONY: demo test test-all test-jax lint format typecheck bench gpu-check tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,11 @@ typecheck: $(STAMP)
 bench: $(STAMP)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
+
+# On a machine with an NVIDIA GPU: kernels beside the roofline, programs beside XLA on the GPU and PyTorch where these are
+# installed, and conformance rows; writes docs/gpu.md. Elsewhere it says what is missing.
+gpu-check: $(STAMP)
+	$(BIN)/python -m benchmarks.gpu $(GPU_OPTIONS)
 
 # docs/support.md from the capability tables, those of README.md and docs/performance.md from the last measurements and the
 # expected failures, and docs/operations.md from the docstrings.

@@ -134,11 +134,11 @@ def _register_lapack() -> None:
     jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
 
 
-def prepare_xla(program: Program, arguments: Sequence[Array]) -> Prepared:
-    """XLA's CPU client with its default flags."""
+def prepare_xla(program: Program, arguments: Sequence[Array], client: Any = None) -> Prepared:
+    """XLA with its default flags: its CPU client, or another one."""
     if b"lapack_" in bytecode(program):
         _register_lapack()
-    client = _jax.get_tfrt_cpu_client(asynchronous=False)
+    client = client or _jax.get_tfrt_cpu_client(asynchronous=False)
     device = client.devices()[0]
     code, devices_ = bytecode(program), _jax.DeviceList((device,))
     seconds, executable = _timed(lambda: client.compile_and_load(code, devices_, _jax.CompileOptions()))

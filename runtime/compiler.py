@@ -47,6 +47,8 @@ from hloforge.runtime.work import gains_by_data_tiling, heaviest_operation, hois
 
 # Rows, softmax and sorts take a half to a third of the time.
 _SUMS_IN_VECTORS = "--iree-opt-level=O2"
+# What O2 fuses may need more of the stack than there is: loops over complex matrices of 50 rows did.
+_FEWER_FUSIONS = "--iree-opt-level=O1"
 # Tiles at the edges of arrays as scalar loops of their own. IREE's default is masks in all tiles, where a masked store
 # takes as long as ten others: without them adding 10,000 x 64 numbers takes a third, softmax of 500 x 1,001 a 40th.
 _NO_MASKS = "--iree-llvmcpu-vector-pproc-strategy=peel"
@@ -124,7 +126,9 @@ def compile_lowered(
         return compile_module(fused, target, options)
     # IREE's code generator takes a loop's body as it is, or not at all: outside of a dispatch it takes more.
     first, *others = _optimizations(fused.module, target)
-    for flags in (first, *(flags for flags in others if _SUMS_IN_VECTORS in flags)):
+    # Without O2's fusions rather than without fused loops: those of complex matrices came out wrong, besides slow.
+    safe = () if is_dynamic(fused.module) else ((_FEWER_FUSIONS, *first[1:]),)
+    for flags in (first, *(flags for flags in others if _SUMS_IN_VECTORS in flags), *safe):
         with suppress(CompileError):
             return _compile_with(flags, fused, target, options)
     return compile_module(lowered(frozenset({FuseLoops.name})), target, options)
