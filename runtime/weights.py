@@ -132,6 +132,24 @@ def described(path: Path) -> dict[str, tuple[str, tuple[int, ...]] | int]:
         raise OptionError(f"{path} is no file of weights: {error}") from None
 
 
+def provider_of(arrays: Mapping[str, np.ndarray[Any, Any]], weights: Mapping[str, Shape]) -> Any:
+    """IREE's module that gives a program its weights from arrays, whose memory it uses while it lives.
+
+    Raises:
+        LoadError: an array is missing, of another size, or not C-contiguous.
+    """
+    index = rt.ParameterIndex()
+    for name, shape in weights.items():
+        array = arrays.get(name)
+        if array is None or array.nbytes != shape.byte_size:
+            got = f"{array.nbytes} bytes" if array is not None else "nothing of that name"
+            raise LoadError(f"the program takes its weight {name!r}, {shape}, from arrays that hold {got}")
+        if not array.flags.c_contiguous:
+            raise LoadError(f"the weight {name!r} is not C-contiguous", hint="give np.ascontiguousarray(…) of it")
+        index.add_buffer(name, array.reshape(-1).view(np.uint8))
+    return rt.create_io_parameters_module(instance(), index.create_provider(scope=SCOPE))
+
+
 def provider(path: Path, weights: Mapping[str, Shape]) -> Any:
     """IREE's module that gives a program its weights; sessions of one file share its pages.
 

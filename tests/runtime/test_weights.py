@@ -181,3 +181,13 @@ def test_the_command_line_takes_weights(file: Path, tmp_path: Path, monkeypatch:
     done = run.invoke(cli, ["run", "layer.vmfb", "--input=@x.npy", "--output=@y.npy"])
     assert done.exit_code == 0, done.output
     np.testing.assert_allclose(np.load("y.npy"), WANT, rtol=1e-6)
+
+
+def test_arrays_in_memory_are_weights_too(file: Path) -> None:
+    executable = hloforge.compile(LAYER, weights=file)
+    arrays = {"kernel": 3 * KERNEL, "mask": MASK}
+    np.testing.assert_allclose(executable.load(weights=arrays)(X), 3 * WANT, rtol=1e-6)
+    with pytest.raises(hloforge.LoadError, match="'mask', pred\\[8\\], from arrays that hold nothing of that name"):
+        executable.load(weights={"kernel": KERNEL})
+    with pytest.raises(hloforge.LoadError, match="'kernel' is not C-contiguous"):
+        executable.load(weights={"kernel": np.asfortranarray(KERNEL), "mask": MASK})
