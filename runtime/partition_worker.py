@@ -136,7 +136,8 @@ def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], d
     """
     module = _hlo.HloModule.from_serialized_hlo_module_proto(proto)
     output = module.spmd_output_sharding
-    given = (module.spmd_parameters_shardings, [output] if output is not None else [])
+    # None of a program without parameters.
+    given = (module.spmd_parameters_shardings or [], [output] if output is not None else [])
     return [_of_leaves(one, ranks, devices) for one, ranks in zip(given, (parameters, results), strict=True)]
 
 

@@ -6,15 +6,17 @@ Tried with JAX 0.10.2.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
-from jax._src import config, distributed, xla_bridge
+from jax._src import compilation_cache, config, distributed, dlpack, xla_bridge
 from jax._src.array import ArrayImpl
-from jax._src.dlpack import DLDeviceType
+from jax._src.interpreters import pxla
 
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.mlir import _jax
@@ -24,6 +26,8 @@ from hloforge.jax import platform
 _PRIORITY = -100
 # Booleans, integers, floats and complex numbers: what numpy makes capsules of.
 _NUMPY_KINDS = "biufc"
+# DLPack knows read-only arrays from this version on.
+_KNOWS_READ_ONLY, _OLD = (1, 0), (0, 0)
 _NOTHING = "module { func.func @main() { return } }"
 
 
@@ -40,6 +44,9 @@ def register(functions: Any, options: Callable[[], dict[str, Any]], guard: Calla
     xla_bridge.register_plugin(platform.PLATFORM, priority=_PRIORITY, c_api=functions, options=options)
     platform.register()
     _share_by_dlpack()
+    _take_by_dlpack()
+    _tell_costs()
+    _allow_the_cache()
     _bring_the_cpu()
     _tell_of_guards(guard)
 
@@ -81,19 +88,86 @@ def _share_by_dlpack() -> None:
     """
     capsule, place = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
 
-    def dlpack(self: Any, **arguments: Any) -> Any:
-        if self.platform() != platform.PLATFORM:
+    def shared(self: Any, **arguments: Any) -> Any:
+        if not _is_ours(self):
             return capsule(self, **arguments)
-        shown = np.asarray(self)
         arguments.pop("stream", None)
+        shown = np.asarray(self)
         if shown.dtype.kind not in _NUMPY_KINDS:
             return capsule(jax.device_put(shown, jax.devices("cpu")[0], may_alias=True), **arguments)
-        return (shown if arguments.get("max_version") else _writable(shown)).__dlpack__(**arguments)
+        knows_read_only = (arguments.get("max_version") or _OLD) >= _KNOWS_READ_ONLY
+        return (shown if knows_read_only else _writable(shown)).__dlpack__(**arguments)
 
-    def dlpack_device(self: Any) -> tuple[Any, int]:
-        return (DLDeviceType.kDLCPU, 0) if self.platform() == platform.PLATFORM else place(self)
+    def shared_device(self: Any) -> tuple[Any, int]:
+        return (dlpack.DLDeviceType.kDLCPU, 0) if _is_ours(self) else place(self)
 
-    ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = dlpack, dlpack_device
+    ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = shared, shared_device
+
+
+def _is_ours(array: Any) -> bool:
+    """Whether an array that is to be shared lies on one device of hloforge.
+
+    Raises:
+        RuntimeError: it was deleted, about which jaxlib must not be asked.
+        BufferError: it lies on several devices.
+    """
+    array._check_if_deleted()
+    devices = array.sharding.device_set
+    if len(devices) > 1 and array.platform() == platform.PLATFORM:
+        raise BufferError(f"an array on {len(devices)} devices is not shared by DLPack: move it to one device first")
+    return bool(array.platform() == platform.PLATFORM)
+
+
+def _take_by_dlpack() -> None:
+    """Put what other libraries share onto hloforge, where that is JAX's default: its memory is the host's."""
+    take = dlpack.from_dlpack
+
+    @functools.wraps(take)
+    def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
+        if isinstance(external_array, ArrayImpl) and _is_ours(external_array) and device is None:
+            return jax.device_put(external_array, external_array.sharding, may_alias=copy is not True)
+        wanted = device
+        if device is None:
+            wanted = config.default_device.value or jax.local_devices()[0]
+        elif isinstance(device, jax.sharding.Sharding) and len(device.device_set) == 1:
+            (wanted,) = device.device_set
+        if getattr(wanted, "platform", None) != platform.PLATFORM or not _is_on_host(external_array):
+            return take(external_array, device, copy)
+        taken = take(external_array, None, copy)
+        return jax.device_put(taken, wanted if device is not None else None, may_alias=True)
+
+    dlpack.from_dlpack = jax.dlpack.from_dlpack = from_dlpack
+
+
+def _is_on_host(array: Any) -> bool:
+    return hasattr(array, "__dlpack_device__") and array.__dlpack_device__()[0] == dlpack.DLDeviceType.kDLCPU
+
+
+def _tell_costs() -> None:
+    """Let ``Lowered.cost_analysis`` ask XLA, which JAX asks of its own clients alone."""
+    ask = pxla.MeshComputation.cost_analysis
+
+    def cost_analysis(self: Any) -> Any:
+        if self.compile_args["backend"].platform != platform.PLATFORM:
+            return ask(self)
+        return _jax.hlo_module_cost_analysis(xla_bridge.get_backend("cpu"), self.hlo().as_hlo_module())
+
+    pxla.MeshComputation.cost_analysis = cost_analysis
+
+
+def _allow_the_cache() -> None:
+    """Let JAX's compilation cache on disk, which takes platforms that it knows, hold programs of ours.
+
+    A program that calls Python names functions by numbers. These are part of the cache's key, and whoever reads the
+    entry has just given them to functions of its own.
+    """
+    is_used = compilation_cache.is_cache_used
+    stand_in = SimpleNamespace(platform="cpu", supports_executable_serialization=True)
+
+    def is_cache_used(backend: Any) -> Any:
+        return is_used(stand_in if backend.platform == platform.PLATFORM else backend)
+
+    compilation_cache.is_cache_used = is_cache_used
 
 
 def _writable(shown: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

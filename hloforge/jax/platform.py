@@ -90,7 +90,7 @@ def _as_on_cpu(rule: Rule) -> Rule:
         is_backend = ours.backend is not None and ours.backend.platform == PLATFORM
         # Not a copy of the context, on which a rule leaves its tokens.
         context.module_context = ours.replace(
-            platforms=[_CPU.get(name, name) for name in ours.platforms],
+            platforms=tuple(_CPU.get(name, name) for name in ours.platforms),
             backend=callbacks.CPU_BACKEND if is_backend else ours.backend,
         )
         try:
@@ -113,7 +113,8 @@ def _of_exported(rule: Rule, on_cpu: Rule) -> Rule:
     """The rule for calls of exported programs: those for the CPU run here."""
 
     def lower(context: Any, *operands: Any, exported: Any, **parameters: Any) -> Any:
-        chosen = rule if PLATFORM in exported.platforms else on_cpu
+        is_of_cpu = PLATFORM not in exported.platforms and _CPU[PLATFORM] in exported.platforms
+        chosen = on_cpu if is_of_cpu else rule
         return chosen(context, *operands, exported=exported, **parameters)
 
     return lower

@@ -47,24 +47,51 @@ static bool is_kept(const PJRT_ExecuteOptions *options, size_t number) {
   return false;
 }
 
+/* The error for a donated argument that is passed a second time. Programs look for XLA's words, so that ours begin like
+ * these. */
+static PJRT_Error *clash(const Run *run, const PJRT_Execute_Args *args, size_t number) {
+  size_t count = run->executable->parameter_count, partitions = run->executable->partitions, device = number / count;
+  void *const *buffers = args->arguments[device];
+  const bool *is_given = run->is_given + device * count;
+  size_t second = number % count, first = 0;
+  while (first == second || (first < count && buffers[first] != buffers[second])) first++;
+  if (first == count)
+    return error_new(PJRT_INVALID_ARGUMENT, "another thread deletes argument %zu of %s", second, run->executable->name);
+  if (first > second) {
+    first = second;
+    second = first + 1;
+    while (buffers[second] != buffers[first]) second++;
+  }
+  const char *what = "Attempt to use a buffer that was previously donated in the same call to Execute()";
+  const char *form = "f(donate(a), a)";
+  if (is_given[first] && is_given[second]) {
+    what = "Attempt to donate the same buffer twice in Execute()";
+    form = "f(donate(a), donate(a))";
+  } else if (is_given[second]) {
+    what = "Attempt to donate a buffer which is also used by the same call to Execute()";
+    form = "f(a, donate(a))";
+  }
+  return error_new(PJRT_INVALID_ARGUMENT,
+                   "%s (flattened argument %zu, replica %zu, partition %zu, first use: %zu): `%s`, in a call of %s", what,
+                   second, device / partitions, device % partitions, first, form, run->executable->name);
+}
+
 /* End the arguments that are donated for the caller, unless one of them is passed a second time. */
 static PJRT_Error *take_donated(Run *run, const PJRT_Execute_Args *args) {
   size_t count = run->executable->parameter_count, taken = 0;
-  const char *wrong = NULL;
-  for (; wrong == NULL && taken < argument_count(run); taken++) {
+  PJRT_Error *error = NULL;
+  for (; error == NULL && taken < argument_count(run); taken++) {
     if (!run->is_given[taken]) continue;
     Array *array = buffer_take(args->arguments[taken / count][taken % count]);
-    if (array == NULL) wrong = "Attempt to donate the same buffer twice in Execute(): f(donate(a), donate(a))";
+    if (array == NULL) error = clash(run, args, taken);
     array_release(array);
   }
-  for (size_t i = 0; wrong == NULL && i < argument_count(run); i++) {
-    if (!run->is_given[i] && buffer_is_empty(args->arguments[i / count][i % count]))
-      wrong = "Attempt to donate a buffer which is also used by the same call to Execute(): f(donate(a), a)";
-  }
-  if (wrong == NULL) return NULL;
+  for (size_t i = 0; error == NULL && i < argument_count(run); i++)
+    if (!run->is_given[i] && buffer_is_empty(args->arguments[i / count][i % count])) error = clash(run, args, i);
+  if (error == NULL) return NULL;
   for (size_t i = 0; i < taken; i++)
     if (run->is_given[i]) buffer_put_back(args->arguments[i / count][i % count], run->arguments[i]);
-  return error_new(PJRT_INVALID_ARGUMENT, "%s, in a call of %s", wrong, run->executable->name);
+  return error;
 }
 
 /* Take the arguments; those that are donated end here for the caller. */
@@ -78,8 +105,10 @@ static PJRT_Error *take_arguments(Run *run, const PJRT_Execute_Args *args) {
     const Value *value = &run->executable->values[i % count];
     run->arguments[i] = buffer_array(buffer);
     if (run->arguments[i] == NULL)
-      return error_new(PJRT_INVALID_ARGUMENT, "argument %zu of %s was deleted or donated", i % count,
-                       run->executable->name);
+      return error_new(PJRT_INVALID_ARGUMENT,
+                       "Invalid buffer passed to Execute() as argument %zu to replica %zu: INVALID_ARGUMENT: "
+                       "Buffer has been deleted or donated. It is an argument of %s",
+                       i % count, i / count / run->executable->partitions, run->executable->name);
     if (buffer->layout != value->layout && value->type != TYPE_TOKEN)
       return error_new(PJRT_INVALID_ARGUMENT, "argument %zu of %s lies as %s, it is compiled for %s", i % count,
                        run->executable->name, buffer->layout->text, value->layout->text);

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import lax, monitoring
 from jax.experimental import serialize_executable, topologies
 from jax.experimental.buffer_callback import Buffer, ExecutionContext, buffer_callback
+from jax.experimental.compilation_cache import compilation_cache
 from jax.experimental.layout import Format, Layout
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
@@ -156,13 +158,74 @@ def donation() -> None:
     assert (z.unsafe_buffer_pointer(), float(z[3])) == (place, 9), "updated in place"
 
     shared = jax.jit(lambda a, b: a + b, donate_argnums=0)
-    for arguments in ((z, z), (z, jnp.ones(5_000))):
-        try:
-            shared(*arguments)
-        except jax.errors.JaxRuntimeError as error:
-            assert "f(donate(a), a)" in str(error)
-            assert not z.is_deleted()
+    assert "f(donate(a), a)" in message(shared, z, z)
+    assert not z.is_deleted()
+    shared(z, jnp.ones(5_000))
     assert z.is_deleted()
+
+
+def message(function: Callable[..., Any], *arguments: Any) -> str:
+    """What the error of a call says."""
+    try:
+        function(*arguments)
+    except (RuntimeError, ValueError, BufferError) as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+@check
+def donation_errors() -> None:
+    x = jnp.arange(3.0)
+    wrong = {
+        (
+            0,
+            1,
+        ): "donate the same buffer twice in Execute() (flattened argument 1, replica 0, partition 0, first use: 0)",
+        (0,): "Attempt to use a buffer that was previously donated",
+        (1,): "Attempt to donate a buffer which is also used by the same call",
+    }
+    for numbers, words in wrong.items():
+        assert words in message(jax.jit(lambda a, b: (a + b, a - b), donate_argnums=numbers), x, x)
+    assert x.tolist() == [0, 1, 2]
+    key, fold = jax.random.key(0), jax.jit(lambda key: jax.random.fold_in(key, 1), donate_argnums=0)
+    fold(key)
+    assert "Invalid buffer passed to Execute() as argument 0 to replica 0" in message(fold, key)
+
+
+@check
+def sharing() -> None:
+    x = jnp.arange(6.0)
+    assert jnp.from_dlpack(x).devices() == {ours()}
+    assert jnp.from_dlpack(x).unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+    assert jnp.from_dlpack(x, copy=True).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    lent = np.arange(6, dtype=np.float32)
+    assert (jnp.from_dlpack(lent) + x).tolist() == [0, 2, 4, 6, 8, 10]
+    there = jax.devices("cpu")[0]
+    assert jnp.from_dlpack(lent, device=there).devices() == {there}
+    assert x.__dlpack__(max_version=(0, 8)) is not None
+    y = x + 1
+    y.delete()
+    # jaxlib crashes if it is asked about a deleted array's platform.
+    for ask in (y.__dlpack__, y.__dlpack_device__, lambda: jnp.from_dlpack(y)):
+        assert "deleted" in message(ask)
+
+
+@check
+def cache_on_disk() -> None:
+    events: list[str] = []
+    monitoring.register_event_listener(lambda event, **_: events.append(event))
+    with tempfile.TemporaryDirectory() as folder:
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        for _ in range(2):
+            assert float(jax.jit(lambda x: x * 3 + 1)(2.0)) == 7
+            jax.clear_caches()
+        jax.config.update("jax_compilation_cache_dir", None)
+        compilation_cache.reset_cache()
+    assert [event for event in events if event.endswith(("cache_hits", "cache_misses"))] == [
+        "/jax/compilation_cache/cache_misses",
+        "/jax/compilation_cache/cache_hits",
+    ]
 
 
 @check
@@ -329,6 +392,7 @@ def executables() -> None:
     assert "multiply" in compiled.as_text()
     assert compiled.memory_analysis().argument_size_in_bytes == 16
     assert compiled.cost_analysis()["flops"] == 4
+    assert jax.jit(lambda x: x * 3).lower(jnp.ones(4)).cost_analysis()["flops"] == 4
     again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
     assert again(jnp.ones(4))["y"].tolist() == [3, 3, 3, 3]
     before = ours().memory_stats()["bytes_in_use"]
@@ -368,6 +432,12 @@ def two_devices() -> None:
 
     np.testing.assert_array_equal(jax.jit(asks)(x), values * 2 + 2)
     assert seen == [rows]
+    # Nothing to cut but the result.
+    made = jax.jit(lambda: jnp.arange(8.0), out_shardings=rows)()
+    assert made.sharding == rows
+    assert made.tolist() == list(range(8))
+    assert jax.pmap(lambda x: lax.axis_index("i"), axis_name="i")(np.ones(2)).tolist() == [0, 1]
+    assert "2 devices" in message(x.__dlpack__)
     other = jax.device_put(x, devices[1])
     assert (other + 1).devices() == {devices[1]}
 
