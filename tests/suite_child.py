@@ -13,16 +13,18 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from tests.conformance import interpret_suite
+from tests.conformance import interpret_suite, vulkan_suite as interpret_vulkan_suite
 from tests.expectations import Outcome
 from tests.models import dump_suite
-from tests.operations import engines_suite, suite as operations_suite
+from tests.operations import engines_suite, suite as operations_suite, vulkan_suite as operations_vulkan_suite
 
 SUITES: dict[str, Any] = {
     "interpret": interpret_suite,
     "models": dump_suite,
     "operations": operations_suite,
     "engines": engines_suite,
+    "interpret-vulkan": interpret_vulkan_suite,
+    "operations-vulkan": operations_vulkan_suite,
 }
 
 
