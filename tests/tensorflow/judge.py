@@ -13,6 +13,7 @@ import tensorflow as tf
 import hloforge
 import hloforge.tensorflow
 from hloforge.dialect.errors import Error
+from hloforge.dialect.program import Program
 from tests import batches
 from tests.batches import Ready
 from tests.expectations import Outcome
@@ -33,7 +34,7 @@ def judge(cases: Sequence[Case], engine: str = "") -> dict[str, Outcome]:
     for case in cases:
         arguments = tf.nest.flatten(case.arguments)
         try:
-            program = hloforge.tensorflow.read(case.function, case.arguments, freeze=True)
+            program = _form(hloforge.tensorflow.read(case.function, case.arguments, freeze=True), arguments)
         except Error as error:
             outcomes[case.name] = Outcome("import", error.message)
             continue
@@ -43,6 +44,14 @@ def judge(cases: Sequence[Case], engine: str = "") -> dict[str, Outcome]:
     run = _run(engine) if engine else batches.compiled
     outcomes |= {case.name: outcome for case, outcome in batches.outcomes(ready, _judged, size=BATCH, run=run)}
     return outcomes
+
+
+def _form(program: Program, arguments: Sequence[Any]) -> Program:
+    """The program for these arguments, whose elements may decide sizes."""
+    if program.template is None:
+        return program
+    shapes = [parameter.shape for parameter in program.signature.parameters]
+    return program.template.specialize(shapes, dict(enumerate(arguments)))
 
 
 @cache
