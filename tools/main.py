@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "compile": "Compile a program to an IREE module (.vmfb).",
     "run": "Run a vmfb or a program, and check it against an expected or a reference result.",
     "verify": "Check a program's results against reference engines, over generated inputs.",
+    "bisect": "Find the smallest cause of a wrong result or a failure, and who is to blame.",
     "opt": "Run passes over a program and print the IR.",
     "translate": "Convert a program between HLO and StableHLO forms.",
     "inspect": "Show what a vmfb or a program holds, and what compiling it will take.",

@@ -9,7 +9,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from hloforge.dialect.abi import crosses
-from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.errors import ArgumentError, OptionError
+from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import Program
 from hloforge.importers.source import NamedBytes, load
 from hloforge.pipelines.replicas.fold import for_grid
@@ -32,6 +33,9 @@ from hloforge.tools.progress import Say, Stopwatch
 from hloforge.tools.streams import STDIO
 
 TRIALS = 3
+
+_FEEDS = frozenset({"stablehlo.infeed", "stablehlo.outfeed"})
+_CHANNELS = frozenset({"stablehlo.send", "stablehlo.recv"})
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ def verify(
     say("reading")
     named = NamedBytes(*load(PurePath(source) if source != STDIO else source))
     program = read_program(named, **reading)
+    refuse_feeds(program, options)
     inputs = asked.inputs or recorded_inputs(named.getvalue())
     program, options = at_sizes(program, options, inputs, asked.seed)
     judged = judged_program(program, options)
@@ -79,6 +84,18 @@ def verify(
         judge = Judge(judged, engines, asked.tolerance)
         trials = tuple(_trials(loaded, judge, inputs, asked, say))
     return Verification(program.source, str(loaded.signature), target, asked.references, trials)
+
+
+def refuse_feeds(program: Program, options: CompileOptions) -> None:
+    """Raises OptionError, located, for a program that exchanges items with its host: no engine can play the host."""
+    names = _FEEDS if options.grid.devices > 1 else _FEEDS | _CHANNELS
+    found = operations(program.module, names)
+    if found:
+        raise OptionError(
+            f"{found[0].name} exchanges items with a host, and reference engines have none",
+            location=location_of(found[0]),
+            hint="compare with hloforge run --infeed=… --expected-output=…",
+        )
 
 
 def judged_program(program: Program, options: CompileOptions) -> Program:

@@ -16,7 +16,7 @@ from hloforge.dialect.errors import Error
 from hloforge.dialect.inlining import splice
 from hloforge.dialect.mlir import in_context, ir, parse_module
 from hloforge.dialect.operations import operations
-from hloforge.dialect.program import Program, Signature, entry_function
+from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.reduction.outline import as_flat_program, crosses_border
 
 # They hold a program together or talk to others.
@@ -110,9 +110,18 @@ def _zero(op: Any) -> None:
 
 def erase_unused(program: Program) -> None:
     """Erase operations whose results nobody uses, users first."""
-    for op in reversed(operations(program.module)):
-        if not _KEPT.match(op.name) and op.results and not any(True for r in op.results for _ in r.uses):
-            op.operation.erase()
+    _erase_unused(program.module.operation)
+
+
+def _erase_unused(parent: Any) -> None:
+    for region in parent.regions:
+        for block in region.blocks:
+            for op in reversed([entry.operation for entry in block.operations]):
+                # Nothing may look into what is erased.
+                if _KEPT.match(op.name) or not op.results or any(True for r in op.results for _ in r.uses):
+                    _erase_unused(op)
+                else:
+                    op.erase()
 
 
 @dataclass(frozen=True)
@@ -144,8 +153,8 @@ class Resize:
             return None
         try:
             module = parse_module(changed)
-            return Program(module, Signature.of(module), program.name, program.source)
-        except Error:
+            return as_flat_program(Program(module, program.signature, program.name, program.source))
+        except (Error, ir.MLIRError):
             return None
 
     def _resized(self, match: re.Match[str]) -> str:

@@ -173,19 +173,16 @@ def _closed(ops: Sequence[Any], kept: set[int]) -> set[int]:
 def _sinks(ops: Sequence[Any], kept: set[int], returned: Sequence[Any]) -> list[Place]:
     """What the whole program returns, and what is computed in vain otherwise."""
     used = {value for number in kept for value in operands(ops[number])}
+    asked = used | set(returned)
     return [
         (number, place)
         for number in sorted(kept)
         for place, value in enumerate(ops[number].results)
         if crosses_border(value.type)
         and ops[number].name != _CONSTANT
-        and (value in returned or (value not in used and not _others_used(ops[number], used)))
+        # Of several results, one that is asked for is reason enough for the operation.
+        and (value in returned or not any(result in asked for result in ops[number].results))
     ]
-
-
-def _others_used(op: Any, used: set[Any]) -> bool:
-    """Of several results, one that is used is reason enough for the operation."""
-    return len(op.results) > 1 and any(value in used for value in op.results)
 
 
 def _return(block: Any, values: Sequence[Any]) -> None:

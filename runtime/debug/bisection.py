@@ -40,6 +40,7 @@ class Bisection:
         suspects: operations that go wrong on right operands.
         notes: what was found out on the way.
         finished: whether the search came to its end.
+        interrupted: whether Ctrl-C ended it.
     """
 
     oracle: Oracle
@@ -49,6 +50,7 @@ class Bisection:
     suspects: list[Suspect] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     finished: bool = False
+    interrupted: bool = False
 
     def run(self) -> None:
         """Search; returns when nothing more can be left out, when the time is over, or at Ctrl-C."""
@@ -58,7 +60,22 @@ class Bisection:
         except OutOfBudgetError:
             self.notes.append("the time was over before the search: --budget=SECONDS gives it more")
         except KeyboardInterrupt:
+            self.interrupted = True
             self.notes.append("stopped by Ctrl-C before the search ended")
+
+    def confirm(self) -> None:
+        """Compile the best program with all attempts for speed too, if the search left them out."""
+        recipe = self.oracle.recipe
+        if not recipe.quick or self.interrupted:
+            return
+        self.oracle.recipe = replace(recipe, quick=False)
+        try:
+            if not self.symptom.is_like(self.oracle.symptom(self.best)):
+                self.notes.append(
+                    "the small program compiles in the end, with other flags of IREE's compiler than the last"
+                )
+        except OutOfBudgetError:
+            self.oracle.recipe = recipe
 
     @property
     def count(self) -> int:

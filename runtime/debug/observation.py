@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,3 @@ def cone(program: Program, number: int, depth: int) -> list[int]:
 
 def _leaves(program: Program, results: Any) -> Sequence[Array]:
     return [np.asarray(leaf) for leaf in result_leaves(program.signature.result, results)]
-
-
-Tell = Callable[[str], None]

@@ -129,14 +129,18 @@ named.FINISH = (named.Stage(Planted(), "a planted fault"), *named.FINISH)
     ("body", "kind", "message"),
     [
         ("import os; os.abort()", "crash", "pass planted crashed (SIGABRT)"),
-        ("import time; time.sleep(600)", "hang", "pass planted did not end within 20 s"),
+        ("import time; time.sleep(600)", "hang", "pass planted did not end within 6 s"),
         ("1 / 0", "pass", "ZeroDivisionError"),
     ],
 )
 def test_a_pass_that_fails_is_named(tmp_path: Path, body: str, kind: str, message: str) -> None:
     plugin = tmp_path / "planted.py"
     plugin.write_text(PLANTED.format(body=body))
-    with TargetProcess(20.0, [plugin]) as process:
+    with TargetProcess(plugins=[plugin]) as process:
+        # The deadline is not for its start.
+        with pytest.raises(TargetError, match="KeyError"):
+            process.call(0, [])
+        process.timeout = 6.0
         with pytest.raises(TargetError) as caught:
             process.compile(read(ADD), Recipe())
         assert (caught.value.kind, caught.value.step) == (kind, "pass planted")

@@ -38,6 +38,16 @@ named.NORMALIZE = (*named.NORMALIZE, named.Stage(Subtract(), "a planted fault"))
 """
 
 
+FEED = """HloModule feed
+ENTRY e {
+  t = token[] after-all()
+  i = (f32[3], token[]) infeed(t)
+  v = f32[3] get-tuple-element(i), index=0
+  ROOT r = f32[3] add(v, v)
+}
+"""
+
+
 @pytest.fixture
 def wrong(tmp_path: Path) -> Path:
     path = tmp_path / "wrong.py"
@@ -108,6 +118,24 @@ def test_a_program_may_hold_its_inputs(call: Call, tmp_path: Path, wrong: Path) 
 def test_bad_options(call: Call, add: Path, options: list[str], status: int, message: str) -> None:
     result = call("verify", add, *options)
     assert (result.exit_code, message in result.stderr) == (status, True), result.stderr
+
+
+def test_a_program_that_waits_for_its_host_is_refused(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "feed.hlo"
+    path.write_text(FEED)
+    for command in ("verify", "bisect"):
+        result = call(command, path)
+        assert result.exit_code == 1
+        assert "feed.hlo:4:3: error: stablehlo.infeed exchanges items with a host" in result.stderr
+
+
+def test_sizes_come_from_inputs(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "dynamic.mlir"
+    body = "%0 = stablehlo.tanh %x : tensor<?x4xf32>\n return %0 : tensor<?x4xf32>"
+    path.write_text(f"func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {{\n {body}\n}}")
+    result = call("verify", path, "--input=3x4xf32=random")
+    assert result.exit_code == 0 and "result 3x4xf32: agrees" in result.stdout, result.stderr
+    assert "--shape NAME=8x4" in call("verify", path).stderr
 
 
 def test_the_plugin_of_the_guide(call: Call, add: Path, tmp_path: Path) -> None:

@@ -1,0 +1,115 @@
+"""``hloforge bisect``: the smallest program that still goes wrong, and who is to blame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hloforge.tools.options import (
+    CompilerCommand,
+    compile_options_of,
+    compiler_options,
+    import_options,
+    target_option,
+)
+from hloforge.tools.progress import progress
+
+
+@click.command(
+    cls=CompilerCommand,
+    short_help="Find the smallest cause of a wrong result or a failure.",
+    epilog="Ctrl-C ends the search and leaves the smallest program found so far.",
+)
+@click.argument("source", metavar="PROGRAM")
+@click.option("-o", "--output", help="The small program; by default PROGRAM's name with .bisected.mlir, here.")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As of run; by default as of verify.")
+@click.option("--trials", type=click.IntRange(min=1), help="How many sets of arguments to look at.  [default: 3]")
+@click.option(
+    "--reference",
+    "references",
+    multiple=True,
+    type=click.Choice(["xla", "interpreter"]),
+    help="Engines; a result is right that agrees with one.  [default: both]",
+)
+@click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
+@click.option("--budget", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds of search.")
+@click.option(
+    "--deadline",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    help="Seconds for each try.",
+)
+@click.option("--plain", is_flag=True, help="By IREE's compiler alone, without hloforge's passes.")
+@click.option("--without", multiple=True, metavar="PASS", help="Leave a pass out.")
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file to run first.")
+@click.option("--report", metavar="FILE", help="Write the report there too.")
+@target_option
+@import_options
+@compiler_options
+def command(
+    source: str,
+    output: str | None,
+    inputs: tuple[str, ...],
+    trials: int | None,
+    references: tuple[str, ...],
+    tolerance: float | None,
+    budget: float,
+    deadline: float,
+    plain: bool,
+    without: tuple[str, ...],
+    plugins: tuple[Path, ...],
+    report: str | None,
+    target: str,
+    format: str | None,
+    elided: str,
+    seed: int,
+    drop_unknown_attributes: bool,
+    **compiler: Any,
+) -> None:
+    """Find out what is wrong with PROGRAM: its results, or that it cannot be read, compiled or run. Writes a program of
+    few operations that goes wrong in the same way, with its inputs inside, and says which pass or compiler is to blame.
+
+    Exit status 0 if nothing is wrong, 1 if something is, 2 for a wrong command line.
+
+    \b
+    Example:
+      hloforge bisect model.hlo
+      hloforge bisect model.mlir --plain --budget=120 -o small.mlir
+    """
+    from hloforge.dialect.errors import Error
+    from hloforge.tools import bisecting
+    from hloforge.tools.streams import write_text
+    from hloforge.tools.verifying import Asked
+
+    reading = {
+        "format": format,
+        "elided": elided,
+        "seed": seed,
+        "drop_unknown_attributes": drop_unknown_attributes,
+    }
+    asked = Asked(
+        inputs=inputs,
+        trials=trials,
+        references=references or ("xla", "interpreter"),
+        tolerance=tolerance,
+        seed=seed,
+        deadline=deadline,
+        plain=plain,
+        without=frozenset(without),
+        plugins=plugins,
+    )
+    with progress("bisecting") as say:
+        found = bisecting.bisect(source, target, compile_options_of(**compiler), reading, asked, budget, say)
+    if found is None:
+        click.echo("nothing is wrong: the program compiles, and its results agree with the references")
+        return
+    place = output or bisecting.default_output(source, found)
+    write_text(place, found.text)
+    told = found.report(place)
+    click.echo(told)
+    if report is not None:
+        write_text(report, told)
+    raise Error(f"something is wrong with {source}: {found.lines[0].splitlines()[0]}", hint=f"{place} shows it")
