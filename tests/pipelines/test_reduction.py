@@ -1,4 +1,4 @@
-"""Parts of programs, smaller sizes, simpler operations: what bisect searches with, judged by StableHLO's interpreter."""
+"""Parts of programs, smaller sizes, simpler operations: what bisect searches with, judged by an interpreter."""
 
 from __future__ import annotations
 
