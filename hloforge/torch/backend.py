@@ -31,6 +31,7 @@ from hloforge.torch.graph_program import GraphProgram, at_sizes
 from hloforge.torch.recurrent import keep_recurrent
 
 _SIZES = 64
+_OWN = ("target", "fallback", "sizes", "freezing")
 
 Program = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -49,7 +50,8 @@ def hloforge(
         mode: none but the default.
         options: of ``torch.compile(…, options={…})``: ``target``; ``fallback``, whether graphs that cannot be compiled
             run in PyTorch, with a warning, instead of raising; ``sizes``, how many choices of symbolic sizes are kept;
-            and those of ``hloforge.compile``.
+            ``freezing``, whether parameters and buffers are taken to change seldom where no gradients are computed
+            (frozen.py); and those of ``hloforge.compile``.
 
     Raises:
         UnsupportedError: operators that are not imported, by name with the lines of the user's program.
@@ -62,7 +64,7 @@ def hloforge(
     compiler = aot_autograd(
         fw_compiler=partial(_compiled, settings=settings, name="forward"),
         bw_compiler=partial(_compiled_later, settings=settings, name="backward"),
-        inference_compiler=partial(_compiled, settings=settings, name="inference"),
+        inference_compiler=partial(_compiled_for_inference, settings=settings),
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
@@ -93,19 +95,37 @@ class _Settings:
     target: Any = "cpu"
     fallback: bool = False
     sizes: int = _SIZES
+    freezing: bool = False
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(options: Mapping[str, Any]) -> _Settings:
-        own = {name: value for name, value in options.items() if name in ("target", "fallback", "sizes")}
+        own = {name: value for name, value in options.items() if name in _OWN}
         if own.get("sizes", 1) < 1:
             raise OptionError(f"sizes={own['sizes']}: at least the programs of one choice of sizes are kept")
         return _Settings(**own, others={name: value for name, value in options.items() if name not in own})
 
 
-def _compiled(graph: fx.GraphModule, inputs: Sequence[Any], *, settings: _Settings, name: str) -> Callable[..., Any]:
+def _compiled_for_inference(graph: fx.GraphModule, inputs: Sequence[Any], *, settings: _Settings) -> Callable[..., Any]:
+    """A graph without gradients, its parameters and buffers frozen if that is wanted."""
+    frozen = _unchanged_state() if settings.freezing else ()
+    return _compiled(graph, inputs, settings=settings, name="inference", frozen=frozen)
+
+
+def _unchanged_state() -> list[int]:
+    """The inputs of the graph that is being compiled that are parameters and buffers, and are not changed by it."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if metadata is None or metadata.tokens:  # tokens stand before the inputs
+        return []
+    return [n for n in metadata.static_input_indices if not metadata.input_info[n].mutates_data]
+
+
+def _compiled(
+    graph: fx.GraphModule, inputs: Sequence[Any], *, settings: _Settings, name: str, frozen: Sequence[int] = ()
+) -> Callable[..., Any]:
     """A graph compiled at once, if its sizes are known."""
-    programs = _Programs(graph, inputs, settings, name)
+    programs = _Programs(graph, inputs, settings, name, frozen)
     if programs.is_static:
         programs.program(inputs)
     return _boxed(programs)
@@ -137,8 +157,15 @@ class _Programs:
         is_static: whether there is one choice of sizes only.
     """
 
-    def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any], settings: _Settings, name: str) -> None:
-        self._graph, self._settings, self._name = graph, settings, name
+    def __init__(
+        self,
+        graph: fx.GraphModule,
+        inputs: Sequence[Any],
+        settings: _Settings,
+        name: str,
+        frozen: Sequence[int] = (),
+    ) -> None:
+        self._graph, self._settings, self._name, self._frozen = graph, settings, name, frozen
         self._examples = inputs
         self.is_static = not any(_is_symbolic(each) for each in inputs)
         self._found: OrderedDict[Any, Program] = OrderedDict()
@@ -167,7 +194,7 @@ class _Programs:
                 graph, inputs = self._graph, self._examples
             else:
                 graph, inputs = at_sizes(self._graph, arguments), arguments
-            return GraphProgram(graph, inputs, self._name, settings.target, **settings.others)
+            return GraphProgram(graph, inputs, self._name, settings.target, frozen=self._frozen, **settings.others)
         except (UnsupportedError, CompileError) as error:
             if not settings.fallback:
                 raise

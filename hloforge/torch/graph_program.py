@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from hloforge import api
 from hloforge.jax import platform
 from hloforge.runtime import devices
+from hloforge.runtime.session import Session
 from hloforge.runtime.targets import Target
 from hloforge.torch.compiled import draw_seed
+from hloforge.torch.frozen import Weights, fixed_nodes, taken_out
 from hloforge.torch.interpreter import Interpreter, calls, check
 from hloforge.torch.memory import Argument, Order, Range, Result, detach, inverse, order_of
 from hloforge.torch.registry import lowering_of
@@ -39,6 +41,25 @@ class Output:
     value: Any = None
 
 
+@dataclass(frozen=True)
+class _Loaded:
+    """A program that is loaded, and how tensors go in and out.
+
+    Attributes:
+        state: of its weights when it was loaded (``Weights.state``).
+        constants: views of what comes first.
+        arguments: by the number of the graph's input.
+        borrowed: the memory of the weights.
+    """
+
+    session: Session
+    state: Any
+    constants: tuple[Any, ...]
+    arguments: tuple[tuple[int, Argument], ...]
+    results: tuple[Result, ...]
+    borrowed: tuple[Range, ...]
+
+
 class GraphProgram:
     """A graph compiled for fixed sizes. Calls are safe from several threads at once.
 
@@ -48,6 +69,9 @@ class GraphProgram:
             become constants.
         name: of the program.
         target, options: as of ``hloforge.compile``.
+        frozen: numbers of tensors that seldom change. They are no arguments: the program is loaded anew when one of
+            them lies elsewhere or was changed in place since the last call, and what depends on them alone is computed
+            then.
 
     Attributes:
         executable: the vmfb and its manifest.
@@ -64,26 +88,43 @@ class GraphProgram:
         inputs: Sequence[Any],
         name: str,
         target: Target | str = "cpu",
+        *,
+        frozen: Collection[int] = (),
         **options: Any,
     ) -> None:
         check(graph)
         platform.register()
-        self._numbers = [n for n, each in enumerate(inputs) if isinstance(each, torch.Tensor)]
+        self._weights = weights = Weights(graph, inputs, frozen)
+        graph, self._inputs = weights.graph, weights.inputs
+        numbers = [n for n, each in enumerate(self._inputs) if isinstance(each, torch.Tensor)]
+        self._varying = [n for n in numbers if n not in weights.numbers]
         self._draws = _is_random(graph)
-        traced = _Traced(graph, inputs)
+        self._traced = traced = _Traced(graph, self._inputs)
         lowered = traced.lower(name, with_seed=self._draws)
         self._outputs = traced.outputs
-        self.executable = api.compile(lowered, target, **options)
-        self._session = session = self.executable.load()
+        self._constants = [np.asarray(each) for each in platform.constant_arguments(lowered)]
+        fixed = fixed_nodes(graph, weights.numbers)
+        self._fixed = [node in fixed for node in traced.nodes]
+        places = {len(self._constants) + numbers.index(n): n for n in weights.numbers}
+        self.executable = api.compile(taken_out(api.as_program(lowered), places), target, **options)
+        self._loaded = None if places else self._load(inputs)
+
+    def _load(self, tensors: Sequence[Any]) -> _Loaded:
+        """The program with the weights among these tensors."""
         device = devices.device("local-sync")
-        constants = platform.constant_arguments(lowered)
-        self._constants = [session.put(np.asarray(each), n).buffer_view for n, each in enumerate(constants)]
-        codecs = session.parameters[len(constants) :]
-        self._arguments = [Argument(inputs[n], codec, device) for n, codec in zip(self._numbers, codecs, strict=False)]
-        self._results = [
-            Result(codec, order, dtype, device)
-            for codec, (order, dtype) in zip(session.results, traced.results, strict=True)
-        ]
+        state, arrays, borrowed = self._weights.taken(tensors)
+        session = self.executable.load(weights=arrays) if arrays else self.executable.load()
+        count = len(self._constants)
+        constants = tuple(session.put(each, n).buffer_view for n, each in enumerate(self._constants))
+        arguments = tuple(
+            (n, Argument(self._inputs[n], codec, device))
+            for n, codec in zip(self._varying, session.parameters[count:], strict=False)
+        )
+        results = tuple(
+            Result(codec, order, dtype, device, is_fixed=is_fixed)
+            for codec, (order, dtype), is_fixed in zip(session.results, self._traced.results, self._fixed, strict=True)
+        )
+        return _Loaded(session, state, constants, arguments, results, borrowed)
 
     def __call__(self, arguments: Sequence[Any]) -> list[Any]:
         """Run the graph.
@@ -92,18 +133,19 @@ class GraphProgram:
             ArgumentError: a tensor of other sizes, type or device.
             ExecutionError: the program failed.
         """
-        borrowed: list[Range] = []
-        views = [
-            argument.view(arguments[n], borrowed) for argument, n in zip(self._arguments, self._numbers, strict=True)
-        ]
+        loaded = self._loaded
+        if loaded is None or (self._weights.numbers and loaded.state != self._weights.state(arguments)):
+            loaded = self._loaded = self._load(arguments)
+        session, borrowed = loaded.session, list(loaded.borrowed)
+        views = [argument.view(arguments[n], borrowed) for n, argument in loaded.arguments]
         seed = (
-            [self._session.put(np.array(draw_seed(), np.int64), len(self._constants) + len(views)).buffer_view]
+            [session.put(np.array(draw_seed(), np.int64), len(loaded.constants) + len(views)).buffer_view]
             if self._draws
             else []
         )
-        found = self._session.call_views([*self._constants, *views, *seed])
-        tensors = [result.tensor(view) for result, view in zip(self._results, found, strict=True)]
-        detach(tensors, self._results, borrowed)
+        found = session.call_views([*loaded.constants, *views, *seed])
+        tensors = [result.tensor(view) for result, view in zip(loaded.results, found, strict=True)]
+        detach(tensors, loaded.results, borrowed)
         return [_taken(output, arguments, tensors) for output in self._outputs]
 
 
@@ -123,6 +165,7 @@ class _Traced:
     Attributes:
         outputs: of the graph.
         results: of each result of the function: the order of its dimensions, and its element type.
+        nodes: of the results.
     """
 
     def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> None:
@@ -130,6 +173,7 @@ class _Traced:
         self._orders = [order_of(each) if isinstance(each, torch.Tensor) else None for each in inputs]
         self.outputs: list[Output] = []
         self.results: list[tuple[Order, torch.dtype]] = []
+        self.nodes: list[fx.Node] = []
 
     def lower(self, name: str, *, with_seed: bool) -> Any:
         """What JAX lowers the graph to.
@@ -165,7 +209,7 @@ class _Traced:
         places = {node: n for n, node in enumerate(n for n in self._graph.graph.nodes if n.op == "placeholder")}
         numbers: dict[fx.Node, int] = {}
         results = []
-        self.outputs, self.results = [], []
+        self.outputs, self.results, self.nodes = [], [], []
         for node, value in zip(nodes, values, strict=True):
             if not isinstance(node, fx.Node) or not isinstance(value, jax.Array | np.ndarray):
                 self.outputs.append(Output(value=value))
@@ -176,6 +220,7 @@ class _Traced:
                     numbers[node] = len(numbers)
                     order = order_of(node.meta["val"])
                     self.results.append((order, node.meta["val"].dtype))
+                    self.nodes.append(node)
                     results.append(value.transpose(order))
                 self.outputs.append(Output(result=numbers[node]))
         return results

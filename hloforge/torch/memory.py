@@ -156,6 +156,8 @@ class Result:
         codec: of the program's result, in the order of memory.
         order: in which the dimensions lie.
         dtype: the element type as PyTorch calls it.
+        is_fixed: whether it depends on no argument of a call, so that the program may return memory that it reads
+            again.
 
     Attributes:
         byte_count: of its memory.
@@ -164,12 +166,12 @@ class Result:
 
     __slots__ = ("_codec", "_device", "_dtype", "_inverse", "_is_plain", "byte_count", "is_copied")
 
-    def __init__(self, codec: Codec, order: Order, dtype: torch.dtype, device: Any) -> None:
+    def __init__(self, codec: Codec, order: Order, dtype: torch.dtype, device: Any, *, is_fixed: bool = False) -> None:
         self._codec, self._device, self._dtype = codec, device, dtype
         self._inverse = inverse(order)
         self._is_plain = order == tuple(range(len(order)))
         self.byte_count = codec.byte_count
-        self.is_copied = self.byte_count < _LARGE
+        self.is_copied = is_fixed or self.byte_count < _LARGE
 
     def tensor(self, view: Any) -> torch.Tensor:
         """The tensor of a buffer view."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -149,10 +149,10 @@ def run_by_jax(graph: Graph, case: Case) -> list[torch.Tensor]:
 
 
 def mismatch(case: Case, expected: Sequence[torch.Tensor], actual: Sequence[torch.Tensor]) -> str:
-    """What is wrong with results; nothing if they are right."""
+    """What is wrong with results; nothing if they are right, or nearer to those in f64 than PyTorch's own."""
     if len(expected) != len(actual):
         return f"{len(actual)} results where PyTorch has {len(expected)}"
-    for right, result in zip(expected, actual, strict=True):
+    for number, (right, result) in enumerate(zip(expected, actual, strict=True)):
         if right.dtype != result.dtype or right.shape != result.shape:
             return f"{result.dtype}{list(result.shape)} where PyTorch has {right.dtype}{list(right.shape)}"
         if case.operator in _UNFORESEEN:
@@ -162,8 +162,24 @@ def mismatch(case: Case, expected: Sequence[torch.Tensor], actual: Sequence[torc
                 result, right.contiguous(), rtol=case.tolerance[0], atol=case.tolerance[1], equal_nan=True
             )
         except AssertionError as error:
-            return " ".join(str(error).split())
+            if not _is_nearer(case, number, right, result):
+                return " ".join(str(error).split())
     return ""
+
+
+def _is_nearer(case: Case, number: int, right: torch.Tensor, result: torch.Tensor) -> bool:
+    """Whether a result is nearer to what PyTorch computes in f64 than its own of a narrower type."""
+    if right.dtype not in (torch.float32, torch.float16, torch.bfloat16) or not right.numel():
+        return False
+    wide = tuple(each.double() if each.dtype.is_floating_point else each for each in case.tensors)
+    try:
+        truth = expected_of(replace(case, tensors=wide))[number]
+    except Exception:  # of any kind: the operator takes no f64
+        return False
+    if truth.dtype is not torch.float64 or truth.shape != right.shape:
+        return False
+    ours, theirs = ((each.double() - truth).abs() / truth.abs() for each in (result, right))
+    return bool(ours.max() <= theirs.max())  # false where one is NaN
 
 
 def judge(case: Case) -> Outcome:
