@@ -12,15 +12,14 @@ from typing import Any
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.mlir import ir
-from hloforge.pipelines import cpu_table, vulkan_table
-from hloforge.pipelines.replicas.combine import COLLECTIVES
-from hloforge.pipelines.verdicts import Capability, Verdict, native
+from hloforge.pipelines import cpu_table, cuda_table, vulkan_table
+from hloforge.pipelines.verdicts import Capability, Verdict
 
 __all__ = ["TABLES", "Capability", "Verdict", "capability", "decomposing_passes", "table"]
 
 TABLES: dict[str, tuple[Capability, ...]] = {"cpu": cpu_table.ROWS, "vulkan": vulkan_table.ROWS}
-# Of targets that nothing was measured on: the CPU's, and what IREE does for their devices alone.
-_ASSUMED = {"cuda": (*native("stablehlo.replica_id", *sorted(COLLECTIVES)), *cpu_table.ROWS)}
+# Of targets whose programs were compiled and never run: no page says that their results were compared.
+_COMPILED = {"cuda": cuda_table.ROWS}
 
 # Dialects below StableHLO, which IREE takes as they are.
 _BELOW = frozenset(
@@ -31,9 +30,11 @@ _NATIVE = Capability("", Verdict.NATIVE)
 
 def table(target: str) -> tuple[Capability, ...]:
     """The rows of a target kind. Raises OptionError for a target without a table."""
-    rows = TABLES.get(target) or _ASSUMED.get(target)
+    rows = TABLES.get(target) or _COMPILED.get(target)
     if rows is None:
-        raise OptionError(f"no capability table for target {target!r}", hint=f"targets: {', '.join(TABLES)}")
+        raise OptionError(
+            f"no capability table for target {target!r}", hint=f"targets: {', '.join((*TABLES, *_COMPILED))}"
+        )
     return rows
 
 

@@ -15,8 +15,8 @@ def document(found: dict[str, Any]) -> str:
     parts = [
         f"# On {machine['name']}",
         f"Measured by `make gpu-check` on {found['date']}, target `{machine['target']}`; {versions}. Times are medians "
-        "of calls on arrays that lie on the device, until their results are there; a ratio below 1 means that hloforge is "
-        "faster.",
+        "of calls on arrays that lie on the device, until their results are there; a ratio below 1 means that hloforge "
+        "is faster.",
         *_roofline(found.get("kernels", []), machine),
         *_programs(found.get("programs", [])),
         *_conformance(found.get("conformance")),

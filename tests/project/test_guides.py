@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = ["builder.md", "host-calls.md", "jax.md", "onnx.md", "replicas.md", "shapes.md", "tensorflow.md"]
+GUIDES = ["builder.md", "host-calls.md", "jax.md", "onnx.md", "replicas.md", "shapes.md", "targets.md", "tensorflow.md"]
 
 
 @pytest.mark.parametrize("name", GUIDES)

@@ -1,0 +1,19 @@
+"""What IREE 3.13's cuda target does with StableHLO, measured by compiling alone; see docs/targets.md.
+
+Most of what IREE lacks or gets wrong it does before it generates code for any target: those rows are the CPU's.
+"""
+
+from __future__ import annotations
+
+from hloforge.pipelines import cpu_table
+from hloforge.pipelines.replicas.combine import COLLECTIVES
+from hloforge.pipelines.verdicts import Capability, native
+
+# Code of our own for processors.
+_FOR_PROCESSORS = frozenset({"keep-factorizations"})
+
+ROWS: tuple[Capability, ...] = (
+    # IREE connects these devices itself (NCCL), and tells each its number.
+    *native("stablehlo.replica_id", *sorted(COLLECTIVES)),
+    *(row for row in cpu_table.ROWS if row.by not in _FOR_PROCESSORS),
+)
