@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
+from hloforge.dialect import ops
 from hloforge.dialect.emission import create, emit
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import in_context, ir
@@ -72,7 +73,14 @@ def _behind_barrier(value: Value) -> Value:
     if not _is_carried(value.ir):
         return emit(_BARRIER, [value], value.type)
     is_number = value.shape.is_static and prod(value.dims) == 1
-    return opaque_copy(value, zeros(value.element_type, value.dims)) if is_number else value
+    return _opaque(value) if is_number else value
+
+
+def _opaque(value: Value) -> Value:
+    """A copy of a number; of a complex one by its parts, for IREE has no constants of c128."""
+    if value.element_type.is_complex:
+        return ops.complex(_opaque(ops.real(value)), _opaque(ops.imag(value)))
+    return opaque_copy(value, zeros(value.element_type, value.dims))
 
 
 def _is_carried(value: Any) -> bool:

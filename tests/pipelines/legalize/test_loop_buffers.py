@@ -116,3 +116,24 @@ def test_programs_without_loops_outside_of_dispatches_stay_as_they_are(program: 
     fused = program.clone()
     lower(fused.module, target="cpu")
     assert not operations(fused.module, {"util.call", "stablehlo.while"})
+
+
+def test_complex_numbers_that_a_loop_carries_behind_barriers() -> None:
+    """One number of c128, of which IREE has no constants."""
+
+    def turn(i: Value, x: Value, y: Value) -> list[Value]:
+        old = ops.optimization_barrier(y)
+        return [ops.add(i, 1), ops.add(ops.mul(x, old), x), x]
+
+    with hloforge.Builder("carried") as builder:
+        x = builder.parameter(0, "c128[1]")
+        first = [ops.constant(0, "s32"), x, ops.add(x, x)]
+        program = builder.build(ops.while_(lambda i, *_: ops.lt(i, 3), turn, first)[1])
+    given = np.array([0.5 - 0.25j])
+    unfused = program.clone()
+    lower(unfused.module, target="cpu", without=frozenset({"fuse-loops"}))
+    want, old = given, 2 * given
+    for _ in range(3):
+        want, old = want * old + want, want
+    got = compile_module(unfused, Target(), CompileOptions()).load()(given)
+    np.testing.assert_allclose(got, want, rtol=1e-14)
