@@ -9,6 +9,7 @@ import click
 
 from hloforge.tools.options import (
     CompilerCommand,
+    checked_device,
     compile_options_of,
     compiler_options,
     import_options,
@@ -34,6 +35,7 @@ from hloforge.tools.progress import progress
     help="Engines; a result is right that agrees with one.  [default: both]",
 )
 @click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
+@click.option("--device", metavar="NAME", callback=checked_device, help="As of run; by default the target's.")
 @click.option("--budget", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds of search.")
 @click.option(
     "--deadline",
@@ -56,6 +58,7 @@ def command(
     trials: int | None,
     references: tuple[str, ...],
     tolerance: float | None,
+    device: str | None,
     budget: float,
     deadline: float,
     plain: bool,
@@ -97,6 +100,7 @@ def command(
         tolerance=tolerance,
         seed=seed,
         deadline=deadline,
+        device=device,
         plain=plain,
         without=frozenset(without),
         plugins=plugins,

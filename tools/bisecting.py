@@ -102,7 +102,9 @@ def bisect(
         engines = [reference(name, timeout=asked.deadline) for name in asked.references]
         for engine in engines:
             stack.callback(engine.close)
-        oracle = Oracle(process, recipe, engines, tolerance=asked.tolerance, until=started + budget)
+        oracle = Oracle(
+            process, recipe, engines, tolerance=asked.tolerance, until=started + budget, device=asked.device
+        )
         return _searched(program, oracle, inputs, asked, say, started)
 
 
@@ -145,7 +147,7 @@ def _symptom(
 ) -> tuple[Symptom, tuple[Any, ...] | None] | None:
     """What goes wrong first: the compilation, or a call with some arguments."""
     try:
-        loaded = oracle.process.compile(program, oracle.recipe)
+        loaded = oracle.process.compile(program, oracle.recipe, device=oracle.device)
     except TargetError as error:
         return Symptom(error.kind, error.step, error.message), None
     judge = Judge(program, oracle.engines, oracle.tolerance)
@@ -238,6 +240,7 @@ def _command(recipe: Recipe, asked: Asked, symptom: Symptom) -> str:
     words = ["hloforge", verb, "{}"]
     if recipe.target != "cpu":
         words.append(f"--target={recipe.target}")
+    words += [f"--device={asked.device}"] if asked.device and verb == "verify" else []
     words += ["--plain"] * asked.plain
     words += [f"--without={name}" for name in sorted(asked.without)]
     words += [shlex.quote(f"--plugin={path}") for path in asked.plugins]

@@ -67,6 +67,19 @@ def _apply(options: Iterable[Callable[[Function], Function]], function: Function
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(list(options)), function)
 
 
+def checked_device(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Callback of ``--device``: a name that sessions take, else a usage error."""
+    if value is not None:
+        from hloforge.dialect.errors import OptionError
+        from hloforge.runtime.options import check_device
+
+        try:
+            check_device(value)
+        except OptionError as error:
+            raise click.BadParameter(f"{error.message}; {error.hint}", ctx, param) from None
+    return value
+
+
 def import_options(function: Function) -> Function:
     """How to read a program: keyword arguments ``format``, ``elided``, ``seed``, ``drop_unknown_attributes``."""
     return _apply(

@@ -10,6 +10,7 @@ import click
 from hloforge.importers.source import NamedBytes
 from hloforge.tools.options import (
     CompilerCommand,
+    checked_device,
     compile_options_of,
     compiler_options,
     import_options,
@@ -32,18 +33,6 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
         if not equals or not number.strip().isdecimal():
             raise click.BadParameter(f"{value!r} names no channel; write 7=2xf32=1 2", ctx, param)
     return tuple((int(number), spec) for number, _, spec in pairs)
-
-
-def _device(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    if value is not None:
-        from hloforge.dialect.errors import OptionError
-        from hloforge.runtime.options import check_device
-
-        try:
-            check_device(value)
-        except OptionError as error:
-            raise click.BadParameter(f"{error.message}; {error.hint}", ctx, param) from None
-    return value
 
 
 @click.command(
@@ -77,7 +66,7 @@ def _device(ctx: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option(
     "--device",
     metavar="NAME",
-    callback=_device,
+    callback=checked_device,
     help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…; by default the target and the program's size tell.",
 )
 @click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds that a call may take.")

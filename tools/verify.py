@@ -9,6 +9,7 @@ import click
 
 from hloforge.tools.options import (
     CompilerCommand,
+    checked_device,
     compile_options_of,
     compiler_options,
     import_options,
@@ -63,7 +64,7 @@ def _ranges(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     help="Engines; a result is right that agrees with one.  [default: both]",
 )
 @click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
-@click.option("--device", type=click.Choice(["local-sync", "local-task"]), help="By default the program's size tells.")
+@click.option("--device", metavar="NAME", callback=checked_device, help="As of run; by default the target's.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
 @click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds for each call.  [default: none]")
 @click.option("--plain", is_flag=True, help="By IREE's compiler alone, without hloforge's passes.")

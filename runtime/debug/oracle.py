@@ -79,6 +79,7 @@ class Oracle:
     Args:
         engines: that say what is right.
         until: of ``time.monotonic``.
+        device: that programs run on; by default the target's.
 
     Attributes:
         tried: how many candidates were compiled or run.
@@ -92,12 +93,14 @@ class Oracle:
         *,
         tolerance: Tolerance | float | None = None,
         until: float = float("inf"),
+        device: str | None = None,
     ) -> None:
         self.process = process
         self.recipe = recipe
         self.engines = tuple(engines)
         self.tolerance = tolerance
         self.until = until
+        self.device = device
         self.tried = 0
         self._known: dict[str, Symptom | None] = {}
         self._loaded: OrderedDict[str, TargetProgram] = OrderedDict()
@@ -141,7 +144,7 @@ class Oracle:
         key = _key(Candidate(program), recipe)
         found = self._loaded.pop(key, None)
         if found is None or not found.is_live:
-            found = self.process.compile(program, recipe)
+            found = self.process.compile(program, recipe, device=self.device)
         self._loaded[key] = found
         if len(self._loaded) > _KEPT:
             self._loaded.popitem(last=False)[1].forget()
