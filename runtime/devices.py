@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import iree.runtime as rt
 
@@ -23,11 +23,13 @@ __all__ = [
     "DRIVERS",
     "FAILURES",
     "GPU_DRIVERS",
+    "Memory",
     "apart",
     "choose_driver",
     "device",
     "fetch",
     "instance",
+    "memory",
     "patience",
     "reason",
     "rt",
@@ -55,6 +57,18 @@ _ALLOCATOR = "caching:*=*;512mib"
 
 # By these IREE knows that mpiexec started it.
 _MPI_VARIABLES = ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "MPIEXEC_HOSTNAME")
+
+
+class Memory(NamedTuple):
+    """Bytes that a device's programs and arrays take.
+
+    Attributes:
+        live: now, with what is kept for later results.
+        peak: at most, since the device was made.
+    """
+
+    live: int
+    peak: int
 
 
 class _Devices:
@@ -194,6 +208,12 @@ def device(driver: str, threads: int | Sequence[int] | None = None) -> Any:
     if not threads or not allowed.issuperset(threads):
         raise OptionError(message, hint=f"this process may use {', '.join(map(str, sorted(allowed)))}")
     return _devices.get(driver, tuple(threads))
+
+
+def memory(device: Any) -> Memory:
+    """What a device has given to the programs and arrays of this process, all sessions together."""
+    found = device.allocator.statistics
+    return Memory(found["device_bytes_allocated"] - found["device_bytes_freed"], found["device_bytes_peak"])
 
 
 def apart(device: Any) -> Any:

@@ -247,6 +247,11 @@ class Session(Background):
         return self.feeds.outfeed
 
     @property
+    def memory(self) -> devices.Memory:
+        """Bytes of the session's device that are taken, by all sessions of this process together."""
+        return devices.memory(self._device)
+
+    @property
     def signature(self) -> Signature:
         """The program's signature in XLA's terms."""
         return self.manifest.signature

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import hloforge
 from hloforge.dialect.errors import OptionError
 from hloforge.runtime import devices
 
@@ -151,3 +153,16 @@ def test_who_waits_for_threads_takes_no_processor_from_them() -> None:
             assert os.sched_getscheduler(0) == before
         finally:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def test_memory_is_counted() -> None:
+    """On a device of its own, which keeps nothing of other tests."""
+    text = "func.func @main(%a: tensor<1024x256xf32>) -> tensor<1024x256xf32> { return %a : tensor<1024x256xf32> }"
+    session = hloforge.compile(text).load(device="local-task", threads=7)
+    before = session.memory
+    arrays = [session.put(np.zeros((1024, 256), np.float32), 0) for _ in range(4)]
+    after = session.memory
+    assert after.live - before.live >= 4 * 2**20
+    assert after.peak >= after.live
+    del arrays
+    assert session.memory.peak == after.peak
