@@ -43,3 +43,16 @@ class InOrder:
     def result(self, value: Value) -> Value:
         """A result ``[batch, *space, features]`` in the order of the convolution's own."""
         return ops.transpose(value, [self.order.index(dimension) for dimension in range(len(self.order))])
+
+
+def numbers_of_order(space: int, *, first: bool) -> Any:
+    """Dimension numbers with the features first, or last: then the kernel's are ``[*window, inputs, outputs]``."""
+    last = space + 1
+    image = (0, 1, range(2, space + 2)) if first else (0, last, range(1, last))
+    kernel = (1, 0, range(2, space + 2)) if first else (space, last, range(space))
+    places: tuple[Any, ...] = (*image, *kernel, *image)
+    return stablehlo.ConvDimensionNumbers.get(*map(_listed, places))
+
+
+def _listed(places: int | range) -> Any:
+    return places if isinstance(places, int) else list(places)

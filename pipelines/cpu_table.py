@@ -184,6 +184,12 @@ ROWS: tuple[Capability, ...] = (
         form=forms.is_better_by_channels,
     ),
     *decompose(
+        "unfold-convolutions",
+        "IREE's loops over features that do not stand last are scalar",
+        "stablehlo.convolution",
+        form=forms.is_better_features_last,
+    ),
+    *decompose(
         "legalize-accumulation",
         "IREE rounds partial sums to the result's type; XLA carries them in f32",
         "stablehlo.convolution",

@@ -250,6 +250,8 @@ def multiplies_zeros(op: Any) -> bool:
 _FEWEST_FEATURES = 8
 # Elements of a kernel: half a MiB of f32, a core's own cache.
 _LARGE_KERNEL = 1 << 17
+# Places of a window that are laid out one by one where there is one feature.
+_MOST_PLACES = 64
 # Elements of the unfolded windows: 128 MiB of f32.
 _MOST_UNFOLDED = 1 << 25
 
@@ -267,12 +269,21 @@ def is_better_unfolded(op: Any) -> bool:
         return False
     if isinstance(result.element_type, ir.ComplexType):
         return True
-    grouped = op.attributes["feature_group_count"].value > 1
     if not isinstance(result.element_type, ir.F32Type | ir.BF16Type | ir.F16Type):
         return False
+    if op.attributes["feature_group_count"].value > 1:
+        return kernel.shape[numbers.kernel_input_feature_dimension] > _MOST_CHANNELS
     # One place at every element is a product as it stands, which IREE does well until the kernel outgrows a cache.
     is_apart = window > 1 or any(stride > 1 for stride in integers(op, "window_strides"))
-    return (is_apart or prod(kernel.shape) >= _LARGE_KERNEL) and features >= _FEWEST_FEATURES and not grouped
+    return (is_apart or prod(kernel.shape) >= _LARGE_KERNEL) and (
+        features >= _FEWEST_FEATURES
+        or _is_filter_bank(features, window, result.shape[numbers.output_feature_dimension])
+    )
+
+
+def _is_filter_bank(features: int, window: int, outputs: int) -> bool:
+    """A convolution of numbers with many kernels, of which IREE has no vectors."""
+    return features == 1 and 1 < window <= _MOST_PLACES and outputs >= _FEWEST_FEATURES
 
 
 def is_product_of_features(op: Any) -> bool:
@@ -321,6 +332,23 @@ def is_better_by_channels(op: Any) -> bool:
     is_plane = len(numbers.kernel_spatial_dimensions) == 2 and prod(result.shape) > 0
     channels = kernel.shape[numbers.kernel_input_feature_dimension]
     return op.attributes["feature_group_count"].value > 1 and is_float and is_plane and 1 < channels <= _MOST_CHANNELS
+
+
+def is_better_features_last(op: Any) -> bool:
+    """A convolution that is left to IREE, whose dimensions are not in the order batch, space, features."""
+    if not is_static(op) or not prod(op.results[0].type.shape) or not prod(op.operands[0].type.shape):
+        return False
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    places = [
+        [numbers.input_batch_dimension, *numbers.input_spatial_dimensions, numbers.input_feature_dimension],
+        [
+            *numbers.kernel_spatial_dimensions,
+            numbers.kernel_input_feature_dimension,
+            numbers.kernel_output_feature_dimension,
+        ],
+        [numbers.output_batch_dimension, *numbers.output_spatial_dimensions, numbers.output_feature_dimension],
+    ]
+    return any(list(order) != sorted(order) for order in places)
 
 
 # What multiplies, and what IREE moves away from between a conversion and a product.

@@ -29,10 +29,10 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import zeros
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.convolutions import InOrder
+from hloforge.pipelines.convolutions import InOrder, numbers_of_order
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.phases import WORTH, Phase, Phases
@@ -172,7 +172,7 @@ class _Rewriting:
         attributes["padding"] = ir.DenseElementsAttr.get(np.array(padding, np.int64).reshape(space, 2), type=type_)
         attributes["window_strides"] = ir.DenseI64ArrayAttr.get([axis.stride for axis in axes])
         attributes["rhs_dilation"] = ir.DenseI64ArrayAttr.get([axis.dilation for axis in axes])
-        attributes["dimension_numbers"] = _numbers(space, first=first)
+        attributes["dimension_numbers"] = numbers_of_order(space, first=first)
         result = ir.RankedTensorType.get(dims, self.op.results[0].type.element_type)
         return emit(self.op.name, [image, kernel], result, **attributes)
 
@@ -210,16 +210,3 @@ def _padded(kernel: Value, edges: Sequence[tuple[int, int]]) -> Value:
 
 def _features_first(image: Value) -> Value:
     return ops.transpose(image, [0, image.rank - 1, *range(1, image.rank - 1)])
-
-
-def _numbers(space: int, *, first: bool) -> Any:
-    """Dimension numbers with the features first, or last: then the kernel's are ``[*window, inputs, outputs]``."""
-    last = space + 1
-    image = (0, 1, range(2, space + 2)) if first else (0, last, range(1, last))
-    kernel = (1, 0, range(2, space + 2)) if first else (space, last, range(space))
-    places: tuple[Any, ...] = (*image, *kernel, *image)
-    return stablehlo.ConvDimensionNumbers.get(*map(_listed, places))
-
-
-def _listed(places: int | range) -> Any:
-    return places if isinstance(places, int) else list(places)

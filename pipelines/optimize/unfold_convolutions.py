@@ -32,6 +32,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.convolutions import InOrder
 from hloforge.pipelines.forms import is_better_unfolded
 from hloforge.pipelines.optimize.features_first import by_features
+from hloforge.pipelines.optimize.features_last import by_features_last
 from hloforge.pipelines.optimize.split_groups import by_channels
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -138,4 +139,4 @@ class UnfoldConvolutions(Pass):
     name: ClassVar[str] = "unfold-convolutions"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*by_features, *by_product, *by_channels))
+        apply_patterns(module, (*by_features, *by_product, *by_channels, *by_features_last))

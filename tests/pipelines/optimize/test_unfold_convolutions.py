@@ -59,6 +59,9 @@ UNFOLDED = {
     "bf16": convolution("bf16[2,6,5,8]", "bf16[3,3,8,4]", padding=[(1, 1), (1, 1)]),
     "f16": convolution("f16[2,6,5,8]", "f16[3,3,8,4]", window_strides=[2, 1]),
     "complex": convolution("c64[2,6,5,3]", "c64[3,3,3,4]", window_strides=[2, 1], padding=[(1, 1), (2, 0)]),
+    "one feature": convolution("f32[2,9,8,1]", "f32[3,2,1,8]", window_strides=[2, 1]),
+    "groups of many channels": convolution("f32[1,6,5,40]", "f32[3,3,20,6]", padding=[(1, 1), (0, 1)],
+        feature_group_count=2),
     "complex groups": convolution("c64[2,5,5,6]", "c64[2,2,3,4]", feature_group_count=2),
 }  # fmt: skip
 FEATURES_FIRST = {
@@ -74,6 +77,15 @@ SPLIT = {
     "fewer results": convolution("f32[1,9,8,12]", "f32[3,2,4,3]", rhs_dilation=[2, 1], feature_group_count=3),
     "groups, channels first": convolution("f64[2,8,6,5]", "f64[4,4,3,3]", NCHW,
         lhs_dilation=[1, 2], padding=[(1, -1), (0, 0)], feature_group_count=2),
+}  # fmt: skip
+FEATURES_LAST = {
+    "few features": convolution("f32[2,3,9,8]", "f32[16,3,3,3]", NCHW, window_strides=[2, 1], padding=[(1, 1), (1, 0)]),
+    "depthwise": convolution("f32[1,16,8,7]", "f32[16,1,3,3]", NCHW, feature_group_count=16, rhs_dilation=[1, 2]),
+    "f64": convolution("f64[1,8,6,5]", "f64[4,8,3,3]", NCHW, padding=[(1, -1), (0, 0)]),
+    "integers": convolution("s8[1,8,6,5]", "s8[4,8,3,3]", NCHW, preferred_element_type="s32"),
+    "batch groups": convolution("f32[4,3,5,6]", "f32[8,3,2,2]", NCHW, batch_group_count=2),
+    "one dimension, any order": convolution("bf16[9,2,3]", "bf16[3,2,5]", "0bf_i0o->fb0"),
+    "kernel alone": convolution("f32[1,6,5,3]", "f32[4,3,3,3]", "b01f_oi01->b01f"),
 }  # fmt: skip
 LEFT = {
     "few features": convolution("f32[1,8,8,3]", "f32[3,3,3,8]"),
@@ -119,6 +131,18 @@ def test_groups_by_channels_are_the_same(name: str, xla: ReferenceEngine) -> Non
     assert report.agrees, report.text()
     compiled = compare(program.compile(cache=False)(*arguments), expected)
     assert compiled.agrees, compiled.text()
+
+
+@pytest.mark.parametrize("name", FEATURES_LAST)
+def test_features_are_moved_behind_the_space(name: str, xla: ReferenceEngine) -> None:
+    program = FEATURES_LAST[name]
+    moved = unfolded(program)
+    (left,) = operations(moved.module, ["stablehlo.convolution"])
+    assert re.search(r"#stablehlo.conv<\[b, .*f\]x\[.*i, o\]->\[b, .*f\]>", str(left.attributes["dimension_numbers"]))
+    arguments = random_inputs(program.signature, 3)
+    expected = xla.prepare(program)(*arguments)
+    report = compare(xla.prepare(moved)(*arguments), expected)
+    assert report.agrees, report.text()
 
 
 def test_reversed_windows(xla: ReferenceEngine) -> None:
