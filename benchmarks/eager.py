@@ -128,6 +128,12 @@ class Eager:
         result = functional.conv2d(x.permute(0, 3, 1, 2), weights, None, stride, padding[0], dilation, groups)
         return result.permute(0, 2, 3, 1)
 
+    def conv_transpose(self, x: Any, kernel: Any, stride: int, padding: tuple[int, int] = (0, 0)) -> Any:
+        before, after = padding
+        image, weights = x.permute(0, 3, 1, 2), kernel.permute(3, 2, 0, 1)
+        result = functional.conv_transpose2d(image, weights, None, stride, before, before - after)
+        return result.permute(0, 2, 3, 1)
+
     def sum(self, x: Any, *axes: int) -> Any:
         return x.sum(axes or None)
 

@@ -137,6 +137,22 @@ class Hlo:
             dimension_numbers=numbers,
         )
 
+    def conv_transpose(self, x: Value, kernel: Value, stride: int, padding: tuple[int, int] = (0, 0)) -> Value:
+        """NHWC, the gradient of a strided convolution by its image: the kernel is ``[size, size, outputs, inputs]``.
+
+        Args:
+            padding: what of the full result is cut off before and behind each dimension of space; negative for zeros.
+        """
+        before, after = (kernel.dims[0] - 1 - cut for cut in padding)
+        return ops.conv_with_general_padding(
+            x,
+            ops.rev(kernel, [0, 1]),
+            [1, 1],
+            [(before, after)] * 2,
+            lhs_dilation=[stride] * 2,
+            dimension_numbers="b01f_01oi->b01f",
+        )
+
     # Reductions and windows.
     def sum(self, x: Value, *axes: int) -> Value:
         return ops.reduce(x, 0, ops.add, _places(x, axes))

@@ -34,6 +34,19 @@ def convolution(
     return body
 
 
+def transposed(
+    size: int, features: tuple[int, int], window: int, *, stride: int = 2, padding: tuple[int, int] = (0, 0)
+) -> Body:
+    """From so many features to so many; also the gradient of a strided convolution by its image."""
+    inputs, outputs = features
+
+    def body(nn: Any) -> Any:
+        x, kernel = nn.new(f"f32[1,{size},{size},{inputs}]"), nn.new(f"f32[{window},{window},{outputs},{inputs}]")
+        return nn.conv_transpose(x, kernel, stride, padding)
+
+    return body
+
+
 def conv_norm_relu(nn: Any) -> Any:
     x = nn.conv(nn.new("f32[1,56,56,64]"), nn.new("f32[3,3,64,64]"), padding=(1, 1))
     return nn.relu(nn.batch_norm(x, *(nn.new("f32[64]") for _ in range(4))))
@@ -63,6 +76,8 @@ CASES: tuple[Case, ...] = (
     kernel("conv depthwise 3×3 56² 64", convolution(56, (64, 64), 3, groups=64)),
     kernel("conv depthwise 3×3 56² 64 NCHW", convolution(56, (64, 64), 3, groups=64, layout="NCHW")),
     kernel("conv 3×3 28² 128→128 bf16", convolution(28, (128, 128), 3, element="bf16")),
+    kernel("conv transposed 4×4 / 2 28² 128→64", transposed(28, (128, 64), 4, padding=(1, 1))),
+    kernel("gradient of conv 3×3 / 2 56² 64→128 by its image", transposed(28, (128, 64), 3, padding=(1, 0))),
     kernel("conv, batch norm, ReLU 56² 64", conv_norm_relu),
     kernel("max-pool 2×2 112² 64", max_pool(112, 64, 2, 2)),
     kernel("max-pool 3×3 / 2 112² 64", max_pool(112, 64, 3, 2, 1)),

@@ -32,9 +32,9 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
     return [(0.3 * RANDOM.standard_normal(shape)).astype(np.float32) for shape in shapes]
 
 
-# PyTorch takes seconds to be imported and to export.
+# PyTorch and TensorFlow take seconds to be imported and to export.
 BUILT = [
-    pytest.param(case, marks=pytest.mark.slow if "PyTorch" in case.name else (), id=case.name)
+    pytest.param(case, marks=pytest.mark.slow if "PyTorch" in case.name or "Keras" in case.name else (), id=case.name)
     for case in CASES.values()
     if case.kind != "dumps"
 ]
@@ -92,6 +92,18 @@ def conv_reference(x: Any, kernel: Any, stride: int, pad: int) -> Any:
     places = range(0, x.shape[1] - size + 1, stride)
     windows = [[x[:, i : i + size, j : j + size] for j in places] for i in places]
     return np.array([[np.einsum("bhwi,hwio->bo", w, kernel) for w in row] for row in windows]).transpose(2, 0, 1, 3)
+
+
+def conv_transpose_reference(x: Any, kernel: Any, stride: int, padding: tuple[int, int]) -> Any:
+    """Each element of NHWC times the kernel HWOI, added to the result where it lies; in float64."""
+    (_, height, width, _), (rows, columns, features, _) = x.shape, kernel.shape
+    made = np.zeros((1, stride * (height - 1) + rows, stride * (width - 1) + columns, features))
+    for i in range(height):
+        for j in range(width):
+            part = np.einsum("i,hwoi->hwo", x[0, i, j].astype(np.float64), kernel)
+            made[0, stride * i : stride * i + rows, stride * j : stride * j + columns] += part
+    before, after = padding
+    return made[:, before : made.shape[1] - after, before : made.shape[2] - after]
 
 
 IMAGE, WINDOW = arrays((1, 5, 5, 2), (3, 3, 2, 4))
@@ -157,6 +169,11 @@ WORDS: dict[str, tuple[Body, list[Any], Any]] = {
         convolutions.convolution(5, (2, 4), 3, layout="NCHW"),
         [IMAGE.transpose(0, 3, 1, 2), WINDOW.transpose(3, 2, 0, 1)],
         conv_reference(IMAGE, WINDOW, 1, 1).transpose(0, 3, 1, 2),
+    ),
+    "conv_transpose": (
+        convolutions.transposed(3, (2, 4), 3, padding=(1, 0)),
+        [IMAGE[:, :3, :3], WINDOW.transpose(0, 1, 3, 2)],
+        conv_transpose_reference(IMAGE[:, :3, :3], WINDOW.transpose(0, 1, 3, 2), 2, (1, 0)),
     ),
     "max_pool": (
         lambda nn: nn.max_pool(nn.new("f32[1,4,6,1]"), 2, 2),
