@@ -21,7 +21,7 @@ from hloforge.runtime.convention import leaf_values
 from hloforge.runtime.debug.bisection import Bisection, flattened
 from hloforge.runtime.debug.blame import IREE, Blame, blame
 from hloforge.runtime.debug.judging import Judge
-from hloforge.runtime.debug.oracle import DIFFERS, Candidate, Oracle, Symptom, outlined
+from hloforge.runtime.debug.oracle import DIFFERS, Candidate, Oracle, Symptom, difference, outlined
 from hloforge.runtime.debug.reproducer import recorded_inputs, self_contained
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess
@@ -157,9 +157,9 @@ def _symptom(
             actual = loaded(*arguments)
         except TargetError as error:
             return Symptom(error.kind, error.step, error.message), arguments
-        bad = [verdict.text() for verdict in judge(arguments, actual).verdicts if not verdict.agrees]
+        bad = [verdict for verdict in judge(arguments, actual).verdicts if not verdict.agrees]
         if bad:
-            return Symptom(DIFFERS, "running", "\n".join(bad)), arguments
+            return difference(bad), arguments
     return None
 
 

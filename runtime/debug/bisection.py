@@ -51,6 +51,7 @@ class Bisection:
     notes: list[str] = field(default_factory=list)
     finished: bool = False
     interrupted: bool = False
+    _worst: tuple[int, ...] = ()
 
     def run(self) -> None:
         """Search; returns when nothing more can be left out, when the time is over, or at Ctrl-C."""
@@ -102,9 +103,10 @@ class Bisection:
         if candidate is None:
             return False
         self.say(f"{self.count} operations, {self.oracle.tried} tried: {what}")
-        if not self.symptom.is_like(self.oracle.symptom(candidate)):
+        found = self.oracle.symptom(candidate)
+        if found is None or not self.symptom.is_like(found):
             return False
-        self.best = candidate
+        self.best, self._worst = candidate, found.worst
         return True
 
     def _values(self) -> Values | None:
@@ -176,22 +178,24 @@ class Bisection:
         return Candidate(part.program, tuple(self.best.arguments[number] for _, number in part.parameters))
 
     def _resize(self) -> None:
-        while any(
-            self._still(self._resized(edit(self.best.program)), edit.what) for edit in resizes(self.best.program)
-        ):
+        while any(self._smaller(edit(self.best.program), edit.what) for edit in resizes(self.best.program)):
             pass
 
-    def _resized(self, changed: Program | None) -> Candidate | None:
-        """With the first elements of the arguments."""
-        if changed is None or self.best.arguments is None:
-            return None if changed is None else Candidate(changed)
-        leaves = [leaf.shape for leaf in changed.signature.flat_parameters]
-        cut = [
-            array[tuple(map(slice, shape.dimensions))] for array, shape in zip(self.best.arguments, leaves, strict=True)
-        ]
-        if any(array.shape != shape.dimensions for array, shape in zip(cut, leaves, strict=True)):
+    def _smaller(self, changed: Program | None, what: str) -> bool:
+        """With the first elements of the arguments, or those around the worst one."""
+        if changed is None:
+            return False
+        starts = dict.fromkeys(((), self._worst))
+        return any(self._still(self._resized(changed, start), what) for start in starts)
+
+    def _resized(self, changed: Program, start: tuple[int, ...]) -> Candidate | None:
+        if self.best.arguments is None:
+            return Candidate(changed)
+        leaves = [leaf.shape.dimensions for leaf in changed.signature.flat_parameters]
+        cut = [_cut(array, sizes, start) for array, sizes in zip(self.best.arguments, leaves, strict=True)]
+        if any(array.shape != sizes for array, sizes in zip(cut, leaves, strict=True)):
             return None
-        return Candidate(changed, tuple(map(np.ascontiguousarray, cut)))
+        return Candidate(changed, tuple(cut))
 
     def _constants_to_parameters(self) -> None:
         """Large constants make a reproducer unreadable; a program that needs them keeps them."""
@@ -232,6 +236,14 @@ class Bisection:
                 given[number] = array
                 if self._still(replace(self.best, arguments=tuple(given)), f"simpler values of argument {number}"):
                     break
+
+
+def _cut(array: np.ndarray[Any, Any], sizes: Sequence[int], start: Sequence[int]) -> np.ndarray[Any, Any]:
+    """So many elements of an array, from ``start`` on if that is an index of it, else from the first on."""
+    begins = start if len(start) == array.ndim else [0] * array.ndim
+    rows = zip(array.shape, sizes, begins, strict=True)
+    parts = [slice(begin := max(0, min(first, have - size)), begin + size) for have, size, first in rows]
+    return np.ascontiguousarray(array[tuple(parts)])
 
 
 def _is_large(op: Any) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hloforge.dialect.errors import Error
 from hloforge.dialect.program import Program
-from hloforge.runtime.debug.judging import Judge
+from hloforge.runtime.debug.judging import Judge, Verdict
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess, TargetProgram
 from hloforge.runtime.references import ReferenceEngine
@@ -38,11 +38,13 @@ class Symptom:
         kind: ``differs``, or one of ``TargetError.kind``.
         step: of a failure.
         message: for people.
+        worst: the index of the largest error in the first result that differs.
     """
 
     kind: str
     step: str
     message: str
+    worst: tuple[int, ...] = ()
 
     def is_like(self, other: Symptom | None) -> bool:
         """Whether two variants fail in the same way, sizes and names left out of account."""
@@ -58,6 +60,16 @@ class Symptom:
 
     def __str__(self) -> str:
         return self.message if self.kind == DIFFERS else f"{self.step}: {self.message}"
+
+
+def difference(bad: Sequence[Verdict]) -> Symptom:
+    """The symptom of results that differ."""
+    first = bad[0]
+    worst = first.statistics.worst if first.statistics else None
+    if first.comparison.mismatches and not worst:
+        # NaN has no distance.
+        worst = first.comparison.mismatches[0].index
+    return Symptom(DIFFERS, "running", "\n".join(verdict.text() for verdict in bad), worst or ())
 
 
 def outlined(message: str) -> str:
@@ -137,7 +149,7 @@ class Oracle:
         except Error:
             return None
         bad = [verdict for verdict in judged.verdicts if not verdict.agrees]
-        return Symptom(DIFFERS, "running", "\n".join(verdict.text() for verdict in bad)) if bad else None
+        return difference(bad) if bad else None
 
     def loaded(self, program: Program, recipe: Recipe) -> TargetProgram:
         """The program in the child process. Raises TargetError."""

@@ -28,6 +28,7 @@ from hloforge.runtime.options import CompileOptions
 
 # What a process says on its end that tells nothing.
 _QUIET = ("I0000", "W0000", "WARNING: All log messages before absl")
+_STARTING = "starting"
 _COMPILERS_WORDS = ("crashed", "ran out of time")
 
 
@@ -158,7 +159,7 @@ class TargetProcess:
     def _request(
         self, header: dict[str, Any], arrays: Sequence[np.ndarray[Any, Any]], blob: bytes
     ) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
-        child, step, expired = self._live(), "starting", threading.Event()
+        child, step, expired = self._live(), _STARTING, threading.Event()
 
         def expire() -> None:
             expired.set()
@@ -188,15 +189,19 @@ class TargetProcess:
             raise _failed(reply["error"], step)
         return reply, results
 
-    def _died(self, child: subprocess.Popen[bytes], step: str, expired: bool) -> TargetError:
+    def _died(self, child: subprocess.Popen[bytes], step: str, expired: bool) -> Error:
         status = child.wait()
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").splitlines()
         self.close()
+        if expired and step == _STARTING:
+            return Error(f"the process that compiles did not start within {self.timeout:g} s", hint="give it more time")
         if expired:
             return TargetError("hang", step, Error(f"{step} did not end within {self.timeout:g} s"))
         how = f"crashed ({signal.Signals(-status).name})" if status < 0 else f"ended with status {status}"
         told = [line.strip() for line in lines if line.strip() and not line.startswith(_QUIET)]
+        if step == _STARTING:
+            return Error(f"the process that compiles did not start: it {how}" + (f": {told[-1][:300]}" if told else ""))
         return TargetError("crash", step, Error(f"{step} {how}" + (f": {told[-1][:300]}" if told else "")))
 
 

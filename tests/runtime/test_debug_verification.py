@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloforge.dialect.errors import ArgumentError, OptionError, ReferenceEngineError
+from hloforge.dialect.errors import ArgumentError, Error, OptionError, ReferenceEngineError
 from hloforge.importers.reader import read
 from hloforge.runtime.debug.judging import Judge
 from hloforge.runtime.debug.stages import Recipe
@@ -156,3 +156,11 @@ def test_a_process_goes_on_after_a_crash(tmp_path: Path) -> None:
         loaded = process.compile(read(ADD), Recipe(plain=True))
         x = np.arange(4, dtype=np.float32)
         np.testing.assert_array_equal(loaded(x, np.zeros(64, np.int8)), 2 * x)
+
+
+def test_a_process_that_does_not_start_is_no_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "numpy.py").write_text("raise ImportError('no numpy today')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with TargetProcess() as process, pytest.raises(Error, match=r"did not start: .*no numpy today") as caught:
+        process.compile(read(ADD), Recipe())
+    assert not isinstance(caught.value, TargetError)

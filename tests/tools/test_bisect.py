@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hloforge.dialect.operations import operations
@@ -199,6 +200,18 @@ def test_a_pass_that_crashes_is_named_with_its_operation(call: Call, tmp_path: P
     assert "a crash (pass planted): pass planted crashed (SIGABRT)" in result.stdout
     assert "to blame: hloforge, planted." in result.stdout
     assert "tensor<1x1xf32>" in small.read_text()
+
+
+def test_the_element_that_differs_is_kept(call: Call, tmp_path: Path) -> None:
+    # Without its tanh the program is right where x is 0: everywhere but at one place.
+    plugin = planted(tmp_path, "stablehlo.tanh", "replace(op, op.operands[0])")
+    body = "%a = stablehlo.tanh %x : tensor<6x7xf32>\n return %a : tensor<6x7xf32>"
+    program = written(tmp_path, f"func.func @main(%x: tensor<6x7xf32>) -> tensor<6x7xf32> {{\n {body}\n}}")
+    x, small = np.zeros((6, 7), np.float32), tmp_path / "small.mlir"
+    x[4, 2] = 1
+    np.save(tmp_path / "x.npy", x)
+    call("bisect", program, f"--plugin={plugin}", f"--input=@{tmp_path}/x.npy", "-o", small)
+    assert "// hloforge-input: 1x1xf32=[1]" in small.read_text()
 
 
 @pytest.mark.slow
