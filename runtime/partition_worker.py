@@ -142,6 +142,8 @@ def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], d
 
 
 def _of_leaves(given: Sequence[Any], ranks: Sequence[int], devices: int) -> list[Any]:
+    if not ranks:  # an empty tuple has a sharding all the same
+        return []
     leaves = [leaf for one in map(_hlo.HloSharding.from_proto, given) for leaf in one.tuple_elements() or [one]]
     whole = [_hlo.HloSharding.replicate()] * len(ranks)
     return [_tiling(leaf, rank, devices) for leaf, rank in zip(leaves or whole, ranks, strict=True)]

@@ -17,6 +17,8 @@ _COMPUTATION_DEVICES, _REPLICA_DEVICES = 3, 1
 _TYPE, _TILES, _TILED_DEVICES, _REPLICATES_LAST = 1, 3, 4, 6
 _OTHER = 3
 _CONTINUES = 0x80
+# An OpSharding whose type is 0.
+REPLICATED = b""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def op_sharding(sharding: Sharding) -> bytes:
     """How an array lies on devices, as a serialized OpSharding."""
     parts = prod(sharding.tiles)
     if parts == 1:
-        return b""  # a type of 0: replicated
+        return REPLICATED
     devices = sorted(range(len(sharding.places)), key=lambda device: (sharding.places[device], device))
     copies = len(devices) // parts
     tiles = (*sharding.tiles, copies) if copies > 1 else sharding.tiles

@@ -249,7 +249,8 @@ static PJRT_Error *shardings_of_parameters(PJRT_Shardings_Args *args) {
 
 static PJRT_Error *shardings_of_outputs(PJRT_Shardings_Args *args) {
   Executable *executable = args->executable;
-  return shardings_are(args, executable->parameter_count, executable->result_count);
+  size_t count = executable->result_count;
+  return shardings_are(args, executable->parameter_count, count > 0 || executable->shardings == NULL ? count : 1);
 }
 
 PJRT_Extension *sharding_extension(void) {

@@ -28,7 +28,7 @@ from hloforge.importers.native import portable_artifact_to_bytecode
 from hloforge.jax.backend import check_overrides, costs_of, guards_copies_to_host
 from hloforge.jax.callbacks import functions_of
 from hloforge.jax.inspections import answer
-from hloforge.jax.plugin.compile_options import Placement, op_sharding, overrides, placement
+from hloforge.jax.plugin.compile_options import REPLICATED, Placement, op_sharding, overrides, placement
 from hloforge.jax.plugin.memory_kinds import memory_kinds
 from hloforge.runtime.arrays import MEMORY, USAGE, hal_type
 from hloforge.runtime.devices import device, rt
@@ -112,7 +112,8 @@ class Program:
         name, fingerprint, text, options: bytes; the text is the program as JAX gave it.
         code_size: bytes of the vmfb.
         parameters, results: of each in order.
-        shardings: an OpSharding of each parameter and each result; none of a program that is not partitioned.
+        shardings: an OpSharding of each parameter and each result, without results one of the empty tuple; none of a
+            program that is not partitioned.
         devices: their numbers, by ``replica * partitions + partition``.
         in_background: whether it takes longer than handing it to another thread.
         run: from the buffer views of the arguments to those of the results.
@@ -223,7 +224,6 @@ def _program(executable: Executable, code: bytes, options: bytes) -> Program:
     manifest = executable.manifest
     signature = manifest.signature
     kinds = memory_kinds(code, len(signature.flat_parameters), len(signature.flat_results))
-    sharded = manifest.sharded
     return Program(
         name=manifest.name.encode(),
         fingerprint=fingerprint.encode(),
@@ -232,7 +232,7 @@ def _program(executable: Executable, code: bytes, options: bytes) -> Program:
         code_size=len(executable.vmfb),
         parameters=_parameters(signature, kinds[0]),
         results=tuple(_value(shape, kind=kind) for shape, kind in zip(signature.flat_results, kinds[1], strict=True)),
-        shardings=tuple(map(op_sharding, (*sharded.parameters, *sharded.results))) if sharded else (),
+        shardings=_shardings(manifest, where.partitions),
         replicas=where.replicas,
         partitions=where.partitions,
         devices=where.devices,
@@ -241,6 +241,20 @@ def _program(executable: Executable, code: bytes, options: bytes) -> Program:
         run_all=runs.each_views if isinstance(runs, Replicas) else None,
         executable=executable,
     )
+
+
+def _shardings(manifest: Manifest, partitions: int) -> tuple[bytes, ...]:
+    """An OpSharding of each parameter and each result; without results one of their empty tuple, as XLA has it.
+
+    A program of several partitions that says nothing of how its arrays lie has all of them on each device.
+    """
+    if partitions == 1 and manifest.sharded is None:
+        return ()
+    if manifest.sharded is not None:
+        parameters, results = manifest.sharded.parameters, manifest.sharded.results
+        return (*map(op_sharding, parameters), *(map(op_sharding, results) if results else (REPLICATED,)))
+    signature = manifest.signature
+    return (REPLICATED,) * (len(signature.flat_parameters) + max(len(signature.flat_results), 1))
 
 
 def _calls_python(manifest: Manifest) -> bool:

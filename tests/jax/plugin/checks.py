@@ -21,7 +21,7 @@ from jax.experimental import serialize_executable, topologies
 from jax.experimental.buffer_callback import Buffer, ExecutionContext, buffer_callback
 from jax.experimental.compilation_cache import compilation_cache
 from jax.experimental.layout import Format, Layout
-from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import hloforge
 
@@ -438,6 +438,14 @@ def two_devices() -> None:
     assert made.tolist() == list(range(8))
     assert jax.pmap(lambda x: lax.axis_index("i"), axis_name="i")(np.ones(2)).tolist() == [0, 1]
     assert "2 devices" in message(x.__dlpack__)
+    # Nothing to cut at all, and no result.
+    with jax.set_mesh(jax.make_mesh((2,), ("a",), axis_types=(AxisType.Explicit,))):
+        assert jnp.zeros((4, 2), out_sharding=PartitionSpec("a")).addressable_data(1).shape == (2, 2)
+        assert jax.random.split(jax.random.key(0), 2).shape == (2,)
+    shapes: list[Any] = []
+    jax.jit(lambda x: jax.debug.callback(lambda v: shapes.append(v.shape), x))(x)
+    jax.effects_barrier()
+    assert shapes == [(4, 2)]
     other = jax.device_put(x, devices[1])
     assert (other + 1).devices() == {devices[1]}
 
