@@ -41,6 +41,7 @@ def compile(
     seed: int = 0,
     name: str | None = None,
     drop_unknown_attributes: bool = False,
+    signature: str | None = None,
     options: CompileOptions | None = None,
     **fields: Any,
 ) -> Executable:
@@ -53,7 +54,7 @@ def compile(
         target: ``cpu``, ``cpu:generic``, ``cpu:znver3,+avx2``, ``vulkan``, ``cuda:sm_90`` …; several, separated by
             commas, stand in one file, of which loading takes the first that the machine runs.
         output: also write the vmfb there, whole or not at all.
-        elided, seed, name, drop_unknown_attributes: as of ``hloforge.read``.
+        elided, seed, name, drop_unknown_attributes, signature: as of ``hloforge.read``.
         options: how to compile.
         fields: single fields of ``CompileOptions`` (``flags``, ``shapes``, ``timeout`` …), over those of ``options``.
 
@@ -75,12 +76,14 @@ def compile(
     callbacks = _callbacks(source)
     chosen = replace(chosen, host_calls=chosen.host_calls | callbacks.keys())
     targets = parse_targets(target)
-    reading = {
+    reading: dict[str, Any] = {
         "elided": elided,
         "seed": seed,
         "name": name,
         "drop_unknown_attributes": drop_unknown_attributes,
     }
+    if signature is not None:
+        reading["signature"] = signature
     if _is_exported_program(source):
         source = as_program(source)
     if not isinstance(source, Program):

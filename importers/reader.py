@@ -35,6 +35,7 @@ def read(
     seed: int = 0,
     name: str | None = None,
     drop_unknown_attributes: bool = False,
+    signature: str | None = None,
 ) -> Program:
     """Read a program.
 
@@ -48,6 +49,7 @@ def read(
         name: what to call the module; by default its own name, else the file's.
         drop_unknown_attributes: read HLO text of a newer XLA without the attributes that this one does not know.
             What was dropped is listed in the module's attribute ``hloforge.dropped_attributes``.
+        signature: which function of a SavedModel; by default ``serving_default``, or the only one.
 
     Returns:
         A verified module with ``main``, whose operations carry the file's positions. It may still hold ``mhlo``
@@ -56,13 +58,15 @@ def read(
     Raises:
         ImporterError: the input is no program, or is damaged; located.
         ElidedConstantError: values are missing and ``elided`` is ``refuse``.
-        OptionError: ``format`` or ``elided`` is none of the above.
+        OptionError: ``format`` or ``elided`` is none of the above, or a signature of what has none.
     """
     elision.check_policy(elided)
     wanted = _form(format)
     data, file = load(source)
     try:
         form = wanted or detect(data)
+        if signature is not None and form is not Form.TENSORFLOW:
+            raise OptionError(f"signature={signature!r}: SavedModels have signatures, {form.value} has none")
         if form in (Form.HLO_TEXT, Form.HLO_PROTO):
             program = _read_hlo(data, form, file, elided, seed, drop_unknown_attributes)
         elif form is Form.JAX_EXPORT:
@@ -72,7 +76,9 @@ def read(
         elif form is Form.TFLITE:
             program = read_tflite(data, file)
         elif form is Form.TENSORFLOW:
-            program = read_model(file, lambda bytecode: _read_mlir(bytecode, Form.MLIR_BYTECODE, file))
+            program = read_model(
+                file, lambda bytecode: _read_mlir(bytecode, Form.MLIR_BYTECODE, file), signature=signature
+            )
         elif form is Form.TORCH_EXPORT:
             program = read_exported(data, file, lambda bytecode: _read_mlir(bytecode, Form.MLIR_BYTECODE, file))
         else:

@@ -61,18 +61,19 @@ def is_keras(data: bytes) -> bool:
     return data.startswith(b"PK\x03\x04") and b"model.weights.h5" in data[-4096:] and b"config.json" in data[-4096:]
 
 
-def read_model(path: str, parse: _Parse, child: Child = _TENSORFLOW) -> Program:
+def read_model(path: str, parse: _Parse, child: Child = _TENSORFLOW, signature: str | None = None) -> Program:
     """The program of a model, its variables constants; with a template where sizes are known at a call only.
 
     Args:
         path: of the folder or file.
         parse: makes a program of MLIR bytecode.
         child: reads the model.
+        signature: which function of a model of TensorFlow; by default ``serving_default``, or the only one.
 
     Raises:
-        ImporterError: the framework is missing, or cannot read the model.
+        ImporterError: the framework is missing, or cannot read the model, or it has no such signature.
     """
-    template = Template(path, parse, child)
+    template = Template(path, parse, child, signature)
     program = template.read(None)
     if any(not parameter.shape.is_static for parameter in program.signature.parameters):
         program.template = template
@@ -86,6 +87,7 @@ class Template:
     path: str
     parse: _Parse
     child: Child
+    signature: str | None = None
 
     @property
     def size_parameters(self) -> tuple[int, ...]:
@@ -101,7 +103,8 @@ class Template:
         with tempfile.TemporaryDirectory(prefix="hloforge-") as folder:
             output = Path(folder) / "program.mlirbc"
             command = [sys.executable, "-m", self.child.worker, self.path, str(output)]
-            command += [json.dumps(sizes)] if sizes is not None else []
+            command += [json.dumps(sizes) if sizes is not None else ""]
+            command += [self.signature] if self.signature is not None else []
             answer = self._run(command)
             if not output.is_file():
                 notes = tuple(answer.get("notes", ()))

@@ -12,6 +12,8 @@ from hloforge.tools.options import (
     compile_options_of,
     compiler_options,
     import_options,
+    signature_of,
+    signature_option,
     target_option,
 )
 from hloforge.tools.progress import Stopwatch
@@ -27,6 +29,7 @@ from hloforge.tools.streams import STDIO, write_bytes
 @click.option("-o", "--output", help="The vmfb; by default PROGRAM's name with .vmfb, here; - for standard output.")
 @target_option
 @import_options
+@signature_option
 @compiler_options
 @click.option("--timings", is_flag=True, help="Print how long each step took, on standard error.")
 def command(
@@ -37,6 +40,7 @@ def command(
     elided: str,
     seed: int,
     drop_unknown_attributes: bool,
+    signature: str | None,
     timings: bool,
     **compiler: Any,
 ) -> None:
@@ -56,6 +60,7 @@ def command(
         "elided": elided,
         "seed": seed,
         "drop_unknown_attributes": drop_unknown_attributes,
+        **signature_of(signature),
     }
     executable = build(source, target, options, watch, **reading)
     place = output or _default_output(source)

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from hloforge.tools.options import import_options, read_program, target_option
+from hloforge.tools.options import import_options, read_program, signature_of, signature_option, target_option
 from hloforge.tools.streams import is_vmfb, open_source
 
 
@@ -15,6 +15,7 @@ from hloforge.tools.streams import is_vmfb, open_source
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @target_option
 @import_options
+@signature_option
 def command(
     source: str,
     as_json: bool,
@@ -23,6 +24,7 @@ def command(
     elided: str,
     seed: int,
     drop_unknown_attributes: bool,
+    signature: str | None,
 ) -> None:
     """Show FILE: of a vmfb its signature, layouts, sizes, target, flags and versions; of a program its operations, and
     which of them will be decomposed or refused, without compiling it.
@@ -38,9 +40,8 @@ def command(
     if is_vmfb(head):
         facts = inspection.vmfb_facts(stream if isinstance(stream, str) else stream.getvalue())
     else:
-        program = read_program(
-            stream, format=format, elided=elided, seed=seed, drop_unknown_attributes=drop_unknown_attributes
-        )
+        reading = {"drop_unknown_attributes": drop_unknown_attributes, **signature_of(signature)}
+        program = read_program(stream, format=format, elided=elided, seed=seed, **reading)
         facts = inspection.program_facts(program, target)
     if as_json:
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False))

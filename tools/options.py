@@ -101,6 +101,18 @@ def import_options(function: Function) -> Function:
     )
 
 
+def signature_option(function: Function) -> Function:
+    """Which function of a SavedModel: keyword argument ``signature``, as ``signature_of`` takes it."""
+    return click.option(
+        "--signature", metavar="NAME", help="Of a SavedModel; by default serving_default, or the only one."
+    )(function)
+
+
+def signature_of(name: str | None) -> dict[str, Any]:
+    """A signature as a keyword argument of ``read_program``; none where the user named none."""
+    return {} if name is None else {"signature": name}
+
+
 def target_option(function: Function) -> Function:
     """What to compile for: keyword argument ``target``."""
     return click.option(

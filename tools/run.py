@@ -15,6 +15,8 @@ from hloforge.tools.options import (
     compiler_options,
     import_options,
     read_program,
+    signature_of,
+    signature_option,
     target_option,
 )
 from hloforge.tools.streams import is_vmfb, open_source
@@ -76,6 +78,7 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
 @click.option("--time", "timed", is_flag=True, help="Print the latency of a call, on standard error.")
 @target_option
 @import_options
+@signature_option
 @compiler_options
 def command(
     source: str,
@@ -97,6 +100,7 @@ def command(
     elided: str,
     seed: int,
     drop_unknown_attributes: bool,
+    signature: str | None,
     **compiler: Any,
 ) -> None:
     """Run FILE, a vmfb or a program that is compiled first, and print its results.
@@ -123,6 +127,7 @@ def command(
         "elided": elided,
         "seed": seed,
         "drop_unknown_attributes": drop_unknown_attributes,
+        **signature_of(signature),
     }
     if mpi:
         from hloforge.runtime.replicas_mpi import with_all_processes

@@ -13,7 +13,7 @@ _HEAD = 256
 
 
 def open_source(source: str) -> tuple[bytes, str | NamedBytes]:
-    """The first bytes of a file or of standard input, and what to read the whole from.
+    """The first bytes of a file or of standard input, none of a folder, and what to read the whole from.
 
     Raises:
         ImporterError: there is no such file, or it cannot be read.
@@ -21,6 +21,9 @@ def open_source(source: str) -> tuple[bytes, str | NamedBytes]:
     if source == STDIO:
         data = sys.stdin.buffer.read()
         return data[:_HEAD], NamedBytes(data, "<stdin>")
+    if Path(source).is_dir():
+        # A SavedModel; reading any other folder is refused.
+        return b"", source
     try:
         with Path(source).open("rb") as stream:
             return stream.read(_HEAD), source

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import hloforge
-from hloforge.dialect.errors import ImporterError
+from hloforge.dialect.errors import ImporterError, OptionError
+from hloforge.tools.main import cli
 
 tf = pytest.importorskip("tensorflow")
 
@@ -23,6 +27,42 @@ def test_models_are_programs_of_their_inputs_alone(tmp_path: Path) -> None:
     assert str(program.signature) == "(inputs: f32[?,3]) -> f32[?,2]"
     compiled = hloforge.compile(program, shapes={"inputs": (4, 3)}, cache=False)
     np.testing.assert_allclose(compiled.load()(x), model(x), 1e-5)
+
+
+@pytest.mark.slow
+def test_a_signature_is_chosen_by_name(tmp_path: Path) -> None:
+    class Model(tf.Module):  # type: ignore[misc]
+        @tf.function(input_signature=[tf.TensorSpec([3], tf.float32, name="x")])  # type: ignore[untyped-decorator]
+        def double(self, x: Any) -> Any:
+            return {"y": x * 2}
+
+        @tf.function(input_signature=[tf.TensorSpec([2], tf.float32, name="z")])  # type: ignore[untyped-decorator]
+        def negate(self, z: Any) -> Any:
+            return {"y": -z}
+
+    model, folder = Model(), str(tmp_path / "model")
+    tf.saved_model.save(model, folder, signatures={"double": model.double, "negate": model.negate})
+    run = CliRunner().invoke
+    shown = run(cli, ["inspect", folder, "--signature", "negate", "--json"])
+    assert shown.exit_code == 0, shown.output
+    facts = json.loads(shown.output)
+    assert facts["name"] == "negate"
+    assert [entry["name"] for entry in facts["parameters"]] == ["z"]
+    done = run(cli, ["run", folder, "--signature", "double", "--input=3xf32=1 2 -3"])
+    assert done.exit_code == 0, done.output
+    assert "2 4 -6" in done.output
+    for options in ([], ["--signature", "decode"]):
+        refused = run(cli, ["inspect", folder, *options])
+        assert refused.exit_code == 1
+        assert "double, negate" in refused.output
+
+
+def test_what_has_no_signatures_says_so(tmp_path: Path) -> None:
+    (tmp_path / "one.mlir").write_text(
+        "func.func @main() -> tensor<f32> { %c = stablehlo.constant dense<1.0> : tensor<f32> return %c : tensor<f32> }"
+    )
+    with pytest.raises(OptionError, match="SavedModels have signatures"):
+        hloforge.read(tmp_path / "one.mlir", signature="serving_default")
 
 
 @pytest.mark.slow
