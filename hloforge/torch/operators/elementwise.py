@@ -22,6 +22,11 @@ def _register(table: dict[str, Any], kind: Kind = Kind.DEFAULT, *, wide: bool = 
         pointwise(f"aten.{name}", f"prims.{name}", kind=kind, wide=wide)(function)
 
 
+def digamma(x: Any) -> Any:
+    """The derivative of the logarithm of the gamma function, with PyTorch's infinities at the zeros."""
+    return jnp.where(x == 0, jnp.copysign(jnp.asarray(np.inf, x.dtype), -x), special.digamma(x))
+
+
 _register(
     {
         "abs": jnp.abs,
@@ -82,7 +87,7 @@ _register(
         "bessel_i1": special.i1,
         "bessel_i1e": special.i1e,
         "cbrt": jnp.cbrt,
-        "digamma": special.digamma,
+        "digamma": digamma,
         "erf_inv": special.erfinv,
         "lgamma": special.gammaln,
         "ndtri": special.ndtri,
@@ -283,7 +288,7 @@ def complex_(call: Call, x: Any, y: Any) -> Any:
 def polygamma(call: Call, order: int, x: Any) -> Any:
     x = x.astype(np.promote_types(call.dtype, np.float32) if call.dtype.itemsize >= 4 else np.float32)
     if order == 0:
-        return special.digamma(x)
+        return digamma(x)
     if order > 1:
         return special.polygamma(order, x)
     # Below one half by reflection.

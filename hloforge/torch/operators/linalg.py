@@ -239,6 +239,8 @@ def svd(call: Call, x: Any, full_matrices: bool = False, compute_uv: bool = True
 def matrix_exp(call: Call, x: Any) -> Any:
     if x.size == 0:
         return x
+    if x.dtype.itemsize < 4:
+        x = x.astype(np.float32)
     return linalg.expm(x) if x.ndim == 2 else jax.vmap(linalg.expm)(x.reshape(-1, *x.shape[-2:])).reshape(x.shape)
 
 

@@ -118,6 +118,47 @@ def _rank(call: Call) -> int:
     return next(int(letter) for letter in str(call.target) if letter.isdigit())
 
 
+@lowers("aten.fractional_max_pool2d", "aten.fractional_max_pool3d")
+def fractional_max_pool(call: Call, x: Any, kernel: Sequence[int], counts: Sequence[int], samples: Any) -> Any:
+    """Windows at random places, by a number in [0, 1) for each channel and axis (of two axes, the last first)."""
+    rank = _rank(call)
+    sizes = x.shape[-rank:]
+    planes = x.reshape(-1, int(np.prod(sizes)))
+    given = samples.reshape(-1, rank)
+    if rank == 2:
+        given = given[:, ::-1]
+    places: Any = 0
+    for axis, (size, reach, count) in enumerate(zip(sizes, kernel, counts, strict=True)):
+        starts = _random_starts(given[:, axis], size, reach, count)
+        inside = starts[:, :, None] + jnp.arange(reach)
+        shape = [len(planes), *[1] * (2 * rank)]
+        shape[1 + axis], shape[1 + rank + axis] = count, reach
+        places = places * size + inside.reshape(shape)
+    places = places.reshape(len(planes), int(np.prod(counts)), int(np.prod(kernel)))
+    elements = planes[jnp.arange(len(planes))[:, None, None], places]
+    # PyTorch takes the first of the largest, and the last NaN.
+    unknown = jnp.isnan(elements)
+    last = elements.shape[-1] - 1 - jnp.argmax(unknown[..., ::-1], -1)
+    chosen = jnp.where(unknown.any(-1), last, jnp.argmax(elements, -1))[..., None]
+    shape = [*x.shape[:-rank], *counts]
+    return tuple(jnp.take_along_axis(each, chosen, -1).reshape(shape) for each in (elements, places))
+
+
+def _random_starts(sample: Any, size: int, reach: int, count: int) -> Any:
+    """Where the windows of each channel begin along an axis: [channels, count]."""
+    steps = jnp.arange(max(count - 1, 0), dtype=sample.dtype)
+    alpha = jnp.asarray((size - reach) / max(count - 1, 1), sample.dtype)
+    moved = ((steps + sample[:, None]) * alpha).astype(np.int64) - (sample[:, None] * alpha).astype(np.int64)
+    return jnp.concatenate([moved, jnp.full((len(moved), 1), size - reach)], 1)
+
+
+@lowers("aten.fractional_max_pool2d_backward", "aten.fractional_max_pool3d_backward")
+def fractional_max_pool_backward(
+    call: Call, gradient: Any, x: Any, kernel: Sequence[int], counts: Sequence[int], places: Any
+) -> Any:
+    return _to_places(gradient, x, places, _rank(call))
+
+
 @lowers("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")
 def max_pool_backward(call: Call, gradient: Any, x: Any, *arguments: Any) -> Any:
     return _to_places(gradient, x, arguments[-1], _rank(call))
