@@ -30,6 +30,7 @@ class Case:
         body: the program as a function of ``benchmarks.hlo.Hlo``'s words; also what PyTorch runs.
         source: where there is no body: gives StableHLO text, or the path of a dump.
         eager: what PyTorch runs instead of the body; None for nothing.
+        tensorflow: what TensorFlow runs, where the program is one of its models; gives the results.
         needs: why the case cannot be measured here; empty if it can.
         adapt: from random arguments to those that make sense.
         plain_devices: where plain IREE is measured; none where a call takes minutes.
@@ -41,6 +42,7 @@ class Case:
     body: Body | None = None
     source: Callable[[], str | Path] | None = None
     eager: Body | None = None
+    tensorflow: Callable[[], list[Array]] | None = None
     needs: Callable[[], str] = str
     adapt: Callable[[list[Array]], list[Array]] = list
     plain_devices: tuple[str, ...] = BOTH

@@ -126,6 +126,9 @@ def _prepare_all(
     body = case.eager
     if body is not None and importlib.util.find_spec("torch"):
         attempt("torch", lambda: prepare_eager(body, arguments))
+    run = case.tensorflow
+    if run is not None:
+        attempt("tensorflow", lambda: Prepared(run, run, None))
     return prepared, failures
 
 

@@ -36,6 +36,7 @@ PAIRS: tuple[tuple[str, Callable[[Case], float | None]], ...] = (
     ("{} / XLA's CPU client, processor time", cpu_ratio),
     ("{} / plain IREE", lambda case: ratio(case, "plain")),
     ("{} / PyTorch, eager", lambda case: ratio(case, "torch")),
+    ("{} / TensorFlow", lambda case: ratio(case, "tensorflow")),
     ("{}, tuned / XLA's CPU client", lambda case: ratio(case, "xla", "tuned")),
     ("{} / tuned", lambda case: ratio(case, "tuned")),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.cases import Case
-from benchmarks.models import dumps, other, pytorch, training, transformers, vision
+from benchmarks.models import dumps, of_keras, other, pytorch, training, transformers, vision
 
 MODELS: tuple[Case, ...] = (
     *vision.CASES,
@@ -11,5 +11,6 @@ MODELS: tuple[Case, ...] = (
     *other.CASES,
     *training.CASES,
     *pytorch.CASES,
+    *of_keras.CASES,
     *dumps.CASES,
 )

@@ -56,7 +56,7 @@ def compile(
         TypeError: ``source`` is none of these.
         Exception: what the function raises when it is traced; errors as of ``hloforge.compile``.
     """
-    tracer = _tracer(source, example_args, example_kwargs, signature, freeze)
+    tracer = tracer_of(source, example_args, example_kwargs, signature, freeze)
     return Compiled(api.compile(tracer.program(), target, **options), tracer)
 
 
@@ -73,12 +73,21 @@ def read(
     Args, Raises:
         as of ``compile``.
     """
-    return _tracer(source, example_args, example_kwargs, signature, freeze).program()
+    return tracer_of(source, example_args, example_kwargs, signature, freeze).program()
 
 
-def _tracer(
-    source: Any, example_args: Any, example_kwargs: Mapping[str, Any] | None, signature: str | None, freeze: bool
+def tracer_of(
+    source: Any,
+    example_args: Any = None,
+    example_kwargs: Mapping[str, Any] | None = None,
+    signature: str | None = None,
+    freeze: bool = False,
 ) -> Tracer:
+    """What traces a function for the sizes of a call, and knows the variables behind its arguments.
+
+    Args, Raises:
+        as of ``compile``.
+    """
     found = source_of(source, signature, has_examples=example_args is not None or bool(example_kwargs))
     positional, named = _examples(example_args), dict(example_kwargs or {})
     if positional is None and not named and found.positional is None:
