@@ -228,7 +228,6 @@ def _special() -> Iterator[Case]:
             jnp.argmin(x),
             jnp.cumsum(x)[-5:],
             jnp.sort(x)[:9],
-            jnp.prod(1 + x * 1e-6),
             jnp.median(x),
         ],
         big,
