@@ -63,6 +63,19 @@ def scatter_by_rows(op: Any) -> Replacement:
     return _by_elements(windows, combiner)
 
 
+@pattern("stablehlo.scatter")
+def scatter_of_complex_by_elements(op: Any) -> Replacement:
+    """scatter of complex numbers -> a loop over elements; static shapes."""
+    windows, combiner = Windows.of(op), Combiner(op.regions[0])
+    if not any(operand.element_type.is_complex for operand in windows.operands):
+        return NoMatch("no complex numbers")
+    if not windows.is_static:
+        return NoMatch("dynamic size")
+    if not windows.count or not prod(windows.window):
+        return list(windows.operands)
+    return _by_elements(windows, combiner)
+
+
 def _leading(windows: Windows) -> int:
     """How many leading dimensions the rows count: the trailing ones are covered by every window entirely."""
     lead = len(windows.dims)
@@ -259,9 +272,16 @@ def _running_maximum(vector: Value) -> Value:
 @register
 @dataclass(frozen=True)
 class DecomposeScatter(Pass):
-    """Rewrite every scatter of static shape."""
+    """Rewrite every scatter of static shape.
+
+    Attributes:
+        complex_by_elements: make loops of those of complex numbers: IREE crashes on them, for CUDA.
+    """
 
     name: ClassVar[str] = "decompose-scatter"
+    complex_by_elements: bool = False
 
     def run(self, module: Any) -> None:
+        if self.complex_by_elements:
+            apply_patterns(module, scatter_of_complex_by_elements)
         apply_patterns(module, scatter_by_rows)
