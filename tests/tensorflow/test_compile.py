@@ -157,3 +157,35 @@ def test_a_stack_of_lstms_trains() -> None:
         variable.assign(value)
     train = hloforge.tensorflow.compile(step, [x, y])
     np.testing.assert_allclose([float(train(x, y)) for _ in range(5)], expected, 1e-4)
+
+
+@pytest.mark.slow
+def test_a_u_net_with_transposed_convolutions_and_its_gradients() -> None:
+    keras = pytest.importorskip("keras")
+    keras.utils.set_random_seed(0)
+    layers = keras.layers
+    image = layers.Input((16, 16, 3))
+    fine = layers.BatchNormalization()(layers.Conv2D(8, 3, padding="same", activation="relu")(image))
+    coarse = layers.Conv2D(16, 3, 2, padding="same", activation="relu")(fine)
+    up = layers.Conv2DTranspose(8, 3, 2, padding="same", activation="relu")(coarse)
+    joined = layers.Concatenate()([fine, up, layers.UpSampling2D(interpolation="bilinear")(coarse)])
+    model = keras.Model(image, layers.Conv2D(2, 1)(joined))
+    x = np.random.RandomState(3).rand(2, 16, 16, 3).astype(np.float32)
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def gradients(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            y = model(x, training=True)
+            loss = tf.reduce_mean(y**2)
+        return y, tape.gradient(loss, model.trainable_variables)
+
+    start = [variable.numpy() for variable in model.variables]
+    expected = [each.numpy() for each in tf.nest.flatten(gradients(x))]
+    moved = [variable.numpy() for variable in model.non_trainable_variables]
+    for variable, value in zip(model.variables, start, strict=True):
+        variable.assign(value)
+    got = tf.nest.flatten(hloforge.tensorflow.compile(gradients, [x])(x))
+    # The statistics of the batch norm are assigned as well.
+    got += [variable.numpy() for variable in model.non_trainable_variables]
+    for one, other in zip(got, [*expected, *moved], strict=True):
+        np.testing.assert_allclose(one, other, 1e-4, 1e-6)
