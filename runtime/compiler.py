@@ -178,7 +178,8 @@ def _optimizations(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
 
 def _optimizations_for_gpus(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
     on_cuda = target.pipeline == "cuda"
-    fast = () if is_dynamic(module) else (_SAFE_FUSION if on_cuda else _SUMS_IN_VECTORS,)
+    # On Vulkan its fusions repeat the first part of a result: the gradient of a batch normalization was wrong.
+    fast = (_SAFE_FUSION,) if on_cuda and not is_dynamic(module) else ()
     plain: tuple[str, ...] = (_NO_DISTRIBUTION,) if on_cuda else ()
     return tuple(dict.fromkeys((fast, (*fast, *plain), plain, (*plain, _NO_HOISTING))))
 
