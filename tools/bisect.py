@@ -13,6 +13,8 @@ from hloforge.tools.options import (
     compile_options_of,
     compiler_options,
     import_options,
+    signature_of,
+    signature_option,
     target_option,
 )
 from hloforge.tools.progress import progress
@@ -50,6 +52,7 @@ from hloforge.tools.progress import progress
 @click.option("--report", metavar="FILE", help="Write the report there too.")
 @target_option
 @import_options
+@signature_option
 @compiler_options
 def command(
     source: str,
@@ -70,6 +73,7 @@ def command(
     elided: str,
     seed: int,
     drop_unknown_attributes: bool,
+    signature: str | None,
     **compiler: Any,
 ) -> None:
     """Find out what is wrong with PROGRAM: its results, or that it cannot be read, compiled or run. Writes a program of
@@ -92,6 +96,7 @@ def command(
         "elided": elided,
         "seed": seed,
         "drop_unknown_attributes": drop_unknown_attributes,
+        **signature_of(signature),
     }
     asked = Asked(
         inputs=inputs,

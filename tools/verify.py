@@ -13,6 +13,8 @@ from hloforge.tools.options import (
     compile_options_of,
     compiler_options,
     import_options,
+    signature_of,
+    signature_option,
     target_option,
 )
 from hloforge.tools.progress import progress
@@ -74,6 +76,7 @@ def _ranges(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option("--html", "html_file", metavar="FILE", help="Write a page of it that needs no other file.")
 @target_option
 @import_options
+@signature_option
 @compiler_options
 def command(
     source: str,
@@ -96,6 +99,7 @@ def command(
     elided: str,
     seed: int,
     drop_unknown_attributes: bool,
+    signature: str | None,
     **compiler: Any,
 ) -> None:
     """Run PROGRAM on a target, and on XLA's CPU client and StableHLO's interpreter, over several sets of arguments, and
@@ -117,6 +121,7 @@ def command(
         "elided": elided,
         "seed": seed,
         "drop_unknown_attributes": drop_unknown_attributes,
+        **signature_of(signature),
     }
     asked = verifying.Asked(
         inputs=inputs,
