@@ -7,6 +7,7 @@ from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 
 
@@ -39,6 +40,11 @@ class InOrder:
             [dims[dimension] for dimension in order],
             order,
         )
+
+    def forwards(self, op: Any) -> Value:
+        """The kernel without the reversal that the operation says."""
+        turned = [d for d, is_turned in enumerate(integers(op, "window_reversal")) if is_turned]
+        return ops.rev(self.kernel, turned) if turned else self.kernel
 
     def result(self, value: Value) -> Value:
         """A result ``[batch, *space, features]`` in the order of the convolution's own."""

@@ -335,7 +335,10 @@ def is_better_by_channels(op: Any) -> bool:
 
 
 def is_better_features_last(op: Any) -> bool:
-    """A convolution that is left to IREE, whose dimensions are not in the order batch, space, features."""
+    """A convolution that is left to IREE, reversed or with its dimensions not in the order batch, space, features.
+
+    IREE leaves out some reversals: of groups, and of batches by groups.
+    """
     if not is_static(op) or not prod(op.results[0].type.shape) or not prod(op.operands[0].type.shape):
         return False
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
@@ -348,7 +351,7 @@ def is_better_features_last(op: Any) -> bool:
         ],
         [numbers.output_batch_dimension, *numbers.output_spatial_dimensions, numbers.output_feature_dimension],
     ]
-    return any(list(order) != sorted(order) for order in places)
+    return any(integers(op, "window_reversal")) or any(list(order) != sorted(order) for order in places)
 
 
 # What multiplies, and what IREE moves away from between a conversion and a product.

@@ -30,7 +30,6 @@ from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.convolutions import InOrder, numbers_of_order
 from hloforge.pipelines.passes import Pass, register
@@ -86,9 +85,7 @@ class _Rewriting:
         ordered = InOrder.of(op)
         names = ["n", *map(str, range(len(phases.axes))), "f"]
         places = sorted(zip(ordered.order, names, strict=True))
-        reversed_ = [d for d, is_turned in enumerate(integers(op, "window_reversal")) if is_turned]
-        kernel = ops.rev(ordered.kernel, reversed_) if reversed_ else ordered.kernel
-        return cls(op, phases, ordered, kernel, tuple(name for _, name in places))
+        return cls(op, phases, ordered, ordered.forwards(op), tuple(name for _, name in places))
 
     def joined(self) -> Value:
         """One convolution over all elements that any phase meets, with the features of each phase after another."""
