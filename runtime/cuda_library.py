@@ -57,19 +57,8 @@ def load_stand_in(name: str, library: str, folder: Path) -> Path:
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         made = path.with_name(f"{name}.{os.getpid()}")
-        command = [
-            _linker(),
-            "-flavor",
-            "gnu",
-            "-shared",
-            "-soname",
-            name,
-            "--no-as-needed",
-            "-o",
-            made,
-            _file_of(library),
-        ]
-        subprocess.run(command, check=True, capture_output=True)
+        options = ["-flavor", "gnu", "-shared", "-soname", name, "--no-as-needed", "-o", str(made)]
+        subprocess.run([str(_linker()), *options, str(_file_of(library))], check=True, capture_output=True)
         made.replace(path)
     ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     return path

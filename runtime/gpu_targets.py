@@ -26,13 +26,13 @@ CUDA_PRODUCTS: Mapping[str, str] = {
 }  # fmt: skip
 
 ROCM_ARCHITECTURES: tuple[str, ...] = (
-    "gfx942", "gfx908", "gfx90a", "gfx950", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150",
+    "gfx942", "gfx908", "gfx90a", "gfx950", "gfx1100", "gfx1101", "gfx1103", "gfx1150",
     "gfx1151", "gfx1200", "gfx1201",
 )  # fmt: skip
 ROCM_PRODUCTS: Mapping[str, str] = {
     "mi100": "gfx908", "mi210": "gfx90a", "mi250": "gfx90a", "mi250x": "gfx90a", "mi300a": "gfx942",
-    "mi300x": "gfx942", "mi325x": "gfx942", "mi350x": "gfx950", "mi355x": "gfx950", "rx6900xt": "gfx1030",
-    "rx7900xtx": "gfx1100", "w7900": "gfx1100", "rx7800xt": "gfx1101", "rx7600": "gfx1102", "rx9060xt": "gfx1200",
+    "mi300x": "gfx942", "mi325x": "gfx942", "mi350x": "gfx950", "mi355x": "gfx950",
+    "rx7900xtx": "gfx1100", "w7900": "gfx1100", "rx7800xt": "gfx1101", "rx9060xt": "gfx1200",
     "rx9070xt": "gfx1201", "cdna2": "gfx90a", "cdna3": "gfx942", "cdna4": "gfx950", "rdna3": "gfx1100",
 }  # fmt: skip
 
