@@ -272,7 +272,7 @@ def is_better_unfolded(op: Any) -> bool:
     if not isinstance(result.element_type, ir.F32Type | ir.BF16Type | ir.F16Type):
         return False
     if op.attributes["feature_group_count"].value > 1:
-        return kernel.shape[numbers.kernel_input_feature_dimension] > _MOST_CHANNELS
+        return bool(kernel.shape[numbers.kernel_input_feature_dimension] > _MOST_CHANNELS)
     # One place at every element is a product as it stands, which IREE does well until the kernel outgrows a cache.
     is_apart = window > 1 or any(stride > 1 for stride in integers(op, "window_strides"))
     return (is_apart or prod(kernel.shape) >= _LARGE_KERNEL) and (
