@@ -26,10 +26,9 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.mlir import in_context, ir, stablehlo
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.regions import inline_region, is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import integers
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
@@ -69,7 +68,8 @@ def convolves_many(op: Any) -> bool:
 
 def _features(op: Any, kernel: list[int]) -> int:
     """The size of a kernel's dimension of output features."""
-    return kernel[stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]).kernel_output_feature_dimension]
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    return kernel[int(numbers.kernel_output_feature_dimension)]
 
 
 @register
