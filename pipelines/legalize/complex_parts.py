@@ -75,10 +75,26 @@ def fill_of_parts(op: Any) -> Replacement:
     type_ = _split_type(op.results[0].type)[0]
     attributes = {name: op.attributes[name] for name in op.attributes}
     parts = []
-    for take in (ops.real, ops.imag):
-        taken = [take(operand) if operand.element_type.is_complex else operand for operand in operands]
+    for number in range(2):
+        taken = [_part(operand, number) if operand.element_type.is_complex else operand for operand in operands]
+        if _is_padded(taken[0]):
+            # IREE has no code for taking a part and padding it twice in one dispatch.
+            taken[0] = ops.optimization_barrier(taken[0])
         parts.append(Value(create(op.name, taken, [type_], 0, **attributes).results[0]))
     return ops.complex(parts[0], parts[1])
+
+
+def _part(value: Value, number: int) -> Value:
+    """The real part, 0, or the imaginary one, 1; of an array that was made of parts, its own."""
+    source = value.ir.owner
+    if not isinstance(source, ir.Block) and source.name == "stablehlo.complex":
+        return Value(source.operands[number])
+    return ops.imag(value) if number else ops.real(value)
+
+
+def _is_padded(value: Value) -> bool:
+    source = value.ir.owner
+    return not isinstance(source, ir.Block) and source.name == "stablehlo.pad"
 
 
 @pattern("stablehlo.reduce_window")

@@ -62,3 +62,17 @@ def test_updates_of_constants_as_in_the_gradient_of_a_real_fourier_transform() -
     factors = np.full(9, 2, np.complex64)
     factors[[0, 8]] = 1 + 3j
     np.testing.assert_allclose(compile_program(read(text)).load()(x), x * factors, rtol=1e-6)
+
+
+def test_paddings_of_a_padded_array() -> None:
+    text = """func.func @main(%x: tensor<4x6xcomplex<f32>>, %v: tensor<complex<f32>>, %w: tensor<complex<f32>>)
+        -> tensor<7x6xcomplex<f32>> {
+      %0 = stablehlo.pad %x, %v, low = [1, 0], high = [0, 0], interior = [0, 0]
+        : (tensor<4x6xcomplex<f32>>, tensor<complex<f32>>) -> tensor<5x6xcomplex<f32>>
+      %1 = stablehlo.pad %0, %w, low = [0, 0], high = [2, 0], interior = [0, 0]
+        : (tensor<5x6xcomplex<f32>>, tensor<complex<f32>>) -> tensor<7x6xcomplex<f32>>
+      return %1 : tensor<7x6xcomplex<f32>> }"""
+    x = (np.arange(24).reshape(4, 6) + 1j).astype(np.complex64)
+    v, w = np.array(2 - 1j, np.complex64), np.array(-3j, np.complex64)
+    want = np.concatenate([np.full((1, 6), v), x, np.full((2, 6), w)])
+    np.testing.assert_array_equal(compile_program(read(text)).load()(x, v, w), want)
