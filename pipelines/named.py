@@ -59,6 +59,7 @@ from hloforge.pipelines.legalize.independent_reductions import LegalizeIndepende
 from hloforge.pipelines.legalize.long_loops import LegalizeLongLoops
 from hloforge.pipelines.legalize.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
+from hloforge.pipelines.legalize.many_arguments import LegalizeManyArguments
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
 from hloforge.pipelines.legalize.product_factors import LegalizeProductFactors
@@ -231,6 +232,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
     Stage(LegalizeIndependentReductions(), "IREE reduces positions beside other arrays to the initial value"),
     Stage(LegalizeConstantReductions(), "IREE mixes up reductions of which one reads no array"),
+    Stage(LegalizeManyArguments(), "IREE binds 32 arrays to a dispatch at most"),
     Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
