@@ -326,9 +326,7 @@ def is_better_by_channels(op: Any) -> bool:
         return False
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     kernel, result = op.operands[1].type, op.results[0].type
-    is_float = all(value.type.element_type == result.element_type for value in op.operands) and isinstance(
-        result.element_type, ir.F32Type | ir.F64Type
-    )
+    is_float = isinstance(result.element_type, ir.F64Type | ir.F32Type | ir.BF16Type | ir.F16Type)
     is_plane = len(numbers.kernel_spatial_dimensions) == 2 and prod(result.shape) > 0
     channels = kernel.shape[numbers.kernel_input_feature_dimension]
     return op.attributes["feature_group_count"].value > 1 and is_float and is_plane and 1 < channels <= _MOST_CHANNELS

@@ -11,7 +11,8 @@ After, for each of the c channels of a group::
     %y = %y0 + %y1 + ...
 
 IREE 3.13 has vectors of neighbouring channels for convolutions by channels alone; others by groups it computes in loops
-over single numbers: 32 groups of 4 channels take five times as long, groups of 16 four to ten times.
+over single numbers: 32 groups of 4 channels take five times as long, groups of 16 four to ten times. Sums of 16-bit
+floats are carried in f32, and rounded once.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, pattern
 
 @pattern("stablehlo.convolution")
 def by_channels(op: Any) -> Replacement:
-    """Two-dimensional convolutions by groups of few channels; of f32 and f64."""
+    """Two-dimensional convolutions of floats by groups of few channels."""
     if not is_better_by_channels(op):
         return NoMatch("not by groups of few channels")
     convolution = InOrder.of(op)
-    image, kernel = convolution.image, convolution.kernel
+    element = Value(op.results[0]).element_type
+    wide = "f64" if element.name == "f64" else "f32"
+    image, kernel = (ops.convert_element_type(value, wide) for value in (convolution.image, convolution.kernel))
     parts = [_channel(op, image, kernel, number, convolution.dims) for number in range(kernel.dims[2])]
-    return convolution.result(reduce(ops.add, parts))
+    return convolution.result(ops.convert_element_type(reduce(ops.add, parts), element))
 
 
 def _channel(op: Any, image: Value, kernel: Value, number: int, dims: list[int]) -> Value:
@@ -53,7 +56,7 @@ def _channel(op: Any, image: Value, kernel: Value, number: int, dims: list[int])
     attributes["dimension_numbers"] = ir.Attribute.parse("#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>")
     made = ir.Operation.create(
         op.name,
-        results=[ir.RankedTensorType.get(dims, op.results[0].type.element_type)],
+        results=[ir.RankedTensorType.get(dims, image.type.element_type)],
         operands=[ops.reshape(spread, [*outer, outputs]).ir, weights.ir],
         attributes=attributes,
     )

@@ -77,6 +77,10 @@ SPLIT = {
     "fewer results": convolution("f32[1,9,8,12]", "f32[3,2,4,3]", rhs_dilation=[2, 1], feature_group_count=3),
     "groups, channels first": convolution("f64[2,8,6,5]", "f64[4,4,3,3]", NCHW,
         lhs_dilation=[1, 2], padding=[(1, -1), (0, 0)], feature_group_count=2),
+    "bf16 groups": convolution("bf16[2,5,4,8]", "bf16[2,3,2,8]", padding=[(0, 0), (1, 1)], feature_group_count=4),
+    "f16 groups, any order": convolution("f16[8,5,4,2]", "f16[2,2,3,12]", "f01b_i01o->01bf", feature_group_count=4),
+    "groups in a wider type": convolution("bf16[1,4,5,4]", "bf16[2,2,2,4]",
+        preferred_element_type="f32", feature_group_count=2),
 }  # fmt: skip
 FEATURES_LAST = {
     "few features": convolution("f32[2,3,9,8]", "f32[16,3,3,3]", NCHW, window_strides=[2, 1], padding=[(1, 1), (1, 0)]),
