@@ -14,8 +14,10 @@ After::
 
 IREE 3.13 runs an update in the buffer of its operand, and elides the copy of an operand that is still needed in some
 programs: it then reads the updated array for the old one. It also writes a part of an array over another part of the
-same one where the two overlap, an element after the other. Both copies would be made anyway; a choice whose condition
-IREE cannot see is one that it does not elide. What a loop updates is copied once before it, if it is read again.
+same one where the two overlap, an element after the other, and reads such a part from the buffer also when an update
+in between has written there (the imaginary row behind the real one). Both copies would be made anyway; a choice whose
+condition IREE cannot see is one that it does not elide. What a loop updates is copied once before it, if it is read
+again.
 
 IREE also runs operations in another order: what the host waits for comes first (a slice's start, what a loop or a
 branch begins with). Where that is computed from the updated array, the update runs ahead of operations that stand
@@ -120,7 +122,17 @@ def unsafe(op: Any) -> Iterator[int]:
     if op.name != _LOOP:
         # A scatter has indices between its arrays and its updates, a slice's update has starts behind it.
         parts = [1] if op.name == _UPDATE else range(len(arrays), len(op.operands))
-        yield from (n for n in parts if any(_reads(op.operands[n], op.operands[array], op) for array in arrays))
+        earlier = [array for number in arrays for array in _in_place_of(op.operands[number])]
+        yield from (n for n in parts if any(_reads(op.operands[n], array, op) for array in earlier))
+
+
+def _in_place_of(array: Any) -> Iterator[Any]:
+    """An array, and those in whose buffers updates have made it: what a part was read from may lie there."""
+    while not isinstance(array.owner, ir.Block) and array.owner.operation.name in (_UPDATE, _SCATTER):
+        yield array
+        op = array.owner.operation
+        array = op.operands[list(op.results).index(array)]
+    yield array
 
 
 def _is_read_after(value: Any, op: Any, number: int) -> bool:

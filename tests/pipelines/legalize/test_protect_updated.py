@@ -57,12 +57,21 @@ def once(x: Value) -> tuple[Value, ...]:
     return (ops.dynamic_update_slice(doubled, row, [1, 0]),)
 
 
+def exchanged(x: Value) -> tuple[Value, ...]:
+    """Two rows change places: the second update's part was read from the array before the first."""
+    first, second = ops.slice(x, [0, 0], [1, 9]), ops.slice(x, [1, 0], [2, 9])
+    updated = ops.dynamic_update_slice(x, second, [0, 0])
+    return (ops.dynamic_update_slice(updated, first, [1, 0]),)
+
+
 def built(build: Build, rows: int) -> Program:
     with hloforge.Builder(build.__name__) as builder:
         return builder.build(build(builder.parameter(0, f"s32[{rows},9]", "x")))
 
 
-@pytest.mark.parametrize(("build", "copies"), [(kept, 1), (shifted, 1), (shifted_and_negated, 1), (once, 0)])
+@pytest.mark.parametrize(
+    ("build", "copies"), [(kept, 1), (shifted, 1), (shifted_and_negated, 1), (once, 0), (exchanged, 2)]
+)
 def test_copies(build: Build, copies: int) -> None:
     copy = built(build, 400).clone()
     ProtectUpdated().run(copy.module)
@@ -70,7 +79,7 @@ def test_copies(build: Build, copies: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "rows"), [(kept, 2), (shifted, 900), (shifted_and_negated, 900), (in_its_place, 900)]
+    ("build", "rows"), [(kept, 2), (shifted, 900), (shifted_and_negated, 900), (in_its_place, 900), (exchanged, 2)]
 )
 def test_compiled_updates(build: Build, rows: int) -> None:
     program = built(build, rows)
@@ -102,3 +111,21 @@ def test_an_array_is_read_before_an_update_that_the_host_waits_for() -> None:
             got = session(values, np.full(8, 4.5, np.float32))
             np.testing.assert_allclose(got[0], want, rtol=1e-5, atol=1e-5)
             np.testing.assert_allclose(got[1], want + after[5:13], rtol=1e-5, atol=1e-5)
+
+
+_EIGH = """func.func @main(%a: tensor<2x2xcomplex<f32>>) -> (tensor<2x2xcomplex<f32>>, tensor<2xf32>) {
+  %0:3 = stablehlo.custom_call @hloforge.heevd(%a) {mhlo.backend_config = {mode = 86 : ui8, uplo = 76 : ui8}}
+    : (tensor<2x2xcomplex<f32>>) -> (tensor<2x2xcomplex<f32>>, tensor<2xf32>, tensor<i32>)
+  return %0#0, %0#1 : tensor<2x2xcomplex<f32>>, tensor<2xf32>
+}"""
+
+
+def test_parts_are_read_before_updates_of_the_same_array() -> None:
+    """The loops of an eigendecomposition move real rows, then imaginary ones, that they read before both."""
+    draw = np.random.default_rng(0)
+    a = (draw.normal(size=(2, 2)) + 1j * draw.normal(size=(2, 2))).astype(np.complex64)
+    a += a.conj().T
+    vectors, values = hloforge.compile(_EIGH, without={"fuse-loops"})(a)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(a), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(a @ vectors, vectors * values, atol=1e-5)
+    np.testing.assert_allclose(vectors.conj().T @ vectors, np.eye(2), atol=1e-5)
