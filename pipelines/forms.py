@@ -258,16 +258,18 @@ _MOST_UNFOLDED = 1 << 25
 
 def is_better_unfolded(op: Any) -> bool:
     """A convolution that IREE computes slowly, or crashes on as on complex ones with padding, in the form of loops."""
-    if not is_static(op) or op.attributes["batch_group_count"].value > 1:
+    is_complex = isinstance(op.results[0].type.element_type, ir.ComplexType)
+    batch_groups = op.attributes["batch_group_count"].value
+    if not is_static(op) or (batch_groups > 1 and not is_complex):
         return False
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     image, kernel, result = (value.type for value in (*op.operands, *op.results))
-    features = image.shape[numbers.input_feature_dimension]
+    features = image.shape[numbers.input_feature_dimension] * batch_groups
     window = prod(kernel.shape[d] for d in numbers.kernel_spatial_dimensions)
     places = prod(result.shape) // max(1, result.shape[numbers.output_feature_dimension])
     if not prod(result.shape) or not prod(image.shape) or places * window * features > _MOST_UNFOLDED:
         return False
-    if isinstance(result.element_type, ir.ComplexType):
+    if is_complex:
         return True
     if not isinstance(result.element_type, ir.F32Type | ir.BF16Type | ir.F16Type):
         return False

@@ -40,7 +40,11 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pa
 
 @dataclass(frozen=True)
 class _Convolution:
-    """The attributes of a convolution whose operands are in the order batch, space, features."""
+    """The attributes of a convolution whose operands are in the order batch, space, features.
+
+    Attributes:
+        groups: of features; those of batches become such.
+    """
 
     strides: list[int]
     padding: list[list[int]]
@@ -61,7 +65,7 @@ class _Convolution:
             integers(op, "lhs_dilation") or [1] * space,
             integers(op, "rhs_dilation") or [1] * space,
             [bool(flag) for flag in integers(op, "window_reversal")] or [False] * space,
-            attributes["feature_group_count"].value,
+            attributes["feature_group_count"].value * attributes["batch_group_count"].value,
         )
 
 
@@ -71,8 +75,20 @@ def by_product(op: Any) -> Replacement:
     if not is_better_unfolded(op):
         return NoMatch("IREE's own loops are as good")
     ordered, convolution = InOrder.of(op), _Convolution.of(op)
-    windows = _unfold(ordered.image, convolution, ordered.kernel.dims[:-2], ordered.dims[1:-1])
+    image = _by_features(ordered.image, op.attributes["batch_group_count"].value)
+    windows = _unfold(image, convolution, ordered.kernel.dims[:-2], ordered.dims[1:-1])
     return ordered.result(_product(windows, ordered.kernel, convolution, Value(op.results[0]).element_type))
+
+
+def _by_features(image: Value, groups: int) -> Value:
+    """``[groups * n, *space, c]`` to ``[n, *space, groups * c]``, whose groups are of features."""
+    if groups == 1:
+        return image
+    batch, *space, features = image.dims
+    apart = ops.reshape(image, [groups, batch // groups, *space, features])
+    last = apart.rank - 1
+    beside = ops.transpose(apart, [*range(1, last), 0, last])
+    return ops.reshape(beside, [batch // groups, *space, groups * features])
 
 
 def _unfold(image: Value, convolution: _Convolution, window: tuple[int, ...], spaces: list[int]) -> Value:
