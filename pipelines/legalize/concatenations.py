@@ -61,7 +61,7 @@ class LegalizeConcatenations(Pass):
             # Beside windows of dynamic size IREE does not compile a choice by position.
             can_choose = all(map(_is_static, operations(module)))
             for op, is_alike in zip(found, _may_begin_alike(found), strict=True):
-                if can_choose and (_is_small(op) or (is_alike and _joins_carries(op))):
+                if can_choose and _can_spread(op) and (_is_small(op) or (is_alike and _joins_carries(op))):
                     _choose(op)
                 elif is_alike:
                     _keep_apart(op)
@@ -78,6 +78,11 @@ def _joins_static(op: Any) -> bool:
 
 def _is_static(op: Any) -> bool:
     return all(not isinstance(r.type, ir.RankedTensorType) or r.type.has_static_shape for r in op.results)
+
+
+def _can_spread(op: Any) -> bool:
+    """Whether IREE can broadcast an element of the arrays: it fills with patterns of at most 64 bits."""
+    return bool(Value(op.results[0]).element_type.bits <= 64)
 
 
 def _is_small(op: Any) -> bool:

@@ -16,7 +16,17 @@ from hloforge.pipelines.named import lower
 
 Array = np.ndarray[Any, Any]
 RANDOM = np.random.default_rng(0)
-DTYPES = (np.bool_, np.int8, np.uint16, np.uint32, np.int64, ml_dtypes.bfloat16, np.float64, np.complex64)
+DTYPES = (
+    np.bool_,
+    np.int8,
+    np.uint16,
+    np.uint32,
+    np.int64,
+    ml_dtypes.bfloat16,
+    np.float64,
+    np.complex64,
+    np.complex128,
+)
 
 
 def arrays(size: int) -> list[Array]:
