@@ -13,6 +13,7 @@ from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.cholesky import DecomposeCholesky
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
 from hloforge.pipelines.decompose.composites import LowerComposites
+from hloforge.pipelines.decompose.convolution import DecomposeConvolution
 from hloforge.pipelines.decompose.cube_root import DecomposeCubeRoot
 from hloforge.pipelines.decompose.dot_algorithm import DecomposeDotAlgorithm
 from hloforge.pipelines.decompose.dynamic_windows import DecomposeDynamicWindows
@@ -42,6 +43,7 @@ from hloforge.pipelines.legalize.check_equal_sizes import CheckEqualSizes
 from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
 from hloforge.pipelines.legalize.complex_constants import LegalizeComplexConstants
 from hloforge.pipelines.legalize.complex_parts import LegalizeComplexParts
+from hloforge.pipelines.legalize.complex_products import LegalizeComplexProducts
 from hloforge.pipelines.legalize.concatenations import LegalizeConcatenations
 from hloforge.pipelines.legalize.constant_reductions import LegalizeConstantReductions
 from hloforge.pipelines.legalize.crossed_uses import LegalizeCrossedUses
@@ -175,6 +177,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     ),
     Stage(ConvolutionPhases(), "IREE multiplies the zeros of dilated images; makes convolutions of images without"),
     Stage(UnfoldConvolutions(), "IREE's loops over a window are slow, and its compiler crashes on complex ones"),
+    Stage(DecomposeConvolution(), "IREE has no right SPIR-V for groups; reads what the pass above leaves"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans takes no notice of is_reverse"),
     Stage(LegalizeSmallErf(), "jaxlib's expansion has products that IREE flushes"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
@@ -219,6 +222,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeReducePrecision(), "IREE makes NaN of infinity; stands after narrow floats became f32"),
     Stage(LegalizeSubnormalRounding(), "IREE flushes subnormals, whose floor may be -1"),
     Stage(LegalizeProductFactors(), "IREE multiplies by booleans and unsigned numbers as if they were signed"),
+    Stage(LegalizeComplexProducts(), "IREE has no SPIR-V for some; stands after every pass that makes products"),
     Stage(LegalizeComplexParts(), "IREE crashes on bitcasts of complex numbers, and on fills with c128"),
 )
 

@@ -32,8 +32,12 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
-# Elements that one invocation may take one after the other. Of windows fewer, for each of them is read anew.
-_MOST = 8192
+# Elements that are reduced to one: IREE may keep them in memory that a workgroup shares, of two operands at once, where
+# Vulkan promises 16 KiB.
+_MOST = 1024
+# Products that one invocation may sum; partial sums of large matrices would take much memory.
+_MOST_PRODUCTS = 8192
+# Of windows fewer, for each of them is read anew.
 _WIDEST = 256
 # Beyond it lavapipe gives wrong results.
 _LIMIT = 65535
@@ -51,7 +55,7 @@ def reduces_many(op: Any) -> bool:
 def sums_many_products(op: Any) -> bool:
     """The same of a ``dot_general``."""
     static = all(operand.type.has_static_shape for operand in op.operands)
-    return static and prod(_contracted(op)[1]) > _MOST
+    return static and prod(_contracted(op)[1]) > _MOST_PRODUCTS
 
 
 def has_wide_windows(op: Any) -> bool:
@@ -185,7 +189,7 @@ def _products_in_parts(op: Any) -> Value:
     numbers, sizes = _contracted(op)
     longest = max(range(len(sizes)), key=sizes.__getitem__)
     others = prod(sizes) // sizes[longest]
-    part = max(1, min(_MOST // others, isqrt(sizes[longest] - 1) + 1))
+    part = max(1, min(_MOST_PRODUCTS // others, isqrt(sizes[longest] - 1) + 1))
     count = -(-sizes[longest] // part)
     sides = []
     for operand, contracting, batching in (

@@ -20,6 +20,7 @@ _RANDOM = np.random.default_rng(11)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_loops, "_MOST", 16)
+    monkeypatch.setattr(long_loops, "_MOST_PRODUCTS", 16)
     monkeypatch.setattr(long_loops, "_WIDEST", 4)
 
 
