@@ -16,7 +16,6 @@ import pickle
 import select
 import signal
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -52,7 +51,8 @@ def guarded(function: Callable[..., Result], *arguments: Any, limit: float | Non
     """
     if not sys.platform.startswith("linux") or _trusts.get():
         return function(*arguments)
-    with tempfile.TemporaryFile() as log:
+    # In memory: a full disk, or no folder to write to, is no reason to refuse a program.
+    with os.fdopen(os.memfd_create("hloforge-log"), "w+b") as log:
         reader, writer = os.pipe()
         child = _fork()
         if child == 0:
@@ -105,6 +105,7 @@ def _child(function: Callable[..., Any], arguments: tuple[Any, ...], writer: int
         # The crash is reported by the parent; a dump of the child's stack would only alarm.
         faulthandler.disable()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.dup2(log, 1)
         os.dup2(log, 2)
         try:

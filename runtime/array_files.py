@@ -6,11 +6,13 @@ import io
 import zipfile
 from os import PathLike
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 
 from hloforge.runtime.files import write_atomically
+from hloforge.runtime.integrity import DAMAGE
 
 Array = np.ndarray[Any, Any]
 
@@ -29,14 +31,18 @@ class Archive:
     """The arrays of a ``.npz`` file by name."""
 
     def __init__(self, data: bytes) -> None:
-        self._zip = zipfile.ZipFile(io.BytesIO(data))
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except DAMAGE:
+            raise FormatError("it is damaged") from None
         self.names = [name.removesuffix(".npy") for name in self._zip.namelist()]
 
     def __getitem__(self, name: str) -> Array:
         try:
-            return _array(self._zip.read(f"{name}.npy"))
-        except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
+            data = self._zip.read(f"{name}.npy")
+        except DAMAGE as error:
             raise FormatError(f"it is damaged ({error})") from None
+        return _array(data)
 
 
 def load_arrays(path: str | PathLike[str]) -> Array | Archive:
@@ -49,10 +55,7 @@ def load_arrays(path: str | PathLike[str]) -> Array | Archive:
     data = Path(path).read_bytes()
     if not data.startswith(_ZIP):
         return _array(data)
-    try:
-        return Archive(data)
-    except zipfile.BadZipFile:
-        raise FormatError("it is damaged") from None
+    return Archive(data)
 
 
 def _array(data: bytes) -> Array:
@@ -63,7 +66,7 @@ def _array(data: bytes) -> Array:
     head = data[:_HEADER_BYTES].replace(_UNREADABLE, _READABLE, 1)
     try:
         array: Array = np.load(io.BytesIO(head + data[_HEADER_BYTES:]), allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError, MemoryError) as error:
+    except (*DAMAGE, SyntaxError, TypeError, OverflowError, MemoryError, TokenError) as error:
         if "allow_pickle" in str(error):
             raise FormatError("it holds Python objects") from None
         raise FormatError("it is damaged") from None

@@ -22,6 +22,7 @@ from hloforge.runtime import drivers
 from hloforge.runtime.cpu_targets import architecture_of
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.gpu_targets import BASELINE
+from hloforge.runtime.integrity import DAMAGE
 from hloforge.runtime.options import GPU_DRIVERS, CompileOptions
 from hloforge.runtime.targets import Target
 
@@ -68,7 +69,7 @@ def appended(source: str | PathLike[str] | bytes) -> list[str]:
     try:
         with zipfile.ZipFile(stream) as archive:
             return [name for name in archive.namelist() if name.startswith(_FOLDER)]
-    except (zipfile.BadZipFile, OSError):
+    except DAMAGE:
         return []  # damaged, or no zip: whoever loads it says so
 
 
@@ -90,7 +91,7 @@ def read_entry(source: str | PathLike[str] | bytes, name: str) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
             return archive.read(name)
-    except (zipfile.BadZipFile, OSError) as error:
+    except DAMAGE as error:
         raise LoadError(f"the file's entry {name} is damaged: {error}", hint="compile again") from None
 
 

@@ -2,8 +2,9 @@
 
 A file is named by a digest of everything that the vmfb depends on: the program's bytes and how they were read, the
 target (with this processor's features for ``cpu:host``), IREE's flags, the versions of the packages and hloforge's own
-sources. It holds its own digest, so that damage is noticed and means a new compilation. Files are written whole or not
-at all, and the longest unused ones go when there are too many bytes: any number of processes may share the folder.
+sources. It holds its own digest and its name, so that damage and exchanged files are noticed and mean a new
+compilation. Files are written whole or not at all, and the longest unused ones go when there are too many bytes: any
+number of processes may share the folder. A vmfb is native code: what another user owns or may write to is not used.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import importlib.util
 import json
 import os
 import platform
+import stat
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +39,7 @@ FOLDER_VARIABLE = "HLOFORGE_CACHE_DIR"
 LIMIT_VARIABLE = "HLOFORGE_CACHE_LIMIT"
 _LIMIT = 4 * 2**30
 _SUFFIX = ".cached"
+_ABANDONED_SECONDS = 3600.0
 _CPUINFO = Path("/proc/cpuinfo")
 # What of a processor's description decides its code.
 _FEATURES = ("model name", "flags", "Features", "CPU part")
@@ -60,9 +64,9 @@ class Entry:
         if self.path is None:
             return None
         try:
-            head, _, vmfb = self.path.read_bytes().partition(b"\n")
+            head, _, vmfb = _trusted_bytes(self.path).partition(b"\n")
             fields = json.loads(head)
-            if fields["digest"] != hashlib.sha256(vmfb).hexdigest():
+            if fields["name"] != self.path.name or fields["digest"] != hashlib.sha256(vmfb).hexdigest():
                 return None
             executable = Executable(vmfb, Manifest.from_json(fields["manifest"]), weights=self.weights)
         except (OSError, ValueError, KeyError, TypeError, LoadError):
@@ -76,9 +80,15 @@ class Entry:
         # What is compiled at its calls has no bytes.
         if self.path is None or not executable.vmfb:
             return
-        head = {"digest": hashlib.sha256(executable.vmfb).hexdigest(), "manifest": executable.manifest.to_json()}
+        head = {
+            "name": self.path.name,
+            "digest": hashlib.sha256(executable.vmfb).hexdigest(),
+            "manifest": executable.manifest.to_json(),
+        }
         with suppress(OSError, CompileError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if distrust(self.path.parent):
+                return
             write_atomically(self.path, json.dumps(head).encode() + b"\n" + executable.vmfb)
             _trim(self.path.parent, limit())
 
@@ -134,6 +144,34 @@ def limit() -> int:
     return int(chosen)
 
 
+def distrust(home: Path) -> str:
+    """Why nothing in a folder is believed: other users may write to it; empty for one that is only this user's."""
+    try:
+        status = home.stat()
+    except OSError:
+        return ""  # nothing is there
+    return _others_write(status)
+
+
+def _trusted_bytes(path: Path) -> bytes:
+    """The bytes of a file that only this user and the administrator can have written. Raises OSError for any other."""
+    if distrust(path.parent):
+        raise PermissionError(path)
+    with path.open("rb") as stream:
+        # The open file, not its name, which might be another one's by now.
+        if _others_write(os.fstat(stream.fileno())):
+            raise PermissionError(path)
+        return stream.read()
+
+
+def _others_write(status: os.stat_result) -> str:
+    if not hasattr(os, "geteuid"):
+        return ""
+    if status.st_uid not in (0, os.geteuid()):
+        return f"it belongs to the user with the number {status.st_uid}"
+    return "every user may write to it" if status.st_mode & stat.S_IWOTH else ""
+
+
 def usage(home: Path) -> tuple[int, int]:
     """How many compilations a folder holds, and their bytes."""
     sizes = [status.st_size for status in _files(home).values()]
@@ -149,6 +187,7 @@ def clear(home: Path) -> None:
 def _trim(home: Path, allowed: int) -> None:
     """Remove what was not used for longest until the rest fits; another process that is at it will do."""
     with suppress(filelock.Timeout), filelock.FileLock(home / ".lock", timeout=0):
+        _remove_abandoned(home)
         files = _files(home)
         excess = sum(status.st_size for status in files.values()) - allowed
         for path, status in sorted(files.items(), key=lambda item: item[1].st_mtime):
@@ -156,6 +195,14 @@ def _trim(home: Path, allowed: int) -> None:
                 return
             path.unlink(missing_ok=True)
             excess -= status.st_size
+
+
+def _remove_abandoned(home: Path) -> None:
+    """Remove the temporary files of writers that were killed; nobody writes one for as long as this."""
+    for path in home.glob(f".*{_SUFFIX}.*.tmp"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+                path.unlink()
 
 
 def _files(home: Path) -> dict[Path, os.stat_result]:

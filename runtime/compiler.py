@@ -6,6 +6,7 @@ and never the end of the user's process. Module and vmfb go through pipes: whoev
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import shlex
@@ -35,6 +36,7 @@ from hloforge.runtime.branch_moves import with_ordered_moves
 from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.diagnostics import failure
 from hloforge.runtime.executable import Executable
+from hloforge.runtime.files import temporary_folder
 from hloforge.runtime.host import with_host_functions
 from hloforge.runtime.limits import check_elements
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
@@ -239,9 +241,20 @@ def _compile_in_child(text: bytes, flags: tuple[str, ...], name: str, options: C
 
 def _run(command: list[str], data: bytes, options: CompileOptions) -> tuple[int | str, bytes, str]:
     """Exit status (``timeout`` when it ran out of time), standard output and standard error of a command."""
+    with temporary_folder() as folder:
+        # IREE's linker leaves its files if it is killed.
+        environment = os.environ | {"TMPDIR": str(folder)} if folder else None
+        return _run_in(environment, command, data, options)
+
+
+def _run_in(
+    environment: dict[str, str] | None, command: list[str], data: bytes, options: CompileOptions
+) -> tuple[int | str, bytes, str]:
     pipe = subprocess.PIPE
     try:
-        child = subprocess.Popen([*_tied_to_this_process(), *command], stdin=pipe, stdout=pipe, stderr=pipe)
+        child = subprocess.Popen(
+            [*_tied_to_this_process(), *command], stdin=pipe, stdout=pipe, stderr=pipe, env=environment
+        )
     except OSError as error:
         raise CompileError(f"IREE's compiler cannot be started: {error.strerror}", hint="reinstall it") from None
     with child:
@@ -278,12 +291,12 @@ def _summary(status: int | str) -> str:
 
 def _write_reproducer(text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions) -> str:
     """Keep the compiler's input; returns the command line that repeats the failure."""
-    folder = options.reproducer_dir or Path(tempfile.mkdtemp(prefix="hloforge-repro-"))
     label = "".join(char if char.isalnum() or char in "-_." else "_" for char in name)[:80] or "module"
-    path = folder / f"{label}.repro.mlir"
     try:
+        folder = options.reproducer_dir or Path(tempfile.mkdtemp(prefix="hloforge-repro-"))
+        path = folder / f"{label}.repro.mlir"
         folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text)
     except OSError as error:
-        return f"(the reproducer could not be written: {error.strerror}: {path})"
+        return f"(the reproducer could not be written: {error})"
     return f"iree-compile {shlex.quote(str(path))} -o out.vmfb {shlex.join(flags)}"

@@ -29,6 +29,7 @@ __all__ = [
     "device",
     "fetch",
     "instance",
+    "is_lost",
     "memory",
     "patience",
     "reason",
@@ -219,6 +220,11 @@ def memory(device: Any) -> Memory:
 def apart(device: Any) -> Any:
     """The device if its memory is not the host's, so that arrays are copied between the two; else None."""
     return device if any(device is other for other in _devices.apart) else None
+
+
+def is_lost(device: Any) -> bool:
+    """Whether the device was made before this process was forked, so that its threads, or its GPU, are not here."""
+    return any(device is other for other in _devices.lost)
 
 
 def fetch(view: Any, device: Any) -> Any:

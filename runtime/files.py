@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +11,35 @@ from os import PathLike
 from pathlib import Path
 
 from hloforge.dialect.errors import CompileError
+
+# What is to go if the process ends by a signal, while no block of ours will be left in order.
+_pending: set[Path] = set()
+
+
+def remove_pending() -> None:
+    """Remove the temporary files and folders of this module that are in use; for a process that ends by a signal."""
+    for path in tuple(_pending):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path | None]:
+    """A folder that is removed with all that lies in it; None where none can be made."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="hloforge-"))
+    except OSError:
+        yield None
+        return
+    _pending.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _pending.discard(folder)
 
 
 def write_atomically(path: str | PathLike[str], data: bytes) -> None:
@@ -42,6 +72,7 @@ def replacing(destination: Path) -> Iterator[Path]:
     handle, name = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name[:100]}.", suffix=".tmp")
     os.close(handle)
     temporary = Path(name)
+    _pending.add(temporary)
     try:
         yield temporary
         temporary.chmod(_mode(destination))
@@ -50,6 +81,8 @@ def replacing(destination: Path) -> Iterator[Path]:
         with suppress(OSError):
             temporary.unlink()
         raise
+    finally:
+        _pending.discard(temporary)
 
 
 def _mode(destination: Path) -> int:

@@ -26,6 +26,7 @@ from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.feeds import Feeds, Queue, feed_functions
 from hloforge.runtime.host_module import Host, take_raised
+from hloforge.runtime.integrity import check_sums
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
 from hloforge.runtime.replica_calls import refusals
@@ -118,12 +119,15 @@ def _module(source: str | PathLike[str] | bytes | Executable) -> Any:
         raise LoadError(f"cannot read {name}: {error.strerror}") from None
     if data is not None and not data:
         raise LoadError(f"{name} is empty: no vmfb")
+    check_sums(Path(source) if data is None and not isinstance(source, bytes) else data or b"", name)
     try:
         if data is None:
             return rt.VmModule.mmap(instance(), name)
         return rt.VmModule.copy_buffer(instance(), data)
     except FAILURES as error:
-        raise LoadError(f"{name} is no vmfb, or damaged: {reason(error)}", hint=_ADVICE) from None
+        said = reason(error)
+        what = "is of another version of IREE" if "version mismatch" in said else "is no vmfb, or damaged"
+        raise LoadError(f"{name} {what}: {said}", hint=_ADVICE) from None
 
 
 def _contents(path: Path) -> bytes | None:
@@ -399,6 +403,9 @@ class Session(Background):
 
     def _invoke(self, inputs: Any) -> list[Any]:
         """The results of a call as buffer views."""
+        if self.device != "local-sync" and devices.is_lost(self._device):
+            message = f"the session was loaded before this process was forked: {self.device} works in the parent alone"
+            raise ExecutionError(message, hint="load the program again in the child")
         count = self._result_count
         outputs = rt.VmVariantList(count)
         try:

@@ -27,4 +27,7 @@ def command(clear: bool) -> None:
         cache.clear(folder)
     count, size = cache.usage(folder)
     programs = "program" if count == 1 else "programs"
+    reason = cache.distrust(folder)
+    if reason:
+        click.echo(f"note: the folder is not used: {reason}", err=True)
     click.echo(f"{folder}: {count} {programs}, {size / 1e6:.1f} of at most {cache.limit() / 1e6:.0f} MB")

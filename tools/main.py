@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from hloforge._version import __version__
+from hloforge.tools.interrupts import end_on_signals
 from hloforge.tools.report import run_guarded
 
 # Sub-command: what it does, in its own words; the module of the same name holds the command ``command``.
@@ -28,6 +29,8 @@ COMMANDS: dict[str, str] = {
 }
 
 _DEBUG = "--debug"
+# It ends in order on Ctrl-C, and shows how far it has come.
+_ENDS_IN_ORDER = "bisect"
 
 
 class Hloforge(click.Group):
@@ -79,6 +82,8 @@ def cli(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the command; always ends in SystemExit."""
+    if _ENDS_IN_ORDER not in (sys.argv[1:] if arguments is None else arguments):
+        end_on_signals()
     cli.main(arguments)
 
 

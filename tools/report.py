@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -16,6 +17,8 @@ from hloforge.dialect.errors import Error
 FAILURE = 1
 USAGE = 2
 INTERRUPTED = 130
+# A full disk, a quota, a limit of a file's size: of standard output, for files have messages of their own.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def run_guarded(action: Callable[[], Any], *, debug: bool) -> int:
@@ -53,6 +56,9 @@ def _report(error: Exception, debug: bool) -> int:
         click.echo(f"error: {error.format_message()}", err=True)
     elif isinstance(error, MemoryError):
         click.echo("error: out of memory", err=True)
+    elif isinstance(error, OSError) and error.errno in _NO_ROOM:
+        click.echo(f"error: cannot write: {error.strerror}", err=True)
+        _quietly()
     else:
         message = str(error).strip().partition("\n")[0]
         click.echo(f"error: internal: {type(error).__name__}: {message}", err=True)

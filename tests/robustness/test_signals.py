@@ -1,0 +1,185 @@
+"""Ctrl-C and SIGTERM at any time: the status says so, nothing is printed, and no file and no process is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hloforge
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+
+COMMAND = [sys.executable, "-m", "hloforge.tools.main"]
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+
+ENDLESS = """HloModule endless
+more {
+  s = (s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(2000000000)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+step {
+  s = (s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  y = f32[] tanh(x)
+  ROOT t = (s32[], f32[]) tuple(j, y)
+}
+ENTRY main {
+  x = f32[] parameter(0)
+  zero = s32[] constant(0)
+  t = (s32[], f32[]) tuple(zero, x)
+  w = (s32[], f32[]) while(t), condition=more, body=step
+  ROOT r = f32[] get-tuple-element(w), index=1
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("endless") / "endless.vmfb"
+    hloforge.compile(ENDLESS, output=path)
+    return path
+
+
+class Command:
+    """A running command with folders of its own, which are empty."""
+
+    def __init__(self, home: Path, *arguments: object) -> None:
+        self.folders = [home / name for name in ("tmp", "out", "cache")]
+        for folder in self.folders:
+            folder.mkdir()
+        environment = os.environ | {"TMPDIR": str(home / "tmp"), "HLOFORGE_CACHE_DIR": str(home / "cache")}
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)], stdout=pipe, stderr=pipe, env=environment, cwd=home / "out"
+        )
+
+    def wait_until(self, condition: Callable[[], object]) -> None:
+        end = time.monotonic() + 60
+        while not condition():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    def children(self) -> list[int]:
+        return [
+            int(pid) for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        ]
+
+    def has_mapped(self, library: str) -> bool:
+        return library in Path(f"/proc/{self.process.pid}/maps").read_text()
+
+    def end(self, number: signal.Signals) -> tuple[int, bytes, bytes]:
+        self.process.send_signal(number)
+        try:
+            output, errors = self.process.communicate(timeout=20)
+        finally:
+            self.process.kill()
+        return self.process.returncode, output, errors
+
+    def files(self) -> list[Path]:
+        return [path for folder in self.folders for path in folder.rglob("*")]
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; it may wait for an init that is none."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "endless.hlo"
+    path.write_text(ENDLESS)
+    return path
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_the_compiler_runs(number: signal.Signals, tmp_path: Path) -> None:
+    command = Command(tmp_path, "compile", program(tmp_path), "-o", tmp_path / "out" / "a.vmfb")
+    compilers: list[int] = []
+
+    def compiles() -> bool:
+        compilers[:] = [pid for pid in command.children() if "iree-compile" in Path(f"/proc/{pid}/cmdline").read_text()]
+        return bool(compilers)
+
+    command.wait_until(compiles)
+    assert command.end(number) == (128 + number, b"", b"")
+    assert all(map(gone, compilers))
+    assert command.files() == []
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_a_program_runs_that_does_not_end(number: signal.Signals, endless: Path, tmp_path: Path) -> None:
+    command = Command(tmp_path, "run", endless, "--input=zeros", "-o", "@y.npy")
+    command.wait_until(lambda: command.has_mapped("_runtime_libs"))
+    time.sleep(0.5)
+    start = time.monotonic()
+    assert command.end(number) == (128 + number, b"", b"")
+    assert time.monotonic() - start < 10
+    assert command.files() == []
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_extension_modules_are_imported(number: signal.Signals, tmp_path: Path) -> None:
+    command = Command(tmp_path, "compile", program(tmp_path))
+    command.wait_until(lambda: command.has_mapped("_multiarray"))
+    assert command.end(number) == (128 + number, b"", b"")
+    assert command.files() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("step", range(25))
+def test_at_any_time(number: signal.Signals, step: int, tmp_path: Path) -> None:
+    command = Command(tmp_path, "compile", program(tmp_path), "-o", tmp_path / "out" / "a.vmfb")
+    command.wait_until(lambda: command.has_mapped("_multiarray"))
+    time.sleep(0.1 * step)
+    status: Any = command.end(number)
+    files = [path.name for path in command.files() if path.name != ".lock"]
+    assert status in ((128 + number, b"", b""), (0, b"", b""))
+    assert set(files) <= {"a.vmfb"} | {name for name in files if name.endswith(".cached")}
+    assert all(path.stat().st_size > 1000 for path in command.files() if path.suffix in (".vmfb", ".cached"))
+
+
+def test_a_fork_of_the_command_takes_signals_for_itself() -> None:
+    code = (
+        "import os, signal, time\n"
+        "from hloforge.tools.interrupts import end_on_signals\n"
+        "end_on_signals()\n"
+        "reader, writer = os.pipe()\n"
+        "child = os.fork()\n"
+        "if child == 0: os.write(writer, b'1'), time.sleep(60)\n"
+        "os.read(reader, 1)\n"
+        "os.kill(child, signal.SIGTERM)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{-signal.SIGTERM}\n")
+
+
+@pytest.mark.parametrize("arguments", [["opt"], ["compile", "-o", "-"]])
+def test_standard_output_on_a_full_disk(arguments: list[str], tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments, program(tmp_path)], stdout=full, stderr=subprocess.PIPE, timeout=120, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, b"error: cannot write: No space left on device\n")

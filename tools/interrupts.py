@@ -1,0 +1,71 @@
+"""Ctrl-C and SIGTERM end the command at once, from within native code too, and leave nothing behind.
+
+Python would raise KeyboardInterrupt between two instructions of the main thread: never while IREE runs a program, and
+where an extension module is being imported the exception was lost (the command went on) or crashed the process. So
+Python's handlers do nothing, and a thread that reads the signals' numbers from a pipe cleans up and ends the process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from hloforge.runtime.files import remove_pending
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+_SHOW_CURSOR = b"\x1b[?25h\n"
+
+
+def end_on_signals() -> None:
+    """Let SIGINT and SIGTERM end this process with status 130 and 143; for the command's own process alone."""
+    taken = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in taken:
+        signal.signal(number, lambda *_: None)
+    os.register_at_fork(after_in_child=_as_usual)
+    threading.Thread(target=_watch, args=(reader,), name="hloforge-signals", daemon=True).start()
+
+
+def _as_usual() -> None:
+    """A fork shares the pipe: a signal to the child would end the parent."""
+    signal.set_wakeup_fd(-1)
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _watch(reader: int) -> None:
+    while number := os.read(reader, 1):
+        if number[0] in _ENDING:
+            _end(number[0])
+
+
+def _end(number: int) -> None:
+    """Stop the children, remove what is half written, and end all."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        os.write(2, _SHOW_CURSOR)
+    children = _children()
+    for child in children:
+        # A killed child would be an error for the main thread, which might begin another one.
+        with suppress(OSError):
+            os.kill(child, signal.SIGSTOP)
+    remove_pending()
+    for child in children:
+        with suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+    os._exit(128 + number)
+
+
+def _children() -> list[int]:
+    """The processes that this one started, where Linux lists them: compilers, readers and reference engines."""
+    found: list[int] = []
+    for task in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, task.read_text().split())
+    return found
