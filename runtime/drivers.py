@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -92,6 +93,13 @@ def first_device(name: str) -> Device | None:
     """The device that a driver runs programs on if nobody says; None if it has none."""
     found = driver(name).devices
     return found[0] if found else None
+
+
+def has_lavapipe() -> bool:
+    """Whether Mesa's Vulkan driver for processors is in this process: its LLVM and TensorFlow's do not load into one."""
+    with suppress(OSError):
+        return "libvulkan_lvp" in Path("/proc/self/maps").read_text()
+    return False
 
 
 def prepare(name: str) -> None:

@@ -8,6 +8,10 @@ from hypothesis import settings
 
 # Read by child processes too.
 os.environ["HLOFORGE_CACHE_DIR"] = ""
+# No driver of Vulkan: tests do not depend on the machine's GPUs, and TensorFlow does not load beside Mesa's LLVM. Child
+# processes that test Vulkan name a driver (``support_vulkan``).
+for _variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+    os.environ.setdefault(_variable, os.devnull)
 
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile("hloforge", deadline=None)

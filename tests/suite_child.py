@@ -13,6 +13,7 @@ import time
 from dataclasses import asdict
 from typing import Any
 
+from tests import support_vulkan
 from tests.conformance import interpret_suite, vulkan_suite as interpret_vulkan_suite
 from tests.expectations import Outcome
 from tests.models import dump_suite
@@ -40,7 +41,12 @@ class SuiteChild:
         if self._process is None:
             command = [sys.executable, "-m", "tests.suite_child", self.suite]
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=support_vulkan.environment(),
             )
         process = self._process
         assert process.stdin is not None and process.stdout is not None

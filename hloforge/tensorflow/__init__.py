@@ -2,9 +2,18 @@
 
 Raises (on import):
     ModuleNotFoundError: TensorFlow is not installed.
+    ImportError: the process runs programs on Mesa's Vulkan driver for processors.
 """
 
 from __future__ import annotations
+
+import sys
+
+from hloforge.runtime.drivers import has_lavapipe
+
+if "tensorflow" not in sys.modules and has_lavapipe():
+    message = "TensorFlow cannot be loaded into a process that runs Vulkan by Mesa's lavapipe: both carry LLVM, and the import"
+    raise ImportError(f"{message} would not end. Use a process for each.", name="tensorflow")
 
 try:
     import tensorflow as _tensorflow  # noqa: F401

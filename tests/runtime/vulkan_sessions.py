@@ -1,0 +1,113 @@
+"""Sessions on Vulkan, by Mesa's lavapipe: arguments, results, device arrays, donation, host functions, limits.
+
+``test_vulkan.py`` runs them in a process of their own.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge.dialect.errors import LoadError, UnsupportedError
+from hloforge.runtime import devices
+from tests.support_vulkan import TARGET
+
+_AFFINE = """
+func.func @main(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  %0 = stablehlo.multiply %x, %y : tensor<3x4xf32>
+  return %0, %x : tensor<3x4xf32>, tensor<3x4xf32>
+}
+"""
+_X = np.arange(12, dtype=np.float32).reshape(3, 4)
+_Y = np.full((3, 4), 2, np.float32)
+
+
+def _compiled(source: object, **options: object) -> hloforge.Executable:
+    return hloforge.compile(source, target=TARGET, cache=False, **options)
+
+
+@pytest.fixture(scope="module")
+def affine() -> hloforge.Session:
+    return _compiled(_AFFINE).load(deadline=60)
+
+
+def test_results_are_arrays_of_the_host(affine: hloforge.Session) -> None:
+    product, same = affine(_X, _Y)
+    np.testing.assert_array_equal(product, _X * 2)
+    np.testing.assert_array_equal(same, _X)
+    product[...] = 0
+    np.testing.assert_array_equal(affine(_X, _Y)[0], _X * 2)
+
+
+def test_the_target_chooses_the_device(affine: hloforge.Session) -> None:
+    assert affine.device == "vulkan"
+    assert devices.apart(devices.device("vulkan")) is devices.device("vulkan")
+    assert devices.apart(devices.device("local-sync")) is None
+
+
+def test_device_arrays_stay_and_return(affine: hloforge.Session) -> None:
+    product, same = affine.call_device(_X, _Y)
+    again, _ = affine.call_device(product, same)
+    np.testing.assert_array_equal(np.asarray(again), _X * 2 * _X)
+    np.testing.assert_array_equal(np.asarray(affine.put(_Y, 1)), _Y)
+
+
+def test_arrays_cross_between_devices(affine: hloforge.Session) -> None:
+    on_processor = hloforge.compile(_AFFINE, cache=False).load()
+    product, _ = affine.call_device(_X, _Y)
+    np.testing.assert_array_equal(on_processor(product, _Y)[0], _X * 4)
+    product, _ = on_processor.call_device(_X, _Y)
+    np.testing.assert_array_equal(affine(product, _Y)[0], _X * 4)
+
+
+def test_donation_keeps_what_is_still_seen() -> None:
+    step = jax.jit(lambda x, y: (x + y, x * y), donate_argnums=0)
+    session = _compiled(step.lower(_X, _Y)).load(deadline=60)
+    total, product = session.call_device(session.put(_X, 0), _Y)
+    second, _ = session.call_device(total, _Y)
+    np.testing.assert_array_equal(np.asarray(second), _X + 4)
+    np.testing.assert_array_equal(np.asarray(product), _X * 2)
+
+
+def test_functions_of_the_host_see_and_return_arrays() -> None:
+    def f(x: jax.Array) -> jax.Array:
+        shape = jax.ShapeDtypeStruct((3, 4), jnp.float32)
+        return jax.pure_callback(lambda v: np.asarray(v) + 1, shape, x * 2) * 3
+
+    session = _compiled(jax.jit(f).lower(_X)).load(deadline=60)
+    np.testing.assert_array_equal(session(_X), (_X * 2 + 1) * 3)
+
+
+def test_drivers_do_not_cancel_roundings() -> None:
+    """(a + b) - b is a to a driver that takes floats for real numbers."""
+    big = np.float32(1.5 * 2**23)
+    session = _compiled(jax.jit(lambda x: (x + big) - big).lower(_X / 8)).load(deadline=60)
+    np.testing.assert_array_equal(session(_X / 8), (_X / 8 + big) - big)
+
+
+@pytest.mark.parametrize("axis", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_loops_beyond_lavapipes_limit(axis: int) -> None:
+    x = np.ones((70_001, 3) if axis == 0 else (3, 70_001), np.int32)
+    session = _compiled(jax.jit(lambda v: v.sum(axis)).lower(x)).load(deadline=120)
+    np.testing.assert_array_equal(session(x), [70_001] * 3)
+
+
+def test_windows_that_no_shader_reads_are_refused() -> None:
+    x, kernel = np.ones((1, 1, 300, 300), np.float32), np.ones((1, 1, 257, 257), np.float32)
+    program = jax.jit(lambda a, k: jax.lax.conv(a, k, (1, 1), "VALID")).lower(x, kernel)
+    with pytest.raises(UnsupportedError, match=r"convolution.*128 MiB"):
+        _compiled(program)
+
+
+def test_a_device_that_is_not_there() -> None:
+    with pytest.raises(LoadError, match="vulkan://GPU-00"):
+        _compiled(_AFFINE).load(device="vulkan://GPU-00")
+
+
+def test_tensorflow_is_refused_beside_lavapipe() -> None:
+    devices.device("vulkan")
+    with pytest.raises(ImportError, match="cannot be loaded into a process that runs Vulkan by Mesa's lavapipe"):
+        import hloforge.tensorflow  # noqa: F401
