@@ -96,7 +96,7 @@ def first_device(name: str) -> Device | None:
 
 
 def has_lavapipe() -> bool:
-    """Whether Mesa's Vulkan driver for processors is in this process: its LLVM and TensorFlow's do not load into one."""
+    """Whether Mesa's Vulkan driver for processors is in this process, into which TensorFlow does not load then."""
     with suppress(OSError):
         return "libvulkan_lvp" in Path("/proc/self/maps").read_text()
     return False

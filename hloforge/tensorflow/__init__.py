@@ -12,8 +12,8 @@ import sys
 from hloforge.runtime.drivers import has_lavapipe
 
 if "tensorflow" not in sys.modules and has_lavapipe():
-    message = "TensorFlow cannot be loaded into a process that runs Vulkan by Mesa's lavapipe: both carry LLVM, and the import"
-    raise ImportError(f"{message} would not end. Use a process for each.", name="tensorflow")
+    message = "TensorFlow cannot be loaded into a process that runs Vulkan by Mesa's lavapipe"
+    raise ImportError(f"{message}: both carry LLVM, and it would not end. Use a process for each.", name="tensorflow")
 
 try:
     import tensorflow as _tensorflow  # noqa: F401
