@@ -69,7 +69,8 @@ def _nn() -> Iterator[Case]:
             yield from rows(f"nn.{name}_special", f, array(6, 8, kind="any"), dtypes=FLOATS)
             yield from rows(
                 f"nn.{name}_grad",
-                lambda x, f=f: jax.grad(lambda x: f(x).sum())(x),
+                lambda x, w, f=f: jax.grad(lambda x: (f(x) * w.ravel()[: f(x).size].reshape(f(x).shape)).sum())(x),
+                array(6, 8),
                 array(6, 8),
                 dtypes=("float32", "float64"),
             )

@@ -37,7 +37,7 @@ def cases() -> Iterator[Case]:
         ],
         "solve": lambda x: [
             _L.solve(x, x[0]),
-            _L.solve(x, x[:, :2]),
+            _L.solve(x, x[:, :2] * x[:, 2:4]),
             _S.solve(_positive(x), x, assume_a="pos"),
             _S.solve_triangular(x + 9 * jnp.eye(5), x, lower=True),
             _S.solve_triangular(x + 9 * jnp.eye(5), x, trans=2, unit_diagonal=True),

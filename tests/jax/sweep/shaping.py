@@ -64,7 +64,6 @@ def _moved() -> Iterator[Case]:
         ],
         "resize": lambda x: [
             jnp.resize(x, (5, 7)),
-            jnp.trim_zeros(np.array([0, 1, 2, 0])),
             jnp.delete(x, 1, axis=0),
             jnp.delete(x, np.array([0, 3]), axis=1),
             jnp.insert(x, 1, 7, axis=0),
@@ -81,8 +80,8 @@ def _moved() -> Iterator[Case]:
         ],
         "extract": lambda x: [
             jnp.extract(x > 0, x, size=5),
-            jnp.compress(np.array([1, 0, 1, 1], bool), x, axis=0),
-            jnp.choose(np.array([0, 2, 1]), list(x[:3, :3])),
+            jnp.compress(np.array([1, 0, 1, 1], bool), x, axis=0, size=3),
+            jnp.choose(np.array([0, 2, 1]), list(x[:3, :3]), mode="clip"),
             jnp.place(x, x > 0, jnp.array([1, 2]).astype(x.dtype), inplace=False),
             jnp.put(x, np.array([0, 5]), 9, inplace=False),
             jnp.put_along_axis(x, np.array([[0], [1], [2], [5]]), 4, 1, inplace=False),
@@ -187,7 +186,7 @@ def _made() -> Iterator[Case]:
                 jnp.tril_indices(4),
                 jnp.triu_indices(3, 1),
                 jnp.diag_indices(3),
-                jnp.mask_indices(3, jnp.triu),
+                jnp.mask_indices(3, jnp.triu, size=6),
                 jnp.unravel_index(jnp.array([7, 3, -1]), (3, 4)),
                 jnp.ravel_multi_index((jnp.array([1, 2]), jnp.array([3, 5])), (3, 4), mode="clip"),
                 x,
