@@ -79,7 +79,7 @@ def _window_bytes(op: Any) -> int:
     outer = image.dims[numbers.input_batch_dimension] * image.dims[numbers.input_feature_dimension]
     window = prod(kernel.dims[d] for d in numbers.kernel_spatial_dimensions)
     places = prod(result.dims[d] for d in numbers.output_spatial_dimensions)
-    return outer * window * places * image.element_type.bits // 8
+    return int(outer * window * places * image.element_type.bits) // 8
 
 
 def _windows(op: Any, ordered: InOrder) -> Value:
