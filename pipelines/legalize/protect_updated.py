@@ -21,7 +21,8 @@ again.
 
 IREE also runs operations in another order: what the host waits for comes first (a slice's start, what a loop or a
 branch begins with). Where that is computed from the updated array, the update runs ahead of operations that stand
-before it and read the old one. They count as readers behind it, unless the update needs their results itself.
+before it and read the old one. And what is read by operations that wait for the host runs late, with these. Both count
+as readers behind the update, unless it needs their results itself.
 """
 
 from __future__ import annotations
@@ -147,7 +148,43 @@ def _is_read_after(value: Any, op: Any, number: int) -> bool:
         return any(not reader.is_before_in_block(op) for reader in readers)
     if any(op.is_before_in_block(reader) for reader in readers):
         return True
-    return bool(readers) and is_waited_for(op) and not all(_needs(op, reader) for reader in readers)
+    apart = [reader for reader in readers if not _needs(op, reader)]
+    return bool(apart) and (is_waited_for(op) or any(_may_run_late(reader, value) for reader in apart))
+
+
+def _may_run_late(reader: Any, value: Any) -> bool:
+    """Whether IREE may run an operation behind others that stand after it: with users of it, which wait for the host.
+
+    An update of the same array gets a copy, which a barrier reads.
+    """
+    if reader.name in (_UPDATE, _SCATTER) and value in reader.operands:
+        return True
+    behind = _behind_waits(reader.block)
+    pending, seen = [reader], set()
+    while pending:
+        op = pending.pop()
+        if op in behind:
+            return True
+        if op not in seen:
+            seen.add(op)
+            pending += (_in_block(use.owner.operation, op.block) for result in op.results for use in result.uses)
+    return False
+
+
+def _behind_waits(block: Any) -> set[Any]:
+    """The operations of a block that compute with something that the host waits for, constants apart."""
+    found: set[Any] = set()
+    for op in [op.operation for op in block.operations]:
+        owners = (value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block))
+        if any(owner in found or (owner.name in _WAITS and not _is_constant(owner)) for owner in owners):
+            found.add(op)
+    return found
+
+
+def _is_constant(op: Any) -> bool:
+    """Whether an operation has constants alone for operands."""
+    owners = [value.owner for value in op.operands]
+    return all(not isinstance(owner, ir.Block) and owner.operation.name == "stablehlo.constant" for owner in owners)
 
 
 def is_waited_for(op: Any) -> bool:

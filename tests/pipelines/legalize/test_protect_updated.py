@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -129,3 +132,21 @@ def test_parts_are_read_before_updates_of_the_same_array() -> None:
     np.testing.assert_allclose(values, np.linalg.eigvalsh(a), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(a @ vectors, vectors * values, atol=1e-5)
     np.testing.assert_allclose(vectors.conj().T @ vectors, np.eye(2), atol=1e-5)
+
+
+def scattered(x: Any) -> Any:
+    """Three updates of one array, of which the first waits longest for its places."""
+    first = jnp.place(x, x > 0, jnp.array([1, 2]).astype(x.dtype), inplace=False)
+    second = jnp.put(x, np.array([0, 5]), 9, inplace=False)
+    third = jnp.put_along_axis(x, np.array([[0], [1], [2], [5]]), 4, 1, inplace=False)
+    return first, second, third
+
+
+def test_the_last_of_several_updates_waits_for_copies_that_run_late() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 6)) * 3
+    arrays = (x, x.astype(np.int8))
+    with jax.enable_x64(True):
+        program = jax.jit(lambda a, b: (*scattered(a), *scattered(b)))
+        found = hloforge.compile(program.lower(*arrays), cache=False).load()(*arrays)
+        for array, expected in zip(found, program(*arrays), strict=True):
+            np.testing.assert_array_equal(array, expected)
