@@ -149,36 +149,44 @@ def _is_read_after(value: Any, op: Any, number: int) -> bool:
     if any(op.is_before_in_block(reader) for reader in readers):
         return True
     apart = [reader for reader in readers if not _needs(op, reader)]
-    return bool(apart) and (is_waited_for(op) or any(_may_run_late(reader, value) for reader in apart))
+    return bool(apart) and (is_waited_for(op) or any(_may_run_late(reader, value, op) for reader in apart))
 
 
-def _may_run_late(reader: Any, value: Any) -> bool:
-    """Whether IREE may run an operation behind others that stand after it: with users of it, which wait for the host.
+def _may_run_late(reader: Any, value: Any, op: Any) -> bool:
+    """Whether IREE may run a reader of an array behind an update that stands after it: where the host waits in between.
 
-    An update of the same array gets a copy, which a barrier reads.
+    It runs operations as late as their users allow, and an update perhaps as soon as its operands are there. An update
+    of the same array gets a copy, which a barrier of its own reads.
     """
     if reader.name in (_UPDATE, _SCATTER) and value in reader.operands:
         return True
-    behind = _behind_waits(reader.block)
+    places, needed = _waits(reader.block)
+    before = needed.get(op, -1)
     pending, seen = [reader], set()
     while pending:
-        op = pending.pop()
-        if op in behind:
+        current = pending.pop()
+        if current in places:
+            if any(before < place < places[current] for place in places.values()):
+                return True
+        elif needed.get(current, -1) > before:
             return True
-        if op not in seen:
-            seen.add(op)
-            pending += (_in_block(use.owner.operation, op.block) for result in op.results for use in result.uses)
+        elif current not in seen:
+            seen.add(current)
+            uses = (use for result in current.results for use in result.uses)
+            pending += (_in_block(use.owner.operation, reader.block) for use in uses)
     return False
 
 
-def _behind_waits(block: Any) -> set[Any]:
-    """The operations of a block that compute with something that the host waits for, constants apart."""
-    found: set[Any] = set()
-    for op in [op.operation for op in block.operations]:
-        owners = (value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block))
-        if any(owner in found or (owner.name in _WAITS and not _is_constant(owner)) for owner in owners):
-            found.add(op)
-    return found
+def _waits(block: Any) -> tuple[dict[Any, int], dict[Any, int]]:
+    """The places of a block's operations that the host waits for, and the last of these that each other one needs."""
+    places: dict[Any, int] = {}
+    needed: dict[Any, int] = {}
+    for place, op in enumerate(op.operation for op in block.operations):
+        owners = [value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block)]
+        needed[op] = max((places.get(owner, needed.get(owner, -1)) for owner in owners), default=-1)
+        if op.name in _WAITS and not _is_constant(op):
+            places[op] = place
+    return places, needed
 
 
 def _is_constant(op: Any) -> bool:
