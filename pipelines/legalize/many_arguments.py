@@ -12,7 +12,8 @@ After, each few arrays::
     %24 = stablehlo.add %h, %arg24
 
 IREE 3.13 binds at most 32 buffers to a dispatch, and says so when the vmfb is loaded ("binding count 49 > 32"). What a
-program computes lies in one buffer; each argument, and what a loop carries, in one of its own.
+program computes lies in one buffer; each argument, and what a loop carries, in one of its own. What has several readers
+is taken to be computed once, and read from its buffer: what goes from layer to layer of a model has read all biases.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class LegalizeManyArguments(Pass):
                     hidden = ir.Operation.create("stablehlo.optimization_barrier", [array.type], [array])
                     op.operands[number] = hidden.results[0]
             reads = _NONE.union(*(read.get(operand, _NONE) for operand in op.operands))
-            read.update(dict.fromkeys(op.results, reads))
+            read.update((result, reads) for result in op.results if _has_one_reader(result))
 
     def _to_hide(self, op: Any, read: dict[Any, frozenset[Any]]) -> list[int]:
         """Operands, those of the most arguments first, without which an operation reads few enough."""
@@ -78,3 +79,8 @@ class LegalizeManyArguments(Pass):
                 break
             hidden.append(number)
         return hidden
+
+
+def _has_one_reader(value: Any) -> bool:
+    uses = iter(value.uses)
+    return next(uses, None) is not None and next(uses, None) is None
