@@ -9,10 +9,10 @@ import click
 
 from hloforge.tools.options import (
     CompilerCommand,
-    checked_device,
     compile_options_of,
     compiler_options,
     import_options,
+    judging_options,
     signature_of,
     signature_option,
     target_option,
@@ -29,15 +29,6 @@ from hloforge.tools.progress import progress
 @click.option("-o", "--output", help="The small program; by default PROGRAM's name with .bisected.mlir, here.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As of run; by default as of verify.")
 @click.option("--trials", type=click.IntRange(min=1), help="How many sets of arguments to look at.  [default: 3]")
-@click.option(
-    "--reference",
-    "references",
-    multiple=True,
-    type=click.Choice(["xla", "interpreter"]),
-    help="Engines; a result is right that agrees with one.  [default: both]",
-)
-@click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
-@click.option("--device", metavar="NAME", callback=checked_device, help="As of run; by default the target's.")
 @click.option("--budget", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds of search.")
 @click.option(
     "--deadline",
@@ -46,9 +37,7 @@ from hloforge.tools.progress import progress
     show_default=True,
     help="Seconds for each try.",
 )
-@click.option("--plain", is_flag=True, help="By IREE's compiler alone, without hloforge's passes.")
-@click.option("--without", multiple=True, metavar="PASS", help="Leave a pass out.")
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file to run first.")
+@judging_options
 @click.option("--report", metavar="FILE", help="Write the report there too.")
 @target_option
 @import_options

@@ -101,6 +101,41 @@ def import_options(function: Function) -> Function:
     )
 
 
+def judging_options(function: Function) -> Function:
+    """What a program's results are judged by, and how it is compiled for that: keyword arguments ``references``,
+    ``tolerance``, ``device``, ``plain``, ``without``, ``plugins``.
+    """
+    return _apply(
+        (
+            click.option(
+                "--reference",
+                "references",
+                multiple=True,
+                type=click.Choice(["xla", "interpreter"]),
+                help="Engines; a result is right that agrees with one.  [default: both]",
+            ),
+            click.option(
+                "--tolerance",
+                type=click.FloatRange(min=0),
+                help="Relative tolerance of floats instead of the table's.",
+            ),
+            click.option(
+                "--device", metavar="NAME", callback=checked_device, help="As of run; by default the target's."
+            ),
+            click.option("--plain", is_flag=True, help="By IREE's compiler alone, without hloforge's passes."),
+            click.option("--without", multiple=True, metavar="PASS", help="Leave a pass out."),
+            click.option(
+                "--plugin",
+                "plugins",
+                multiple=True,
+                type=click.Path(path_type=Path),
+                help="Python file to run first.",
+            ),
+        ),
+        function,
+    )
+
+
 def signature_option(function: Function) -> Function:
     """Which function of a SavedModel: keyword argument ``signature``, as ``signature_of`` takes it."""
     return click.option(

@@ -9,10 +9,10 @@ import click
 
 from hloforge.tools.options import (
     CompilerCommand,
-    checked_device,
     compile_options_of,
     compiler_options,
     import_options,
+    judging_options,
     signature_of,
     signature_option,
     target_option,
@@ -58,20 +58,9 @@ def _ranges(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     metavar="[NAME=]LOW:HIGH",
     help="Even numbers within, of a parameter or all.",
 )
-@click.option(
-    "--reference",
-    "references",
-    multiple=True,
-    type=click.Choice(["xla", "interpreter"]),
-    help="Engines; a result is right that agrees with one.  [default: both]",
-)
-@click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
-@click.option("--device", metavar="NAME", callback=checked_device, help="As of run; by default the target's.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
 @click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds for each call.  [default: none]")
-@click.option("--plain", is_flag=True, help="By IREE's compiler alone, without hloforge's passes.")
-@click.option("--without", multiple=True, metavar="PASS", help="Leave a pass out.")
-@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path), help="Python file to run first.")
+@judging_options
 @click.option("--json", "json_file", metavar="FILE", help="Write the comparison as JSON; - for standard output.")
 @click.option("--html", "html_file", metavar="FILE", help="Write a page of it that needs no other file.")
 @target_option
