@@ -30,6 +30,7 @@ from hloforge.runtime.executable import Executable
 from hloforge.runtime.files import write_atomically
 from hloforge.runtime.manifest import Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.signatures import required
 from hloforge.runtime.targets import Target
 from hloforge.runtime.weights import described
 
@@ -60,8 +61,8 @@ class Entry:
     weights: Path | None = None
 
     def find(self) -> Executable | None:
-        """What was compiled before; None if nothing was, or the file is damaged."""
-        if self.path is None:
+        """What was compiled before; None if nothing was, the file is damaged, or signatures are asked for."""
+        if self.path is None or required():
             return None
         try:
             head, _, vmfb = _trusted_bytes(self.path).partition(b"\n")

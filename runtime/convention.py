@@ -96,3 +96,22 @@ def _nest(shape: Shape, leaves: Iterator[Any]) -> Any:
     if shape.elements is None:
         return next(leaves) if crosses(shape) else None
     return tuple(_nest(member, leaves) for member in shape.elements)
+
+
+def disjoint(arrays: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    """A copy of each result that shares its memory with another: a program may return a value twice."""
+    starts = [array.__array_interface__["data"][0] for array in arrays]
+    end = 0
+    for number in sorted(range(len(arrays)), key=starts.__getitem__):
+        array = arrays[number]
+        if not array.nbytes:
+            continue
+        if starts[number] < end:
+            arrays[number] = array.copy(order="K")
+        end = max(end, starts[number] + array.nbytes)
+    return arrays
+
+
+def detach(array: np.ndarray[Any, Any], foreign: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """A copy if the result lies in an argument's memory: a program may return its argument as it came."""
+    return array.copy(order="K") if any(np.may_share_memory(array, owner) for owner in foreign) else array

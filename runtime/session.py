@@ -20,7 +20,7 @@ from hloforge.dialect.program import ENTRY, Signature
 from hloforge.runtime import bundle, devices
 from hloforge.runtime.arrays import Codec, DeviceArray, share
 from hloforge.runtime.background import Background
-from hloforge.runtime.convention import leaf_values, nest_results, wrong_count
+from hloforge.runtime.convention import detach, disjoint, leaf_values, nest_results, wrong_count
 from hloforge.runtime.deadlines import Deadline
 from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
@@ -30,6 +30,7 @@ from hloforge.runtime.integrity import check_sums
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
 from hloforge.runtime.replica_calls import refusals
+from hloforge.runtime.signatures import Key, Verified, verified
 from hloforge.runtime.small_calls import SmallCalls
 from hloforge.runtime.targets import KINDS, Target
 from hloforge.runtime.weights import provider, provider_of
@@ -49,8 +50,11 @@ def load(
     check_lifetimes: bool = False,
     feeds: Feeds | None = None,
     deadline: float | None = None,
+    expect_sha256: str | None = None,
+    public_keys: Key | Sequence[Key] | None = None,
+    signature: str | PathLike[str] | bytes | None = None,
 ) -> Session:
-    """Load a compiled program.
+    """Load a compiled program: native code, which can do whatever this process can.
 
     Args:
         source: path of a vmfb, its bytes, or what ``compile`` returned.
@@ -65,14 +69,22 @@ def load(
         check_lifetimes: fail if a Python function of the host keeps an argument beyond its call; for debugging.
         feeds: the queues of its infeed, outfeed and channels, if they are those of another session; else new ones.
         deadline: seconds that a call may take: one that hangs on its device becomes an ExecutionError. None for ever.
+        expect_sha256: the digest of the only file that is wanted.
+        public_keys: PEM files of Ed25519 keys, or their bytes: load only what was signed with one of them.
+        signature: of the vmfb, or the file that holds it; by default ``model.vmfb.sig`` beside it.
 
     Raises:
-        LoadError: no such file, no vmfb, damaged, or of another version; weights that are not the program's; functions
-            of the host that are not found.
+        LoadError: no such file, no vmfb, damaged, or of another version; not the file that is wanted, or not signed;
+            weights that are not the program's; functions of the host that are not found.
+        OptionError: a malformed digest or key.
     """
+    here = isinstance(source, Executable)
+    asked = expect_sha256, public_keys, signature
     near = weights_near(source) if weights is None else weights if isinstance(weights, Mapping) else Path(weights)
     if isinstance(source, Executable):
         host, libraries = {**source.host, **(host or {})}, (*libraries, *source.libraries)
+        source = source.vmfb
+    source = verified(source, *asked, compiled_here=here)
     feeds = feeds or Feeds()
     functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
     found = Host(functions, tuple(libraries), check_lifetimes)
@@ -83,7 +95,9 @@ def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
     """The folder or file where the weights of a program are looked for."""
     if isinstance(source, Executable):
         return source.weights or Path()
-    return Path() if isinstance(source, bytes) else Path(source).parent
+    if isinstance(source, bytes):
+        return source.folder if isinstance(source, Verified) else Path()
+    return Path(source).parent
 
 
 def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
@@ -112,7 +126,7 @@ def _module_for(source: str | PathLike[str] | bytes | Executable, device: str | 
 def _module(source: str | PathLike[str] | bytes | Executable) -> Any:
     if isinstance(source, Executable):
         source = source.vmfb
-    name = "the given data" if isinstance(source, bytes) else str(source)
+    name = getattr(source, "name", Verified.name) if isinstance(source, bytes) else str(source)
     try:
         data = source if isinstance(source, bytes) else _contents(Path(source))
     except OSError as error:
@@ -297,7 +311,7 @@ class Session(Background):
         arrays = self._decoded(views)
         foreign = borrowed + [value.host for value in self._kept(flat) if not value.is_apart]
         if foreign:
-            arrays = [_detach(array, foreign) for array in arrays]
+            arrays = [detach(array, foreign) for array in arrays]
         return self._nested(arrays)
 
     def _decoded(self, views: list[Any]) -> list[np.ndarray[Any, Any]]:
@@ -305,7 +319,7 @@ class Session(Background):
 
     def _nested(self, arrays: list[np.ndarray[Any, Any]]) -> Any:
         """The results as the program's result shape nests them."""
-        return arrays[0] if self._single else nest_results(self.signature.result, _disjoint(arrays))
+        return arrays[0] if self._single else nest_results(self.signature.result, disjoint(arrays))
 
     def call_device(self, *arguments: Any, **named: Any) -> Any:
         """Run the program and leave its results on the device, as ``DeviceArray``s nested like the result.
@@ -471,22 +485,3 @@ def _leaf_numbers(leaves: Sequence[Codec]) -> dict[int | str, int]:
     """The position of an array leaf, by its name and by itself."""
     found: dict[int | str, int] = {leaf.name: i for i, leaf in enumerate(leaves)}
     return found | {i: i for i in range(len(leaves))}
-
-
-def _disjoint(arrays: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-    """A copy of each result that shares its memory with another: a program may return a value twice."""
-    starts = [array.__array_interface__["data"][0] for array in arrays]
-    end = 0
-    for number in sorted(range(len(arrays)), key=starts.__getitem__):
-        array = arrays[number]
-        if not array.nbytes:
-            continue
-        if starts[number] < end:
-            arrays[number] = array.copy(order="K")
-        end = max(end, starts[number] + array.nbytes)
-    return arrays
-
-
-def _detach(array: np.ndarray[Any, Any], foreign: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """A copy if the result lies in an argument's memory: a program may return its argument as it came."""
-    return array.copy(order="K") if any(np.may_share_memory(array, owner) for owner in foreign) else array

@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "translate": "Convert a program between HLO and StableHLO forms.",
     "inspect": "Show what a vmfb or a program holds, and what compiling it will take.",
     "devices": "Show what this machine can run programs on, and what it lacks.",
+    "sign": "Sign a vmfb, for those who load only what is signed.",
     "tune": "Search for what makes a program fastest on this machine.",
     "cache": "Show or clear the programs that were compiled before.",
     "completion": "Print the shell code that completes hloforge's commands.",

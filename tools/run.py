@@ -74,6 +74,14 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
 @click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds that a call may take.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
 @click.option("--repeat", type=click.IntRange(min=1), help="How many calls --time measures (default: 20).")
+@click.option("--expect-sha256", metavar="HEX", help="Run FILE, a vmfb, only if this is its digest.")
+@click.option(
+    "--require-signature",
+    "public_keys",
+    multiple=True,
+    metavar="KEY.pub",
+    help="Run FILE, a vmfb, only if one of these keys signed it: FILE.sig.",
+)
 @click.option("--mpi", is_flag=True, help="Be one of the processes that mpiexec started, one a device.")
 @click.option("--time", "timed", is_flag=True, help="Print the latency of a call, on standard error.")
 @target_option
@@ -93,6 +101,8 @@ def command(
     deadline: float | None,
     threads: int | None,
     repeat: int | None,
+    expect_sha256: str | None,
+    public_keys: tuple[str, ...],
     mpi: bool,
     timed: bool,
     target: str,
@@ -134,7 +144,7 @@ def command(
 
         options = with_all_processes(options)
     loading = {"device": device, "threads": threads, "mpi": mpi, **({"deadline": deadline} if deadline else {})}
-    session, read = _load(source, target, options, loading, reading)
+    session, read = _load(source, target, options, loading, reading, (expect_sha256, public_keys or None))
     program = read() if reference or any(spec.strip() == calling.PLAUSIBLE for spec in inputs) else None
     if program and options.shapes:
         program = for_sizes(program, options.shapes)
@@ -170,18 +180,27 @@ def command(
 
 
 def _load(
-    source: str, target: str, options: Any, loading: dict[str, Any], reading: dict[str, Any]
+    source: str,
+    target: str,
+    options: Any,
+    loading: dict[str, Any],
+    reading: dict[str, Any],
+    trusted: tuple[str | None, tuple[str, ...] | None],
 ) -> tuple[Session | Replicas | Rank, Callable[[], Program | None]]:
     """Sessions, and what reads the program, which a vmfb does not hold: few ask for it, and reading takes its time."""
+    from hloforge.dialect.errors import OptionError
     from hloforge.runtime.replicas import load_on_grid
+    from hloforge.runtime.signatures import verified
     from hloforge.tools.building import build
     from hloforge.tools.progress import Stopwatch
 
     head, stream = open_source(source)
     if is_vmfb(head):
-        given = stream if isinstance(stream, str) else stream.getvalue()
+        given = verified(stream if isinstance(stream, str) else stream.getvalue(), *trusted)
         near = {"weights": options.weights, "libraries": options.libraries}
         return load_on_grid(given, options, **near, **loading), lambda: None
+    if any(trusted):
+        raise OptionError(f"{source} is a program: digests and signatures are asked of vmfbs, which are native code")
     again = stream if isinstance(stream, str) else NamedBytes(stream.getvalue(), stream.name)
     executable = build(stream, target, options, Stopwatch(), **reading)
     return load_on_grid(executable, options, **loading), lambda: read_program(again, **reading)

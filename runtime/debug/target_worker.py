@@ -24,6 +24,7 @@ from hloforge.runtime.debug.stages import Recipe, check_passes, compile_recipe, 
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.frames import read_frame, write_frame
 from hloforge.runtime.replicas import load_on_grid
+from hloforge.runtime.signatures import Verified
 
 Say = Callable[[str], None]
 
@@ -61,7 +62,8 @@ class Worker:
             source: Executable | bytes = compile_recipe(_program(blob, header), recipe, self.say)
             options = recipe.options
         else:
-            source, options = blob, options_of(header["options"])
+            # The parent has compiled it.
+            source, options = Verified(blob), options_of(header["options"])
         self.say("loading")
         near: dict[str, Any] = (
             {"weights": options.weights, "libraries": options.libraries} if isinstance(source, bytes) else {}

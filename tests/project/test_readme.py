@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from benchmarks import render
 from hloforge.tools.main import COMMANDS, cli
@@ -32,6 +34,9 @@ def commands() -> list[list[str]]:
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "model.hlo").symlink_to(ROOT / "examples" / "model.hlo")
+    key = ed25519.Ed25519PrivateKey.generate()
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (tmp_path / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

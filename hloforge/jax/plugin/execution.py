@@ -37,6 +37,7 @@ from hloforge.runtime.manifest import Manifest
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replicas import Replicas
 from hloforge.runtime.session import Session
+from hloforge.runtime.signatures import refuse_unsigned
 
 # PJRT_Buffer_Type: by number. Source: XLA, pjrt_c_api.h.
 _ORDER = """
@@ -204,8 +205,9 @@ def deserialize(serialized: bytes, options: bytes) -> Program:
         options: a serialized CompileOptionsProto that replaces the program's; may be empty.
 
     Raises:
-        LoadError: the bytes are none of a program, or of another version.
+        LoadError: the bytes are none of a program, or of another version; signatures are asked for.
     """
+    refuse_unsigned("a program that JAX kept")
     try:
         line, _, rest = serialized.partition(b"\n")
         head = json.loads(line)
