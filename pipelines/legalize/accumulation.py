@@ -48,6 +48,11 @@ def reduction_in_f32(op: Any) -> Replacement:
     """The reduction of the converted operands, rounded to the result's type."""
     if not sums_16_bit_floats(op):
         return NoMatch("not one sum or product of 16-bit floats")
+    return carried_in_f32(op)
+
+
+def carried_in_f32(op: Any) -> Value:
+    """The result of a reduction as of ``reduction_in_f32``."""
     result = Value(op.results[0])
     wide = ir.Operation.create(
         op.name,

@@ -10,7 +10,8 @@ After::
     %p = stablehlo.reduce(%iota init: %one) applies stablehlo.multiply
 
 IREE 3.13 returns the initial value of the second one where it computes positions (``iota``) on the way. Reductions of
-one array each are also what passes behind know.
+one array each are also what passes behind know. Sums of 16-bit floats that come apart are carried in f32, as others
+already are.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import Any, ClassVar
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
+from hloforge.pipelines.forms import sums_16_bit_floats
+from hloforge.pipelines.legalize.accumulation import carried_in_f32
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
@@ -83,4 +86,8 @@ def _alone(op: Any, number: int) -> Value:
             known |= dict(zip(one.results, copy.operation.results, strict=True))
         result = end.operands[number]
         ir.Operation.create("stablehlo.return", operands=[known.get(result, result)])
-    return Value(made.results[0])
+    if not sums_16_bit_floats(made):
+        return Value(made.results[0])
+    wide = carried_in_f32(made)
+    made.erase()
+    return wide

@@ -50,3 +50,16 @@ def test_only_independent_ones_are_taken_apart() -> None:
     found = hloforge.compile(text, cache=False).load()(x)
     np.testing.assert_array_equal(found[0], np.maximum(x.max(1), 0))
     np.testing.assert_array_equal(found[1], np.full(64, 127))
+
+
+def test_a_sum_of_16_bit_floats_beside_another_reduction_is_carried_in_f32() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 300)).astype(jnp.bfloat16)
+    pair = x.dtype.type(0), x.dtype.type(1)
+
+    def both(one: Any, other: Any) -> Any:
+        return one[0] + other[0], jnp.minimum(one[1], other[1])
+
+    text = jax.jit(lambda x: jax.lax.reduce((x, x * 2), pair, both, (1,))).lower(x).as_text()
+    total, least = hloforge.compile(text, cache=False).load()(x)
+    np.testing.assert_array_equal(least, (x * 2).min(1))
+    np.testing.assert_allclose(np.asarray(total, np.float64), x.astype(np.float64).sum(1), rtol=2**-8, atol=1e-5)
