@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# A damaged file is quoted, and its names may be as long as itself.
+_LONGEST, _KEPT = 2000, 800
+
 
 @dataclass(frozen=True)
 class Location:
@@ -26,7 +29,7 @@ class Error(Exception):
     """Base of every error raised on purpose.
 
     Args:
-        message: one line, what is wrong, naming the thing.
+        message: one line, what is wrong, naming the thing; what is longer than a page loses its middle.
         location: where it stands in the user's input.
         op: the text of the operation concerned, if there is one.
         hint: the way out.
@@ -42,6 +45,7 @@ class Error(Exception):
         hint: str = "",
         notes: tuple[str, ...] = (),
     ) -> None:
+        message = _clipped(message)
         super().__init__(message)
         self.message = message
         self.location = location
@@ -59,6 +63,13 @@ class Error(Exception):
         if self.hint:
             lines.append(f"note: {self.hint}")
         return "\n".join(lines)
+
+
+def _clipped(message: str) -> str:
+    left_out = len(message) - 2 * _KEPT
+    if len(message) <= _LONGEST:
+        return message
+    return f"{message[:_KEPT]} … ({left_out} characters) … {message[-_KEPT:]}"
 
 
 class ImporterError(Error):

@@ -36,14 +36,20 @@ _KEY = re.compile(r"[A-Z]+|#|\*")
 @lru_cache(maxsize=1024)
 def parse_shape(text: str) -> Shape:
     """The shape of XLA's text. Raises ValueError with the position of the first character that does not fit."""
-    reader = _Reader(text)
-    return reader.to_end(reader.shape(), "shape")
+    return _whole(text, _Reader.shape, "shape")
 
 
 def parse_layout(text: str) -> Layout:
     """The layout of XLA's text. Raises ValueError with the position of the first character that does not fit."""
+    return _whole(text, _Reader.layout, "layout")
+
+
+def _whole(text: str, rule: Callable[[_Reader], _Item], what: str) -> _Item:
     reader = _Reader(text)
-    return reader.to_end(reader.layout(), "layout")
+    try:
+        return reader.to_end(rule(reader), what)
+    except RecursionError:
+        raise ValueError(f"{text[:40]!r}…: its brackets are nested too deep") from None
 
 
 class _Reader:

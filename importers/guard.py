@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hloforge.dialect.errors import Error, ImporterError
@@ -28,6 +29,9 @@ from hloforge.dialect.errors import Error, ImporterError
 Result = TypeVar("Result")
 # A reader that loops on damaged input is stopped; a sound 300 KB dump takes 0.2 s.
 TIME_LIMIT = 120.0
+# A damaged count makes readers ask for any amount of memory. Sound programs take some 20 bytes for a byte of text.
+MEMORY_LIMIT, MEMORY_A_BYTE = 2 << 30, 64
+UNLIMITED = -1
 
 _trusts = ContextVar("_trusts", default=False)
 
@@ -42,13 +46,22 @@ def trusted() -> Iterator[None]:
         _trusts.reset(token)
 
 
-def guarded(function: Callable[..., Result], *arguments: Any, limit: float | None = None) -> Result:
+def guarded(
+    function: Callable[..., Result], *arguments: Any, limit: float | None = None, memory: int | None = None
+) -> Result:
     """``function(*arguments)``, computed in a child process; result and ``hloforge.Error`` come back by pickle.
+
+    Args:
+        limit: seconds that it may take; default TIME_LIMIT.
+        memory: bytes that it may take beside what this process has, or UNLIMITED; by default MEMORY_LIMIT and
+            MEMORY_A_BYTE for each byte of its arguments.
 
     Raises:
         Error: what the function raised.
-        ImporterError: the child crashed or took longer than ``limit`` seconds (default TIME_LIMIT).
+        ImporterError: the child crashed, or took more time or memory than it may.
     """
+    if memory is None:
+        memory = MEMORY_LIMIT + MEMORY_A_BYTE * sum(len(a) for a in arguments if isinstance(a, str | bytes))
     if not sys.platform.startswith("linux") or _trusts.get():
         return function(*arguments)
     # In memory: a full disk, or no folder to write to, is no reason to refuse a program.
@@ -56,7 +69,7 @@ def guarded(function: Callable[..., Result], *arguments: Any, limit: float | Non
         reader, writer = os.pipe()
         child = _fork()
         if child == 0:
-            _child(function, arguments, writer, log.fileno())
+            _child(function, arguments, writer, log.fileno(), memory)
         os.close(writer)
         try:
             answer = _read(reader, TIME_LIMIT if limit is None else limit)
@@ -69,7 +82,7 @@ def guarded(function: Callable[..., Result], *arguments: Any, limit: float | Non
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status) or not answer:
             log.seek(0)
-            raise ImporterError(_crash(log.read().decode("utf-8", "replace"), status), hint=_HINT)
+            raise ImporterError(_crash(log.read().decode("utf-8", "replace"), status, memory), hint=_HINT)
     succeeded, value = pickle.loads(answer)
     if not succeeded:
         raise value
@@ -78,6 +91,8 @@ def guarded(function: Callable[..., Result], *arguments: Any, limit: float | Non
 
 
 _HINT = "the program is malformed or damaged, or was written by another version of XLA or StableHLO"
+# What native code says when it gets no memory.
+_EXHAUSTED = ("bad_alloc", "out of memory", "Out of memory", "Allocation failed", "Failed to allocate buffer")
 
 
 def _fork() -> int:
@@ -99,7 +114,7 @@ def _fork() -> int:
     return child
 
 
-def _child(function: Callable[..., Any], arguments: tuple[Any, ...], writer: int, log: int) -> None:
+def _child(function: Callable[..., Any], arguments: tuple[Any, ...], writer: int, log: int, memory: int) -> None:
     code = 1
     try:
         # The crash is reported by the parent; a dump of the child's stack would only alarm.
@@ -108,10 +123,13 @@ def _child(function: Callable[..., Any], arguments: tuple[Any, ...], writer: int
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.dup2(log, 1)
         os.dup2(log, 2)
+        _limit_memory(memory)
         try:
             answer = pickle.dumps((True, function(*arguments)))
         except Error as error:
-            answer = pickle.dumps((False, _portable(error)))
+            answer = pickle.dumps((False, _portable(error, memory)))
+        except MemoryError:
+            answer = pickle.dumps((False, ImporterError(_too_much(memory), hint=_HINT)))
         except Exception as error:
             answer = pickle.dumps((False, ImporterError(f"{type(error).__name__}: {error}".splitlines()[0])))
         with os.fdopen(writer, "wb") as pipe:
@@ -121,8 +139,27 @@ def _child(function: Callable[..., Any], arguments: tuple[Any, ...], writer: int
         os._exit(code)
 
 
-def _portable(error: Error) -> Error:
+def _limit_memory(memory: int) -> None:
+    """Let this process take so many bytes beside those that it has."""
+    if memory == UNLIMITED:
+        return
+    import resource  # Unix alone has it, and children that are forked
+
+    status = Path("/proc/self/status").read_text()
+    taken = next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData:")), 0)
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = taken + memory
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted if most < 0 else min(wanted, most), most))
+
+
+def _too_much(memory: int) -> str:
+    return f"reading takes more than {memory / 2**30:.1f} GiB of memory and was stopped"
+
+
+def _portable(error: Error, memory: int) -> Error:
     """The error without what does not pickle (its traceback, a native cause)."""
+    if any(sign in error.message for sign in _EXHAUSTED):
+        error.message, error.hint = _too_much(memory), _HINT
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)
 
@@ -140,7 +177,9 @@ def _read(reader: int, limit: float) -> bytes:
         chunks.append(chunk)
 
 
-def _crash(log: str, status: int) -> str:
+def _crash(log: str, status: int, memory: int) -> str:
+    if any(sign in log for sign in _EXHAUSTED):
+        return _too_much(memory)
     lines = [line.strip() for line in log.splitlines() if "Check failed" in line or "LLVM ERROR" in line]
     if lines:
         # `F1121 05:44:50.69 15372 file.cc:188] Check failed: …`: what follows the bracket is for the user.

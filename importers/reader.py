@@ -12,7 +12,7 @@ from hloforge.dialect.tuples import flatten_tuples
 from hloforge.importers import elided as elision, hlo_text, jax_export, native, signature
 from hloforge.importers.detect import Form, as_text, detect
 from hloforge.importers.exported_program import read_exported
-from hloforge.importers.guard import guarded
+from hloforge.importers.guard import UNLIMITED, guarded
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.native import Converted
 from hloforge.importers.onnx.reader import read_onnx
@@ -105,7 +105,9 @@ def _read_hlo(data: bytes, form: Form, file: str, elided: str, seed: int, drop: 
         text = _text(data)
         if elided == "refuse":
             elision.refuse(hlo_text.elided_constants(text), file)
-        converted, dropped = _convert_text(text, file, drop)
+        # Values that the text has lost take their memory nevertheless.
+        memory = None if elided == "refuse" else UNLIMITED
+        converted, dropped = _convert_text(text, file, drop, memory)
     else:
         module = unwrap(data)
         if module is None:
@@ -128,11 +130,11 @@ def _text(data: bytes) -> str:
     return text
 
 
-def _convert_text(text: str, file: str, drop: bool) -> tuple[Converted, list[str]]:
+def _convert_text(text: str, file: str, drop: bool, memory: int | None) -> tuple[Converted, list[str]]:
     dropped: list[str] = []
     for _ in range(_ROUNDS):
         try:
-            return guarded(native.hlo_text_to_mlir, text, file), dropped
+            return guarded(native.hlo_text_to_mlir, text, file, memory=memory), dropped
         except ImporterError as error:
             attribute = hlo_text.unknown_attribute(error.message) if drop else ""
             where = error.location

@@ -129,3 +129,21 @@ def test_threads_may_read_at_once() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(map(str, pool.map(once, range(12))))) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "HloModule m\nENTRY e { ROOT c = f32[1000000000] constant({1, 2, 3}) }",
+        "HloModule m\nENTRY e { ROOT c = f32[1000000000000] constant({1, 2, 3}) }",
+    ],
+)
+def test_what_declares_more_than_it_holds_takes_no_memory(text: str) -> None:
+    with pytest.raises(ImporterError, match=r"takes more than 2\.0 GiB of memory and was stopped"):
+        read(text)
+
+
+def test_memory_of_a_reader_is_bounded() -> None:
+    with pytest.raises(ImporterError, match=r"takes more than 0\.1 GiB"):
+        guarded(bytearray, 1 << 28, memory=1 << 27)
+    assert len(guarded(bytearray, 1 << 28, memory=1 << 31)) == 1 << 28
