@@ -173,6 +173,12 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "unfold-convolutions",
+        "IREE reads long windows of one feature number by number",
+        "stablehlo.convolution",
+        form=forms.has_long_windows,
+    ),
+    *decompose(
+        "unfold-convolutions",
         "IREE transposes images whose features stand first, or reads them far apart",
         "stablehlo.convolution",
         form=forms.is_product_of_features,

@@ -9,6 +9,7 @@ from hloforge.dialect.idioms import IN_BOUNDS
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.pipelines.phases import Phases
+from hloforge.pipelines.window_rows import WindowRows
 
 # An attribute on conversions whose operand is clamped to the integer's range.
 IN_RANGE = "hloforge.in_range"
@@ -244,6 +245,11 @@ def is_integer_to_bf16(op: Any) -> bool:
 def multiplies_zeros(op: Any) -> bool:
     """A convolution of a dilated image of which much is zeros, so that it is worth to be done in phases."""
     return is_static(op) and Phases.of(op) is not None
+
+
+def has_long_windows(op: Any) -> bool:
+    """A convolution of one feature whose windows are worth to be laid out in part."""
+    return WindowRows.of(op) is not None
 
 
 # Fewer features than a vector has lanes: IREE's own loops are as fast (7x7 by 3 features: 0.7 of XLA's time).

@@ -34,6 +34,7 @@ from hloforge.pipelines.forms import is_better_unfolded
 from hloforge.pipelines.optimize.features_first import by_features
 from hloforge.pipelines.optimize.features_last import by_features_last
 from hloforge.pipelines.optimize.split_groups import by_channels
+from hloforge.pipelines.optimize.window_rows import by_window_rows
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -155,4 +156,4 @@ class UnfoldConvolutions(Pass):
     name: ClassVar[str] = "unfold-convolutions"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*by_features, *by_product, *by_channels, *by_features_last))
+        apply_patterns(module, (*by_features, *by_product, *by_window_rows, *by_channels, *by_features_last))

@@ -13,6 +13,8 @@ from hloforge import Builder, Computation, Value, ops, read
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.manager import PassManager
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
+from hloforge.pipelines.optimize.window_rows import by_window_rows
+from hloforge.pipelines.patterns import apply_patterns
 from hloforge.runtime.compare import compare
 from hloforge.runtime.random_inputs import random_inputs
 from hloforge.runtime.references import ReferenceEngine, reference
@@ -72,6 +74,19 @@ FEATURES_FIRST = {
     "inputs first": convolution("f32[2,8,6,5]", "f32[8,12,1,1]", "bf01_io01->bf01"),
     "space around": convolution("f64[1,8,30]", "f64[1,8,5]", "bf0_0io->bf0"),
 }
+# With the sizes of the windows and the features that they become.
+IN_ROWS = {
+    "strides": (
+        convolution("f32[2,300,1]", "f32[96,1,8]", "b0f_0io->b0f", window_strides=[4], padding=[(5, 2)]), [3, 32]),
+    "rows that do not lie side by side": (
+        convolution("f32[1,1,30,31]", "f32[8,1,33,9]", NCHW, window_strides=[1, 2], padding=[(3, 9), (-1, 2)]),
+        [3, 9, 11]),
+    "wide strides": (convolution("f32[2,1,500]", "f32[8,1,80]", "bf0_oi0->bf0", window_strides=[32]), [1, 80]),
+    "whole strides": (convolution("f32[4,1,500]", "f32[8,1,96]", "bf0_oi0->bf0", window_strides=[48]), [1, 96]),
+    "dilations along another dimension": (
+        convolution("f32[2,12,40,1]", "f32[3,30,1,9]", lhs_dilation=[2, 1], rhs_dilation=[3, 1]), [3, 1, 30]),
+    "bf16": (convolution("bf16[1,400,1]", "bf16[96,1,16]", "b0f_0io->b0f"), [3, 32]),
+}  # fmt: skip
 SPLIT = {
     "groups": convolution("f32[2,6,5,8]", "f32[3,3,2,8]", padding=[(1, 1), (1, 1)], feature_group_count=4),
     "more results": convolution("f32[1,9,8,6]", "f32[3,2,3,8]",
@@ -96,6 +111,7 @@ FEATURES_LAST = {
     "kernel alone": convolution("f32[1,6,5,3]", "f32[4,3,3,3]", "b01f_oi01->b01f"),
 }  # fmt: skip
 LEFT = {
+    "places of a prime number": convolution("f32[1,300,1]", "f32[67,1,8]", "b0f_0io->b0f"),
     "few features": convolution("f32[1,8,8,3]", "f32[3,3,3,8]"),
     "window of one": convolution("f32[1,8,8,8]", "f32[1,1,8,8]"),
     "depthwise": convolution("f32[1,8,8,16]", "f32[3,3,1,16]", feature_group_count=16),
@@ -133,6 +149,29 @@ def test_products_of_features_are_the_same(name: str, xla: ReferenceEngine) -> N
     arguments = random_inputs(program.signature, 3)
     report = compare(xla.prepare(product)(*arguments), xla.prepare(program)(*arguments))
     assert report.agrees, report.text()
+
+
+@pytest.mark.parametrize("name", IN_ROWS)
+def test_long_windows_lie_in_rows(name: str, xla: ReferenceEngine) -> None:
+    program, window = IN_ROWS[name]
+    rows = program.clone()
+    apply_patterns(rows.module, by_window_rows)
+    (left,) = operations(rows.module, ["stablehlo.convolution"])
+    assert list(left.operands[1].type.shape)[:-1] == window
+    image, kernel = random_inputs(program.signature, 3)
+    report = compare(xla.prepare(rows)(image, kernel), xla.prepare(program)(image, kernel))
+    assert report.agrees, report.text()
+
+
+def test_infinite_elements_in_rows(xla: ReferenceEngine) -> None:
+    """Zeros that fill up a window would make NaN of them."""
+    program, _ = IN_ROWS["wide strides"]
+    image, kernel = random_inputs(program.signature, 3)
+    image[:, :, 80] = np.inf
+    expected = xla.prepare(program)(image, np.abs(kernel) + 1)
+    result = program.compile(cache=False)(image, np.abs(kernel) + 1)
+    assert np.isfinite(expected).any()
+    assert compare(result, expected).agrees
 
 
 @pytest.mark.parametrize("name", SPLIT)
