@@ -6,7 +6,7 @@ Most of what IREE lacks or gets wrong it does before it generates code for any t
 from __future__ import annotations
 
 from hloforge.pipelines import cpu_table
-from hloforge.pipelines.decompose.convolution import is_unfolded, lacks_kernel
+from hloforge.pipelines.decompose.convolution import LIMIT, is_unfolded, lacks_kernel
 from hloforge.pipelines.legalize import long_loops
 from hloforge.pipelines.legalize.complex_products import joins_products
 from hloforge.pipelines.verdicts import Capability, Verdict, decompose, reject
@@ -50,8 +50,9 @@ ROWS: tuple[Capability, ...] = (
     ),
     *(row for row in _SHARED if row.verdict is not Verdict.NATIVE),
     *reject(
-        "its windows beside each other would take more than 128 MiB, or their sizes are known to the call alone; "
-        "IREE's own kernel leaves results unwritten on Vulkan, or sums more than 65,535 products, where lavapipe ends",
+        f"the windows of one place of its result, or a 64th of all, take more than the {LIMIT} that Vulkan promises a "
+        "shader of one array, or their sizes are known to the call alone; IREE's own kernel leaves results unwritten "
+        "on Vulkan, or sums more than 65,535 products, where lavapipe ends",
         "stablehlo.convolution",
         form=lacks_kernel,
         hint="convolve fewer images, or parts of the kernel, at a time, name the sizes, or compile for the CPU",

@@ -10,13 +10,16 @@ After::
     %y = dot_general %u, %w                                                 // g products of [n*out, window*c]
 
 Groups, of features or of images, are the batch of the product. Unlike a slice for each place of the window, gathers are
-as many as dimensions, for the kernels of gradients are as large as images.
+as many as dimensions, for the kernels of gradients are as large as images. Where the windows are more bytes than Vulkan
+promises a shader of one array, the result is computed in parts, by places, one after the other.
 Source: XLA "ConvWithGeneralPadding"; StableHLO spec "convolution".
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any, ClassVar
 
@@ -27,17 +30,22 @@ from hloforge.dialect.constants import constant
 from hloforge.dialect.idioms import take, zeros
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import integers
-from hloforge.dialect.values import Value
+from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.convolutions import InOrder
 from hloforge.pipelines.forms import is_static
 from hloforge.pipelines.legalize.long_loops import convolves_many
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
+Places = np.ndarray[Any, np.dtype[np.int64]]
+
 # Dimensions of space that IREE has kernels for.
 _MOST_SPACE = 3
-# What Vulkan promises a shader of one array, in bytes (maxStorageBufferRange).
+# What every device of Vulkan promises a shader of one array, in bytes; lavapipe's limit is just that.
 _LARGEST = 1 << 27
+LIMIT = "128 MiB (maxStorageBufferRange)"
+# Parts that a result is computed in, each with a gather and a product of its own.
+_MOST_PARTS = 64
 
 
 def lacks_kernel(op: Any) -> bool:
@@ -51,8 +59,13 @@ def lacks_kernel(op: Any) -> bool:
 
 
 def is_unfolded(op: Any) -> bool:
-    """The same, of known sizes, and windows that make no larger an array than a shader may read."""
-    return is_static(op) and lacks_kernel(op) and _window_bytes(op) <= _LARGEST
+    """The same, of known sizes, and windows that a shader may read in no more parts than ``_MOST_PARTS``."""
+    if not (is_static(op) and lacks_kernel(op)):
+        return False
+    if _window_bytes(op) <= _LARGEST:
+        return True
+    parts = _parts(op)
+    return parts is not None and prod(map(len, parts)) <= _MOST_PARTS
 
 
 @pattern("stablehlo.convolution")
@@ -64,7 +77,27 @@ def by_windows(op: Any) -> Replacement:
     if prod(result.dims) == 0:
         return zeros(result.element_type, result.dims)
     ordered = InOrder.of(op)
-    return ordered.result(_product(op, _windows(op, ordered), ordered))
+    image, places = _places(op, ordered)
+    parts = _parts(op)
+    assert parts is not None  # is_unfolded asked
+    return ordered.result(_together(op, ordered, image, places, parts))
+
+
+def _together(
+    op: Any, ordered: InOrder, image: Value, places: Sequence[Places], parts: Sequence[Sequence[slice]]
+) -> Value:
+    """The result ``[n, *out, features]`` of its parts along each dimension of space."""
+    computed = []
+    for part in product(*parts):
+        taken = [rows[chosen] for rows, chosen in zip(places, part, strict=True)]
+        if computed:  # One part's windows are gone before the next one's are made.
+            image, computed[-1] = leaves(ops.optimization_barrier((image, computed[-1])))
+        computed.append(_product(op, _windows(image, taken), ordered, [len(rows) for rows in taken]))
+    for dimension in reversed(range(len(parts))):
+        width = len(parts[dimension])
+        rows = [computed[n : n + width] for n in range(0, len(computed), width)]
+        computed = [ops.concat_in_dim(row, dimension + 1) if len(row) > 1 else row[0] for row in rows]
+    return computed[0]
 
 
 def _groups(op: Any) -> tuple[int, int]:
@@ -74,16 +107,47 @@ def _groups(op: Any) -> tuple[int, int]:
 
 def _window_bytes(op: Any) -> int:
     """The size of all windows beside each other."""
+    return _bytes_of_a_place(op) * prod(_results(op))
+
+
+def _results(op: Any) -> list[int]:
+    """The sizes of the result along the dimensions of space."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    image, kernel, result = (Value(value) for value in (*op.operands, op.results[0]))
+    dims = Value(op.results[0]).dims
+    return [dims[d] for d in numbers.output_spatial_dimensions]
+
+
+def _bytes_of_a_place(op: Any) -> int:
+    """The size of the windows, of all images, for one place of the result."""
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    image, kernel = (Value(value) for value in op.operands)
     outer = image.dims[numbers.input_batch_dimension] * image.dims[numbers.input_feature_dimension]
     window = prod(kernel.dims[d] for d in numbers.kernel_spatial_dimensions)
-    places = prod(result.dims[d] for d in numbers.output_spatial_dimensions)
-    return int(outer * window * places * image.element_type.bits) // 8
+    return max(1, int(outer * window * image.element_type.bits) // 8)
 
 
-def _windows(op: Any, ordered: InOrder) -> Value:
-    """The image as ``[n, out, window, out, window, ..., features]``."""
+def _parts(op: Any) -> list[list[slice]] | None:
+    """The places of the result along each dimension of space, in parts whose windows a shader may read.
+
+    The first dimensions are cut first, into single places before the next one is. None if the windows of a single place
+    are too large.
+    """
+    results = _results(op)
+    # Places of a part that are left to choose from the dimensions to come.
+    room = _LARGEST // _bytes_of_a_place(op)
+    if room == 0:
+        return None
+    parts = []
+    for number, size in enumerate(results):
+        inner = prod(results[number + 1 :])
+        step = max(1, min(size, room // max(1, inner)))
+        parts.append([slice(start, start + step) for start in range(0, size, step)])
+        room //= step
+    return parts
+
+
+def _places(op: Any, ordered: InOrder) -> tuple[Value, list[Places]]:
+    """The padded image, and for each dimension of space the places that each window reads: ``[out, window]``."""
     _, *results, _ = ordered.dims
     space = len(results)
     strides, apart, dilations = (
@@ -92,18 +156,29 @@ def _windows(op: Any, ordered: InOrder) -> Value:
     padding = integers(op, "padding") or [0] * (2 * space)
     edges = [(padding[2 * d], padding[2 * d + 1], apart[d] - 1) for d in range(space)]
     image = ops.pad(ordered.image, 0, [(0, 0, 0), *edges, (0, 0, 0)])
+    windows = ordered.kernel.dims
+    return image, [
+        np.add.outer(np.arange(results[d]) * strides[d], np.arange(windows[d]) * dilations[d]) for d in range(space)
+    ]
+
+
+def _windows(image: Value, places: Sequence[Places]) -> Value:
+    """The padded image as ``[n, out, window, out, window, ..., features]``."""
     # From the last dimension on, so that those before keep their numbers.
-    for d in reversed(range(space)):
-        places = np.add.outer(np.arange(results[d]) * strides[d], np.arange(ordered.kernel.dims[d]) * dilations[d])
-        taken = take(image, constant(places.ravel(), "s32"), d + 1)
-        image = ops.reshape(taken, [*taken.dims[: d + 1], *places.shape, *taken.dims[d + 2 :]])
+    for d, rows in reversed([*enumerate(places)]):
+        taken = take(image, constant(rows.ravel(), "s32"), d + 1)
+        image = ops.reshape(taken, [*taken.dims[: d + 1], *rows.shape, *taken.dims[d + 2 :]])
     return image
 
 
-def _product(op: Any, windows: Value, ordered: InOrder) -> Value:
-    """``[n, out, window, ..., features]`` times ``[*window, c, outputs]`` to ``[batch, *out, outputs]``."""
+def _product(op: Any, windows: Value, ordered: InOrder, results: Sequence[int]) -> Value:
+    """``[n, out, window, ..., features]`` times ``[*window, c, outputs]`` to ``[batch, *out, outputs]``.
+
+    Args:
+        results: the sizes of ``out``.
+    """
     groups, images = _groups(op)
-    batch, *results, outputs = ordered.dims
+    batch, *_, outputs = ordered.dims
     *window, channels, _ = ordered.kernel.dims
     count, space, rank = groups * images, len(results), 2 * len(results)
     split = ops.reshape(windows, [images, batch, *windows.dims[1:-1], groups, channels])

@@ -59,14 +59,37 @@ def test_more_products_than_a_loop_may_sum(monkeypatch: pytest.MonkeyPatch) -> N
     _agree((2, 3, 9, 7), (4, 3, 3, 4), {"window_reversal": [False, True]})
 
 
-def test_windows_that_no_shader_reads_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    # 2 images of 4 features, 4 results (of a stride of 2) with windows of 3 places, and 4 bytes.
-    bytes_ = 2 * 4 * 4 * 3 * 4
-    for limit in (bytes_ - 1, bytes_):
+# 2 images of 4 features, windows of 3 places, 4 bytes; a stride of 2 makes 4 results of 7 elements.
+_A_PLACE = 2 * 4 * 3 * 4
+
+
+@pytest.mark.parametrize("places", [1, 3, 4])
+def test_windows_that_no_shader_reads_are_made_in_parts(places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution, "_LARGEST", places * _A_PLACE + 1)
+    _agree((2, 4, 7), (2, 2, 3), {"feature_group_count": 2})
+
+
+@pytest.mark.parametrize(
+    ("limit", "counts"), [(4 * 7 * 90 * 4, [1, 1]), (2 * 7 * 90 * 4, [2, 1]), (3 * 90 * 4, [4, 3])]
+)
+def test_parts_of_two_dimensions(limit: int, counts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 images of 5 features and windows of 9 places; 4 by 7 results."""
+    monkeypatch.setattr(convolution, "_LARGEST", limit)
+    module = _module(np.zeros((2, 5, 6, 6), np.int32), np.zeros((5, 1, 3, 3), np.int32), {"feature_group_count": 5})
+    (op,) = operations(module, ["stablehlo.convolution"])
+    parts = convolution._parts(op)
+    assert parts is not None
+    assert [len(of_dimension) for of_dimension in parts] == counts
+    _agree((2, 4, 6, 6), (4, 2, 3, 3), {"feature_group_count": 2, "window_reversal": [True, False]})
+
+
+def test_windows_of_too_many_parts_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, most in ((_A_PLACE - 1, 64), (_A_PLACE, 3)):
         monkeypatch.setattr(convolution, "_LARGEST", limit)
+        monkeypatch.setattr(convolution, "_MOST_PARTS", most)
         module = _module(np.zeros((2, 4, 7), np.int32), np.zeros((2, 2, 3), np.int32), {"feature_group_count": 2})
         DecomposeConvolution().run(module)
-        assert len(operations(module, ["stablehlo.convolution"])) == (limit < bytes_)
+        assert operations(module, ["stablehlo.convolution"])
 
 
 def test_what_has_a_kernel_is_left() -> None:
