@@ -18,7 +18,8 @@ goes on in f32, XLA hands the value on as it was before the rounding.
 A rounding between two sums or products is a conversion to bf16 and back, which IREE folds where both stand in one
 dispatch, as XLA's library fusions do (xla_allow_excess_precision): those are around products, convolutions and
 reductions. In a program without such, and around a transcendental function in any, where a lost rounding shows in the
-result, XLA rounds: there it is a ``reduce_precision``, which nothing folds.
+result, XLA rounds: there it is a ``reduce_precision``, which nothing folds. So is the rounding of a square that is
+subtracted from something, as in a variance: an infinite one would be finite on the way in a fused multiply-add.
 Source: XLA's FloatNormalization.
 """
 
@@ -61,8 +62,8 @@ _LIBRARY = frozenset(f"stablehlo.{name}" for name in ("convolution", "dot_genera
 
 @pattern(*ROUNDING)
 def in_f32_by_library(op: Any) -> Replacement:
-    """In f32; roundings around transcendental functions are kept."""
-    return _in_f32(op, pinned=_touches_a_function(op))
+    """In f32; roundings around transcendental functions, and of squares that are subtracted, are kept."""
+    return _in_f32(op, pinned=_touches_a_function(op) or _is_subtracted_square(op))
 
 
 @pattern(*ROUNDING)
@@ -123,6 +124,13 @@ def _touches_a_function(op: Any) -> bool:
     """Whether the operation, or a bf16 operation that uses its result, is more than arithmetic."""
     users = [use.owner.operation.name for use in op.results[0].uses]
     return any(name in ROUNDING and name not in _ARITHMETIC for name in (op.name, *users))
+
+
+def _is_subtracted_square(op: Any) -> bool:
+    if op.name != "stablehlo.multiply" or op.operands[0] != op.operands[1]:
+        return False
+    uses = [(use.owner.operation.name, use.operand_number) for use in op.results[0].uses]
+    return ("stablehlo.subtract", 1) in uses
 
 
 def _rounded(value: Value) -> Value:

@@ -1,7 +1,7 @@
 """Functions of JAX on hloforge, as JAX's backend, beside JAX's CPU: ``python -m tests.jax.numpy_sweep``.
 
-``tests/jax/sweep`` has the tables. Both engines run in one process. Cases of one function are compiled together; where
-that fails, each half by itself.
+``tests/jax/sweep`` has the tables. Both engines run in one process. Cases of one function are compiled together, six at
+a time; where that fails, each half by itself.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ TABLES = (
     "control",
     "libraries",
 )
+# Cases in a program: what takes one of many cases to compile, all of them take again where it fails.
+_TOGETHER = 6
 _FAILED = ("compile", "numerics", "gone")
 _DIVIDER = re.compile(r"/[^/]*$")
 
@@ -72,6 +74,8 @@ def _judged(ready: Sequence[tuple[Any, Any]], x64: bool) -> list[Verdict]:
 
     if not ready:
         return []
+    if len(ready) > _TOGETHER:
+        return _judged(ready[:_TOGETHER], x64) + _judged(ready[_TOGETHER:], x64)
     functions = [case.function for case, _ in ready]
     together = jax.jit(lambda all: [f(*a) for f, a in zip(functions, all, strict=True)])
     try:

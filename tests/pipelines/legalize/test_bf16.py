@@ -95,3 +95,18 @@ def test_exponents_of_dynamic_size_are_rounded_too() -> None:
     difference = rounded(X.astype(np.float32) - Y.astype(np.float32))
     got = hloforge.compile(text, dynamic_shapes="keep")(X, Y)
     np.testing.assert_array_equal(got, np.abs(difference).astype(BF16))
+
+
+def test_an_infinite_square_is_infinite_before_it_is_subtracted() -> None:
+    text = """func.func @main(%x: tensor<64xbf16>) -> tensor<bf16> {
+      %zero = stablehlo.constant dense<0.0> : tensor<bf16>
+      %squares = stablehlo.multiply %x, %x : tensor<64xbf16>
+      %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<64xbf16>, tensor<bf16>) -> tensor<bf16>
+      %total = stablehlo.reduce(%squares init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<64xbf16>, tensor<bf16>) -> tensor<bf16>
+      %square = stablehlo.multiply %sum, %sum : tensor<bf16>
+      %r = stablehlo.subtract %total, %square : tensor<bf16>
+      return %r : tensor<bf16> }"""
+    large = np.full(64, 2.0**100, BF16)
+    assert np.isnan(np.asarray(hloforge.compile(text, cache=False).load()(large), np.float32))
