@@ -340,6 +340,24 @@ def is_better_by_channels(op: Any) -> bool:
     return op.attributes["feature_group_count"].value > 1 and is_float and is_plane and 1 < channels <= _MOST_CHANNELS
 
 
+# Features from which vectors of them pay for the sum that is left.
+_MANY_CHANNELS = 8
+
+
+def has_one_output(op: Any) -> bool:
+    """A two-dimensional convolution of floats of many features to one, with a window of more than one place."""
+    groups = [op.attributes[f"{kind}_group_count"].value for kind in ("feature", "batch")]
+    if not is_static(op) or groups != [1, 1]:
+        return False
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    image, kernel, result = (value.type for value in (*op.operands, *op.results))
+    window = [kernel.shape[d] for d in numbers.kernel_spatial_dimensions]
+    is_float = isinstance(result.element_type, ir.F64Type | ir.F32Type | ir.BF16Type | ir.F16Type)
+    is_one = result.shape[numbers.output_feature_dimension] == 1 and prod(result.shape) > 0
+    features = image.shape[numbers.input_feature_dimension]
+    return is_float and is_one and len(window) == 2 and prod(window) > 1 and features >= _MANY_CHANNELS
+
+
 def is_better_features_last(op: Any) -> bool:
     """A convolution that is left to IREE, reversed or with its dimensions not in the order batch, space, features.
 
@@ -371,19 +389,23 @@ def multiplies_nothing(op: Any) -> bool:
 
 
 def mixes_up_types(op: Any) -> bool:
-    """A product in a wider type than its operands': a convolution by groups, or one of complex numbers."""
+    """A product in a wider type than its operands': of unsigned or complex numbers, or a convolution by groups."""
     element = op.results[0].type.element_type
     if all(operand.type.element_type == element for operand in op.operands):
         return False
     by_groups = op.name == "stablehlo.convolution" and op.attributes["feature_group_count"].value > 1
-    return by_groups or isinstance(element, ir.ComplexType)
+    is_unsigned = any(_is_unsigned(operand.type.element_type) for operand in op.operands)
+    return by_groups or is_unsigned or isinstance(element, ir.ComplexType)
 
 
 def is_unsigned_factor(op: Any) -> bool:
     """A conversion of booleans or unsigned integers whose result is multiplied by dots or convolutions."""
     source, target = (value.type.element_type for value in (op.operands[0], op.results[0]))
-    is_unsigned = isinstance(source, ir.IntegerType) and (source.is_unsigned or source.width == 1)
-    return is_unsigned and source != target and _is_multiplied(op.results[0])
+    return _is_unsigned(source) and source != target and _is_multiplied(op.results[0])
+
+
+def _is_unsigned(element: Any) -> bool:
+    return isinstance(element, ir.IntegerType) and (element.is_unsigned or element.width == 1)
 
 
 def _is_multiplied(value: Any) -> bool:

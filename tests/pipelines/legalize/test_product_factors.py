@@ -44,6 +44,38 @@ def test_factors_may_be_narrower_than_the_product() -> None:
     np.testing.assert_allclose(product, x.astype(np.complex128) @ y, rtol=1e-12)
 
 
+def test_unsigned_factors_may_be_narrower_than_the_product() -> None:
+    random = np.random.default_rng(0)
+    arrays = [random.integers(*limits, dims).astype(type_) for limits, dims, type_ in UNSIGNED]
+    products = hloforge.compile(WIDER)(*arrays)
+    wide = [array.astype(np.int64) for array in arrays]
+    windows = np.lib.stride_tricks.sliding_window_view(wide[3][0, :, 0], 3)
+    want = (wide[0] @ wide[1], wide[0][0] @ wide[1], wide[0] @ wide[2], (windows @ wide[4][:, 0])[None])
+    for got, expected in zip(products, want, strict=True):
+        np.testing.assert_array_equal(np.asarray(got).astype(np.int64), expected)
+
+
+# Most have the highest bit, so that a signed reading is negative.
+UNSIGNED = (
+    ((100, 256), (5, 6), np.uint8),
+    ((100, 256), (6, 7), np.uint8),
+    ((-128, 128), (6, 7), np.int8),
+    ((30000, 65536), (1, 9, 1), np.uint16),
+    ((30000, 65536), (3, 1, 2), np.uint16),
+)
+WIDER = """func.func @main(%x: tensor<5x6xui8>, %y: tensor<6x7xui8>, %z: tensor<6x7xi8>, %i: tensor<1x9x1xui16>,
+    %k: tensor<3x1x2xui16>) -> (tensor<5x7xui32>, tensor<7xui32>, tensor<5x7xi32>, tensor<1x7x2xui64>) {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : 
+      (tensor<5x6xui8>, tensor<6x7xui8>) -> tensor<5x7xui32>
+  %row = stablehlo.slice %x [0:1, 0:6] : (tensor<5x6xui8>) -> tensor<1x6xui8>
+  %v = stablehlo.reshape %row : (tensor<1x6xui8>) -> tensor<6xui8>
+  %1 = stablehlo.dot_general %v, %y, contracting_dims = [0] x [0] : (tensor<6xui8>, tensor<6x7xui8>) -> tensor<7xui32>
+  %2 = stablehlo.dot_general %x, %z, contracting_dims = [1] x [0] : (tensor<5x6xui8>, tensor<6x7xi8>) -> tensor<5x7xi32>
+  %3 = stablehlo.convolution(%i, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x9x1xui16>, tensor<3x1x2xui16>) -> tensor<1x7x2xui64>
+  return %0, %1, %2, %3 : tensor<5x7xui32>, tensor<7xui32>, tensor<5x7xi32>, tensor<1x7x2xui64>
+}"""
 NARROWER = """func.func @main(%i: tensor<1x6x4xi8>, %k: tensor<3x1x4xi8>, %x: tensor<3x4x4xcomplex<f32>>,
     %y: tensor<3x4x4xcomplex<f32>>) -> (tensor<1x4x4xi32>, tensor<3x4x4xcomplex<f64>>) {
   %0 = stablehlo.convolution(%i, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
