@@ -164,6 +164,27 @@ def compile_unoptimized(lowered: Program, target: Target, options: CompileOption
 
 
 def _optimizations(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
+def phases_of(lowered: Program, flags: Sequence[str], names: Sequence[str], options: CompileOptions) -> dict[str, str]:
+    """IREE's text of a program after some phases of its compilation, the last one named last, with locations.
+
+    Args:
+        lowered: what has been through the target's pipeline.
+        flags: of the manifest of what was compiled.
+
+    Raises:
+        CompileError: as ``compile_program``.
+    """
+    with temporary_folder() as folder:
+        if folder is None:
+            raise CompileError("no temporary folder can be made", hint="TMPDIR names another place")
+        printing = ("--mlir-print-debuginfo", "--mlir-elide-elementsattrs-if-larger=16")
+        until = (f"--compile-to={names[-1]}", f"--dump-compilation-phases-to={folder}")
+        text = lowered.text(locations=True).encode()
+        _compile_in_child(text, (*flags, *until, *printing), lowered.name, options)
+        files = {path.stem.rpartition(".")[2]: path for path in folder.iterdir()}
+        return {name: files[name].read_text() for name in names}
+
+
     """IREE's flags, those for speed first and those for its errors last. A user's own flags come after them."""
     if target.kind != "cpu":
         return _optimizations_for_gpus(module, target)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hloforge.dialect.errors import CompileError
+import os
+from pathlib import Path
+
+from hloforge.dialect.errors import CompileError, LoadError
 from hloforge.runtime.diagnostics import failure
 
 
@@ -16,6 +19,16 @@ def compiler_binary() -> str:
         raise CompileError(
             f"IREE's compiler is not installed: {error}", hint="pip install iree-base-compiler"
         ) from None
+
+
+def runtime_binary(name: str) -> str:
+    """The path of a tool in the runtime's package, such as ``iree-benchmark-module``. Raises LoadError without it."""
+    import iree._runtime_libs as libraries
+
+    path = Path(libraries.__path__[0]) / name
+    if not os.access(path, os.X_OK):
+        raise LoadError(f"IREE's runtime has no {name}", hint="reinstall iree-base-runtime")
+    return str(path)
 
 
 def compile_in_process(text: str, flags: tuple[str, ...]) -> bytes | None:

@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "run": "Run a vmfb or a program, and check it against an expected or a reference result.",
     "verify": "Check a program's results against reference engines, over generated inputs.",
     "bisect": "Find the smallest cause of a wrong result or a failure, and who is to blame.",
+    "profile": "Show where the time of a program's calls goes, by operation and line of the source.",
     "opt": "Run passes over a program and print the IR.",
     "translate": "Convert a program between HLO and StableHLO forms.",
     "inspect": "Show what a vmfb or a program holds, and what compiling it will take.",

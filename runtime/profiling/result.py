@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,7 @@ class Row:
     Attributes:
         dispatch: the name of its code, which equal dispatches share.
         operations: numbers of ``TimeProfile.operations``; empty where nothing tells.
+        main: the one among them that computes most here, or else moves most; -1 of none.
         count: how often it runs in a call.
         seconds: in a call, of all its runs: mean, least and most of the measured calls.
         cpu_seconds: the same of all threads together, the mean; 0 on a device of its own.
@@ -56,6 +57,7 @@ class Row:
 
     dispatch: str
     operations: tuple[int, ...]
+    main: int
     count: float
     seconds: float
     least_seconds: float
@@ -75,11 +77,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Call:
-    """One measured call; it ends where the next one begins."""
+    """One measured call; it ends where the next one begins.
+
+    Attributes:
+        busy: from when to when command buffers ran, or data was moved: dispatches, and what is between them.
+    """
 
     start: int
     end: int
     events: tuple[Event, ...]
+    busy: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,17 +145,25 @@ class TimeProfile:
     @property
     def seconds(self) -> float:
         """The mean time of a call, measured from inside; what measuring takes is in it."""
-        return sum(call.end - call.start for call in self.calls) / len(self.calls) / 1e9
+        return self._mean(lambda call: call.end - call.start)
 
     @property
     def dispatch_seconds(self) -> float:
         """The mean time of a call in which a dispatch ran; runs at the same time count once."""
-        return sum(map(_covered, self.calls)) / len(self.calls) / 1e9
+        return self._mean(lambda call: _covered(call, [(event.start, event.end) for event in call.events]))
+
+    @property
+    def transfer_seconds(self) -> float:
+        """The mean time of a call in which command buffers ran beside their dispatches: fills, copies, barriers."""
+        return max(0.0, self._mean(lambda call: _covered(call, call.busy)) - self.dispatch_seconds)
 
     @property
     def host_seconds(self) -> float:
         """What is left: calling, allocating, scheduling, control flow and waiting."""
-        return max(0.0, self.seconds - self.dispatch_seconds)
+        return max(0.0, self.seconds - self.dispatch_seconds - self.transfer_seconds)
+
+    def _mean(self, nanoseconds: Callable[[Call], int]) -> float:
+        return sum(map(nanoseconds, self.calls)) / len(self.calls) / 1e9
 
     @property
     def cost(self) -> Cost:
@@ -161,6 +176,11 @@ class TimeProfile:
 
     def operations_of(self, row: Row) -> tuple[ProfiledOperation, ...]:
         return tuple(self.operations[number] for number in row.operations)
+
+    def place_of(self, row: Row) -> str:
+        """Where the main operation of a row stands in the user's source; empty if nothing tells."""
+        place = self.operations[row.main].location if row.main >= 0 else None
+        return str(place) if place is not None else ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, as docs/profiling.md describes it; ``format`` and ``version`` tell readers what it is."""
@@ -175,6 +195,7 @@ class TimeProfile:
             "warmup": self.warmup,
             "seconds": self.seconds,
             "dispatch_seconds": self.dispatch_seconds,
+            "transfer_seconds": self.transfer_seconds,
             "host_seconds": self.host_seconds,
             "unprofiled_seconds": self.unprofiled_seconds,
             "flops": cost.flops,
@@ -190,11 +211,10 @@ class TimeProfile:
 
     def _row_json(self, row: Row) -> dict[str, Any]:
         found = self.operations_of(row)
-        main = heaviest(found)
         return {
             "dispatch": row.dispatch,
             "kinds": kinds(found),
-            "location": str(main.location) if main and main.location else "",
+            "location": self.place_of(row),
             "scope": common_scope(found),
             "count": row.count,
             "seconds": row.seconds,
@@ -226,16 +246,6 @@ def kinds(operations: Sequence[ProfiledOperation]) -> str:
     return "+".join(telling[:_KINDS_SHOWN]) + (f"+{rest} more" if rest > 0 else "")
 
 
-def heaviest(operations: Sequence[ProfiledOperation]) -> ProfiledOperation | None:
-    """The operation with the most arithmetic, or else the most bytes; None of none."""
-
-    def weight(operation: ProfiledOperation) -> tuple[float, float]:
-        cost = operation.cost
-        return cost.flops + cost.transcendentals, cost.bytes
-
-    return max(operations, key=weight, default=None)
-
-
 def common_scope(operations: Sequence[ProfiledOperation]) -> str:
     """The scope that all operations are in."""
     paths = [operation.scope.split("/") for operation in operations if operation.scope]
@@ -249,12 +259,12 @@ def common_scope(operations: Sequence[ProfiledOperation]) -> str:
     return "/".join(shared)
 
 
-def _covered(call: Call) -> int:
-    """Nanoseconds of a call in which an event was going on."""
+def _covered(call: Call, spans: Iterable[tuple[int, int]]) -> int:
+    """Nanoseconds of a call that lie in some of the spans."""
     covered, until = 0, call.start
-    for event in sorted(call.events, key=lambda one: one.start):
-        covered += max(0, event.end - max(event.start, until))
-        until = max(until, event.end)
+    for start, end in sorted(spans):
+        covered += max(0, min(end, call.end) - max(start, until))
+        until = max(until, end)
     return covered
 
 

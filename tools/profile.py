@@ -1,0 +1,135 @@
+"""``hloforge profile``: where the time of a program's calls goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hloforge.tools.options import (
+    CompilerCommand,
+    checked_device,
+    compile_options_of,
+    compiler_options,
+    import_options,
+    signature_of,
+    signature_option,
+    target_option,
+)
+from hloforge.tools.progress import progress
+from hloforge.tools.streams import STDIO
+
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+
+
+@click.command(
+    cls=CompilerCommand,
+    short_help="Show where the time of a program's calls goes.",
+    epilog="Inputs are those of hloforge run; by default plausible ones, and random ones of a vmfb.",
+)
+@click.argument("source", metavar="FILE")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="One a parameter, in order; as of run.")
+@click.option("--iterations", type=click.IntRange(min=1), help="How many calls to measure; else what --seconds allow.")
+@click.option("--seconds", type=_POSITIVE, default=2.0, show_default=True, help="How long to measure, about.")
+@click.option("--warmup", type=click.IntRange(min=0), default=3, show_default=True, help="Calls before that.")
+@click.option(
+    "--by",
+    type=click.Choice(["location", "op", "dispatch", "scope"]),
+    default="location",
+    show_default=True,
+    help="What a line of the table is.",
+)
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many lines it has.")
+@click.option("--peak-gflops", type=_POSITIVE, help="10^9 operations a second of the device, instead of a probe.")
+@click.option("--peak-bandwidth", type=_POSITIVE, help="10^9 bytes a second of its memory, instead of a probe.")
+@click.option("--roofline/--no-roofline", default=True, help="Compare with what the device can do (default).")
+@click.option(
+    "--device",
+    metavar="NAME",
+    callback=checked_device,
+    help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…; by default the target and the program's size tell.",
+)
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
+@click.option("--deadline", type=_POSITIVE, help="Seconds that the measured calls may take together.")
+@click.option("--json", "json_file", metavar="FILE", help="Write all numbers as JSON; - for standard output.")
+@click.option("--trace", "trace_file", metavar="FILE", help="Write the calls as trace events, for Perfetto and others.")
+@click.option("--flame", "flame_file", metavar="FILE", help="Write folded stacks, for speedscope and flamegraph.pl.")
+@target_option
+@import_options
+@signature_option
+@compiler_options
+def command(
+    source: str,
+    inputs: tuple[str, ...],
+    iterations: int | None,
+    seconds: float,
+    warmup: int,
+    by: str,
+    top: int,
+    peak_gflops: float | None,
+    peak_bandwidth: float | None,
+    roofline: bool,
+    device: str | None,
+    threads: int | None,
+    deadline: float | None,
+    json_file: str | None,
+    trace_file: str | None,
+    flame_file: str | None,
+    target: str,
+    format: str | None,
+    elided: str,
+    seed: int,
+    drop_unknown_attributes: bool,
+    signature: str | None,
+    **compiler: Any,
+) -> None:
+    """Run FILE, a program or a vmfb, many times, and show what takes its time: by operation and line of the source,
+    with counts of arithmetic and bytes beside what the device can do.
+
+    \b
+    Example:
+      hloforge profile model.hlo
+      hloforge profile model.onnx --by=scope --trace=trace.json --flame=stacks.folded
+      hloforge profile model.mlir --device=local-sync --json=profile.json
+    """
+    from hloforge.runtime.profiling.profiler import Plan
+    from hloforge.runtime.profiling.result import Roofline
+    from hloforge.tools import profiling
+    from hloforge.tools.profile_table import profile_text
+
+    if (peak_gflops is None) != (peak_bandwidth is None):
+        raise click.UsageError("--peak-gflops and --peak-bandwidth belong together")
+    given = Roofline(peak_gflops, peak_bandwidth, "given") if peak_gflops and peak_bandwidth else None
+    reading = {
+        "format": format,
+        "elided": elided,
+        "seed": seed,
+        "drop_unknown_attributes": drop_unknown_attributes,
+        **signature_of(signature),
+    }
+    plan = Plan(iterations, seconds, warmup, given, roofline, deadline)
+    loading = {"device": device, "threads": threads, **({"deadline": deadline} if deadline else {})}
+    with progress("profiling") as say:
+        found = profiling.profile(source, target, compile_options_of(**compiler), reading, inputs, plan, loading, say)
+    files = _files(found, json_file, trace_file, flame_file)
+    if STDIO not in files:
+        click.echo(profile_text(found, by, top), nl=False)
+
+
+def _files(found: Any, json_file: str | None, trace_file: str | None, flame_file: str | None) -> set[str]:
+    """Write what was asked for; returns where."""
+    import json
+
+    from hloforge.runtime.profiling.trace import folded_stacks, trace_events
+    from hloforge.tools.streams import write_text
+
+    written = set()
+    for file, made in (
+        (json_file, lambda: json.dumps(found.to_json(), indent=2, ensure_ascii=False)),
+        (trace_file, lambda: json.dumps(trace_events(found))),
+        (flame_file, lambda: folded_stacks(found)),
+    ):
+        if file is not None:
+            write_text(file, made())
+            written.add(file)
+    return written
