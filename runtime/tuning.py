@@ -16,6 +16,7 @@ from typing import Any
 from hloforge.dialect.errors import Error, MismatchError, ReferenceEngineError
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import OPTIMIZING, lower
+from hloforge.runtime import devices
 from hloforge.runtime.compare import compare
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.executable import Executable
@@ -40,7 +41,13 @@ _FLAGS = (
     "--iree-llvmcpu-distribution-size=32",
     "--iree-llvmcpu-distribution-size=128",
     "--iree-opt-aggressively-propagate-transposes",
+    "--iree-codegen-llvmgpu-use-vector-distribution=false",
+    "--iree-codegen-llvmgpu-use-reduction-vector-distribution=false",
+    "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul",
+    "--iree-llvmgpu-enable-shared-memory-reuse",
 )
+# Flags of one kind of code generator by a part of their names, and the pipelines that have it.
+_GENERATORS = {"llvmcpu": "cpu", "llvmgpu": "cuda"}
 # A gain below this share of the time is not worth a state.
 _LEAST_GAIN = 0.03
 # Seconds of calls for one comparison, at most; and the share of the budget.
@@ -110,6 +117,7 @@ def tune(
 
     Raises:
         CompileError, UnsupportedError: the program does not compile at all.
+        LoadError: the machine has no device of the target.
         MismatchError: its untuned form differs from the reference.
     """
     seconds = min(_SECONDS, _SHARE * budget)
@@ -134,6 +142,8 @@ class _Search:
     ) -> None:
         self.program, self.arguments, self.target, self.options = program, arguments, target, options
         self.seconds = seconds
+        if target.driver:
+            devices.device(target.driver)  # no form can be timed without one, so nothing is compiled
         self.compiled: dict[tuple[tuple[str, ...], tuple[str, ...]], Executable] = {}
         self.untuned = self.best = self._form(Profile())
         self.wanted = self.untuned.session(*arguments)
@@ -151,10 +161,10 @@ class _Search:
 
     def questions(self) -> Iterator[list[Profile]]:
         """Answers to one question after the other, as changes of the form that is best by then."""
-        yield [replace(self.best.profile, device=device, threads=threads) for device, threads in _devices()]
+        yield [replace(self.best.profile, device=device, threads=threads) for device, threads in _devices(self.target)]
         for name in self._passes_that_matter():
             yield [replace(self.best.profile, without=(*self.best.profile.without, name))]
-        for flag in _FLAGS:
+        for flag in _flags(self.target):
             yield [replace(self.best.profile, flags=_with(self.best.profile.flags, flag))]
 
     def attempt(self, profile: Profile) -> Trial:
@@ -201,11 +211,21 @@ class _Search:
 
     def _lowered(self, without: set[str]) -> str:
         copy = self.program.clone()
-        lower(copy.module, target=self.target.pipeline, without=self.options.without | without)
+        without = self.options.without | without
+        lower(copy.module, target=self.target.pipeline, vectors=self.target.vectors, without=without)
         return copy.text()
 
 
-def _devices() -> list[tuple[str, int]]:
+def _flags(target: Target) -> list[str]:
+    """The flags that the target's code generator reads."""
+    strange = [part for part, pipeline in _GENERATORS.items() if pipeline != target.pipeline]
+    return [flag for flag in _FLAGS if not any(part in flag for part in strange)]
+
+
+def _devices(target: Target) -> list[tuple[str, int]]:
+    """Devices and threads to choose from; a GPU's code runs on the GPU alone."""
+    if target.driver:
+        return []
     cores = os.cpu_count() or 1
     return [("local-sync", 0), ("local-task", 0), *([("local-task", cores // 2)] if cores >= 4 else [])]
 

@@ -17,7 +17,12 @@ from tests import support_vulkan
 from tests.conformance import interpret_suite, vulkan_suite as interpret_vulkan_suite
 from tests.expectations import Outcome
 from tests.models import dump_suite
-from tests.operations import engines_suite, suite as operations_suite, vulkan_suite as operations_vulkan_suite
+from tests.operations import (
+    cuda_suite,
+    engines_suite,
+    suite as operations_suite,
+    vulkan_suite as operations_vulkan_suite,
+)
 
 SUITES: dict[str, Any] = {
     "interpret": interpret_suite,
@@ -26,6 +31,7 @@ SUITES: dict[str, Any] = {
     "engines": engines_suite,
     "interpret-vulkan": interpret_vulkan_suite,
     "operations-vulkan": operations_vulkan_suite,
+    "operations-cuda": cuda_suite,
 }
 
 

@@ -17,13 +17,14 @@ def rows(share: int) -> list[str]:
 
 def conformance(machine: Machine, share: int) -> dict[str, Any]:
     """How many rows of the sample are right, and of each other one where it stops and why."""
-    from tests.operations.suite import EXPECTATIONS, outcome_on
+    from tests.operations.suite import EXPECTATIONS, elements_left, outcome_on
+    from tests.operations.tables import ROWS
 
     names = rows(share)
     failures = []
     for name in names:
         # What fails on processors too is not the GPU's.
-        outcome = outcome_on(str(machine.target), name, EXPECTATIONS)
+        outcome = outcome_on(str(machine.target), ROWS[name], elements_left(name, EXPECTATIONS))
         if outcome.stage:
             failures.append(
                 {"name": name, "stage": outcome.stage, "reason": (outcome.message.splitlines() or [""])[0][:200]}

@@ -90,6 +90,11 @@ def test_the_sample_of_rows_is_the_same_everywhere() -> None:
     assert set(few) <= set(conformance.rows(1))
 
 
+def test_the_sample_of_rows_is_run() -> None:
+    found = conformance.conformance(machine.machine("local-sync"), 250)
+    assert found == {"rows": len(conformance.rows(250)), "right": len(conformance.rows(250)), "failures": []}
+
+
 def test_the_device_is_missing_on_the_command_line_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drivers, "driver", lambda name: Driver(name, (), "no libamdhip64.so", "install it"))
     with pytest.raises(hloforge.LoadError, match="no libamdhip64"):

@@ -10,7 +10,7 @@ import pytest
 
 import hloforge
 from hloforge.pipelines.named import lower
-from hloforge.runtime import tuning
+from hloforge.runtime import devices, drivers, tuning
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.profile import Profile
@@ -111,3 +111,23 @@ def test_a_program_that_is_wrong_before_is_not_tuned() -> None:
             reference=hloforge.reference("xla"),
             budget=0,
         )
+
+
+def test_a_gpu_is_asked_what_its_code_generator_reads() -> None:
+    """Neither pools of threads nor flags of another one's code."""
+    for target, strange in (("vulkan:llvmpipe", ("llvmcpu", "llvmgpu")), ("cuda:sm_90", ("llvmcpu",))):
+        parsed = tuning.Target.parse(target)
+        assert tuning._devices(parsed) == []
+        flags = tuning._flags(parsed)
+        assert "--iree-opt-level=O3" in flags
+        assert not [flag for flag in flags for part in strange if part in flag]
+    assert "--iree-llvmcpu-distribution-size=32" in tuning._flags(tuning.Target.parse("cpu"))
+
+
+def test_without_a_device_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = drivers.Driver("cuda", (), "NVIDIA's driver is not installed", "install it")
+    monkeypatch.setattr(drivers, "driver", lambda name: missing)
+    monkeypatch.setattr(devices._devices, "made", {})
+    monkeypatch.setattr(tuning, "compile_program", lambda *_: pytest.fail("compiled"))
+    with pytest.raises(hloforge.LoadError, match="NVIDIA's driver is not installed"):
+        tuning.tune(hloforge.read(TEXT), [X], "cuda:sm_90")
