@@ -54,11 +54,24 @@ class LegalizeRearrangedOperands(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, _FUNCTIONS):
-                source = op.operands[0].owner
-                if isinstance(source, ir.Block) or source.name not in _REARRANGING or op.parent.name != "func.func":
-                    continue
-                if _is_rearranged(source):
-                    _exchange(op, source.operation)
+                moved: Any = op if op.parent.name == "func.func" else None
+                while moved is not None and (source := _rearranging(moved)) is not None:
+                    moved = _exchange(moved, source)
+
+
+def _rearranging(op: Any) -> Any:
+    """What rearranges an operand of a function; None for whatever else it is, and an argument.
+
+    A broadcast to more elements stays where it is, unless what it spreads is itself rearranged: IREE computes the
+    function ahead of both.
+    """
+    source = op.operands[0].owner
+    if isinstance(source, ir.Block) or source.name not in _REARRANGING:
+        return None
+    inner = source.operation.operands[0].owner
+    spreads = source.name == "stablehlo.broadcast_in_dim" and not isinstance(inner, ir.Block)
+    is_inner = spreads and inner.name in _REARRANGING and _is_rearranged(inner.operation)
+    return source.operation if _is_rearranged(source.operation) or is_inner else None
 
 
 def _is_rearranged(op: Any) -> bool:
@@ -68,8 +81,8 @@ def _is_rearranged(op: Any) -> bool:
     return is_static and prod(before.shape) == prod(after.shape)
 
 
-def _exchange(op: Any, rearranging: Any) -> None:
-    """Replace a function of a rearranged array by the rearranged function of it."""
+def _exchange(op: Any, rearranging: Any) -> Any:
+    """Replace a function of a rearranged array by the rearranged function of it, and return that function."""
     before, after = rearranging.operands[0], op.results[0].type
     type_ = ir.RankedTensorType.get(before.type.shape, after.element_type)
     with ir.InsertionPoint(op), op.location:
@@ -77,6 +90,7 @@ def _exchange(op: Any, rearranging: Any) -> None:
         moved = ir.Operation.create(rearranging.name, [after], [computed.result], _attributes(rearranging))
     op.results[0].replace_all_uses_with(moved.result)
     op.erase()
+    return computed
 
 
 def _attributes(op: Any) -> dict[str, Any]:

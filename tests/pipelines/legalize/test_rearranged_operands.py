@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from hloforge import Shape, ops, program
@@ -34,6 +35,20 @@ def test_square_arrays_keep_their_transposition() -> None:
     flat = np.sqrt(X.reshape(16, 1)) + np.zeros(3, np.float32)
     np.testing.assert_allclose(logarithm, np.log(flat), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(column, -flat, rtol=1e-6)
+
+
+@program
+def scaled(x: Shape.parse("bf16[]"), y: Shape.parse("f32[9]"), z: Shape.parse("f32[4]")):  # type: ignore[no-untyped-def,valid-type]  # noqa: ANN201
+    one = ops.reshape(x, [1])
+    long, short = (ops.convert_element_type(ops.broadcast_in_dim(one, [n], [0]), "f32") for n in (9, 4))
+    return long * y, short * z
+
+
+def test_functions_of_what_a_broadcast_spreads_go_before_both() -> None:
+    y, z = np.arange(9, dtype=np.float32), np.arange(4, dtype=np.float32)
+    long, short = scaled.compile()(np.asarray(1.5, ml_dtypes.bfloat16), y, z)
+    np.testing.assert_array_equal(long, 1.5 * y)
+    np.testing.assert_array_equal(short, 1.5 * z)
 
 
 def test_chains_of_functions_go_before_in_one_walk() -> None:
