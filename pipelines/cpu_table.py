@@ -173,6 +173,12 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "unfold-convolutions",
+        "IREE has no vectors for products of a few columns",
+        "stablehlo.convolution",
+        form=forms.has_few_outputs,
+    ),
+    *decompose(
+        "unfold-convolutions",
         "IREE reads long windows of one feature number by number",
         "stablehlo.convolution",
         form=forms.has_long_windows,

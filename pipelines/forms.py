@@ -340,22 +340,22 @@ def is_better_by_channels(op: Any) -> bool:
     return op.attributes["feature_group_count"].value > 1 and is_float and is_plane and 1 < channels <= _MOST_CHANNELS
 
 
-# Features from which vectors of them pay for the sum that is left.
-_MANY_CHANNELS = 8
+# Features of the result that are too few for vectors, and those of the image that are worth products by places.
+_FEW_OUTPUTS, _MANY_CHANNELS = 7, 8
 
 
-def has_one_output(op: Any) -> bool:
-    """A two-dimensional convolution of floats of many features to one, with a window of more than one place."""
+def has_few_outputs(op: Any) -> bool:
+    """A convolution of floats of many features to a few, with a window of some places."""
     groups = [op.attributes[f"{kind}_group_count"].value for kind in ("feature", "batch")]
     if not is_static(op) or groups != [1, 1]:
         return False
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     image, kernel, result = (value.type for value in (*op.operands, *op.results))
-    window = [kernel.shape[d] for d in numbers.kernel_spatial_dimensions]
+    places = prod(kernel.shape[d] for d in numbers.kernel_spatial_dimensions)
     is_float = isinstance(result.element_type, ir.F64Type | ir.F32Type | ir.BF16Type | ir.F16Type)
-    is_one = result.shape[numbers.output_feature_dimension] == 1 and prod(result.shape) > 0
-    features = image.shape[numbers.input_feature_dimension]
-    return is_float and is_one and len(window) == 2 and prod(window) > 1 and features >= _MANY_CHANNELS
+    features, outputs = image.shape[numbers.input_feature_dimension], result.shape[numbers.output_feature_dimension]
+    fits = 1 < places <= _MOST_PLACES and prod(result.shape) > 0
+    return is_float and fits and features >= _MANY_CHANNELS and outputs <= _FEW_OUTPUTS
 
 
 def is_better_features_last(op: Any) -> bool:

@@ -18,8 +18,8 @@ from hloforge.dialect.operations import integers
 
 # Places of a row, which its sums read in vectors. The array of rows is as many times the image as a row has strides.
 _LEAST, _MOST, _MOST_STRIDES = 8, 32, 8
-# Features of the result that fill a vector, and multiplications that are worth the array of rows.
-_FEWEST_OUTPUTS, _WORTH = 8, 1 << 14
+# Multiplications that are worth the array of rows.
+_WORTH = 1 << 14
 # Places of a window that are laid out one by one.
 _FEW_PLACES = 64
 # Elements of the array of rows at most: 128 MiB of f32.
@@ -61,9 +61,9 @@ class WindowRows:
         numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
         image, kernel, result = (value.type.shape for value in (*op.operands, *op.results))
         window = [kernel[d] for d in numbers.kernel_spatial_dimensions]
-        if prod(window) <= _FEW_PLACES or result[numbers.output_feature_dimension] < _FEWEST_OUTPUTS:
+        if image[numbers.input_feature_dimension] != 1 or prod(window) <= _FEW_PLACES:
             return None
-        if image[numbers.input_feature_dimension] != 1 or prod(result) * prod(window) < _WORTH:
+        if prod(result) * prod(window) < _WORTH:
             return None
         strides, near, apart = (
             integers(op, name) or [1] * len(window) for name in ("window_strides", "lhs_dilation", "rhs_dilation")

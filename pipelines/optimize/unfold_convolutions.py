@@ -18,6 +18,7 @@ Networks for Document Processing" (2006), section 3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -33,10 +34,14 @@ from hloforge.pipelines.convolutions import InOrder
 from hloforge.pipelines.forms import is_better_unfolded
 from hloforge.pipelines.optimize.features_first import by_features
 from hloforge.pipelines.optimize.features_last import by_features_last
+from hloforge.pipelines.optimize.few_outputs import by_places
 from hloforge.pipelines.optimize.split_groups import by_channels
 from hloforge.pipelines.optimize.window_rows import by_window_rows
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+# Features from which products read windows in the image (``dispatch_products``), and copies are of whole vectors.
+_NARROW = 32
 
 
 @dataclass(frozen=True)
@@ -92,28 +97,38 @@ def _by_features(image: Value, groups: int) -> Value:
     return ops.reshape(beside, [batch // groups, *space, groups * features])
 
 
-def _unfold(image: Value, convolution: _Convolution, window: tuple[int, ...], spaces: list[int]) -> Value:
-    """``[n, *space, c]`` to ``[n, *spaces, places of the window, c]``."""
+def _unfold(image: Value, convolution: _Convolution, window: tuple[int, ...], spaces: Sequence[int]) -> Value:
+    """``[n, *space, c]`` to ``[n, *spaces, places of the window, c]``; some places may stand among the features."""
     edges = [
         (low, high, step - 1) for (low, high), step in zip(convolution.padding, convolution.base_dilations, strict=True)
     ]
-    padded = _padded(image, [(0, 0, 0), *edges, (0, 0, 0)])
-    batch, features = image.dims[0], image.dims[-1]
+    found = _padded(image, [(0, 0, 0), *edges, (0, 0, 0)])
+    long = [axis for axis, size in enumerate(window) if size > 1]
+    beside = long[-1] if len(long) > 1 and image.dims[-1] < _NARROW else None
+    if beside is not None:
+        # Rows of places first: of a few numbers each, parts are copied as slowly as single numbers.
+        at = range(window[beside])
+        parts = [_place(found, convolution, window, spaces, {beside: place}) for place in at]
+        found = ops.concat_in_dim(parts, found.rank - 1)
+    rest = [range(1) if axis == beside else range(size) for axis, size in enumerate(window)]
     columns = []
-    for place in product(*map(range, window)):
-        starts = [
-            (size - 1 - at if turned else at) * dilation
-            for at, size, turned, dilation in zip(
-                place, window, convolution.reversal, convolution.window_dilations, strict=True
-            )
-        ]
-        limits = [
-            start + (space - 1) * stride + 1
-            for start, space, stride in zip(starts, spaces, convolution.strides, strict=True)
-        ]
-        part = ops.slice(padded, [0, *starts, 0], [batch, *limits, features], [1, *convolution.strides, 1])
-        columns.append(ops.reshape(part, [batch, *spaces, 1, features]))
+    for place in product(*rest):
+        part = _place(found, convolution, window, spaces, {d: at for d, at in enumerate(place) if d != beside})
+        columns.append(ops.reshape(part, [*part.dims[:-1], 1, part.dims[-1]]))
     return ops.concat_in_dim(columns, len(spaces) + 1)
+
+
+def _place(
+    image: Value, convolution: _Convolution, window: Sequence[int], spaces: Sequence[int], places: dict[int, int]
+) -> Value:
+    """The elements that places of the window, along some axes, meet in all windows along these axes."""
+    starts, limits, steps = [0] * image.rank, list(image.dims), [1] * image.rank
+    for axis, at in places.items():
+        turned = window[axis] - 1 - at if convolution.reversal[axis] else at
+        d, stride = axis + 1, convolution.strides[axis]
+        starts[d], steps[d] = turned * convolution.window_dilations[axis], stride
+        limits[d] = starts[d] + (spaces[axis] - 1) * stride + 1
+    return ops.slice(image, starts, limits, steps)
 
 
 def _padded(image: Value, configuration: list[tuple[int, int, int]]) -> Value:
@@ -124,10 +139,10 @@ def _padded(image: Value, configuration: list[tuple[int, int, int]]) -> Value:
 
 
 def _product(windows: Value, kernel: Value, convolution: _Convolution, element: Any) -> Value:
-    """``[n, *spaces, places, c]`` times ``[*window, c / groups, f]`` to ``[n, *spaces, f]``."""
+    """``[n, *spaces, .., c]`` times ``[*window, c / groups, f]`` to ``[n, *spaces, f]``."""
     groups = convolution.groups
-    *outer, places, features = windows.dims
-    inner, outputs = kernel.dims[-2:]
+    *window, inner, outputs = kernel.dims
+    outer, places = windows.dims[:-2], prod(window)
     rows, depth = prod(outer), places * inner
     if groups == 1:
         flat = ops.dot_general(
@@ -137,7 +152,7 @@ def _product(windows: Value, kernel: Value, convolution: _Convolution, element: 
             preferred_element_type=element,
         )
         return ops.reshape(flat, [*outer, outputs])
-    left = ops.transpose(ops.reshape(windows, [rows, places, groups, features // groups]), [2, 0, 1, 3])
+    left = ops.transpose(ops.reshape(windows, [rows, places, groups, inner]), [2, 0, 1, 3])
     right = ops.transpose(ops.reshape(kernel, [depth, groups, outputs // groups]), [1, 0, 2])
     flat = ops.dot_general(
         ops.reshape(left, [groups, rows, depth]),
@@ -156,4 +171,6 @@ class UnfoldConvolutions(Pass):
     name: ClassVar[str] = "unfold-convolutions"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*by_features, *by_product, *by_window_rows, *by_channels, *by_features_last))
+        apply_patterns(
+            module, (*by_features, *by_places, *by_product, *by_window_rows, *by_channels, *by_features_last)
+        )

@@ -12,6 +12,7 @@ import pytest
 from hloforge import Builder, Computation, Value, ops, read
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.optimize.few_outputs import by_places
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.optimize.window_rows import by_window_rows
 from hloforge.pipelines.patterns import apply_patterns
@@ -50,16 +51,16 @@ def unfolded(program: Computation) -> Any:
 
 
 UNFOLDED = {
-    "same": convolution("f32[2,6,5,8]", "f32[3,3,8,4]", padding=[(1, 1), (1, 1)]),
-    "strides": convolution("f32[2,9,8,8]", "f32[3,2,8,4]", window_strides=[2, 3], padding=[(1, 0), (0, 2)]),
-    "channels first": convolution("f32[2,8,6,5]", "f32[4,8,3,3]", NCHW, padding=[(1, 1), (0, 0)]),
-    "negative padding": convolution("f32[1,9,9,8]", "f32[3,3,8,4]", padding=[(-2, 1), (1, -1)]),
-    "dilations": convolution("f32[1,7,7,8]", "f32[3,2,8,4]",
+    "same": convolution("f32[2,6,5,8]", "f32[3,3,8,9]", padding=[(1, 1), (1, 1)]),
+    "strides": convolution("f32[2,9,8,8]", "f32[3,2,8,9]", window_strides=[2, 3], padding=[(1, 0), (0, 2)]),
+    "channels first": convolution("f32[2,8,6,5]", "f32[9,8,3,3]", NCHW, padding=[(1, 1), (0, 0)]),
+    "negative padding": convolution("f32[1,9,9,8]", "f32[3,3,8,9]", padding=[(-2, 1), (1, -1)]),
+    "dilations": convolution("f32[1,7,7,8]", "f32[3,2,8,9]",
         lhs_dilation=[2, 1], rhs_dilation=[1, 3], padding=[(1, 2), (0, 3)]),
-    "one dimension": convolution("f32[2,30,8]", "f32[5,8,3]", "b0f_0io->b0f"),
-    "three dimensions": convolution("f32[1,4,5,6,8]", "f32[2,2,3,8,3]", "b012f_012io->b012f", window_strides=[1, 2, 1]),
-    "bf16": convolution("bf16[2,6,5,8]", "bf16[3,3,8,4]", padding=[(1, 1), (1, 1)]),
-    "f16": convolution("f16[2,6,5,8]", "f16[3,3,8,4]", window_strides=[2, 1]),
+    "one dimension": convolution("f32[2,30,8]", "f32[5,8,9]", "b0f_0io->b0f"),
+    "three dimensions": convolution("f32[1,4,5,6,8]", "f32[2,2,3,8,9]", "b012f_012io->b012f", window_strides=[1, 2, 1]),
+    "bf16": convolution("bf16[2,6,5,8]", "bf16[3,3,8,9]", padding=[(1, 1), (1, 1)]),
+    "f16": convolution("f16[2,6,5,8]", "f16[3,3,8,9]", window_strides=[2, 1]),
     "complex": convolution("c64[2,6,5,3]", "c64[3,3,3,4]", window_strides=[2, 1], padding=[(1, 1), (2, 0)]),
     "one feature": convolution("f32[2,9,8,1]", "f32[3,2,1,8]", window_strides=[2, 1]),
     "groups of many channels": convolution("f32[1,6,5,40]", "f32[3,3,20,6]", padding=[(1, 1), (0, 1)],
@@ -87,6 +88,15 @@ IN_ROWS = {
         convolution("f32[2,12,40,1]", "f32[3,30,1,9]", lhs_dilation=[2, 1], rhs_dilation=[3, 1]), [3, 1, 30]),
     "bf16": (convolution("bf16[1,400,1]", "bf16[96,1,16]", "b0f_0io->b0f"), [3, 32]),
 }  # fmt: skip
+BY_PLACES = {
+    "one": convolution("f32[2,8,7,6]", "f32[1,8,3,3]", NCHW, padding=[(1, 2), (0, 1)]),
+    "steps": convolution("f32[2,9,8,8]", "f32[3,2,8,3]",
+        window_strides=[2, 3], rhs_dilation=[1, 2], padding=[(1, -1), (0, 2)]),
+    "dilated image": convolution("f64[3,5,4,8]", "f64[2,3,8,2]", lhs_dilation=[2, 1]),
+    "another order": convolution("f32[8,6,2,5]", "f32[3,4,2,8]", "f0b1_0o1i->01bf", window_strides=[1, 2]),
+    "one dimension": convolution("bf16[2,30,16]", "bf16[5,16,1]", "b0f_0io->b0f", padding=[(2, 2)]),
+    "f16": convolution("f16[1,8,6,5]", "f16[7,8,2,2]", NCHW),
+}  # fmt: skip
 SPLIT = {
     "groups": convolution("f32[2,6,5,8]", "f32[3,3,2,8]", padding=[(1, 1), (1, 1)], feature_group_count=4),
     "more results": convolution("f32[1,9,8,6]", "f32[3,2,3,8]",
@@ -102,7 +112,7 @@ SPLIT = {
 FEATURES_LAST = {
     "few features": convolution("f32[2,3,9,8]", "f32[16,3,3,3]", NCHW, window_strides=[2, 1], padding=[(1, 1), (1, 0)]),
     "depthwise": convolution("f32[1,16,8,7]", "f32[16,1,3,3]", NCHW, feature_group_count=16, rhs_dilation=[1, 2]),
-    "f64": convolution("f64[1,8,6,5]", "f64[4,8,3,3]", NCHW, padding=[(1, -1), (0, 0)]),
+    "f64": convolution("f64[1,8,6,5]", "f64[9,8,3,3]", NCHW, padding=[(1, -1), (0, 0)]),
     "integers": convolution("s8[1,8,6,5]", "s8[4,8,3,3]", NCHW, preferred_element_type="s32"),
     "batch groups": convolution("f32[4,3,5,6]", "f32[8,3,2,2]", NCHW, batch_group_count=2),
     "one dimension, any order": convolution("bf16[9,2,3]", "bf16[3,2,5]", "0bf_i0o->fb0"),
@@ -116,7 +126,7 @@ LEFT = {
     "window of one": convolution("f32[1,8,8,8]", "f32[1,1,8,8]"),
     "depthwise": convolution("f32[1,8,8,16]", "f32[3,3,1,16]", feature_group_count=16),
     "batch groups": convolution("f32[4,8,8,8]", "f32[3,3,8,4]", batch_group_count=2),
-    "f64": convolution("f64[1,8,8,8]", "f64[3,3,8,4]"),
+    "f64": convolution("f64[1,8,8,8]", "f64[3,3,8,9]"),
     "features first, padded": convolution("f64[1,8,8,8]", "f64[4,8,1,1]", NCHW, padding=[(1, 0), (0, 0)]),
     "features first, other space": convolution("f32[1,8,6,6]", "f32[4,8,1,1]", "bf01_oi01->bf10"),
 }
@@ -172,6 +182,24 @@ def test_infinite_elements_in_rows(xla: ReferenceEngine) -> None:
     result = program.compile(cache=False)(image, np.abs(kernel) + 1)
     assert np.isfinite(expected).any()
     assert compare(result, expected).agrees
+
+
+@pytest.mark.parametrize("name", BY_PLACES)
+def test_few_outputs_are_sums_over_places(name: str, xla: ReferenceEngine) -> None:
+    program = BY_PLACES[name]
+    places = program.clone()
+    apply_patterns(places.module, by_places)
+    assert not operations(places.module, ["stablehlo.convolution"])
+    arguments = random_inputs(program.signature, 3)
+    report = compare(xla.prepare(places)(*arguments), xla.prepare(program)(*arguments))
+    assert report.agrees, report.text()
+
+
+def test_few_outputs_compile(xla: ReferenceEngine) -> None:
+    program = BY_PLACES["one"]
+    arguments = random_inputs(program.signature, 3)
+    report = compare(program.compile(cache=False)(*arguments), xla.prepare(program)(*arguments))
+    assert report.agrees, report.text()
 
 
 @pytest.mark.parametrize("name", SPLIT)
