@@ -119,10 +119,11 @@ from hloforge.pipelines.optimize.share_dispatches import ShareDispatches
 from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
-from hloforge.pipelines.passes import NativePass, Pass
+from hloforge.pipelines.passes import NativePass, Pass, VectorPass
 from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
 from hloforge.pipelines.replicas.lower_to_channels import LowerToChannels
+from hloforge.pipelines.vectors import AVX2, Vectors
 
 
 @dataclass(frozen=True)
@@ -330,9 +331,19 @@ def _for_gpus(stage: Stage, target: str) -> Stage | None:
     return None if own else stage
 
 
-def pipeline(name: str) -> list[Pass]:
-    """The passes of a named pipeline, in order. Raises PipelineError for an unknown name."""
-    return [stage.entry for stage in stages(name)]
+def pipeline(name: str, vectors: Vectors = AVX2) -> list[Pass]:
+    """The passes of a named pipeline, in order. Raises PipelineError for an unknown name.
+
+    Args:
+        vectors: the registers of the processor that code of our own is written for.
+    """
+    return [_with(stage.entry, vectors) for stage in stages(name)]
+
+
+def _with(entry: Pass, vectors: Vectors) -> Pass:
+    if not isinstance(entry, VectorPass):
+        return entry
+    return replace(entry, vector_bytes=vectors.bytes, vector_count=vectors.count)
 
 
 def normalize(module: Any, **options: Any) -> list[Timing]:
@@ -346,10 +357,18 @@ def normalize(module: Any, **options: Any) -> list[Timing]:
     return manager.timings
 
 
-def lower(module: Any, *, target: str = "cpu", without: frozenset[str] = frozenset(), **options: Any) -> list[Timing]:
+def lower(
+    module: Any,
+    *,
+    target: str = "cpu",
+    vectors: Vectors = AVX2,
+    without: frozenset[str] = frozenset(),
+    **options: Any,
+) -> list[Timing]:
     """Rewrite an imported module in place to what IREE compiles for the target kind.
 
     Args:
+        vectors: as of ``pipeline``.
         without: names of passes to leave out, of ``OPTIMIZING``.
         options: fields of PassManager, as of ``normalize``.
 
@@ -360,6 +379,6 @@ def lower(module: Any, *, target: str = "cpu", without: frozenset[str] = frozens
     needed = sorted(without - set(OPTIMIZING))
     if needed:
         raise PipelineError(f"{needed[0]!r} is no pass to leave out", hint=f"these are: {', '.join(OPTIMIZING)}")
-    manager = PassManager([entry for entry in pipeline(target) if entry.name not in without], **options)
+    manager = PassManager([entry for entry in pipeline(target, vectors) if entry.name not in without], **options)
     manager.run(module)
     return manager.timings

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from hloforge.dialect.errors import PassError, PipelineError
 from hloforge.dialect.mlir import in_context, ir, passmanager
+from hloforge.pipelines.vectors import AVX2, Vectors
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,22 @@ def _option_text(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return str(value)
+
+
+@dataclass(frozen=True)
+class VectorPass(Pass):
+    """A pass that writes code for the vector registers of a processor.
+
+    Attributes:
+        vector_bytes, vector_count: of ``Vectors``.
+    """
+
+    vector_bytes: int = AVX2.bytes
+    vector_count: int = AVX2.count
+
+    @property
+    def vectors(self) -> Vectors:
+        return Vectors(self.vector_bytes, self.vector_count)
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,7 @@ def compile_program(
             lower(
                 copy.module,
                 target=target.pipeline,
+                vectors=target.vectors,
                 without=without | options.without,
                 verify=options.verify,
                 dump_after=options.dump_after,
@@ -163,7 +164,6 @@ def compile_unoptimized(lowered: Program, target: Target, options: CompileOption
     return _compile_with(flags, lowered, target, options)
 
 
-def _optimizations(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
 def phases_of(lowered: Program, flags: Sequence[str], names: Sequence[str], options: CompileOptions) -> dict[str, str]:
     """IREE's text of a program after some phases of its compilation, the last one named last, with locations.
 
@@ -185,6 +185,7 @@ def phases_of(lowered: Program, flags: Sequence[str], names: Sequence[str], opti
         return {name: files[name].read_text() for name in names}
 
 
+def _optimizations(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
     """IREE's flags, those for speed first and those for its errors last. A user's own flags come after them."""
     if target.kind != "cpu":
         return _optimizations_for_gpus(module, target)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hloforge.pipelines.vectors import AVX2, AVX512, NEON, Vectors
 
 # `host` (this machine's processor) and `generic` (any of its architecture).
 OWN: tuple[str, ...] = ("host", "generic")
@@ -48,6 +53,14 @@ PROCESSORS: Mapping[str, tuple[str, ...]] = {
     "riscv64": ("sifive-u74", "sifive-x280", "spacemit-x60"),
 }  # fmt: skip
 
+# Those of x86-64 that have vectors of 64 bytes, for elements of any width; and LLVM's and Linux's names for these.
+_WITH_AVX512 = frozenset((
+    "x86-64-v4", "skylake-avx512", "cascadelake", "icelake-server", "sapphirerapids", "graniterapids", "znver4",
+    "znver5",
+))  # fmt: skip
+_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
+_CPUINFO = Path("/proc/cpuinfo")
+
 CPU_NAMES: tuple[str, ...] = (*OWN, *ARCHITECTURES, *(name for names in PROCESSORS.values() for name in names))
 
 # Architectures that users may ask for, and why there is no code for them.
@@ -82,6 +95,29 @@ def cpu_flags(name: str, features: str) -> tuple[str, ...]:
     if asked := ",".join(filter(None, (needed, features))):
         flags.append(f"--iree-llvmcpu-target-cpu-features={asked}")
     return tuple(flags)
+
+
+def vectors_of(name: str, features: str) -> Vectors:
+    """The vector registers of a processor with LLVM's features beside its own."""
+    if name in OWN and platform.machine() in ("aarch64", "arm64"):
+        return NEON
+    if architecture_of(name) == "aarch64":
+        return NEON
+    has = dict.fromkeys(_AVX512, name in _WITH_AVX512 or (name == OWN[0] and _host_has_avx512()))
+    for feature in filter(None, features.split(",")):
+        if feature[1:] in has:
+            has[feature[1:]] = feature.startswith("+")
+    return AVX512 if all(has.values()) else AVX2
+
+
+@cache
+def _host_has_avx512() -> bool:
+    """Whether this machine's processor has them, and its system saves them."""
+    if not _CPUINFO.exists():
+        return False
+    lines = _CPUINFO.read_text().splitlines()
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    return set(_AVX512) <= set(flags)
 
 
 def _llvm_name(name: str) -> str:

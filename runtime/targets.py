@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hloforge.dialect.errors import OptionError
+from hloforge.pipelines.vectors import AVX2, Vectors
 from hloforge.runtime import drivers
-from hloforge.runtime.cpu_targets import CPU_NAMES, OWN, REFUSED, cpu_flags
+from hloforge.runtime.cpu_targets import CPU_NAMES, OWN, REFUSED, cpu_flags, vectors_of
 from hloforge.runtime.gpu_targets import (
     CUDA_ARCHITECTURES,
     CUDA_PRODUCTS,
@@ -85,6 +86,11 @@ class Target:
     def lacks(self) -> Lack | None:
         """Element types that the device has no arithmetic for."""
         return LACKS.get(str(self)) or LACKS.get(self.kind)
+
+    @property
+    def vectors(self) -> Vectors:
+        """The registers of a processor, for which the pipeline writes code; of a GPU, which has none, any."""
+        return vectors_of(self.variant, self.features) if self.kind == "cpu" else AVX2
 
     def flags(self) -> tuple[str, ...]:
         """IREE's flags for the target. Element types are kept: IREE would demote f64 by default."""

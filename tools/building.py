@@ -82,6 +82,7 @@ def build_program(
             timings = lower(
                 copy.module,
                 target=target.pipeline,
+                vectors=target.vectors,
                 without=without | options.without,
                 verify=options.verify,
                 dump_after=options.dump_after,

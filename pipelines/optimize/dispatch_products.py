@@ -22,7 +22,7 @@ Source: Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -36,16 +36,42 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import element_of, empty, stands_in_dispatch
 from hloforge.pipelines.optimize.epilogues import Epilogue
-from hloforge.pipelines.optimize.product_kernel import ROWS, Kernel, MatrixRows, Tiles, WindowRows
+from hloforge.pipelines.optimize.product_kernel import Kernel, MatrixRows, Tiles, WindowRows
 from hloforge.pipelines.optimize.stored_factors import as_stored, erase_unread, factors_of
 from hloforge.pipelines.optimize.windows import Windows, windows_of
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.passes import VectorPass, register
 from hloforge.pipelines.patterns import replace
+from hloforge.pipelines.vectors import AVX512, Vectors
 
-# Bytes of a row of the strip: two vectors of AVX2, one of AVX-512.
-_STRIP_BYTES = 64
-# Bytes of a strip, which leave room for the left factor in a nearest cache of 32 KiB, and fit IREE's limit of a stack.
-_PACKED_BYTES = 1 << 14
+
+@dataclass(frozen=True)
+class _Block:
+    """Sums that stay in registers.
+
+    Attributes:
+        bytes: of a row of the strip.
+        rows: of the left factor.
+        packed: bytes of a strip that is copied.
+    """
+
+    bytes: int
+    rows: int
+    packed: int
+
+    def loads(self, vector_bytes: int) -> float:
+        """How many vectors are read for each one that is multiplied."""
+        vectors = max(1, self.bytes // vector_bytes)
+        return (vectors + self.rows) / (vectors * self.rows)
+
+
+# Of processors, the block for many columns and those for fewer. A sum waits four cycles for the one before, and two
+# begin in a cycle, so that there should be eight at least, and the more the fewer numbers are read: 12 in 16 registers
+# of AVX2, 24 in 32 of AVX-512. A strip leaves room for the left factor in a nearest cache of 32 KiB or, since wide ones
+# are read more slowly, in one of 48.
+_BLOCKS = {AVX512: (_Block(256, 6, 1 << 15), _Block(128, 6, 1 << 14), _Block(64, 8, 1 << 14))}
+_PORTABLE = (_Block(64, 6, 1 << 14),)
+# What reading a vector costs beside multiplying one, and the largest strip on a stack, half of IREE's limit.
+_LOAD_COST, _STACK_BYTES = 0.25, 1 << 14
 # Bytes of a strip that is read where it lies, and of a factor of which strips are made before a loop, at most.
 _READ_BYTES, _MOST_COPIED = 1 << 15, 1 << 25
 # Multiplications of a product of such strips that are worth a dispatch.
@@ -64,13 +90,13 @@ _START_COST = 1
 _LEAST_DEPTH = 32
 # Types that are widened as they are copied.
 _NARROW = ("bf16", "f16")
-# Strips that are copied side by side, so that the processor's prefetchers follow.
-_PANEL = 4
+# Bytes of a row of strips that are copied side by side, so that the processor's prefetchers follow.
+_PANEL_BYTES = 256
 
 
 @register
 @dataclass(frozen=True)
-class DispatchProducts(Pass):
+class DispatchProducts(VectorPass):
     """Make dispatches of large matrix products; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-products"
@@ -80,7 +106,7 @@ class DispatchProducts(Pass):
             for op in operations(module, {"stablehlo.dot_general"}):
                 windows = _windows_of(op)
                 loop = _loop_before(op)
-                tiles = _tiles_of(op, windows, in_strips=loop is not None)
+                tiles = _tiles_of(op, windows, self.vectors, in_strips=loop is not None)
                 if tiles is not None and not stands_in_dispatch(op):
                     epilogue = Epilogue.of(op, (tiles.batch, tiles.rows, tiles.columns))
                     root, factor = epilogue.root, op.operands[1]
@@ -103,7 +129,7 @@ def _loop_before(op: Any) -> Any | None:
     return loop if factor.shape.is_static and factor.shape.byte_size <= _MOST_COPIED else None
 
 
-def _tiles_of(op: Any, windows: Windows | None, *, in_strips: bool) -> Tiles | None:
+def _tiles_of(op: Any, windows: Windows | None, vectors: Vectors, *, in_strips: bool) -> Tiles | None:
     """The tiles of a product that gains by them; None for others."""
     lhs, rhs, result = (Value(value) for value in (*op.operands, op.results[0]))
     if not all(value.shape.is_static for value in (lhs, rhs)) or not _can_multiply(lhs, rhs, result):
@@ -113,38 +139,42 @@ def _tiles_of(op: Any, windows: Windows | None, *, in_strips: bool) -> Tiles | N
     depth = prod(lhs.dims[d] for d in numbers.lhs_contracting_dimensions)
     rows, columns = (value.shape.element_count // max(1, batch * depth) for value in (lhs, rhs))
     bytes_ = result.element_type.bits // 8
-    strip = _STRIP_BYTES // bytes_
     # Windows that need not be laid out pay for any kernel.
     is_large = windows is not None or depth * columns * bytes_ >= _LARGE_BYTES
     is_large = is_large or (depth >= _DEEP and batch * rows * depth * columns >= _MUCH_WORK)
+    if depth < _LEAST_DEPTH or not (is_large or in_strips):
+        return None
+    found: list[tuple[float, Tiles]] = []
+    for block in _BLOCKS.get(vectors, _PORTABLE):
+        strip = block.bytes // bytes_
+        laid_out = in_strips and columns % strip == 0
+        most = (_READ_BYTES if laid_out else block.packed) // block.bytes
+        # Windows are read a place at a time; other lines are packed in parts of about one size.
+        packed = _divisors(windows.features, most)[-1] if windows else -(-depth // -(-depth // most))
+        gains = is_large or (laid_out and batch * rows * depth * columns >= _WORTH_STRIPS)
+        if columns < strip or packed < _LEAST_DEPTH or not gains:
+            continue
+        for group in _groups(rows, columns, strip, in_strips=laid_out):
+            panel = 1 if laid_out else min(max(1, _PANEL_BYTES // block.bytes), group[1] // strip)
+            tiles = Tiles(batch, rows, depth, columns, *group, strip, block.rows, packed, laid_out, panel)
+            found.append((_cost(tiles) * (1 + _LOAD_COST * block.loads(vectors.bytes)), tiles))
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _groups(rows: int, columns: int, strip: int, *, in_strips: bool) -> Iterator[tuple[int, int]]:
+    """How many rows and columns a workgroup may take."""
     heights = [height for height in _divisors(rows, _GROUP_ROWS) if height >= _LEAST_ROWS]
     widths = [width for width in _divisors(columns, _GROUP_COLUMNS) if width >= strip] or [columns]
-    in_strips = in_strips and columns % strip == 0
-    if in_strips:
-        is_large = is_large or batch * rows * depth * columns >= _WORTH_STRIPS
-        widths = [width for width in widths if width % strip == 0]
-    if not heights or columns < strip or not is_large or depth < _LEAST_DEPTH:
-        return None
-    most = (_READ_BYTES if in_strips else _PACKED_BYTES) // _STRIP_BYTES
-    # Windows are read a place at a time; other lines are packed in parts of about one size.
-    packed = _divisors(windows.features, most)[-1] if windows else -(-depth // -(-depth // most))
-    if packed < _LEAST_DEPTH:
-        return None
-    group_rows, group_columns = min(
-        product(heights, widths),
-        key=lambda group: _cost(
-            group[0], group[1], strip, batch * (rows // group[0]) * (columns // group[1]), in_strips=in_strips
-        ),
-    )
-    panel = 1 if in_strips else min(_PANEL, group_columns // strip)
-    return Tiles(batch, rows, depth, columns, group_rows, group_columns, strip, packed, in_strips, panel)
+    return product(heights, [width for width in widths if not in_strips or width % strip == 0])
 
 
-def _cost(rows: int, columns: int, strip: int, groups: int, *, in_strips: bool) -> float:
+def _cost(tiles: Tiles) -> float:
     """What a multiplication costs in workgroups of this size, beside one that is all arithmetic."""
-    copy = 0 if in_strips else _COPY_COST
+    rows, columns = tiles.group_rows, tiles.group_columns
+    groups = tiles.batch * (tiles.rows // rows) * (tiles.columns // columns)
+    copy = 0 if tiles.in_strips else _COPY_COST
     read = _READ_COST * max(1, rows / _CACHED_ROWS)
-    idle = -(-rows // ROWS) * ROWS / rows * -(-columns // strip) * strip / columns
+    idle = -(-rows // tiles.height) * tiles.height / rows * -(-columns // tiles.strip) * tiles.strip / columns
     return idle * (1 + copy / rows + read / columns) * (code.imbalance(groups) + _START_COST / groups)
 
 
@@ -250,7 +280,8 @@ def _product(
     whole = ir.RankedTensorType.get([tiles.batch, tiles.rows, tiles.columns], element)
     counts = [tiles.columns // tiles.group_columns, tiles.rows // tiles.group_rows, tiles.batch]
     scratch = [ir.RankedTensorType.get([prod(counts) * tiles.panel, *tiles.copied[1:]], element)]
-    scratch = scratch if tiles.panel > 1 else []
+    if tiles.in_strips or prod(tiles.copied) * element.width // 8 <= _STACK_BYTES:
+        scratch = []
 
     def run(places: Sequence[Any], sources: Sequence[Any], chosen: Sequence[Any], targets: Sequence[Any]) -> None:
         column = code.combine("muli", places[0], tiles.group_columns)

@@ -11,9 +11,6 @@ from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import create, empty, full_vector, index, read_vector, write_vector, zero
 from hloforge.pipelines.optimize.windows import Windows
 
-# With 64 bytes of columns, 12 sums in 16 registers of AVX2.
-ROWS = 6
-
 
 @dataclass(frozen=True)
 class Tiles:
@@ -23,6 +20,7 @@ class Tiles:
         batch, rows, depth, columns: b, m, k and n.
         group_rows, group_columns: of a workgroup; they divide the rows and the columns.
         strip: columns of the strip, at most those of a workgroup.
+        height: rows that a strip is multiplied with at once: with the strip's vectors they are sums in registers.
         packed: rows of the strip; the last one may have fewer.
         in_strips: whether the right factor lies in strips, ``[b, n / strip, k, strip]``, so that none is copied; the
             strip divides the columns of a workgroup then.
@@ -36,6 +34,7 @@ class Tiles:
     group_rows: int
     group_columns: int
     strip: int
+    height: int
     packed: int
     in_strips: bool
     panel: int = 1
@@ -217,7 +216,7 @@ class Kernel:
         def rows(row: Any, count: int, total: Any) -> list[Any]:
             return [self._rows(row, count, block, total, lines)]
 
-        total = code.in_steps(self.tiles.group_rows, ROWS, [total], rows)[0]
+        total = code.in_steps(self.tiles.group_rows, self.tiles.height, [total], rows)[0]
         is_last = block.lines == self.tiles.depth % self.tiles.packed or self.tiles.depth % self.tiles.packed == 0
         return self._finished(block, total) if self.finish is not None and is_last else total
 

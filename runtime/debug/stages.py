@@ -49,11 +49,16 @@ class Recipe:
 
     def passes(self) -> list[Pass]:
         """The passes of the target's pipeline that run."""
-        chosen = [entry for entry in pipeline(Target.parse(self.target).pipeline) if self._runs(entry)]
+        chosen = [entry for entry in _pipeline(self.target) if self._runs(entry)]
         return chosen if self.upto is None else chosen[: self.upto]
 
     def _runs(self, entry: Pass) -> bool:
         return not {entry.name, str(entry)} & self.options.without
+
+
+def _pipeline(target: str) -> list[Pass]:
+    chosen = Target.parse(target)
+    return pipeline(chosen.pipeline, chosen.vectors)
 
 
 def options_json(options: CompileOptions) -> dict[str, Any]:
@@ -117,7 +122,7 @@ class Stage:
 
 def check_passes(recipe: Recipe) -> None:
     """Raises OptionError if a pass shall be left out that does not exist."""
-    known = {name for entry in pipeline(Target.parse(recipe.target).pipeline) for name in (entry.name, str(entry))}
+    known = {name for entry in _pipeline(recipe.target) for name in (entry.name, str(entry))}
     for name in sorted(recipe.options.without - known - passes_by_name().keys()):
         raise OptionError(f"--without: no pass is called {name!r}", hint="hloforge opt --list-passes shows all")
 

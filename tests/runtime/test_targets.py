@@ -8,6 +8,9 @@ import pytest
 
 import hloforge
 from hloforge.dialect.errors import OptionError
+from hloforge.pipelines.named import pipeline
+from hloforge.pipelines.passes import VectorPass
+from hloforge.pipelines.vectors import AVX2, AVX512, NEON, Vectors
 from hloforge.runtime.cpu_targets import CPU_NAMES
 from hloforge.runtime.gpu_targets import CUDA_ARCHITECTURES, ROCM_ARCHITECTURES, VULKAN_NAMES, vulkan_name
 from hloforge.runtime.options import CompileOptions
@@ -35,6 +38,28 @@ def test_parse(text: str, target: Target) -> None:
     assert Target.parse(text) == target
     assert Target.parse(str(target)) == target
     assert Target.parse(target) is target
+
+
+@pytest.mark.parametrize(
+    ("target", "vectors"),
+    [
+        ("cpu:znver5", AVX512),
+        ("cpu:x86-64-v4", AVX512),
+        ("cpu:x86-64-v3", AVX2),
+        ("cpu:x86-64", AVX2),
+        ("cpu:x86-64,+avx512f,+avx512bw,+avx512dq,+avx512vl", AVX512),
+        ("cpu:x86-64,+avx512f", AVX2),  # no vectors of 64 bytes of small integers
+        ("cpu:sapphirerapids,-avx512vl", AVX2),
+        ("cpu:neoverse-v2", NEON),
+        ("vulkan:rdna3", AVX2),
+    ],
+)
+def test_code_is_written_for_the_registers_of_the_processor(target: str, vectors: Vectors) -> None:
+    chosen = Target.parse(target)
+    assert chosen.vectors == vectors
+    made = [entry for entry in pipeline(chosen.pipeline, chosen.vectors) if isinstance(entry, VectorPass)]
+    assert all(entry.vectors == vectors for entry in made)
+    assert bool(made) is (chosen.kind == "cpu")
 
 
 def test_flags() -> None:
