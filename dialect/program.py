@@ -123,8 +123,9 @@ class Signature:
             parameters = tuple(Parameter(n, Shape.parse(s)) for n, s in zip(names, shapes, strict=True))
             aliases = tuple(map(Alias.parse, _texts(attributes[_ALIAS])))
             return cls(parameters, Shape.parse(ir.StringAttr(attributes[_RESULT]).value), aliases)
-        except (KeyError, ValueError) as error:
-            raise ImporterError(f"malformed hloforge.* signature attributes: {error}") from None
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise ImporterError(f"malformed hloforge.* signature attributes: {reason}") from None
 
 
 def _flatten(name: str, shape: Shape, index: tuple[int, ...]) -> list[Parameter]:

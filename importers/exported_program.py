@@ -118,6 +118,8 @@ def vet(data: bytes) -> None:
             files = {name.partition("/")[2]: name for name in names}
             if len(files) != len(names):
                 raise ImporterError("the archive holds files of the same name", hint=_DAMAGED)
+            if sum(entry.file_size for entry in archive.infolist()) > len(data):
+                raise ImporterError("the files in the archive are larger than itself", hint=_DAMAGED)
             _check_files(files)
             for name in _CONFIGS:
                 _check_payloads(json.loads(archive.read(files[name])))

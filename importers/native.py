@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +112,7 @@ def _verify(bytecode: bytes, locator: Locator) -> None:
 def mlir_text_to_bytecode(text: str, file: str) -> bytes:
     """StableHLO, CHLO or MHLO text. Raises ImporterError with the parser's message, line and column."""
     with context():
-        module = _parse(text, file)
+        module = _printable(_parse(text, file), file)
         rename_buffer(module, file)
         return _bytecode(module)
 
@@ -165,21 +164,18 @@ def _mlir_error(error: Any, file: str) -> ImporterError:
 
 
 def _printable(module: Any, file: str) -> Any:
-    """The module, if its names are UTF-8: damaged bytecode may pass the parser with names that break every reader."""
-
-    def names(op: Any) -> Any:
-        for name in op.attributes:
-            with suppress(TypeError):  # the bindings have no class for constants of complex numbers
-                if isinstance(op.attributes[name], ir.StringAttr):
-                    str(op.attributes[name].value)
-        return ir.WalkResult.ADVANCE
-
+    """The module, if its names are UTF-8: damaged ones pass the parser, and break whoever asks for them later."""
     try:
-        module.operation.get_asm(enable_debug_info=True, large_elements_limit=1)
-        module.operation.walk(names)
+        text = module.operation.get_asm(enable_debug_info=True, large_elements_limit=1)
+        # MLIR escapes every byte of a string that is not ASCII, and characters of several bytes stand in one piece.
+        for escaped in _ESCAPED.findall(text):
+            bytes.fromhex(escaped.replace("\\", "")).decode()
     except (RuntimeError, UnicodeDecodeError):
-        raise ImporterError("names in the bytecode are not UTF-8 text", location=Location(file)) from None
+        raise ImporterError("names in the program are not UTF-8 text", location=Location(file)) from None
     return module
+
+
+_ESCAPED = re.compile(r"(?:\\[0-9A-F]{2})+")
 
 
 def _bytecode(module: Any) -> bytes:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 from os import PathLike
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from hloforge.runtime.files import write_atomically
-from hloforge.runtime.integrity import DAMAGE
+from hloforge.runtime.integrity import DAMAGE, free_memory
 
 Array = np.ndarray[Any, Any]
 
@@ -20,7 +21,11 @@ _NPY = b"\x93NUMPY"
 _ZIP = b"PK"
 # numpy saves f8e5m2 under a name that it cannot read back; as a void of one byte it can.
 _UNREADABLE, _READABLE = b"'<f1'", b"'|V1'"
-_HEADER_BYTES = 256
+_HEADER_BYTES, _LONGEST_HEADER = 256, 1 << 16
+
+
+# What numpy raises for damaged headers as well.
+_BROKEN = (*DAMAGE, SyntaxError, TypeError, OverflowError, MemoryError, TokenError)
 
 
 class FormatError(ValueError):
@@ -39,9 +44,14 @@ class Archive:
 
     def __getitem__(self, name: str) -> Array:
         try:
-            data = self._zip.read(f"{name}.npy")
-        except DAMAGE as error:
-            raise FormatError(f"it is damaged ({error})") from None
+            entry = self._zip.getinfo(f"{name}.npy")
+            with self._zip.open(entry) as stream:
+                _check_size(stream, entry.file_size)
+            data = self._zip.read(entry)
+        except FormatError:
+            raise
+        except _BROKEN as error:
+            raise FormatError(f"it is damaged ({error})".splitlines()[0]) from None
         return _array(data)
 
 
@@ -58,6 +68,28 @@ def load_arrays(path: str | PathLike[str]) -> Array | Archive:
     return Archive(data)
 
 
+def _check_size(stream: IO[bytes], size: int) -> None:
+    """Refuse an entry of an archive before it is unpacked: compressed zeros become a thousand times as many.
+
+    Raises:
+        FormatError: its array has not the bytes that the archive says, or they do not fit into memory.
+    """
+    head = stream.read(_HEADER_BYTES)
+    if not head.startswith(_NPY):
+        raise FormatError("it does not begin like one")
+    start = io.BytesIO(head.replace(_UNREADABLE, _READABLE, 1) + stream.read(_LONGEST_HEADER))
+    version = np.lib.format.read_magic(start)
+    # Version 3 differs from 2 in the encoding of names alone.
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    sizes, _, dtype = read(start)
+    wanted = start.tell() + math.prod(sizes) * dtype.itemsize
+    if wanted != size and not dtype.hasobject:
+        raise FormatError(f"it is damaged (an array of {wanted} bytes in an entry of {size})")
+    free = free_memory()
+    if free is not None and size > free:
+        raise FormatError(f"an array of {size / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are left")
+
+
 def _array(data: bytes) -> Array:
     if not data:
         raise FormatError("it is empty")
@@ -66,7 +98,7 @@ def _array(data: bytes) -> Array:
     head = data[:_HEADER_BYTES].replace(_UNREADABLE, _READABLE, 1)
     try:
         array: Array = np.load(io.BytesIO(head + data[_HEADER_BYTES:]), allow_pickle=False)
-    except (*DAMAGE, SyntaxError, TypeError, OverflowError, MemoryError, TokenError) as error:
+    except _BROKEN as error:
         if "allow_pickle" in str(error):
             raise FormatError("it holds Python objects") from None
         raise FormatError("it is damaged") from None

@@ -35,11 +35,27 @@ def check_sums(source: bytes | Path, name: str) -> None:
         if not _head(source).startswith(_ZIP):
             return
         with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
+            if claims_too_much(archive, len(source) if isinstance(source, bytes) else source.stat().st_size):
+                raise zipfile.BadZipFile("its entries are larger than itself")
             damaged = archive.testzip()
     except DAMAGE as error:
         raise LoadError(f"{name} is no vmfb, or damaged: {error}", hint=_ADVICE) from None
     if damaged is not None:
         raise LoadError(f"{name}: its entry {damaged} is damaged, by its check sum", hint=_ADVICE)
+
+
+def claims_too_much(archive: zipfile.ZipFile, size: int) -> bool:
+    """Whether the entries of an archive of so many bytes, which are not compressed, claim to be more than that."""
+    return sum(entry.file_size for entry in archive.infolist()) > size
+
+
+def free_memory() -> int | None:
+    """Bytes that this machine has left; None where it does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def _head(source: bytes | Path) -> bytes:

@@ -6,6 +6,7 @@ large or of narrow element types become operations of the program instead, which
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,16 @@ from hloforge.importers.tensors import Array
 
 # Shapes, indices, tables; a weight is larger.
 _MOST_ELEMENTS = 1 << 16
+_MOST_RESULTS = 1 << 22
+# The elements of their inputs say how large their results are; of the last ones those of the first input, too.
+_SIZE_FIRST = ("Window", "Matrix")
+_BY_ELEMENTS = frozenset(
+    {
+        *("CenterCropPad", "Col2Im", "DFT", "Expand", "OneHot", "Pad", "Resize", "STFT", "Tile", "Upsample"),
+        *("BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix"),
+    }
+)
+_MOST_RANK = 64
 # Their results can be far larger than their inputs, are drawn anew at each call, or are graphs of their own.
 _EXCLUDED = frozenset(
     {
@@ -31,6 +42,8 @@ def fold(proto: Any, version: int, inputs: Sequence[Any]) -> list[Array] | None:
     given = [tensor for tensor in inputs if tensor is not None]
     if not given or proto.op_type in _EXCLUDED or not all(map(_is_small, given)):
         return None
+    if _most_elements(proto.op_type, given) > _MOST_RESULTS:
+        return None
     if any(attribute.ref_attr_name or attribute.HasField("g") for attribute in proto.attribute):
         return None
     try:
@@ -41,6 +54,26 @@ def fold(proto: Any, version: int, inputs: Sequence[Any]) -> list[Array] | None:
     if not all(isinstance(result, np.ndarray | np.generic) for result in results):
         return None
     return [np.asarray(result) for result in results]
+
+
+def _most_elements(name: str, given: Sequence[Array]) -> float:
+    """How many elements a result may have, or more: a few bytes can ask for any number."""
+    first, *others = given
+    if name == "Range" and len(given) == 3 and all(tensor.dtype.kind in "iuf" for tensor in given):
+        start, limit, step = (float(tensor.reshape(-1)[0]) if tensor.size else 0.0 for tensor in given)
+        return abs(limit - start) / abs(step) if step else math.inf
+    if name in _BY_ELEMENTS:
+        sizes = given if name.endswith(_SIZE_FIRST) else others
+        numbers = [
+            number for tensor in sizes if tensor.dtype.kind in "iuf" for number in tensor.reshape(-1)[:_MOST_RANK]
+        ]
+        return math.prod((1 + abs(float(number)) for number in numbers), start=float(max(first.size, 1)))
+    if name.startswith("Gather"):
+        return math.prod(float(tensor.size) for tensor in given)
+    try:
+        return math.prod(np.broadcast_shapes(*(tensor.shape for tensor in given)))
+    except ValueError:
+        return math.prod(float(max(tensor.size, 1)) for tensor in given if tensor.ndim > 1)
 
 
 def _is_small(tensor: Any) -> bool:

@@ -184,10 +184,12 @@ def damage() -> Iterator[None]:
 
 
 class _Reader:
-    """Reads tables; no vector is followed that claims to be longer than the file."""
+    """Reads tables; neither all lists nor all buffers together are longer than the file, though they may overlap."""
 
     def __init__(self, data: bytes, schema: Any) -> None:
         self.data = data
+        self.entries_left = self.bytes_left = len(data)
+        self.contents: dict[int, bytes | None] = {}
         self.schema = schema
         self.root = schema.Model.GetRootAs(data, 0)
         names = vars(schema.BuiltinOperator)
@@ -236,7 +238,14 @@ class _Reader:
         """A buffer's bytes: inside the flatbuffer or, in models above 2 GB, behind it."""
         if not number:
             return None
-        buffer = self.buffers[number]
+        if number not in self.contents:
+            self.contents[number] = found = self._content(self.buffers[number])
+            self.bytes_left -= len(found or b"")
+            if self.bytes_left < 0:
+                raise ValueError("its buffers are larger than the file")
+        return self.contents[number]
+
+    def _content(self, buffer: Any) -> bytes | None:
         if buffer.Offset() > 1:
             start, size = buffer.Offset(), buffer.Size()
             if start + size > len(self.data):
@@ -264,8 +273,9 @@ class _Reader:
         return self.operator_names.get(number, f"number {number}")
 
     def _each(self, get: Callable[[int], Entry], count: int) -> list[Entry]:
-        if count > len(self.data):
-            raise ValueError("a list is longer than the file")
+        self.entries_left -= count
+        if self.entries_left < 0:
+            raise ValueError("its lists are longer than the file")
         return [get(number) for number in range(count)]
 
     def _unions(self, union: Any) -> dict[int, str]:
