@@ -7,7 +7,7 @@ FRAMEWORKS := $(VENV)/.frameworks
 TYPED := build/typing
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver test test-all test-jax lint format typecheck bench gpu-check tables clean
+.PHONY: demo vulkan-driver browser test test-all test-jax lint format typecheck bench gpu-check tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,10 @@ demo: $(STAMP)
 # Vulkan without a GPU, for Debian and Ubuntu. Without it the tests on Vulkan are skipped, and say so.
 vulkan-driver:
 	apt-get update && apt-get install --yes --no-install-recommends mesa-vulkan-drivers libvulkan1
+
+# A browser for tests of pages, for Debian and Ubuntu. Without it they are skipped, and say so.
+browser:
+	apt-get update && apt-get install --yes --no-install-recommends chromium
 
 test: lint typecheck $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow'

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from hloforge.tools.options import import_options, read_program, signature_of, signature_option, target_option
-from hloforge.tools.streams import is_vmfb, open_source
+from hloforge.tools.progress import progress
+from hloforge.tools.streams import is_vmfb, open_source, write_text
 
 
 @click.command(short_help="Show what a vmfb or a program holds.")
 @click.argument("source", metavar="FILE")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--html", "html_file", metavar="FILE", help="Write a page with graph and stages that needs no other file."
+)
+@click.option(
+    "--numerics",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Show on the page what hloforge verify --json wrote.",
+)
+@click.option(
+    "--profile",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Show on the page what hloforge profile --json wrote.",
+)
 @target_option
 @import_options
 @signature_option
 def command(
     source: str,
     as_json: bool,
+    html_file: str | None,
+    numerics: Path | None,
+    profile: Path | None,
     target: str,
     format: str | None,
     elided: str,
@@ -27,23 +48,62 @@ def command(
     signature: str | None,
 ) -> None:
     """Show FILE: of a vmfb its signature, layouts, sizes, target, flags and versions; of a program its operations, and
-    which of them will be decomposed or refused, without compiling it.
+    which of them will be decomposed or refused, without compiling it. --html shows the program's graph, what each pass
+    does to it, its memory, and what was measured, on one page.
 
     \b
     Example:
       hloforge inspect model.vmfb
       hloforge inspect model.hlo --json
+      hloforge inspect model.hlo --html=model.html --numerics=report.json
     """
+    reading: dict[str, Any] = {
+        "format": format,
+        "elided": elided,
+        "seed": seed,
+        "drop_unknown_attributes": drop_unknown_attributes,
+        **signature_of(signature),
+    }
+    if html_file is not None:
+        write_text(html_file, _page(source, target, reading, numerics, profile))
+        return
+    if numerics or profile:
+        raise click.UsageError("--numerics and --profile belong to --html")
+    import json
+
     from hloforge.tools import inspection
 
     head, stream = open_source(source)
     if is_vmfb(head):
         facts = inspection.vmfb_facts(stream if isinstance(stream, str) else stream.getvalue())
     else:
-        reading = {"drop_unknown_attributes": drop_unknown_attributes, **signature_of(signature)}
-        program = read_program(stream, format=format, elided=elided, seed=seed, **reading)
-        facts = inspection.program_facts(program, target)
+        facts = inspection.program_facts(read_program(stream, **reading), target)
     if as_json:
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     inspection.show(facts)
+
+
+def _page(source: str, target: str, reading: dict[str, Any], numerics: Path | None, profile: Path | None) -> str:
+    from hloforge.tools import inspect_page, inspection
+
+    measured = inspect_page.Measured.read(numerics, profile)
+    head, stream = open_source(source)
+    if is_vmfb(head):
+        return inspect_page.vmfb_page(
+            inspection.vmfb_facts(stream if isinstance(stream, str) else stream.getvalue()), measured
+        )
+    with progress("inspecting") as say:
+        say("reading")
+        program = read_program(stream, **reading)
+        return inspect_page.program_page(program, target, _given(reading), measured, say)
+
+
+def _given(reading: dict[str, Any]) -> list[str]:
+    """The options of reading that stand in the command line."""
+    asked = click.get_current_context().get_parameter_source
+    return [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in reading.items()
+        if asked(name) is ParameterSource.COMMANDLINE
+    ]

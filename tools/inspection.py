@@ -19,14 +19,14 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.audit import describe
 from hloforge.pipelines.capabilities import Verdict, capability
 from hloforge.pipelines.named import lower, normalize
+from hloforge.runtime.debug.lowering_record import LoweringRecord, computing, count_operations
+from hloforge.runtime.debug.memory_estimate import shape_bytes
 from hloforge.runtime.replica_calls import grid_of_manifest
 from hloforge.runtime.session import read_manifest
 from hloforge.runtime.targets import Target
+from hloforge.tools.quantities import bytes_text
 
 Facts: TypeAlias = dict[str, Any]
-
-# Operations that carry the others and compute nothing.
-_STRUCTURE = frozenset({"func.func", "func.return", "stablehlo.return"})
 
 
 def vmfb_facts(source: str | bytes) -> Facts:
@@ -53,24 +53,20 @@ def vmfb_facts(source: str | bytes) -> Facts:
 def _signature_facts(signature: Signature) -> Facts:
     return {
         "parameters": [
-            {"name": leaf.name, "shape": str(leaf.shape), "bytes": _size(leaf.shape)}
+            {"name": leaf.name, "shape": str(leaf.shape), "bytes": shape_bytes(leaf.shape)}
             for leaf in signature.flat_parameters
         ],
-        "results": [{"shape": str(shape), "bytes": _size(shape)} for shape in signature.flat_results],
+        "results": [{"shape": str(shape), "bytes": shape_bytes(shape)} for shape in signature.flat_results],
         "result": str(signature.result),
         "aliases": [str(alias) for alias in signature.aliases],
     }
 
 
-def _size(shape: Shape) -> int | None:
-    """Bytes in XLA's memory; None for dynamic sizes and tokens."""
-    if shape.element is None or not shape.is_static:
-        return None
-    return (shape.element_count * max(shape.element.bits, 4) + 7) // 8
-
-
-def program_facts(program: Program, target: str) -> Facts:
+def program_facts(program: Program, target: str, record: LoweringRecord | None = None) -> Facts:
     """What a program holds, and what compiling it for a target will take; the program is left as it was.
+
+    Args:
+        record: of the target's passes, where they ran already.
 
     Raises:
         OptionError: a malformed target.
@@ -95,21 +91,17 @@ def program_facts(program: Program, target: str) -> Facts:
         "constant_bytes": _constant_bytes(normal.module),
         "target": kind,
         "decomposed": _decomposed(normal.module, pipeline),
-        "refused": _refused(normal, pipeline),
+        "refused": _refused(normal, pipeline, _stop(normal, pipeline) if record is None else record.error),
     }
 
 
-def _computing(module: Any) -> list[Any]:
-    return [op for op in operations(module) if op.name not in _STRUCTURE]
-
-
 def _histogram(module: Any) -> dict[str, int]:
-    return dict(Counter(describe(op) for op in _computing(module)).most_common())
+    return dict(count_operations(module).most_common())
 
 
 def _element_types(module: Any) -> dict[str, int]:
     """How many results have each element type."""
-    types = [result.type for op in _computing(module) for result in op.results]
+    types = [result.type for op in computing(module) for result in op.results]
     return dict(Counter(_element(type_) for type_ in types).most_common())
 
 
@@ -124,13 +116,15 @@ def _element(type_: Any) -> str:
 
 def _constant_bytes(module: Any) -> int:
     found = operations(module, ["stablehlo.constant"])
-    return sum(_size(Shape.of_type(op.results[0].type)) or 0 for op in found if _element(op.results[0].type)[0] != "!")
+    return sum(
+        shape_bytes(Shape.of_type(op.results[0].type)) or 0 for op in found if _element(op.results[0].type)[0] != "!"
+    )
 
 
 def _decomposed(module: Any, target: str) -> list[Facts]:
     """A row for each operation and pass of ours that will replace it."""
     rows: Counter[tuple[str, str, str]] = Counter()
-    for op in _computing(module):
+    for op in computing(module):
         row = capability(op, target)
         if row.verdict is Verdict.DECOMPOSE:
             rows[describe(op), row.by, row.reason] += 1
@@ -140,14 +134,19 @@ def _decomposed(module: Any, target: str) -> list[Facts]:
     ]
 
 
-def _refused(program: Program, target: str) -> list[Facts]:
-    """What stops the passes of the target: nothing, or the first error, which names all that the audit found."""
+def _stop(program: Program, target: str) -> Error | None:
+    """What stops the passes of the target."""
     lowered = program.clone()
     try:
         lower(lowered.module, target=target, verify=False)
     except Error as error:
-        return _refusal(error) + _rejected(program.module, target, error)
-    return []
+        return error
+    return None
+
+
+def _refused(program: Program, target: str, stop: Error | None) -> list[Facts]:
+    """What stops the passes, which names all that the audit found, and what the table rejects beside it."""
+    return [] if stop is None else _refusal(stop) + _rejected(program.module, target, stop)
 
 
 def _refusal(error: Error) -> list[Facts]:
@@ -158,7 +157,7 @@ def _refusal(error: Error) -> list[Facts]:
 def _rejected(module: Any, target: str, known: Error) -> list[Facts]:
     """Operations that the table rejects outright, beside the one that the error names."""
     found = []
-    for op in _computing(module):
+    for op in computing(module):
         row = capability(op, target)
         where = str(location_of(op) or "")
         if row.verdict is Verdict.REJECT and where != str(known.location or ""):
@@ -176,7 +175,7 @@ def show(facts: Facts) -> None:
         ("target", ", ".join(facts.get("targets", ())) or facts.get("target", "")),
     ]
     if "bytes" in facts:
-        lines.append(("size", _bytes(facts["bytes"])))
+        lines.append(("size", bytes_text(facts["bytes"])))
     lines += [("result", facts["result"]), ("aliases", "; ".join(facts["aliases"]))]
     if facts["kind"] == "vmfb":
         lines += [
@@ -188,13 +187,13 @@ def show(facts: Facts) -> None:
             ("versions", ", ".join(f"{name} {version}" for name, version in facts["versions"].items())),
         ]
     else:
-        lines.append(("constants", _bytes(facts.get("constant_bytes"))))
+        lines.append(("constants", bytes_text(facts.get("constant_bytes"))))
         lines.append(("element types", _counts(facts.get("element_types", {}))))
     for label, value in lines:
         if value:
             console.print(Text(f"{label + ':':<15}{value}"))
-    _print(console, "parameters", [[p["name"], p["shape"], _bytes(p["bytes"])] for p in facts["parameters"]])
-    _print(console, "results", [[r["shape"], _bytes(r["bytes"])] for r in facts["results"]])
+    _print(console, "parameters", [[p["name"], p["shape"], bytes_text(p["bytes"])] for p in facts["parameters"]])
+    _print(console, "results", [[r["shape"], bytes_text(r["bytes"])] for r in facts["results"]])
     if facts["kind"] == "program":
         _show_operations(console, facts)
 
@@ -225,14 +224,3 @@ def _print(console: Console, title: str, rows: list[list[str]]) -> None:
 
 def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-def _bytes(size: int | None) -> str:
-    if size is None:
-        return ""
-    value = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024 or unit == "GiB":
-            break
-        value /= 1024
-    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
