@@ -42,6 +42,8 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pa
 
 # Features from which products read windows in the image (``dispatch_products``), and copies are of whole vectors.
 _NARROW = 32
+# From how many terms of a sum products have loops of their own, whatever their factors (``dispatch_products``).
+_DEEP = 128
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,9 @@ def _product(windows: Value, kernel: Value, convolution: _Convolution, element: 
             ops.DotDimensionNumbers((1,), (0,)),
             preferred_element_type=element,
         )
-        return ops.reshape(flat, [*outer, outputs])
+        # Products of short sums are IREE's, which takes up to five times as long with a transposition in them.
+        is_short = depth < _DEEP and windows.dims[-1] < _NARROW
+        return ops.reshape(ops.optimization_barrier(flat) if is_short else flat, [*outer, outputs])
     left = ops.transpose(ops.reshape(windows, [rows, places, groups, inner]), [2, 0, 1, 3])
     right = ops.transpose(ops.reshape(kernel, [depth, groups, outputs // groups]), [1, 0, 2])
     flat = ops.dot_general(
