@@ -149,14 +149,16 @@ def _tiles_of(op: Any, windows: Windows | None, vectors: Vectors, *, in_strips: 
         strip = block.bytes // bytes_
         laid_out = in_strips and columns % strip == 0
         most = (_READ_BYTES if laid_out else block.packed) // block.bytes
-        # Windows are read a place at a time; other lines are packed in parts of about one size.
-        packed = _divisors(windows.features, most)[-1] if windows else -(-depth // -(-depth // most))
+        # Windows are read a place at a time; other lines are packed in parts of about one size, of whole vectors.
+        lanes = vectors.bytes // bytes_
+        even = -(-depth // -(-depth // most))
+        packed = _divisors(windows.features, most)[-1] if windows else min(depth, -(-even // lanes) * lanes)
         gains = is_large or (laid_out and batch * rows * depth * columns >= _WORTH_STRIPS)
         if columns < strip or packed < _LEAST_DEPTH or not gains:
             continue
         for group in _groups(rows, columns, strip, in_strips=laid_out):
             panel = 1 if laid_out else min(max(1, _PANEL_BYTES // block.bytes), group[1] // strip)
-            tiles = Tiles(batch, rows, depth, columns, *group, strip, block.rows, packed, laid_out, panel)
+            tiles = Tiles(batch, rows, depth, columns, *group, strip, block.rows, packed, laid_out, panel, lanes)
             found.append((_cost(tiles) * (1 + _LOAD_COST * block.loads(vectors.bytes)), tiles))
     return min(found, key=lambda one: one[0])[1] if found else None
 

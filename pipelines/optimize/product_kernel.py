@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import create, empty, full_vector, index, read_vector, write_vector, zero
+from hloforge.pipelines.optimize.transposed_vectors import transposed
 from hloforge.pipelines.optimize.windows import Windows
 
 
@@ -25,6 +26,7 @@ class Tiles:
         in_strips: whether the right factor lies in strips, ``[b, n / strip, k, strip]``, so that none is copied; the
             strip divides the columns of a workgroup then.
         panel: strips that are copied side by side; a stack holds one, but not several.
+        lanes: of a vector; they divide the strip.
     """
 
     batch: int
@@ -38,6 +40,7 @@ class Tiles:
     packed: int
     in_strips: bool
     panel: int = 1
+    lanes: int = 8
 
     @property
     def copied(self) -> list[int]:
@@ -238,7 +241,8 @@ class Kernel:
 
     def _copied(self, depth: Any, lines: int, first: Any, stop: Any, into: Any) -> Any:
         """Copy some strips of the right factor, line by line, as it lies in memory."""
-        tiles = self.tiles
+        tiles, lanes = self.tiles, self.tiles.lanes
+        full = lines // lanes * lanes
 
         def place(column: Any) -> Any:
             return code.combine("divui", code.combine("subi", column, first), tiles.strip)
@@ -249,16 +253,37 @@ class Kernel:
                 stop, [into], lambda c, into: [self._line(k, at, c, place(c), into)], start=first, step=tiles.strip
             )
 
-        def down(column: Any, into: Any) -> list[Any]:
+        def line(k: Any, column: Any, into: Any) -> list[Any]:
+            return [self._line(k, code.combine("addi", depth, k), column, place(column), into)]
+
+        def squares(first: Any, column: Any, into: Any) -> list[Any]:
             return code.for_each(
-                lines,
-                [into],
-                lambda k, into: [self._line(k, code.combine("addi", depth, k), column, place(column), into)],
+                full, [into], lambda k, into: [self._square(depth, k, column, first, place(column), into)], step=lanes
             )
+
+        def down(column: Any, into: Any) -> list[Any]:
+            if full:
+                into = code.for_each(tiles.strip, [into], lambda first, into: squares(first, column, into), step=lanes)[
+                    0
+                ]
+            return code.for_each(lines, [into], lambda k, into: line(k, column, into), start=full)
 
         if self.by_columns:
             return code.for_each(stop, [into], down, start=first, step=tiles.strip)[0]
         return code.for_each(lines, [into], across)[0]
+
+    def _square(self, depth: Any, k: Any, column: Any, first: Any, strip: Any, into: Any) -> Any:
+        """Copy as many lines of a strip as of its columns, from the ``first`` one of these on, which lie in rows."""
+        lanes, at = self.tiles.lanes, code.combine("addi", depth, k)
+        wide = ir.VectorType.get([lanes], self.type.element_type)
+        start = code.combine("addi", column, first)
+        rows = [
+            read_vector(self.right, [index(0), code.combine("addi", start, number), at], lanes)
+            for number in range(lanes)
+        ]
+        for number, line in enumerate(transposed([code.cast("extf", row, wide) for row in rows])):
+            into = write_vector(line, into, [strip, code.combine("addi", k, number), first])
+        return into
 
     def _line(self, k: Any, at: Any, column: Any, strip: Any, into: Any) -> Any:
         """Copy a line of a strip."""
