@@ -11,8 +11,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import create, empty, full_vector, index, read_vector, write_vector, zero
 
-# Queries side by side: two registers of AVX2, one of AVX-512. With them 12 sums in 16 registers of AVX2.
-QUERIES, _ROWS = 16, 6
+# Queries side by side: two registers of AVX2, one of AVX-512.
+QUERIES = 16
 # Keys whose weights are held at once.
 KEYS = 128
 
@@ -26,12 +26,14 @@ class Kernel:
         keys: ``[1, n, d]``.
         values: ``[1, n, e]``.
         score: from a vector of products with the queries and the number of a key to their scores.
+        rows: sums that are made at once, each of a vector of queries.
     """
 
     queries: Any
     keys: Any
     values: Any
     score: Callable[[Any, Any], Any]
+    rows: int
 
     @property
     def element(self) -> Any:
@@ -63,7 +65,7 @@ class Kernel:
         def scores(row: Any, count: int, greatest: Any, weights: Any) -> list[Any]:
             return self._scores(flipped, key, row, count, greatest, weights)
 
-        greatest, weights = code.in_steps(lines, _ROWS, [before, weights], scores)
+        greatest, weights = code.in_steps(lines, self.rows, [before, weights], scores)
         # Where no score is above -inf yet, any other number leaves weights of 0.
         least = self._filled(-inf)
         base = code.choose(code.compare_floats("oeq", greatest, least), self._filled(0.0), greatest)
@@ -78,7 +80,7 @@ class Kernel:
         def add(row: Any, count: int, totals: Any) -> list[Any]:
             return [self._added(key, lines, row, count, scale, totals, weights)]
 
-        totals = code.in_steps(int(self.values.type.shape[2]), _ROWS, [totals], add)[0]
+        totals = code.in_steps(int(self.values.type.shape[2]), self.rows, [totals], add)[0]
         return [greatest, sums, totals, weights]
 
     def _scores(self, flipped: Any, key: Any, row: Any, count: int, greatest: Any, weights: Any) -> list[Any]:

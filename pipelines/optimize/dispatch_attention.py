@@ -37,13 +37,17 @@ from hloforge.pipelines.optimize.attention_kernel import KEYS, QUERIES, Kernel
 from hloforge.pipelines.optimize.attention_scores import Place, Scores
 from hloforge.pipelines.optimize.below import index, stands_in_dispatch
 from hloforge.pipelines.optimize.number_code import filling, is_elementwise
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.passes import VectorPass, register
 from hloforge.pipelines.patterns import replace
+from hloforge.pipelines.vectors import AVX512
 
 # Multiplications that are worth a dispatch of their own.
 _WORTH = 1 << 19
 # Lines of vectors on the stack, 64 bytes each: IREE allows 32 KiB.
 _MOST_LINES = 448
+# Sums at once: 12 registers of 16 in AVX2; of AVX-512, of which one holds all queries, as many as hide an addition's
+# latency, and twice that.
+_ROWS, _ROWS_OF_AVX512 = 6, 16
 # Multiplications that a weight costs beside its products.
 _WEIGHT_COST = 16
 # What the softmax and the scores are computed by, beside elementwise operations.
@@ -75,7 +79,7 @@ class _Attention:
 
 @register
 @dataclass(frozen=True)
-class DispatchAttention(Pass):
+class DispatchAttention(VectorPass):
     """Make dispatches of attention; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-attention"
@@ -88,7 +92,7 @@ class DispatchAttention(Pass):
                     continue
                 weights = op.operands[matched[1]]
                 with ir.InsertionPoint(op), op.location:
-                    replace(op, [_dispatched(op, *matched)])
+                    replace(op, [_dispatched(op, *matched, rows=_ROWS_OF_AVX512 if self.vectors == AVX512 else _ROWS)])
                 _erase_unread(weights)
 
 
@@ -197,7 +201,7 @@ def _size(factor: Value, dimensions: Sequence[int]) -> int:
     return prod(factor.dims[d] for d in dimensions)
 
 
-def _dispatched(op: Any, scores: Scores, side: int) -> Value:
+def _dispatched(op: Any, scores: Scores, side: int, *, rows: int) -> Value:
     outer, inner = _numbers(op), _numbers(_dot(scores))
     queries, keys = (Value(value) for value in _dot(scores).operands)
     values = Value(op.operands[1 - side])
@@ -212,7 +216,7 @@ def _dispatched(op: Any, scores: Scores, side: int) -> Value:
         batch,
         side == 1,
     )
-    result = Value(_computed(found))
+    result = Value(_computed(found, rows))
     if found.flipped:
         result = ops.transpose(result, [0, 2, 1])
     return ops.reshape(result, Value(op.results[0]).dims)
@@ -241,7 +245,7 @@ def _arranged(factor: Value, batch: Sequence[int], summed: Sequence[int], *, sum
     return ops.reshape(moved, [prod(moved.dims[:-2]), *moved.dims[-2:]])
 
 
-def _computed(found: _Attention) -> Any:
+def _computed(found: _Attention, at_once: int) -> Any:
     (count, rows, depth), (_, lines, width) = found.queries.dims, found.values.dims
     element = found.queries.ir.type.element_type
     more = found.scores.operands()
@@ -262,7 +266,7 @@ def _computed(found: _Attention) -> Any:
         def score(product: Any, key: Any) -> Any:
             return found.scores.evaluate(product, memory, Place(batch, query, key, QUERIES))
 
-        code.store(Kernel(queries, keys, values, score).result(), targets[0], [places[1], query, 0])
+        code.store(Kernel(queries, keys, values, score, at_once).result(), targets[0], [places[1], query, 0])
 
     whole = ir.RankedTensorType.get([count, rows, width], element)
     work = count * rows * lines * (depth + width + _WEIGHT_COST)

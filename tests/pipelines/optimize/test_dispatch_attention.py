@@ -12,6 +12,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import lower
 from hloforge.runtime.judgement import judge
+from tests.pipelines.widths import WIDTHS, compiled_for
 
 RANDOM = np.random.default_rng(0)
 Array = np.ndarray[Any, Any]
@@ -66,9 +67,9 @@ def left(program: Program) -> tuple[int, int, int]:
 
 
 def agrees(program: Program, arrays: list[Array]) -> None:
-    executable = program.compile("cpu")
-    for device in ("local-sync", "local-task"):
-        report = judge(hloforge.reference("xla"), program, arrays, executable.load(device=device)(*arrays))
+    for vectors, device in zip(WIDTHS, ("local-sync", "local-task"), strict=True):
+        found = compiled_for(program, vectors).load(device=device)(*arrays)
+        report = judge(hloforge.reference("xla"), program, arrays, found)
         assert report.agrees, report.text()
 
 
