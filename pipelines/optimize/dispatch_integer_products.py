@@ -3,7 +3,7 @@
 IREE 3.13 widens both factors to 32 bits and multiplies these, 8 at a time. The factors of 16 bits of a pair of lines
 are multiplied and added by one instruction, 16 at a time (``vpmaddwd``), and exactly::
 
-    for strip in columns, 16 at a time:
+    for strip in columns, 16 at a time, with AVX-512 32:
       for pairs in K, 256 at a time:
         packed = rhs[pairs, strip] as 16 bits, the lines of a pair interleaved
         for rows in M, 6 at a time:
@@ -25,10 +25,13 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import stands_in_dispatch
-from hloforge.pipelines.optimize.integer_kernel import STRIP, IntegerKernel
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.optimize.integer_kernel import IntegerKernel
+from hloforge.pipelines.passes import VectorPass, register
 from hloforge.pipelines.patterns import replace
+from hloforge.pipelines.vectors import AVX512, Vectors
 
+# Columns of the narrowest strip, and how many more columns than there are may be computed in wider ones.
+_LEAST_COLUMNS, _MOST_IDLE = 16, 1.15
 # Rows that are worth packing the right factor for, and multiplications that are worth a dispatch.
 _LEAST_ROWS, _LEAST_WORK = 4, 1 << 17
 # Multiplications in the time of one of floats.
@@ -39,7 +42,7 @@ _GROUP_ROWS, _GROUP_COLUMNS = 256, 64
 
 @register
 @dataclass(frozen=True)
-class DispatchIntegerProducts(Pass):
+class DispatchIntegerProducts(VectorPass):
     """Make dispatches of products of 8-bit integers; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-integer-products"
@@ -49,7 +52,7 @@ class DispatchIntegerProducts(Pass):
             for op in operations(module, {"stablehlo.dot_general"}):
                 if not stands_in_dispatch(op) and (sizes := _sizes(op)) is not None:
                     with ir.InsertionPoint(op), op.location:
-                        replace(op, [_dispatched(op, *sizes)])
+                        replace(op, [_dispatched(op, *sizes, self.vectors)])
 
 
 def _sizes(op: Any) -> tuple[int, int, int, int] | None:
@@ -63,7 +66,7 @@ def _sizes(op: Any) -> tuple[int, int, int, int] | None:
     batch = prod(lhs.dims[d] for d in numbers.lhs_batching_dimensions)
     depth = prod(lhs.dims[d] for d in numbers.lhs_contracting_dimensions)
     rows, columns = (value.shape.element_count // max(1, batch * depth) for value in (lhs, rhs))
-    is_large = rows >= _LEAST_ROWS and columns >= STRIP and depth >= 2
+    is_large = rows >= _LEAST_ROWS and columns >= _LEAST_COLUMNS and depth >= 2
     return (batch, rows, depth, columns) if is_large and batch * rows * depth * columns >= _LEAST_WORK else None
 
 
@@ -76,7 +79,7 @@ def _as_stored(factor: Any) -> Value:
     return narrow if narrow.element_type.name == "s8" else Value(factor)
 
 
-def _dispatched(op: Any, batch: int, rows: int, depth: int, columns: int) -> Value:
+def _dispatched(op: Any, batch: int, rows: int, depth: int, columns: int, vectors: Vectors) -> Value:
     lhs, rhs, result = (*map(_as_stored, op.operands), Value(op.results[0]))
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     left = _arranged(lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, depth_last=True)
@@ -85,7 +88,17 @@ def _dispatched(op: Any, batch: int, rows: int, depth: int, columns: int) -> Val
     right = ops.reshape(right, [batch, depth, columns])
     if depth % 2:
         left = ops.pad(left, 0, [(0, 0, 0), (0, 0, 0), (0, 1, 0)])
-    return ops.reshape(Value(_product(left.ir, right.ir, ir.Type.parse(result.element_type.mlir))), result.dims)
+    strip = _strip(columns, vectors)
+    made = _product(left.ir, right.ir, ir.Type.parse(result.element_type.mlir), *strip)
+    return ops.reshape(Value(made), result.dims)
+
+
+def _strip(columns: int, vectors: Vectors) -> tuple[int, int]:
+    """Columns of a strip, and rows: 12 sums in 16 registers of AVX2 or 32 of AVX-512."""
+    if vectors != AVX512:
+        return _LEAST_COLUMNS, 6
+    wide = 2 * _LEAST_COLUMNS
+    return (wide, 6) if columns >= wide and -(-columns // wide) * wide <= _MOST_IDLE * columns else (_LEAST_COLUMNS, 12)
 
 
 def _arranged(factor: Value, batch: Sequence[int], summed: Sequence[int], *, depth_last: bool) -> Value:
@@ -95,9 +108,9 @@ def _arranged(factor: Value, batch: Sequence[int], summed: Sequence[int], *, dep
     return ops.transpose(factor, [*batch, *inner])
 
 
-def _product(left: Any, right: Any, element: Any) -> Any:
+def _product(left: Any, right: Any, element: Any, strip: int, at_once: int) -> Any:
     (batch, rows, pairs), (_, depth, columns) = left.type.shape, right.type.shape
-    group_rows, group_columns = _group_rows(rows), _group_columns(columns)
+    group_rows, group_columns = _group_rows(rows), _group_columns(columns, strip)
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
         column = code.combine("muli", places[0], group_columns)
@@ -108,12 +121,14 @@ def _product(left: Any, right: Any, element: Any) -> Any:
             code.load(sources[0], of_rows, [places[2], row, 0]),
             code.load(sources[1], of_columns, [places[2], 0, column]),
             ir.RankedTensorType.get([1, group_rows, group_columns], element),
+            strip,
+            at_once,
         )
         code.store(kernel.result(), targets[0], [places[2], row, column])
 
     whole = ir.RankedTensorType.get([batch, rows, columns], element)
     counts = [columns // group_columns, rows // group_rows, batch]
-    work, key = batch * rows * depth * columns // _DENSITY, f"integers {group_rows} {group_columns}"
+    work, key = batch * rows * depth * columns // _DENSITY, f"integers {group_rows} {group_columns} {strip}"
     return code.workgroups(counts, [left, right], (), [whole], run, work=work, key=key)[0]
 
 
@@ -123,7 +138,7 @@ def _group_rows(rows: int) -> int:
     return divisor if divisor * 4 >= min(rows, _GROUP_ROWS) else rows
 
 
-def _group_columns(columns: int) -> int:
+def _group_columns(columns: int, strip: int) -> int:
     """A divisor of which strips leave least over, a middling one of several."""
-    groups = [group for group in range(STRIP, columns + 1) if columns % group == 0]
-    return min(groups, key=lambda group: (-(-group // STRIP) * STRIP / group, abs(group - _GROUP_COLUMNS)))
+    groups = [group for group in range(strip, columns + 1) if columns % group == 0]
+    return min(groups, key=lambda group: (-(-group // strip) * strip / group, abs(group - _GROUP_COLUMNS)))

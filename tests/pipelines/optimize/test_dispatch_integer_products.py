@@ -12,6 +12,8 @@ from hloforge import Builder, ops
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import lower
+from hloforge.pipelines.vectors import Vectors
+from tests.pipelines.widths import WIDTHS, compiled_for
 
 RANDOM = np.random.default_rng(0)
 Array = np.ndarray[Any, Any]
@@ -57,25 +59,27 @@ def dispatches(program: Program) -> int:
     return sum(op.name == "flow.dispatch" for op in operations(copy.module))
 
 
-def test_products_of_every_form_are_exact() -> None:
+@pytest.mark.parametrize("vectors", WIDTHS)
+def test_products_of_every_form_are_exact(vectors: Vectors) -> None:
     arrays = [array for form in FORMS for array in factors(*form)]
     program = program_of([form for form, _ in FORMS], arrays)
     assert dispatches(program) == len(FORMS)
-    executable = program.compile("cpu")
+    executable = compiled_for(program, vectors)
     for device in ("local-sync", "local-task"):
         results = executable.load(device=device)(*arrays)
         for (form, _), lhs, rhs, got in zip(FORMS, arrays[::2], arrays[1::2], results, strict=True):
             np.testing.assert_array_equal(got, np.einsum(form, lhs.astype(np.int64), rhs.astype(np.int64)), form)
 
 
-def test_sums_of_the_largest_products_are_exact_and_wrap() -> None:
+@pytest.mark.parametrize("vectors", WIDTHS)
+def test_sums_of_the_largest_products_are_exact_and_wrap(vectors: Vectors) -> None:
     """A pair of -128 · -128 fills 16 bits twice over, and 2¹⁷ of them 32."""
     arrays = [
         np.full(dims, value, np.int8)
         for depth, value in ((1025, -128), (1 << 17, -128), (1025, 127))
         for dims in ((4, depth), (depth, 32))
     ]
-    results = program_of(["mk,kn->mn"] * 3, arrays).compile("cpu").load()(*arrays)
+    results = compiled_for(program_of(["mk,kn->mn"] * 3, arrays), vectors).load()(*arrays)
     for got, want in zip(results, (1025 << 14, -(1 << 31), 1025 * 127 * 127), strict=True):
         np.testing.assert_array_equal(got, np.full((4, 32), want, np.int32))
 
