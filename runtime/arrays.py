@@ -16,7 +16,8 @@ from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.packing import pack, unpack
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.devices import apart, fetch, rt
+from hloforge.runtime import device_exchange
+from hloforge.runtime.devices import apart, copy, fetch, place as place_of, rt
 from hloforge.runtime.numbers import integer_range
 
 # Signless, as IREE's functions declare their integers.
@@ -44,6 +45,9 @@ USAGE = int(rt.BufferUsage.DEFAULT) | int(rt.BufferUsage.MAPPING_SCOPED)
 _DEVICE_MEMORY = int(rt.MemoryType.DEVICE_LOCAL)
 _USAGE = int(rt.BufferUsage.DEFAULT)
 _SHARED_MEMORY = MEMORY | int(rt.MemoryType.HOST_COHERENT)
+
+# DLPack's kind and number of the host.
+_ON_HOST = (1, 0)
 
 # Importing pays for an array's address check and capsule from about this size on; below it a copy is as fast.
 _IMPORT_BYTES = 16384
@@ -146,12 +150,20 @@ class DeviceArray:
         return np.array(self._codec.logical(self.host), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        """As numpy's: a consumer that knows no read-only arrays gets a BufferError unless it asks for a copy."""
+        """As numpy's: a consumer that knows no read-only arrays gets a BufferError unless it asks for a copy.
+
+        Of an NVIDIA GPU it is a copy on the GPU, unless the consumer asks for one in the host's memory
+        (``dl_device=(1, 0)``).
+        """
+        place = self.__dlpack_device__()
+        if place != _ON_HOST and arguments.get("dl_device") in (None, place):
+            return self._codec.give(self.buffer_view, self._apart, place)
         self.is_shared = True
+        arguments.pop("stream", None)
         return self._codec.logical(self.host).__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return (self._apart is not None and place_of(self._apart)) or _ON_HOST
 
     def __repr__(self) -> str:
         return f"DeviceArray({self.shape_text})"
@@ -292,6 +304,8 @@ class Codec:
             # An array of another device crosses by the host.
             keeps = keeps or not value.is_of(apart(device))
             return self._copy_in(value.host, device) if keeps else value.buffer_view
+        if (shared := self._shared(value, device)) is not None:
+            return shared
         array = self._checked(value)
         if not self._plain:
             array = self._to_physical(array)
@@ -316,10 +330,45 @@ class Codec:
             stored = DeviceArray(self.encode(value, device, []), self, apart(device))
             share([stored], [value])
             return stored
+        if (shared := self._shared(value, device, copied=True)) is not None:
+            return DeviceArray(shared, self, apart(device))
         array = self._checked(value)
         return DeviceArray(
             self._copy_in(array if self._plain else self._to_physical(array), device), self, apart(device)
         )
+
+    def give(self, view: Any, device: Any, place: tuple[int, int]) -> Any:
+        """A DLPack capsule of a copy on the device.
+
+        Raises BufferError where the logical array is another one than lies in memory, or DLPack lacks its type.
+        """
+        if not self._plain or self.shape.element is None:
+            raise BufferError(f"{self.shape} lies otherwise in the device's memory: copy it to the host, np.asarray")
+        return device_exchange.give(view, device, place, self.shape.element)
+
+    def _shared(self, value: Any, device: Any, *, copied: bool = False) -> Any:
+        """A buffer view of a tensor that lies on a GPU already, or of a copy there; None if it is none.
+
+        Args:
+            copied: whether the view must not be of the tensor's own memory.
+        """
+        if type(value) is np.ndarray or apart(device) is None or not hasattr(value, "__dlpack_device__"):
+            return None
+        place = place_of(device)
+        if place is None or not self._plain or tuple(map(int, value.__dlpack_device__())) != place:
+            return None
+        view = device_exchange.take(value, device, place[1])
+        sizes, element = tuple(view.shape), self.shape.element
+        if element is None or not device_exchange.is_of_type(view, element):
+            raise self._refuse(value, f"{type(value).__name__} of {getattr(value, 'dtype', 'another element type')}")
+        if sizes != self._dimensions and not self._takes_dynamic(sizes):
+            raise self._refuse(value, f"{type(value).__name__} of shape {sizes}")
+        buffer = view.get_buffer()
+        if copied or self.overwritten:
+            target = device.allocator.allocate_buffer(_DEVICE_MEMORY, _USAGE, view.byte_length)
+            copy(buffer, target, device)
+            buffer = target
+        return rt.HalBufferView(buffer, list(sizes), int(self._hal_type))
 
     def _checked(self, value: Any) -> np.ndarray[Any, Any]:
         array = value if type(value) is np.ndarray else self._as_array(value)

@@ -26,12 +26,14 @@ __all__ = [
     "Memory",
     "apart",
     "choose_driver",
+    "copy",
     "device",
     "fetch",
     "instance",
     "is_lost",
     "memory",
     "patience",
+    "place",
     "reason",
     "rt",
 ]
@@ -222,6 +224,15 @@ def apart(device: Any) -> Any:
     return device if any(device is other for other in _devices.apart) else None
 
 
+def place(device: Any) -> tuple[int, int] | None:
+    """What DLPack calls a device whose arrays others can share: CUDA's kind and a number; None for all others."""
+    name = next((name for (name, _), made in _devices.made.items() if made is device), "")
+    if name.partition("://")[0] != "cuda":
+        return None
+    uris = [found.uri for found in drivers.driver("cuda").devices]
+    return _DLPACK_CUDA, uris.index(name) if name in uris else 0
+
+
 def is_lost(device: Any) -> bool:
     """Whether the device was made before this process was forked, so that its threads, or its GPU, are not here."""
     return any(device is other for other in _devices.lost)
@@ -238,15 +249,20 @@ def fetch(view: Any, device: Any) -> Any:
         return view.map()
     staging = device.allocator.allocate_buffer(_HOST_MEMORY, _STAGING, view.byte_length)
     # IREE's own DeviceArray.to_host imports host memory, which Vulkan takes by whole pages alone.
+    copy(buffer, staging, device)
+    return staging.map()
+
+
+def copy(source: Any, target: Any, device: Any) -> None:
+    """Copy a buffer into another one of the same size, by the device's queue, and wait for it."""
     semaphore = device.create_semaphore(0)
     device.queue_copy(
-        buffer,
-        staging,
+        source,
+        target,
         wait_semaphores=rt.HalFence.create_at(semaphore, 0),
         signal_semaphores=rt.HalFence.create_at(semaphore, 1),
     )
     semaphore.wait(1)
-    return staging.map()
 
 
 @contextmanager
@@ -292,6 +308,7 @@ def reason(error: Exception) -> str:
 
 
 _CAN_SCHEDULE = _can_schedule()
+_DLPACK_CUDA = 2
 _MAPPED = int(rt.BufferUsage.MAPPING_SCOPED)
 _HOST_MEMORY = int(rt.MemoryType.HOST_LOCAL) | int(rt.MemoryType.DEVICE_VISIBLE)
 _STAGING = int(rt.BufferUsage.TRANSFER_TARGET) | _MAPPED

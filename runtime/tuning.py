@@ -211,8 +211,8 @@ class _Search:
 
     def _lowered(self, without: set[str]) -> str:
         copy = self.program.clone()
-        without = self.options.without | without
-        lower(copy.module, target=self.target.pipeline, vectors=self.target.vectors, without=without)
+        left = self.options.without | without
+        lower(copy.module, target=self.target.pipeline, vectors=self.target.vectors, without=left)
         return copy.text()
 
 

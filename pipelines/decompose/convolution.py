@@ -87,7 +87,7 @@ def _together(
     op: Any, ordered: InOrder, image: Value, places: Sequence[Places], parts: Sequence[Sequence[slice]]
 ) -> Value:
     """The result ``[n, *out, features]`` of its parts along each dimension of space."""
-    computed = []
+    computed: list[Value] = []
     for part in product(*parts):
         taken = [rows[chosen] for rows, chosen in zip(places, part, strict=True)]
         if computed:  # One part's windows are gone before the next one's are made.
