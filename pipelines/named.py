@@ -115,8 +115,10 @@ from hloforge.pipelines.optimize.hoist_products import HoistProducts
 from hloforge.pipelines.optimize.hold_vectors import HoldVectors
 from hloforge.pipelines.optimize.interchange_loops import InterchangeLoops
 from hloforge.pipelines.optimize.keep_factorizations import KeepFactorizations
+from hloforge.pipelines.optimize.merge_counters import MergeCounters
 from hloforge.pipelines.optimize.share_dispatches import ShareDispatches
 from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
+from hloforge.pipelines.optimize.slice_operands import SliceOperands
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.passes import NativePass, Pass, VectorPass
@@ -232,6 +234,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeSignConversions(), "IREE folds a change of sign into invalid IR"),
     Stage(SinkTransposes(), "IREE copies what is transposed before it multiplies; leaves transposes that nobody reads"),
     Stage(LegalizeWholeSlices(), "IREE folds updates of whole arrays, and miscounts what a loop with them carries"),
+    Stage(MergeCounters(), "IREE computes on the device what two counters end; leaves one of them unread"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
@@ -257,6 +260,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchIntegerProducts(), "IREE multiplies integers of 8 bits as if they had 32"),
     Stage(DispatchFactorizations(), "what was kept as calls above becomes code; leaves dialects that no pass reads"),
     Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
+    Stage(SliceOperands(), "IREE computes whole arrays in a dispatch, and parts of them in another one"),
     Stage(DispatchSoftmax(), "IREE computes exponentials again for each of their uses"),
     Stage(DispatchArgmax(), "IREE compares pairs one after the other"),
     Stage(DispatchReductions(), "IREE reads columns, whose elements are far apart, from begin to end"),
