@@ -17,7 +17,7 @@ programs: it then reads the updated array for the old one. It also writes a part
 same one where the two overlap, an element after the other, and reads such a part from the buffer also when an update
 in between has written there (the imaginary row behind the real one). Both copies would be made anyway; a choice whose
 condition IREE cannot see is one that it does not elide. What a loop updates is copied once before it, if it is read
-again.
+again. An optimization barrier copies nothing: its results are other names of its operands.
 
 IREE also runs operations in another order: what the host waits for comes first (a slice's start, what a loop or a
 branch begins with). Where that is computed from the updated array, the update runs ahead of operations that stand
@@ -45,10 +45,13 @@ from hloforge.pipelines.optimize.below import DISPATCH
 from hloforge.pipelines.passes import Pass, register
 
 _UPDATE, _SCATTER, _LOOP = "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"
+_BARRIER = "stablehlo.optimization_barrier"
 _CONTROL = frozenset(f"stablehlo.{name}" for name in ("case", "if", "while"))
 # Operations that the host begins, when it has waited for their operands, and the operands of others that it reads.
-_WAITS = _CONTROL | {"stablehlo.custom_call", "stablehlo.optimization_barrier", DISPATCH}
+_WAITS = _CONTROL | {"stablehlo.custom_call", _BARRIER, DISPATCH}
 _STARTS = {"stablehlo.dynamic_slice": 1, _UPDATE: 2}
+# Bits of the patterns with which IREE fills arrays.
+_WIDEST_FILL = 64
 # Operations that move elements.
 _VIEWS = frozenset(
     f"stablehlo.{name}"
@@ -89,7 +92,7 @@ def _copy_all(found: list[tuple[Any, int]], block: Any) -> None:
 
 def _copy(value: Value, condition: Value) -> Value:
     # The other choice must differ: where the value is zeros as well, there would be none.
-    other = zeros(value.element_type, value.dims)
+    other = zeros(value.element_type, value.dims) if value.element_type.bits <= _WIDEST_FILL else ops.neg(value)
     if value.element_type.is_integer or value.element_type.name in ("f32", "f64"):
         other = ops.broadcast(ops.convert_element_type(condition, value.element_type), value.dims)
     copied = ops.select(condition, value, other)
@@ -129,20 +132,41 @@ def unsafe(op: Any) -> Iterator[int]:
 
 def _in_place_of(array: Any) -> Iterator[Any]:
     """An array, and those in whose buffers updates have made it: what a part was read from may lie there."""
-    while not isinstance(array.owner, ir.Block) and array.owner.operation.name in (_UPDATE, _SCATTER):
+    while not isinstance(array.owner, ir.Block) and array.owner.operation.name in (_UPDATE, _SCATTER, _BARRIER):
         yield array
-        op = array.owner.operation
-        array = op.operands[list(op.results).index(array)]
+        array = _counterpart(array)
     yield array
+
+
+def _counterpart(result: Any) -> Any:
+    """The operand in whose place a result is."""
+    op = result.owner.operation
+    return op.operands[list(op.results).index(result)]
+
+
+def _is_of_barrier(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == _BARRIER
+
+
+def _names(value: Any) -> list[Any]:
+    """The values that are one buffer with a value, for IREE's barriers copy nothing; the first comes first."""
+    while _is_of_barrier(value):
+        value = _counterpart(value)
+    names = [value]
+    for name in names:
+        passed = (use for use in name.uses if use.owner.operation.name == _BARRIER)
+        names += [use.owner.operation.results[use.operand_number] for use in passed]
+    return names
 
 
 def _is_read_after(value: Any, op: Any, number: int) -> bool:
     """Whether a value is read by or behind an operation other than as its operand of this number."""
-    block = value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
+    names = _names(value)
+    block = names[0].owner if isinstance(names[0].owner, ir.Block) else names[0].owner.operation.block
     if block != op.block:
         # A loop may run again, and a branch ends before what follows it.
         return True
-    others = (use for use in value.uses if (use.owner.operation, use.operand_number) != (op, number))
+    others = (use for name in names for use in name.uses if (use.owner.operation, use.operand_number) != (op, number))
     readers = [_in_block(use.owner.operation, block) for use in others]
     if op.name == _LOOP:
         return any(not reader.is_before_in_block(op) for reader in readers)
@@ -258,7 +282,9 @@ def _reads(value: Any, array: Any, update: Any) -> bool:
             continue
         seen.add(current)
         op = current.owner.operation
-        if (op.name in _VIEWS or op.name in ELEMENTWISE) and not _is_the_same_part(op, array, update):
+        if op.name == _BARRIER:
+            pending.append(_counterpart(current))
+        elif (op.name in _VIEWS or op.name in ELEMENTWISE) and not _is_the_same_part(op, array, update):
             pending += op.operands
     return False
 
@@ -275,5 +301,5 @@ def _is_the_same_part(op: Any, array: Any, update: Any) -> bool:
 
 
 def _can_copy(value: Value) -> bool:
-    """Whether IREE can make the other choice: it fills arrays with patterns of at most 64 bits."""
-    return bool(value.shape.is_static) and value.element_type.bits <= 64
+    """Whether the other choice can be made."""
+    return bool(value.shape.is_static)

@@ -67,13 +67,39 @@ def exchanged(x: Value) -> tuple[Value, ...]:
     return (ops.dynamic_update_slice(updated, first, [1, 0]),)
 
 
-def built(build: Build, rows: int) -> Program:
+def kept_behind_a_barrier(x: Value) -> tuple[Value, ...]:
+    """The array before the update is read by another name."""
+    doubled = ops.mul(x, 2)
+    same = ops.optimization_barrier(doubled)
+    return ops.dynamic_update_slice(doubled, ops.slice(x, [0, 0], [1, 9]), [1, 0]), same
+
+
+def permuted(x: Value) -> tuple[Value, ...]:
+    """Rows change places in the array that they were read from, also by another name."""
+    places = ops.constant(np.random.default_rng(0).permutation(x.dims[0])[:, None].astype(np.int32))
+    return tuple(
+        ops.scatter(
+            x,
+            places,
+            rows,
+            lambda _, new: new,
+            update_window_dims=[1],
+            inserted_window_dims=[0],
+            scatter_dims_to_operand_dims=[0],
+            unique_indices=True,
+        )
+        for rows in (x, ops.optimization_barrier(x))
+    )
+
+
+def built(build: Build, rows: int, element: str = "s32") -> Program:
     with hloforge.Builder(build.__name__) as builder:
-        return builder.build(build(builder.parameter(0, f"s32[{rows},9]", "x")))
+        return builder.build(build(builder.parameter(0, f"{element}[{rows},9]", "x")))
 
 
 @pytest.mark.parametrize(
-    ("build", "copies"), [(kept, 1), (shifted, 1), (shifted_and_negated, 1), (once, 0), (exchanged, 2)]
+    ("build", "copies"),
+    [(kept, 1), (shifted, 1), (shifted_and_negated, 1), (once, 0), (exchanged, 2), (kept_behind_a_barrier, 1)],
 )
 def test_copies(build: Build, copies: int) -> None:
     copy = built(build, 400).clone()
@@ -88,6 +114,16 @@ def test_compiled_updates(build: Build, rows: int) -> None:
     program = built(build, rows)
     x = np.arange(rows * 9, dtype=np.int32).reshape(rows, 9)
     for got, want in zip(program.compile("cpu")(x), program.evaluate(x, engine="interpreter"), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("element", ["f32", "c128"])
+@pytest.mark.parametrize("build", [kept, kept_behind_a_barrier, permuted])
+def test_wide_elements_and_barriers(build: Build, element: str) -> None:
+    """IREE fills no arrays of 128 bits an element with a constant, and copies nothing for a barrier."""
+    program = built(build, 40, element)
+    inputs = hloforge.random_inputs(program.signature)
+    for got, want in zip(program.compile("cpu")(*inputs), program.evaluate(*inputs, engine="xla"), strict=True):
         np.testing.assert_array_equal(got, want)
 
 
