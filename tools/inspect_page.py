@@ -17,6 +17,7 @@ from hloforge.runtime.debug.lowering_record import ELIDED, LoweringRecord, recor
 from hloforge.runtime.debug.memory_estimate import memory_estimate
 from hloforge.runtime.debug.outline import Outline, outline
 from hloforge.runtime.manifest import tool_versions
+from hloforge.runtime.profiling import result
 from hloforge.runtime.targets import Target
 from hloforge.tools.inspection import Facts, program_facts
 from hloforge.tools.page import render
@@ -28,7 +29,6 @@ MOST_LINES = 5_000
 MOST_TEXT = 6_000_000
 _LONGEST_WORD = 200
 
-_TIME_PROFILE = "hloforge.time-profile"
 # Fields of the reports that the page shows: of the whole, and of the members of its lists.
 _VERIFICATION = {
     "": {"program", "target", "references", "agrees", "trials"},
@@ -36,8 +36,8 @@ _VERIFICATION = {
 }
 _PROFILE = {
     "": {
-        *("program", "device", "calls", "seconds", "unprofiled_seconds", "dispatch_seconds", "host_seconds"),
-        *("flops", "transcendentals", "bytes", "roofline", "notes", "rows"),
+        *("program", "device", "calls", "seconds", "unprofiled_seconds", "dispatch_seconds", "transfer_seconds"),
+        *("host_seconds", "flops", "transcendentals", "bytes", "roofline", "notes", "rows"),
     },
     "rows": {"kinds", "dispatch", "count", "seconds", "share", "roofline_fraction", "bound", "location", "scope"},
 }
@@ -55,7 +55,7 @@ class Measured:
         """Raises OptionError for a file that is no such report."""
         return cls(
             None if numerics is None else _report(numerics, "verify", verification.FORMAT, _VERIFICATION),
-            None if profile is None else _report(profile, "profile", _TIME_PROFILE, _PROFILE),
+            None if profile is None else _report(profile, "profile", result.FORMAT, _PROFILE),
         )
 
     def facts(self) -> Facts:

@@ -16,6 +16,8 @@ from hloforge.dialect.program import Signature, entry_function
 from hloforge.dialect.shapes import Shape
 
 _CONSTANT = "stablehlo.constant"
+# Levels of operations inside of operations that are looked at.
+_NESTED = 100
 # Values that are named at the peak.
 _LARGEST = 10
 
@@ -95,7 +97,7 @@ class _Walk:
     dynamic: int = 0
     sizes: dict[Any, int] = field(default_factory=dict)
 
-    def block(self, block: Any) -> tuple[int, Any, list[tuple[Any, int]]]:
+    def block(self, block: Any, depth: int = 0) -> tuple[int, Any, list[tuple[Any, int]]]:
         """The peak of the values of a block and of those inside its operations; where, and what lives there."""
         body = [op.operation for op in block.operations]
         last: dict[Any, int] = {}
@@ -111,7 +113,7 @@ class _Walk:
                 living[result] = size
                 now += size
                 ending.setdefault(last.get(result, number), []).append(result)
-            inner, inner_at, inner_living = self.inside(op)
+            inner, inner_at, inner_living = self.inside(op, depth)
             if now + inner > peak:
                 peak, at = now + inner, inner_at or op
                 then = sorted([*living.items(), *inner_living], key=lambda entry: -entry[1])[:_LARGEST]
@@ -119,9 +121,11 @@ class _Walk:
                 now -= living.pop(value)
         return peak, at, then
 
-    def inside(self, op: Any) -> tuple[int, Any, list[tuple[Any, int]]]:
+    def inside(self, op: Any, depth: int) -> tuple[int, Any, list[tuple[Any, int]]]:
         """Of the region that takes most: regions of an operation run in turn."""
-        found = [self.block(block) for region in op.regions for block in region.blocks]
+        if depth >= _NESTED:
+            return 0, None, []
+        found = [self.block(block, depth + 1) for region in op.regions for block in region.blocks]
         return max(found, key=lambda entry: entry[0], default=(0, None, []))
 
     def size(self, value: Any) -> int:

@@ -6,7 +6,6 @@ metadata keep in locations; what an operation has inside (the body of a loop) st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,8 +18,9 @@ from hloforge.pipelines.audit import describe
 from hloforge.runtime.debug.lowering_record import STRUCTURE
 from hloforge.runtime.debug.memory_estimate import shape_of
 
-# Slashes inside of parentheses belong to a name: transpose(jvp(a/b)).
-_PIECE = re.compile(r"(?:\([^()]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\)[^()]*)*\)|[^/])+")
+# Levels of scopes, and of operations inside of operations, that are shown.
+_SCOPES = 12
+_NESTED = 16
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class _Writer:
         for value in values:
             self.values[value] = number
 
-    def block(self, block: Any, around: tuple[str, ...] = ()) -> None:
+    def block(self, block: Any, around: tuple[str, ...] = (), depth: int = 0) -> None:
         """The operations of a block, below scopes inside of the one ``around`` it."""
         root = _Scope("")
         for op in block.operations:
@@ -102,26 +102,26 @@ class _Writer:
                 path = _scope_near(op.operation)
                 inside = path[len(around) :] if path[: len(around)] == around else path
                 root.below(inside).entries.append(op.operation)
-        self.scope(_shortened(root))
+        self.scope(_shortened(root), depth)
 
-    def scope(self, scope: _Scope) -> None:
+    def scope(self, scope: _Scope, depth: int) -> None:
         for entry in scope.entries:
             if isinstance(entry, _Scope):
-                self.nested(entry)
+                self.nested(entry, depth)
             else:
-                self.operation(entry)
+                self.operation(entry, depth)
 
-    def nested(self, scope: _Scope) -> None:
+    def nested(self, scope: _Scope, depth: int) -> None:
         number = len(self.nodes)
         self.nodes.append(["scope", scope.name, 0, "", "", ()])
-        self.scope(scope)
+        self.scope(scope, depth)
         if len(self.nodes) == number + 1:
             self.nodes.pop()
         else:
             self.nodes[number][2] = len(self.nodes)
 
-    def operation(self, op: Any) -> None:
-        if self.count >= self.most:
+    def operation(self, op: Any, depth: int) -> None:
+        if self.count >= self.most or depth > _NESTED:
             self.left_out += 1
             return
         self.count += 1
@@ -134,7 +134,7 @@ class _Writer:
             for inner in region.blocks:
                 # Arguments of a block hold what the operation reads, or what it computed a turn before.
                 self.define(inner.arguments, number)
-                self.block(inner, scope_of(op))
+                self.block(inner, scope_of(op), depth + 1)
         self.nodes[number][2] = len(self.nodes)
 
     def finished(self) -> Iterator[list[Any]]:
@@ -159,7 +159,19 @@ def _shortened(scope: _Scope) -> _Scope:
 
 @cache
 def _path(name: str) -> tuple[str, ...]:
-    return tuple(_PIECE.findall(name))[:-1]
+    return tuple(_pieces(name))[:-1][:_SCOPES]
+
+
+def _pieces(name: str) -> list[str]:
+    """What slashes separate; those inside of parentheses belong to a name: ``transpose(jvp(a/b))``."""
+    pieces, depth = [""], 0
+    for char in name:
+        depth = max(0, depth + (char == "(") - (char == ")"))
+        if char == "/" and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += char
+    return [piece for piece in pieces if piece]
 
 
 def scope_of(op: Any) -> tuple[str, ...]:

@@ -98,9 +98,9 @@
     const details = make("details", kind), summary = make("summary");
     details.id = `node-${n}`;
     summary.append(make("code", "name", word(n, NAME)));
-    if (word(n, SHAPE)) summary.append(make("code", "shape", word(n, SHAPE)));
-    if (kind === "scope") summary.append(make("span", "shape", `${data.graph.counts[n]} operations`));
-    if (kind === "parameter") summary.append(make("span", "shape", "parameter"));
+    if (word(n, SHAPE)) summary.append(" ", make("code", "shape", word(n, SHAPE)));
+    if (kind === "scope") summary.append(" ", make("span", "shape", `${data.graph.counts[n]} operations`));
+    if (kind === "parameter") summary.append(" ", make("span", "shape", "parameter"));
     details.append(summary);
     shown.set(n, details);
     details.addEventListener("toggle", () => { if (details.open) fill(n); });
