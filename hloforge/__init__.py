@@ -47,11 +47,13 @@ if TYPE_CHECKING:
     from hloforge.dialect.values import Value
     from hloforge.importers.reader import read
     from hloforge.jax import jit
+    from hloforge.profiling import profile
     from hloforge.runtime import host
     from hloforge.runtime.compare import Report, compare
     from hloforge.runtime.executable import Executable
     from hloforge.runtime.feeds import Feeds
     from hloforge.runtime.options import CompileOptions
+    from hloforge.runtime.profiling.result import Roofline, TimeProfile
     from hloforge.runtime.random_inputs import random_inputs
     from hloforge.runtime.references import reference
     from hloforge.runtime.replicas import Replicas
@@ -82,11 +84,13 @@ _HOMES = {
     "ReferenceEngineError": "hloforge.dialect.errors",
     "Replicas": "hloforge.runtime.replicas",
     "Report": "hloforge.runtime.compare",
+    "Roofline": "hloforge.runtime.profiling.result",
     "Session": "hloforge.runtime.session",
     "Shape": "hloforge.dialect.shapes",
     "Signature": "hloforge.dialect.program",
     "Target": "hloforge.runtime.targets",
     "Tile": "hloforge.dialect.layouts",
+    "TimeProfile": "hloforge.runtime.profiling.result",
     "UnregisteredError": "hloforge.dialect.errors",
     "UnsupportedError": "hloforge.dialect.errors",
     "Value": "hloforge.dialect.values",
@@ -102,6 +106,7 @@ _HOMES = {
     "load": "hloforge.runtime.session",
     "ops": "hloforge.dialect",
     "pack": "hloforge.dialect.packing",
+    "profile": "hloforge.profiling",
     "program": "hloforge.computation",
     "random_inputs": "hloforge.runtime.random_inputs",
     "read": "hloforge.importers.reader",
@@ -138,11 +143,13 @@ __all__ = [
     "ReferenceEngineError",
     "Replicas",
     "Report",
+    "Roofline",
     "Session",
     "Shape",
     "Signature",
     "Target",
     "Tile",
+    "TimeProfile",
     "UnregisteredError",
     "UnsupportedError",
     "Value",
@@ -159,6 +166,7 @@ __all__ = [
     "load",
     "ops",
     "pack",
+    "profile",
     "program",
     "random_inputs",
     "read",

@@ -10,10 +10,12 @@ from hloforge.api import ProgramLike, as_program, compile
 from hloforge.dialect.abi import crosses
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Program
+from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.pipelines.specialize import is_dynamic
 from hloforge.runtime.convention import flatten_arguments
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.partition import is_to_cut
 from hloforge.runtime.plausible_inputs import plausible_inputs
 from hloforge.runtime.profiling.profiler import SECONDS, WARMUP, Plan, check_profilable, time_profile
 from hloforge.runtime.profiling.result import Roofline, TimeProfile
@@ -65,14 +67,23 @@ def profile(
     check_profilable(options)
     near: dict[str, Any] = {"device": device, "threads": threads, "weights": options.weights, "deadline": deadline}
     if isinstance(source, Executable) or is_vmfb(source):
-        subject = subject_of(source, **near)
+        given: Any = source
+        subject = subject_of(given, **near)
         chosen = random_inputs(subject.session.signature) if arguments is None else tuple(arguments)
         return time_profile(subject, chosen, plan)
     program, options = _at_sizes(as_program(source), options, arguments)
-    executable = compile(program, target, options=options)
+    # What JAX lowered has functions of the host beside it, which the program alone does not have.
+    executable = compile(source if hasattr(source, "compiler_ir") else program, target, options=options)
     subject = subject_of(executable, **near | {"weights": executable.weights})
-    chosen = plausible_inputs(program) if arguments is None else tuple(arguments)
+    chosen = plausible_inputs(_of_one_device(program, options)) if arguments is None else tuple(arguments)
     return time_profile(subject, chosen, plan, program=program, options=options)
+
+
+def _of_one_device(program: Program, options: CompileOptions) -> Program:
+    """The program whose arguments are passed: of several devices the folded one."""
+    if options.fold_replicas and not is_to_cut(program, options):
+        return for_grid(program, options.grid, folded=True)
+    return program
 
 
 def _at_sizes(

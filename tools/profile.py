@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,13 +11,14 @@ from hloforge.tools.options import (
     checked_device,
     compile_options_of,
     compiler_options,
-    import_options,
-    signature_of,
-    signature_option,
+    reading_options,
     target_option,
 )
 from hloforge.tools.progress import progress
 from hloforge.tools.streams import STDIO
+
+if TYPE_CHECKING:
+    from hloforge.runtime.profiling.result import TimeProfile
 
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
@@ -55,8 +56,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--trace", "trace_file", metavar="FILE", help="Write the calls as trace events, for Perfetto and others.")
 @click.option("--flame", "flame_file", metavar="FILE", help="Write folded stacks, for speedscope and flamegraph.pl.")
 @target_option
-@import_options
-@signature_option
+@reading_options
 @compiler_options
 def command(
     source: str,
@@ -76,11 +76,7 @@ def command(
     trace_file: str | None,
     flame_file: str | None,
     target: str,
-    format: str | None,
-    elided: str,
-    seed: int,
-    drop_unknown_attributes: bool,
-    signature: str | None,
+    reading: dict[str, Any],
     **compiler: Any,
 ) -> None:
     """Run FILE, a program or a vmfb, many times, and show what takes its time: by operation and line of the source,
@@ -100,13 +96,6 @@ def command(
     if (peak_gflops is None) != (peak_bandwidth is None):
         raise click.UsageError("--peak-gflops and --peak-bandwidth belong together")
     given = Roofline(peak_gflops, peak_bandwidth, "given") if peak_gflops and peak_bandwidth else None
-    reading = {
-        "format": format,
-        "elided": elided,
-        "seed": seed,
-        "drop_unknown_attributes": drop_unknown_attributes,
-        **signature_of(signature),
-    }
     plan = Plan(iterations, seconds, warmup, given, roofline, deadline)
     loading = {"device": device, "threads": threads, **({"deadline": deadline} if deadline else {})}
     with progress("profiling") as say:
@@ -116,20 +105,17 @@ def command(
         click.echo(profile_text(found, by, top), nl=False)
 
 
-def _files(found: Any, json_file: str | None, trace_file: str | None, flame_file: str | None) -> set[str]:
+def _files(found: TimeProfile, json_file: str | None, trace_file: str | None, flame_file: str | None) -> set[str]:
     """Write what was asked for; returns where."""
     import json
 
     from hloforge.runtime.profiling.trace import folded_stacks, trace_events
     from hloforge.tools.streams import write_text
 
-    written = set()
-    for file, made in (
-        (json_file, lambda: json.dumps(found.to_json(), indent=2, ensure_ascii=False)),
-        (trace_file, lambda: json.dumps(trace_events(found))),
-        (flame_file, lambda: folded_stacks(found)),
-    ):
-        if file is not None:
-            write_text(file, made())
-            written.add(file)
-    return written
+    if json_file is not None:
+        write_text(json_file, json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+    if trace_file is not None:
+        write_text(trace_file, json.dumps(trace_events(found)))
+    if flame_file is not None:
+        write_text(flame_file, folded_stacks(found))
+    return {file for file in (json_file, trace_file, flame_file) if file is not None}

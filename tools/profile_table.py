@@ -9,7 +9,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from hloforge.runtime.profiling.groups import Group, grouped
+from hloforge.runtime.profiling.groups import Group, grouped, short_place
 from hloforge.runtime.profiling.result import TimeProfile
 
 # Where nobody says how wide the lines may be.
@@ -57,7 +57,7 @@ def _table(profile: TimeProfile, groups: list[Group], by: str) -> Table:
 def _cells(profile: TimeProfile, group: Group, titles: tuple[str, ...]) -> list[str]:
     told = {
         "operations": group.kinds or group.dispatches[0],
-        "where": group.location or "–",
+        "where": short_place(group.location) or "–",
         "scope": group.scope or "–",
         "dispatch": group.dispatches[0],
     }

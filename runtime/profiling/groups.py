@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from hloforge.runtime.profiling.result import (
     roofline_fraction,
 )
 
+# Folders before a file that has lines; a name of ONNX has slashes as well.
+_FOLDERS = re.compile(r"^[^:]*/(?=[^/:]+:\d)")
 BY = ("location", "op", "dispatch", "scope")
 
 
@@ -52,6 +55,11 @@ def grouped(profile: TimeProfile, by: str) -> list[Group]:
         found[_key(profile, row, by)].append(row)
     groups = [_group(profile, rows) for rows in found.values()]
     return sorted(groups, key=lambda group: -group.seconds)
+
+
+def short_place(place: str) -> str:
+    """A place without the folders of its file."""
+    return _FOLDERS.sub("", place)
 
 
 def _key(profile: TimeProfile, row: Row, by: str) -> tuple[str, ...]:

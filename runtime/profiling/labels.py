@@ -115,7 +115,7 @@ def _labels(module: Any, entry: Any, found: Sequence[Any]) -> Labels:
             if key[0] >= 0:
                 users[key[0]].add(number)
                 size = 0 if _is_splat(found[key[0]]) else size
-            mine[key] = mine.get(key, 0) + size
+            mine[key] = max(size, mine.get(key, 0))
             if op.name == "func.return":
                 returned.add(key)
         reads.append(mine)

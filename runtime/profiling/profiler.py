@@ -35,6 +35,7 @@ _LEAST_CALLS, _MOST_CALLS = 3, 1000
 _LATENCY_SECONDS, _LATENCY_CALLS = 0.3, 50
 _PHASES = ("dispatch-creation", "stream")
 _NOT_ALIKE = "the calls were not alike, so a single one was measured: the program's work depends on what it overwrites"
+_NOTHING = "the program runs nothing on its device"
 _NO_SOURCE = "a vmfb alone tells no operations: profile the program itself to see them"
 
 Say = Callable[[str], None]
@@ -82,7 +83,7 @@ def check_profilable(options: CompileOptions, host_calls: Sequence[Any] = ()) ->
             hint="--fold-replicas makes one program of them",
         )
     if host_calls:
-        names = ", ".join(sorted({call.name for call in host_calls}))
+        names = ", ".join(sorted({call.target for call in host_calls}))
         raise OptionError(
             f"the program calls its host ({names}), and IREE's profiler records calls of its own tool, which has none",
             hint="profile the parts of the program between these calls",
@@ -115,6 +116,8 @@ def time_profile(
     latency = _latency(lambda: session(*arguments))
     say("recording")
     recorded, warmup, notes = _recorded(subject, leaves, plan, plan.calls(latency))
+    if not any(call.end for call in recorded):
+        recorded, notes = _without_record(latency), [_NOTHING]
     found: list[Batch] = []
     labels: Labels | None = None
     if program is None:
@@ -132,7 +135,7 @@ def time_profile(
         say("measuring the roofline")
         roofline = measured_roofline(Target.parse(session.manifest.target), session.device, subject.threads)
     return TimeProfile(
-        program.source if program is not None else session.manifest.source or session.manifest.name,
+        Path(program.source).name if program is not None else session.manifest.source or session.manifest.name,
         session.manifest.target,
         session.device,
         calls,
@@ -172,6 +175,11 @@ def _recorded(
     return alone or [], 0, [_NOT_ALIKE]
 
 
+def _without_record(latency: float) -> list[RecordedCall]:
+    """A call of which the device saw nothing."""
+    return [RecordedCall(0, round(1e9 * latency), (), ())]
+
+
 def _sites(
     program: Program, flags: Sequence[str], target: str, options: CompileOptions, names: frozenset[str]
 ) -> tuple[list[Batch], Labels]:
@@ -190,7 +198,8 @@ def _sites(
     # IREE may have refused fused loops, and nothing in the vmfb says so.
     for without in (frozenset[str](), frozenset({FuseLoops.name})):
         copy = numbered.clone()
-        lower(copy.module, target=parsed.pipeline, without=without | options.without, verify=False)
+        left_out = without | options.without
+        lower(copy.module, target=parsed.pipeline, vectors=parsed.vectors, without=left_out, verify=False)
         found = batches(phases_of(copy, flags, _PHASES, options))
         if names <= Places(found).names:
             return found, labels

@@ -8,7 +8,7 @@ the order of all dispatches is known. Both texts are read by their indentation, 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,16 +62,11 @@ def batches(phases: Mapping[str, str]) -> list[Batch]:
     """
     inside = _operations_inside(phases["dispatch-creation"])
     found = list(_submitted(_Text(phases["stream"])))
-    keys = [site.operations for batch in found for site in batch.sites]
-    places = defaultdict(list)
-    for key in keys:
-        places[key].append(None)
+    places = Counter(site.operations for batch in found for site in batch.sites)
     # As many pieces of code as places: one for each, in order. Otherwise a place may be any of them.
     whole = {
-        key: iter(
-            inside[key] if len(inside.get(key, ())) == len(several) else [_joined(inside.get(key, ()))] * len(several)
-        )
-        for key, several in places.items()
+        key: iter(inside[key] if len(inside.get(key, ())) == count else [_joined(inside.get(key, ()))] * count)
+        for key, count in places.items()
     }
     return [
         Batch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hloforge.runtime.profiling.groups import short_place
 from hloforge.runtime.profiling.result import Call, Event, TimeProfile, common_scope, kinds
 
 # What viewers show without effort; the calls beyond are left out.
@@ -118,7 +119,11 @@ def folded_stacks(profile: TimeProfile) -> str:
     for row in profile.rows:
         operations = profile.operations_of(row)
         scope = common_scope(operations)
-        names = (*(scope.split("/") if scope else ()), profile.place_of(row), kinds(operations) or row.dispatch)
+        names = (
+            *(scope.split("/") if scope else ()),
+            short_place(profile.place_of(row)),
+            kinds(operations) or row.dispatch,
+        )
         stack = tuple(filter(None, names))
         stacks[stack] = stacks.get(stack, 0.0) + row.seconds
     stacks["[fills and copies]",] = profile.transfer_seconds

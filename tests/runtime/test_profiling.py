@@ -1,0 +1,248 @@
+"""Counts against XLA's cost analysis, and profiles of programs whose heaviest part is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge.dialect.errors import ArgumentError, ExecutionError, OptionError
+from hloforge.dialect.operations import operations
+from hloforge.importers.reader import read
+from hloforge.runtime.profiling.children import run_tool
+from hloforge.runtime.profiling.costs import Cost, cost_of
+from hloforge.runtime.profiling.groups import grouped
+from hloforge.runtime.profiling.labels import labelled
+from hloforge.runtime.profiling.result import Call, Event, ProfiledOperation, Roofline, Row, TimeProfile
+from hloforge.runtime.profiling.trace import folded_stacks, trace_events
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+# A small product, a loop of a few turns, and a product that takes longer than all else.
+S, L, M = "tensor<64x64xf32>", "tensor<384x384xf32>", "tensor<300x300xf32>"
+PROGRAM = f"""func.func @main(%x: {S}, %y: {L}) -> ({S}, {L}) {{
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : ({S}, {S}) -> {S}
+  %1 = stablehlo.tanh %0 : {S}
+  %2 = stablehlo.dot_general %y, %y, contracting_dims = [1] x [0] : ({L}, {L}) -> {L}
+  %3 = stablehlo.add %2, %y : {L}
+  return %1, %3 : {S}, {L}
+}}
+"""
+LARGE_LINE, LARGE_FLOPS = 4, 2 * 384**3 + 384**2
+LOOP = f"""func.func @main(%x: {M}) -> {M} {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %a = %x) : tensor<i32>, {M}
+  cond {{
+    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }} do {{
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %b = stablehlo.dot_general %a, %x, contracting_dims = [1] x [0] : ({M}, {M}) -> {M}
+    stablehlo.return %j, %b : tensor<i32>, {M}
+  }}
+  return %r#1 : {M}
+}}
+"""
+CALLBACK = """HloModule feed
+ENTRY e {
+  t = token[] after-all()
+  i = (f32[3], token[]) infeed(t)
+  v = f32[3] get-tuple-element(i), index=0
+  ROOT r = f32[3] add(v, v)
+}
+"""
+
+
+def _f32(*sizes: int) -> Any:
+    return jax.ShapeDtypeStruct(sizes, jnp.float32)
+
+
+CASES: dict[str, tuple[Callable[..., Any], Sequence[Any]]] = {
+    "dot": (lambda a, b: a @ b, [_f32(64, 32), _f32(32, 48)]),
+    "batched dot": (lambda a, b: jnp.einsum("bij,bjk->bik", a, b), [_f32(4, 64, 32), _f32(4, 32, 48)]),
+    "elementwise": (lambda a: a + a * a, [_f32(100)]),
+    "transcendental": (lambda a: jnp.tanh(a), [_f32(100)]),
+    "sum": (lambda a: jnp.sum(a, axis=0), [_f32(100, 7)]),
+    "convolution with holes": (
+        lambda a, k: jax.lax.conv_general_dilated(
+            a, k, (2, 1), "SAME", rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")
+        ),
+        [_f32(2, 16, 15, 8), _f32(3, 3, 8, 16)],
+    ),
+    "transposed convolution": (
+        lambda a, k: jax.lax.conv_transpose(a, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+        [_f32(2, 16, 15, 8), _f32(3, 3, 8, 16)],
+    ),
+    "convolution of groups": (
+        lambda a, k: jax.lax.conv_general_dilated(
+            a, k, (1, 1), [(1, 1), (1, 1)], feature_group_count=4, dimension_numbers=("NHWC", "HWIO", "NHWC")
+        ),
+        [_f32(2, 16, 15, 8), _f32(3, 3, 2, 8)],
+    ),
+    "maxima of windows": (
+        lambda a: jax.lax.reduce_window(a, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+        [_f32(2, 16, 16, 8)],
+    ),
+    "sort": (lambda a: jnp.sort(a, axis=-1), [_f32(100, 16)]),
+    "fft": (lambda a: jnp.fft.fft(a), [jax.ShapeDtypeStruct((8, 64), jnp.complex64)]),
+    "slice": (lambda a: a[3:7], [_f32(100, 16)]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_counts_are_those_of_xla(name: str) -> None:
+    function, shapes = CASES[name]
+    lowered = jax.jit(function).lower(*shapes)
+    module = read(lowered.compiler_ir("stablehlo").operation.get_asm()).module
+    counted = sum(
+        (cost_of(op) for op in operations(module) if op.parent.operation.name == "func.func"),
+        Cost(),
+    )
+    xla = lowered.cost_analysis()
+    assert counted.flops == xla.get("flops", 0)
+    assert counted.transcendentals == xla.get("transcendentals", 0)
+    # XLA counts the scalars of initial values otherwise.
+    assert counted.bytes == pytest.approx(xla["bytes accessed"], abs=16)
+
+
+def test_what_only_a_group_sees_is_not_moved() -> None:
+    labels = labelled(read(PROGRAM))[1]
+    kinds = [operation.kind for operation in labels.operations]
+    product, addition = [n for n, kind in enumerate(kinds) if kind == "dot_general"][1], kinds.index("add")
+    both = labels.cost({product, addition})
+    assert both.flops == LARGE_FLOPS
+    # One array is read by both, and one is written.
+    assert both.bytes == 2 * 4 * 384**2
+    assert labels.cost({product}).bytes == 2 * 4 * 384**2
+    assert labels.cost({addition}).bytes == 3 * 4 * 384**2
+
+
+@pytest.fixture(scope="module")
+def profile() -> TimeProfile:
+    return hloforge.profile(PROGRAM, device="local-sync", iterations=4, roofline=Roofline(100, 10, "given"))
+
+
+def test_the_heaviest_product_is_found_first(profile: TimeProfile) -> None:
+    first = profile.rows[0]
+    assert profile.operations[first.main].kind == "dot_general"
+    assert profile.place_of(first).split(":")[1] == str(LARGE_LINE)
+    assert [operation.kind for operation in profile.operations_of(first)] == ["dot_general", "add"]
+    assert first.cost.flops == LARGE_FLOPS and first.count == 1
+    # All that the program computes is put down to some row, once.
+    xla = jax.jit(lambda x, y: (jnp.tanh(x @ x), y @ y + y)).lower(_f32(64, 64), _f32(384, 384)).cost_analysis()
+    assert profile.cost.flops == xla["flops"] and profile.cost.transcendentals == xla["transcendentals"]
+
+
+def test_shares_are_parts_of_a_call(profile: TimeProfile) -> None:
+    assert len(profile.calls) == 4
+    parts = (profile.dispatch_seconds, profile.transfer_seconds, profile.host_seconds)
+    assert sum(parts) == pytest.approx(profile.seconds)
+    assert 0 < sum(profile.share(row.seconds) for row in profile.rows) <= 1
+    rows = sum(row.seconds for row in profile.rows)
+    assert rows == pytest.approx(profile.dispatch_seconds, rel=1e-6)
+    for row in profile.rows:
+        assert 0 < row.least_seconds <= row.seconds <= row.most_seconds
+
+
+def test_json_is_what_the_guide_describes(profile: TimeProfile) -> None:
+    found = json.loads(json.dumps(profile.to_json()))
+    assert (found["format"], found["version"], found["calls"]) == ("hloforge.time-profile", 1, 4)
+    first = found["rows"][0]
+    assert first["kinds"] == "dot_general+add" and first["location"].endswith(":4:8")
+    assert first["roofline_fraction"] == pytest.approx(LARGE_FLOPS / 100e9 / first["seconds"])
+    assert first["bound"] == "compute"
+    assert [found["operations"][number]["name"] for number in first["operations"]] == [
+        "stablehlo.dot_general",
+        "stablehlo.add",
+    ]
+
+
+def test_trace_nests_dispatches_in_calls(profile: TimeProfile) -> None:
+    events = trace_events(profile)["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    calls = [event for event in slices if event["cat"] == "call"]
+    dispatches = [event for event in slices if event["cat"] == "dispatch"]
+    assert len(calls) == 4 and len(dispatches) == 4 * len(profile.rows)
+    for event in dispatches:
+        around = [call for call in calls if call["ts"] <= event["ts"] + 1e-6]
+        assert event["ts"] + event["dur"] <= around[-1]["ts"] + around[-1]["dur"] + 1e-6
+    assert all(first["ts"] + first["dur"] <= second["ts"] + 1e-6 for first, second in pairwise(calls))
+
+
+def test_stacks_are_the_mean_call(profile: TimeProfile) -> None:
+    lines = folded_stacks(profile).splitlines()
+    assert lines[0].startswith("<string>;<string>:4:8;dot_general+add ")
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == pytest.approx(1e9 * profile.seconds, rel=0.01)
+
+
+def test_scopes_of_a_trace_enclose_their_dispatches() -> None:
+    operations = tuple(ProfiledOperation("stablehlo.add", None, scope, Cost()) for scope in ("f/a", "f/a", "f/b"))
+    rows = tuple(Row(f"d{n}", (n,), n, 1, 1e-8, 1e-8, 1e-8, 0, Cost()) for n in range(3))
+    # The last two run at the same time.
+    call = Call(0, 100, (Event(0, 0, 10), Event(1, 10, 30), Event(2, 20, 40)))
+    profile = TimeProfile("p", "cpu", "local-task", (call,), 0, 1e-7, rows, operations, True, None)
+    events = [event for event in trace_events(profile)["traceEvents"] if event["ph"] == "X"]
+    spans = {(event["cat"], event["name"], event["tid"]): (event["ts"], event["dur"]) for event in events}
+    assert spans["scope", "a", 1] == (0, 0.03) and spans["scope", "f", 1] == (0, 0.03)
+    assert {event["tid"] for event in events if event["cat"] == "dispatch"} == {1, 2}
+    assert profile.dispatch_seconds == pytest.approx(40e-9)
+
+
+def test_turns_of_a_loop_are_counted() -> None:
+    found = hloforge.profile(LOOP, device="local-sync", iterations=2, warmup=0, roofline=False)
+    products = [row for row in found.rows if found.operations[row.main].kind == "dot_general"]
+    assert sum(row.count for row in products) >= 1
+    assert found.cost.flops == pytest.approx(3 * 2 * 300**3, rel=1e-3)
+
+
+def test_layers_of_equal_code_stand_at_their_own_lines() -> None:
+    lines = [
+        "func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {",
+        *(
+            f"  %{n + 1} = stablehlo.dot_general {f'%{n}' if n else '%x'}, %x, contracting_dims = [1] x [0] : "
+            "(tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>"
+            for n in range(3)
+        ),
+        "  return %3 : tensor<64x64xf32>",
+        "}",
+    ]
+    found = hloforge.profile("\n".join(lines), device="local-sync", iterations=2, roofline=False)
+    assert sorted(found.place_of(row).split(":")[1] for row in found.rows) == ["2", "3", "4"]
+    assert [group.count for group in grouped(found, "op")] == [3]
+
+
+def test_a_vmfb_has_names_alone() -> None:
+    executable = hloforge.compile(LOOP)
+    found = hloforge.profile(executable, [np.zeros((300, 300), np.float32)], iterations=2)
+    assert found.rows and not found.attributed and not found.operations and found.roofline is None
+    assert "a vmfb alone tells no operations" in found.notes[0]
+
+
+def test_what_cannot_be_profiled_is_refused() -> None:
+    with pytest.raises(OptionError, match="of one device, and the program runs on several") as error:
+        hloforge.profile(PROGRAM, replicas=2)
+    assert "--fold-replicas" in error.value.hint
+    with pytest.raises(OptionError, match="the program calls its host"):
+        hloforge.profile(CALLBACK, deadline=20)
+    with pytest.raises(OptionError, match="iterations must be at least 1"):
+        hloforge.profile(PROGRAM, iterations=0)
+    dynamic = "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }"
+    with pytest.raises(ArgumentError, match="are dynamic"):
+        hloforge.profile(dynamic)
+
+
+def test_calls_and_tools_have_deadlines() -> None:
+    with pytest.raises(ExecutionError, match="did not end within"):
+        hloforge.profile(PROGRAM, deadline=0.001, device="local-sync", roofline=False)
+    with pytest.raises(ExecutionError, match="iree-profile did not end within 1e-06 s"):
+        run_tool("iree-profile", ["--help"], 1e-6, {})
+    with pytest.raises(ExecutionError, match=r"iree-profile failed: .*NOT_FOUND"):
+        run_tool("iree-profile", ["summary", "nowhere"], 60, {})
