@@ -78,8 +78,13 @@ _READ_BYTES, _MOST_COPIED = 1 << 15, 1 << 25
 _WORTH_STRIPS = 1 << 17
 # From how many bytes of the right factor IREE's own product is slower, and rows of a workgroup that are worth a copy.
 _LARGE_BYTES, _LEAST_ROWS = 1 << 19, 16
+# Rows that are worth turning columns that lie in rows into lines by vectors of AVX-512; narrower ones take as long as
+# IREE's sums along the rows.
+_LEAST_TURNED = 4
 # From which depth it is slower with smaller right factors as well, and multiplications that are worth a dispatch.
 _DEEP, _MUCH_WORK = 128, 1 << 22
+# Multiplications that are worth one where columns are no whole vectors.
+_WORTH_RAGGED = 1 << 19
 # Rows of a workgroup whose part of the left factor, 128 KiB, stays in the second cache while it is read again for each
 # strip of columns; rows and columns at most.
 _CACHED_ROWS, _GROUP_ROWS, _GROUP_COLUMNS = 128, 2048, 512
@@ -141,31 +146,33 @@ def _tiles_of(op: Any, windows: Windows | None, vectors: Vectors, *, in_strips: 
     bytes_ = result.element_type.bits // 8
     # Windows that need not be laid out pay for any kernel.
     is_large = windows is not None or depth * columns * bytes_ >= _LARGE_BYTES
-    is_large = is_large or (depth >= _DEEP and batch * rows * depth * columns >= _MUCH_WORK)
+    work, lanes = batch * rows * depth * columns, vectors.bytes // bytes_
+    is_large = is_large or (depth >= _DEEP and work >= _MUCH_WORK)
+    is_large = is_large or (columns % lanes != 0 and work >= _WORTH_RAGGED)
     if depth < _LEAST_DEPTH or not (is_large or in_strips):
         return None
+    least = _LEAST_TURNED if vectors == AVX512 and _has_columns_in_rows(op) else _LEAST_ROWS
     found: list[tuple[float, Tiles]] = []
     for block in _BLOCKS.get(vectors, _PORTABLE):
         strip = block.bytes // bytes_
         laid_out = in_strips and columns % strip == 0
         most = (_READ_BYTES if laid_out else block.packed) // block.bytes
         # Windows are read a place at a time; other lines are packed in parts of about one size, of whole vectors.
-        lanes = vectors.bytes // bytes_
         even = -(-depth // -(-depth // most))
         packed = _divisors(windows.features, most)[-1] if windows else min(depth, -(-even // lanes) * lanes)
-        gains = is_large or (laid_out and batch * rows * depth * columns >= _WORTH_STRIPS)
+        gains = is_large or (laid_out and work >= _WORTH_STRIPS)
         if columns < strip or packed < _LEAST_DEPTH or not gains:
             continue
-        for group in _groups(rows, columns, strip, in_strips=laid_out):
+        for group in _groups(rows, columns, strip, least, in_strips=laid_out):
             panel = 1 if laid_out else min(max(1, _PANEL_BYTES // block.bytes), group[1] // strip)
             tiles = Tiles(batch, rows, depth, columns, *group, strip, block.rows, packed, laid_out, panel, lanes)
             found.append((_cost(tiles) * (1 + _LOAD_COST * block.loads(vectors.bytes)), tiles))
     return min(found, key=lambda one: one[0])[1] if found else None
 
 
-def _groups(rows: int, columns: int, strip: int, *, in_strips: bool) -> Iterator[tuple[int, int]]:
+def _groups(rows: int, columns: int, strip: int, least: int, *, in_strips: bool) -> Iterator[tuple[int, int]]:
     """How many rows and columns a workgroup may take."""
-    heights = [height for height in _divisors(rows, _GROUP_ROWS) if height >= _LEAST_ROWS]
+    heights = [height for height in _divisors(rows, _GROUP_ROWS) if height >= least]
     widths = [width for width in _divisors(columns, _GROUP_COLUMNS) if width >= strip] or [columns]
     return product(heights, [width for width in widths if not in_strips or width % strip == 0])
 

@@ -17,7 +17,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.pipelines.named import lower, normalize
-from hloforge.pipelines.vectors import Vectors
+from hloforge.pipelines.vectors import AVX2, Vectors
 from hloforge.runtime.judgement import judge
 from tests.pipelines.widths import WIDTHS, compiled_for
 
@@ -32,6 +32,8 @@ FORMS = [
     ("mk,kn->mn", {"m": 20, "k": 520, "n": 136}, np.float64),
     ("mk,kn->mn", {"m": 19, "k": 521, "n": 1009}, np.float32),  # primes alone
     ("mk,nk->mn", {"m": 17, "k": 1031, "n": 171}, np.float64),
+    ("mk,nk->mn", {"m": 5, "k": 300, "n": 600}, np.float32),  # few rows: IREE's, where vectors are narrow
+    ("bmk,bnk->bmn", {"b": 9, "m": 27, "k": 83, "n": 27}, np.float32),  # small ones that no tile divides
     ("mk,kn->mn", {"m": 48, "k": 517, "n": 500}, ml_dtypes.bfloat16),
     ("bmk,bkn->bmn", {"b": 3, "m": 33, "k": 384, "n": 352}, np.float32),
     ("kbm,kbn->bmn", {"b": 2, "m": 18, "k": 512, "n": 272}, np.float32),
@@ -72,10 +74,10 @@ def program_of(forms: Sequence[str], arrays: Sequence[Array]) -> Program:
         return builder.build(tuple(product(form, *pair) for form, pair in zip(forms, pairs, strict=True)))
 
 
-def dispatches(program: Program) -> tuple[int, int]:
+def dispatches(program: Program, vectors: Vectors = AVX2) -> tuple[int, int]:
     """How many products became dispatches, and how many are left."""
     copy = program.clone()
-    lower(copy.module)
+    lower(copy.module, vectors=vectors)
     names = [op.name for op in operations(copy.module)]
     return names.count("flow.dispatch"), names.count("stablehlo.dot_general")
 
@@ -84,7 +86,8 @@ def dispatches(program: Program) -> tuple[int, int]:
 def test_products_of_every_form_are_right(vectors: Vectors) -> None:
     arrays = [array for form in FORMS for array in factors(*form)]
     program = program_of([form for form, _, _ in FORMS], arrays)
-    assert dispatches(program) == (len(FORMS), 0)
+    left = int(vectors == AVX2)
+    assert dispatches(program, vectors) == (len(FORMS) - left, left)
     executable = compiled_for(program, vectors)
     for device in ("local-sync", "local-task"):
         results = executable.load(device=device)(*arrays)
@@ -220,7 +223,7 @@ def test_factors_from_before_loops_are_laid_out_once_there() -> None:
       return %last#1 : tensor<48x64xf32>
     }"""
     program = hloforge.read(text)
-    assert dispatches(program)[0] == 6
+    assert dispatches(program)[0] == 7
     copy = program.clone()
     lower(copy.module)
     inside = [op.name for loop in operations(copy.module, {"stablehlo.while"}) for op in operations(loop)]
