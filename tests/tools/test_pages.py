@@ -206,7 +206,7 @@ def test_a_large_program_is_cut_and_says_so(call: Call, tmp_path: Path, monkeypa
     body = "\n".join(["%0 = stablehlo.abs %x : tensor<4xf32>", *lines, "return %60 : tensor<4xf32>"])
     path.write_text(f"func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n{body}\n}}")
     text = written(call, tmp_path / "page.html", path).read_text()
-    assert "The first 20 operations; 41 are left out." in text
+    assert "41 operations are left out: beyond the first 20," in text
     payload = json.loads(re.findall(r'id="payload">(.*?)</script>', text)[0])
     assert sum(map(len, payload["texts"])) <= 4000
     assert f"first {max(len(stage['lines']) // 2 for stage in payload['stages'])} lines" in " ".join(text.split())
