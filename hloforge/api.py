@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,7 +35,7 @@ _OPTION_FIELDS = frozenset(CompileOptions.__dataclass_fields__)
 
 def compile(
     source: ProgramLike,
-    target: Target | str = "cpu",
+    target: Target | str | Sequence[Target | str] = "cpu",
     *,
     output: str | os.PathLike[str] | None = None,
     elided: str = "refuse",
@@ -52,7 +53,7 @@ def compile(
             portable artifact; the content tells), a ``Program``, an ``ir.Module``, or what ``jax.jit(f).lower(x)``,
             ``jax.export`` and ``torch.export`` return.
         target: ``cpu``, ``cpu:generic``, ``cpu:znver3,+avx2``, ``vulkan``, ``cuda:sm_90`` …; several, separated by
-            commas, stand in one file, of which loading takes the first that the machine runs.
+            commas or in a list, stand in one file, of which loading takes the first that the machine runs.
         output: also write the vmfb there, whole or not at all.
         elided, seed, name, drop_unknown_attributes, signature: as of ``hloforge.read``.
         options: how to compile.

@@ -53,7 +53,7 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
 
 _HLO_START = re.compile(r"\s*HloModule\b")
 _MLIR_START = re.compile(
-    r"\s*(?:module\b(?!\s*\(|\s*\{\s*(?:ROOT\s+)?%?[\w.\-]+\s*=\s*\(?\w+\[)|builtin\.module|#|!|func\.func\b)"
+    r"\s*(?:module\b(?!\s*\(|\s*\{\s*(?:ROOT\s+)?%?[\w.\-]+\s*=\s*\(?\w+\[)|builtin\.module|[#!][\w.$-]+\s*=|func\.func\b)"
 )
 _MLIR_OP = re.compile(r'\bfunc\.func\b|"?(?:stablehlo|chlo|mhlo|vhlo|builtin)\.\w+')
 _HLO_INSTRUCTION = re.compile(r"[\w.\-]+\s*=\s*\(*[a-z]\w*\[[^\]\n]*\]\S*\s+[a-z][\w\-]*\(")

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.mlir import func, ir, stablehlo
 from hloforge.dialect.program import ENTRY
 
@@ -113,6 +113,7 @@ def choose_platform(module: Any, platforms: tuple[str, ...]) -> None:
 
     Raises:
         UnsupportedError: it is for none that runs here.
+        ImporterError: it takes no such number.
     """
     chosen = next((name for name in _OURS if name in platforms), None)
     if chosen is None:
@@ -121,8 +122,16 @@ def choose_platform(module: Any, platforms: tuple[str, ...]) -> None:
         )
     if len(platforms) == 1:
         return
-    entry = next(op for op in module.body.operations if isinstance(op, func.FuncOp) and op.name.value == ENTRY)
-    block = entry.regions[0].blocks[0]
+    functions = (op for op in module.body.operations if isinstance(op, func.FuncOp) and op.name.value == ENTRY)
+    entry = next(functions, None)
+    block = entry.regions[0].blocks[0] if entry is not None and entry.regions[0].blocks else None
+    number = block.arguments[0].type if block is not None and len(block.arguments) else None
+    if (
+        not isinstance(number, ir.RankedTensorType)
+        or number.shape
+        or not isinstance(number.element_type, ir.IntegerType)
+    ):
+        raise ImporterError("a damaged export of JAX: its main takes no number of a platform")
     with module.context, ir.InsertionPoint.at_block_begin(block), entry.location:
         type_ = block.arguments[0].type
         value = ir.IntegerAttr.get(type_.element_type, platforms.index(chosen))

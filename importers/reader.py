@@ -85,9 +85,24 @@ def read(
             program = _read_mlir(data, form, file)
     except Error as error:
         error.location = error.location or Location(file)
+        if wanted is None and isinstance(error, ImporterError):
+            error.hint = error.hint or _other_form(data)
         raise
     program.name = name or program.name or (Path(file).stem if not file.startswith("<") else "program")
     return program
+
+
+def _other_form(data: bytes) -> str:
+    """The way out where a text was taken for a program, as it may be one of another form, or none."""
+    try:
+        form = detect(data)
+    except ImporterError:
+        return ""
+    if form not in (Form.HLO_TEXT, Form.MLIR_TEXT):
+        return ""
+    what = "HLO" if form is Form.HLO_TEXT else "MLIR"
+    names = ", ".join(each.value for each in Form)
+    return f"it looks like {what} text, and was read as that; name another form with format= (--format): {names}"
 
 
 def _form(name: str | None) -> Form | None:

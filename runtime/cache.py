@@ -70,7 +70,7 @@ class Entry:
             if fields["name"] != self.path.name or fields["digest"] != hashlib.sha256(vmfb).hexdigest():
                 return None
             executable = Executable(vmfb, Manifest.from_json(fields["manifest"]), weights=self.weights)
-        except (OSError, ValueError, KeyError, TypeError, LoadError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, LoadError):
             return None
         with suppress(OSError):
             os.utime(self.path)

@@ -100,7 +100,7 @@ class Manifest:
                 sharded=Sharded.from_json(sharded) if sharded else None,
                 **fields,
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise LoadError(f"the manifest inside the vmfb is damaged: {error}", hint="compile again") from None
 
 

@@ -57,7 +57,7 @@ class Profile:
             found = json.loads(Path(path).read_text())
         except OSError as error:
             raise OptionError(f"cannot read the profile {path}: {error.strerror}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise OptionError(f"{path} is no profile: {error}", hint="hloforge tune writes them") from None
         names = {field.name for field in fields(cls)}
         if not isinstance(found, dict) or found.get("kind") != _FORMAT or found.keys() - names != {"kind"}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import subprocess
 import sys
@@ -64,14 +65,11 @@ class IsolatedEngine:
                 self._worker.stop()
             self._worker = None
 
-    def __del__(self) -> None:
-        worker = getattr(self, "_worker", None)
-        if worker is not None:
-            worker.stop()
-
     def _live(self) -> _Worker:
         if self._worker is None or not self._worker.alive:
             self._worker = _Worker(self.name)
+            # Also when the interpreter ends, before it takes its modules apart, which ``__del__`` would meet.
+            weakref.finalize(self, self._worker.stop_in, os.getpid())
             self._dropped.clear()
         while self._dropped:
             self._worker.request({"request": "forget", "program": self._dropped.pop()}, (), b"", self.timeout)
@@ -132,6 +130,11 @@ class _Worker:
             f"the reference engine {self.name} {how}" + (f": {reason[:300]}" if reason else ""),
             hint="try the other reference engine",
         )
+
+    def stop_in(self, owner: int) -> None:
+        """Stop it, if this is the process that started it and not a fork of that."""
+        if os.getpid() == owner:
+            self.stop()
 
     def stop(self) -> None:
         self.alive = False

@@ -115,21 +115,27 @@ class Target:
         return ("--iree-hal-target-device=metal",)
 
 
-def parse_targets(text: str | Target | Sequence[Target]) -> tuple[Target, ...]:
-    """Read one target or several, such as ``cuda:sm_90,vulkan,cpu:generic,+avx2``, the preferred first.
+def parse_targets(text: str | Target | Sequence[str | Target]) -> tuple[Target, ...]:
+    """Read one target or several, such as ``cuda:sm_90,vulkan,cpu:generic,+avx2`` or a list, the preferred first.
 
     Raises:
-        OptionError: as ``Target.parse``, or the same target twice.
+        OptionError: as ``Target.parse``, the same target twice, or none.
     """
     if isinstance(text, Target):
         return (text,)
     if not isinstance(text, str):
-        return tuple(text)
+        return _distinct(tuple(map(Target.parse, text)), text)
     # A comma stands between targets, and before features, which begin with a sign.
     found = tuple(map(Target.parse, re.split(r",(?![+-])", text)) if _is_list(text) else [Target.parse(text)])
+    return _distinct(found, text)
+
+
+def _distinct(found: tuple[Target, ...], given: object) -> tuple[Target, ...]:
+    if not found:
+        raise OptionError("no target is named: the list of them is empty", hint=_way_to(""))
     for number, target in enumerate(found):
         if target in found[:number]:
-            raise OptionError(f"the target {target} is named twice: {text!r}")
+            raise OptionError(f"the target {target} is named twice: {given!r}")
     return found
 
 

@@ -11,10 +11,8 @@ from hloforge.tools.options import (
     CompilerCommand,
     compile_options_of,
     compiler_options,
-    import_options,
     judging_options,
-    signature_of,
-    signature_option,
+    reading_options,
     target_option,
 )
 from hloforge.tools.progress import progress
@@ -40,8 +38,7 @@ from hloforge.tools.progress import progress
 @judging_options
 @click.option("--report", metavar="FILE", help="Write the report there too.")
 @target_option
-@import_options
-@signature_option
+@reading_options
 @compiler_options
 def command(
     source: str,
@@ -58,11 +55,7 @@ def command(
     plugins: tuple[Path, ...],
     report: str | None,
     target: str,
-    format: str | None,
-    elided: str,
-    seed: int,
-    drop_unknown_attributes: bool,
-    signature: str | None,
+    reading: dict[str, Any],
     **compiler: Any,
 ) -> None:
     """Find out what is wrong with PROGRAM: its results, or that it cannot be read, compiled or run. Writes a program of
@@ -80,19 +73,12 @@ def command(
     from hloforge.tools.streams import write_text
     from hloforge.tools.verifying import Asked
 
-    reading = {
-        "format": format,
-        "elided": elided,
-        "seed": seed,
-        "drop_unknown_attributes": drop_unknown_attributes,
-        **signature_of(signature),
-    }
     asked = Asked(
         inputs=inputs,
         trials=trials,
         references=references or ("xla", "interpreter"),
         tolerance=tolerance,
-        seed=seed,
+        seed=reading["seed"],
         deadline=deadline,
         device=device,
         plain=plain,

@@ -11,9 +11,7 @@ from hloforge.tools.options import (
     CompilerCommand,
     compile_options_of,
     compiler_options,
-    import_options,
-    signature_of,
-    signature_option,
+    reading_options,
     target_option,
 )
 from hloforge.tools.progress import Stopwatch
@@ -28,19 +26,14 @@ from hloforge.tools.streams import STDIO, write_bytes
 @click.argument("source", metavar="PROGRAM")
 @click.option("-o", "--output", help="The vmfb; by default PROGRAM's name with .vmfb, here; - for standard output.")
 @target_option
-@import_options
-@signature_option
+@reading_options
 @compiler_options
 @click.option("--timings", is_flag=True, help="Print how long each step took, on standard error.")
 def command(
     source: str,
     output: str | None,
     target: str,
-    format: str | None,
-    elided: str,
-    seed: int,
-    drop_unknown_attributes: bool,
-    signature: str | None,
+    reading: dict[str, Any],
     timings: bool,
     **compiler: Any,
 ) -> None:
@@ -55,13 +48,6 @@ def command(
 
     options = compile_options_of(**compiler)
     watch = Stopwatch()
-    reading = {
-        "format": format,
-        "elided": elided,
-        "seed": seed,
-        "drop_unknown_attributes": drop_unknown_attributes,
-        **signature_of(signature),
-    }
     executable = build(source, target, options, watch, **reading)
     place = output or _default_output(source)
     if not executable.vmfb:

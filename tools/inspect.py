@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from hloforge.tools.options import import_options, read_program, signature_of, signature_option, target_option
+from hloforge.tools.options import read_program, reading_options, target_option
 from hloforge.tools.progress import progress
 from hloforge.tools.streams import is_vmfb, open_source, write_text
 
@@ -32,8 +32,7 @@ from hloforge.tools.streams import is_vmfb, open_source, write_text
     help="Show on the page what hloforge profile --json wrote.",
 )
 @target_option
-@import_options
-@signature_option
+@reading_options
 def command(
     source: str,
     as_json: bool,
@@ -41,11 +40,7 @@ def command(
     numerics: Path | None,
     profile: Path | None,
     target: str,
-    format: str | None,
-    elided: str,
-    seed: int,
-    drop_unknown_attributes: bool,
-    signature: str | None,
+    reading: dict[str, Any],
 ) -> None:
     """Show FILE: of a vmfb its signature, layouts, sizes, target, flags and versions; of a program its operations, and
     which of them will be decomposed or refused, without compiling it. --html shows the program's graph, what each pass
@@ -57,13 +52,6 @@ def command(
       hloforge inspect model.hlo --json
       hloforge inspect model.hlo --html=model.html --numerics=report.json
     """
-    reading: dict[str, Any] = {
-        "format": format,
-        "elided": elided,
-        "seed": seed,
-        "drop_unknown_attributes": drop_unknown_attributes,
-        **signature_of(signature),
-    }
     if html_file is not None:
         write_text(html_file, _page(source, target, reading, numerics, profile))
         return

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -21,6 +21,7 @@ FORMS = (
     *("onnx", "tflite", "tensorflow", "torch-export"),
 )
 _FLAGS = "hloforge.iree_flags"
+_READING = ("format", "elided", "seed", "drop_unknown_attributes")
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -141,6 +142,17 @@ def signature_option(function: Function) -> Function:
     return click.option(
         "--signature", metavar="NAME", help="Of a SavedModel; by default serving_default, or the only one."
     )(function)
+
+
+def reading_options(function: Function) -> Function:
+    """How to read a program: keyword argument ``reading``, which ``read_program`` takes as its keyword arguments."""
+
+    @functools.wraps(function)
+    def gathered(*, signature: str | None, **given: Any) -> Any:
+        reading = {name: given.pop(name) for name in _READING}
+        return function(reading=reading | signature_of(signature), **given)
+
+    return cast(Function, import_options(signature_option(gathered)))
 
 
 def signature_of(name: str | None) -> dict[str, Any]:

@@ -13,10 +13,8 @@ from hloforge.tools.options import (
     checked_device,
     compile_options_of,
     compiler_options,
-    import_options,
     read_program,
-    signature_of,
-    signature_option,
+    reading_options,
     target_option,
 )
 from hloforge.tools.streams import is_vmfb, open_source
@@ -85,8 +83,7 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
 @click.option("--mpi", is_flag=True, help="Be one of the processes that mpiexec started, one a device.")
 @click.option("--time", "timed", is_flag=True, help="Print the latency of a call, on standard error.")
 @target_option
-@import_options
-@signature_option
+@reading_options
 @compiler_options
 def command(
     source: str,
@@ -106,11 +103,7 @@ def command(
     mpi: bool,
     timed: bool,
     target: str,
-    format: str | None,
-    elided: str,
-    seed: int,
-    drop_unknown_attributes: bool,
-    signature: str | None,
+    reading: dict[str, Any],
     **compiler: Any,
 ) -> None:
     """Run FILE, a vmfb or a program that is compiled first, and print its results.
@@ -132,13 +125,6 @@ def command(
     from hloforge.tools import calling, checking, feeding
 
     options = compile_options_of(**compiler)
-    reading = {
-        "format": format,
-        "elided": elided,
-        "seed": seed,
-        "drop_unknown_attributes": drop_unknown_attributes,
-        **signature_of(signature),
-    }
     if mpi:
         from hloforge.runtime.replicas_mpi import with_all_processes
 
@@ -151,8 +137,8 @@ def command(
     if program and (options.fold_replicas or options.grid.devices > 1) and not is_to_cut(program, options):
         # Engines run one device: the folded program, whose arguments and results are those of all.
         program = for_grid(program, options.grid, folded=True)
-    arguments = calling.arguments(session.signature, inputs, seed, program)
-    fed = feeding.fed(session, infeed, channels, seed)
+    arguments = calling.arguments(session.signature, inputs, reading["seed"], program)
+    fed = feeding.fed(session, infeed, channels, reading["seed"])
     # What comes out of feeds is known afterwards.
     wanted = {} if fed else checking.expected_results(session.signature, expected)
     engine = checking.open_reference(reference, program, feeds=fed is not None) if reference else None

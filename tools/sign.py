@@ -15,9 +15,11 @@ def command(files: tuple[Path, ...], key: Path) -> None:
 
     \b
     Example:
+      hloforge sign model.vmfb --key=key.pem
+    \b
+    A key, and the part of it that others get:
       openssl genpkey -algorithm ed25519 -out key.pem
       openssl pkey -in key.pem -pubout -out key.pub
-      hloforge sign model.vmfb --key=key.pem
     """
     import hashlib
 

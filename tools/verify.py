@@ -11,10 +11,8 @@ from hloforge.tools.options import (
     CompilerCommand,
     compile_options_of,
     compiler_options,
-    import_options,
     judging_options,
-    signature_of,
-    signature_option,
+    reading_options,
     target_option,
 )
 from hloforge.tools.progress import progress
@@ -64,8 +62,7 @@ def _ranges(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.option("--json", "json_file", metavar="FILE", help="Write the comparison as JSON; - for standard output.")
 @click.option("--html", "html_file", metavar="FILE", help="Write a page of it that needs no other file.")
 @target_option
-@import_options
-@signature_option
+@reading_options
 @compiler_options
 def command(
     source: str,
@@ -84,11 +81,7 @@ def command(
     json_file: str | None,
     html_file: str | None,
     target: str,
-    format: str | None,
-    elided: str,
-    seed: int,
-    drop_unknown_attributes: bool,
-    signature: str | None,
+    reading: dict[str, Any],
     **compiler: Any,
 ) -> None:
     """Run PROGRAM on a target, and on XLA's CPU client and StableHLO's interpreter, over several sets of arguments, and
@@ -105,13 +98,6 @@ def command(
     from hloforge.runtime.debug.verification import first_difference
     from hloforge.tools import verifying
 
-    reading = {
-        "format": format,
-        "elided": elided,
-        "seed": seed,
-        "drop_unknown_attributes": drop_unknown_attributes,
-        **signature_of(signature),
-    }
     asked = verifying.Asked(
         inputs=inputs,
         trials=trials,
@@ -119,7 +105,7 @@ def command(
         ranges=ranges,
         references=references or ("xla", "interpreter"),
         tolerance=tolerance,
-        seed=seed,
+        seed=reading["seed"],
         device=device,
         threads=threads,
         deadline=deadline,

@@ -262,3 +262,12 @@ class TestUnknownAttributes:
     def test_other_errors_stay(self) -> None:
         with pytest.raises(ImporterError, match="nonsense"):
             read(HLO.replace("multiply", "nonsense"), drop_unknown_attributes=True)
+
+
+def test_a_text_that_is_no_program_says_what_it_was_read_as() -> None:
+    with pytest.raises(ImporterError) as caught:
+        read("# Notes\n`stablehlo.add` adds {numbers}.\n")
+    assert "it looks like MLIR text" in caught.value.hint
+    assert "--format" in caught.value.hint
+    with pytest.raises(ImporterError, match="neither HLO nor MLIR"):
+        read("# Notes\nThese {words} are none.\n")

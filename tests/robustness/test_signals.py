@@ -17,7 +17,7 @@ import hloforge
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 
-COMMAND = [sys.executable, "-m", "hloforge.tools.main"]
+COMMAND = [sys.executable, "-m", "hloforge.tools.start"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 ENDLESS = """HloModule endless
@@ -187,3 +187,30 @@ def test_standard_output_on_a_full_disk(arguments: list[str], tmp_path: Path) ->
             [*COMMAND, *arguments, program(tmp_path)], stdout=full, stderr=subprocess.PIPE, timeout=120, check=False
         )
     assert (done.returncode, done.stderr) == (1, b"error: cannot write: No space left on device\n")
+
+
+def test_ctrl_c_while_python_loads_the_command_prints_nothing(tmp_path: Path) -> None:
+    """At any time after the entry point has begun; before it Python itself is interrupted."""
+    for milliseconds in (0, 10, 30, 60):
+        script = f"""
+import os, signal, sys, threading, time
+sys.argv = ["hloforge", "--version"]
+from hloforge.tools import start
+def kill():
+    time.sleep({milliseconds} / 1000)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=kill, daemon=True).start() if {milliseconds} else None
+import builtins
+true_import = builtins.__import__
+def slow(name, *rest):
+    if name.startswith(("hloforge", "click")):
+        time.sleep(0.02)
+        if not {milliseconds}:
+            os.kill(os.getpid(), signal.SIGINT)
+    return true_import(name, *rest)
+builtins.__import__ = slow
+start.main()
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode in (-signal.SIGINT, 130)
+        assert (done.stdout, done.stderr) == ("", "")

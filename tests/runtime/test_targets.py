@@ -191,3 +191,11 @@ def test_code_of_another_processor_is_refused_by_name() -> None:
 def test_options_that_cannot_be(options: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         CompileOptions(**options)
+
+
+def test_targets_in_a_list_are_those_of_the_command_line() -> None:
+    assert parse_targets(["cpu:generic", "cpu:aarch64"]) == parse_targets("cpu:generic,cpu:aarch64")
+    assert parse_targets([Target.parse("cpu"), "cpu:generic"]) == parse_targets("cpu,cpu:generic")
+    for given, told in (([], "no target is named"), (["cpu", "cpu:host"], "named twice"), (["nope"], "unknown target")):
+        with pytest.raises(hloforge.OptionError, match=told):
+            parse_targets(given)

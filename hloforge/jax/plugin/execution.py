@@ -214,7 +214,7 @@ def deserialize(serialized: bytes, options: bytes) -> Program:
         text, behind = rest[: head["text"]], rest[head["text"] :]
         own, vmfb = behind[: head["options"]], behind[head["options"] :]
         executable = Executable(vmfb, Manifest.from_json(head["manifest"]))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LoadError(f"these bytes are no program of hloforge's JAX backend: {error}") from None
     return _program(executable, text, options or own)
 
