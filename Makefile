@@ -7,7 +7,7 @@ FRAMEWORKS := $(VENV)/.frameworks
 TYPED := build/typing
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-all test-jax lint format typecheck bench gpu-check tables clean
+.PHONY: demo vulkan-driver browser test test-all test-jax fuzz lint format typecheck bench gpu-check tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,10 @@ test-all: lint typecheck $(FRAMEWORKS)
 # Every program that JAX ships to judge a backend, against its CPU backend: hours on two cores.
 test-jax: $(STAMP)
 	$(BIN)/python -m tests.jax.harnesses $(JAX_OPTIONS)
+
+# Random programs against XLA's CPU client and StableHLO's interpreter (docs/fuzzing.md): about two seconds of one core each.
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz $(FUZZ_OPTIONS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -21,7 +21,7 @@ from hloforge.runtime.convention import leaf_values
 from hloforge.runtime.debug.bisection import Bisection, flattened
 from hloforge.runtime.debug.blame import IREE, Blame, blame
 from hloforge.runtime.debug.judging import Judge
-from hloforge.runtime.debug.oracle import DIFFERS, Candidate, Oracle, Symptom, difference, outlined
+from hloforge.runtime.debug.oracle import DIFFERS, Candidate, Oracle, OutOfBudgetError, Symptom, difference, outlined
 from hloforge.runtime.debug.reproducer import recorded_inputs, self_contained
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess
@@ -105,7 +105,13 @@ def bisect(
         oracle = Oracle(
             process, recipe, engines, tolerance=asked.tolerance, until=started + budget, device=asked.device
         )
-        return _searched(program, oracle, inputs, asked, say, started)
+        try:
+            return _searched(program, oracle, inputs, asked, say, started)
+        except OutOfBudgetError:
+            raise OptionError(
+                f"something is wrong, and {budget:g} s were over before the search for the cause",
+                hint="--budget=SECONDS gives it more",
+            ) from None
 
 
 def _searched(

@@ -202,6 +202,12 @@ def test_a_pass_that_crashes_is_named_with_its_operation(call: Call, tmp_path: P
     assert "tensor<1x1xf32>" in small.read_text()
 
 
+def test_a_budget_that_is_over_at_once_is_told(call: Call, tmp_path: Path) -> None:
+    plugin = planted(tmp_path, "stablehlo.tanh", 'raise ValueError("planted")')
+    result = call("bisect", written(tmp_path, NETWORK), f"--plugin={plugin}", "--budget=0.001")
+    assert (result.exit_code, "were over before the search" in result.stderr) == (1, True), result.stderr
+
+
 def test_the_element_that_differs_is_kept(call: Call, tmp_path: Path) -> None:
     # Without its tanh the program is right where x is 0: everywhere but at one place.
     plugin = planted(tmp_path, "stablehlo.tanh", "replace(op, op.operands[0])")

@@ -1,0 +1,105 @@
+"""What becomes of programs: compiled and run in a child process, judged by both reference engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import hloforge
+from hloforge.dialect import ops
+from hloforge.dialect.errors import Error
+from hloforge.dialect.program import Program
+from hloforge.runtime.debug.judging import Judge
+from hloforge.runtime.debug.oracle import difference
+from hloforge.runtime.debug.stages import Recipe
+from hloforge.runtime.debug.target_process import TargetError, TargetProcess
+from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.references import reference
+from tests.fuzz.generator import Case
+
+# Bytes of address space of IREE's compiler.
+_MEMORY = 8 << 30
+AGREES, UNDECIDED = "agrees", "undecided"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the programs of some seeds, one as a rule; several that fail in company alone.
+
+    Attributes:
+        kind: ``agrees``; ``undecided`` if no engine can evaluate it; ``differs``; or one of ``TargetError.kind``.
+    """
+
+    seeds: tuple[int, ...]
+    kind: str
+    message: str = ""
+
+    @property
+    def is_finding(self) -> bool:
+        return self.kind not in (AGREES, UNDECIDED)
+
+
+class Examiner:
+    """Child processes that compile, run and judge programs. Use it in a ``with`` statement.
+
+    Args:
+        deadline: seconds for one compilation, run or evaluation.
+    """
+
+    def __init__(self, target: str = "cpu", deadline: float = 120) -> None:
+        options = CompileOptions(cache=False, timeout=deadline * 0.8, memory_limit=_MEMORY)
+        self.recipe = Recipe(target, options)
+        self.process = TargetProcess(deadline)
+        self.engines = [reference(name, timeout=deadline) for name in ("xla", "interpreter")]
+
+    def __enter__(self) -> Examiner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.close()
+        for engine in self.engines:
+            engine.close()
+
+    def outcomes(self, cases: Sequence[Case]) -> Iterator[Outcome]:
+        """What becomes of each case. They are one program; where that goes wrong, each half is for itself."""
+        program, arguments = (cases[0].program, cases[0].arguments) if len(cases) == 1 else joined(cases)
+        kind, message = self.verdict(program, arguments)
+        if kind == AGREES:
+            yield from (Outcome((case.seed,), AGREES) for case in cases)
+        elif len(cases) == 1:
+            yield Outcome((cases[0].seed,), kind, message)
+        else:
+            middle = len(cases) // 2
+            parts = [*self.outcomes(cases[:middle]), *self.outcomes(cases[middle:])]
+            yield from parts
+            if kind != UNDECIDED and not any(part.kind != AGREES for part in parts):
+                yield Outcome(tuple(case.seed for case in cases), kind, message)
+
+    def verdict(self, program: Program, arguments: Sequence[Any]) -> tuple[str, str]:
+        """The kind of what becomes of a program, and what there is to say about it."""
+        try:
+            loaded = self.process.compile(program, self.recipe)
+            actual = loaded(*arguments)
+            loaded.forget()
+        except TargetError as error:
+            return error.kind, f"{error.step}: {error.message}"
+        try:
+            judged = Judge(program, self.engines)(arguments, actual)
+        except Error as error:
+            return UNDECIDED, error.message
+        bad = [verdict for verdict in judged.verdicts if not verdict.agrees]
+        return (AGREES, "") if not bad else ("differs", difference(bad).message)
+
+
+def joined(cases: Sequence[Case]) -> tuple[Program, list[Any]]:
+    """One program of all, and its arguments."""
+    with hloforge.Builder("together") as builder:
+        results, arguments = [], []
+        for case in cases:
+            given = []
+            for parameter, argument in zip(case.program.signature.parameters, case.arguments, strict=True):
+                given.append(builder.parameter(len(arguments), parameter.shape, f"p{len(arguments)}"))
+                arguments.append(argument)
+            results.append(ops.call(case.program, *given))
+        return builder.build(tuple(results)), arguments
