@@ -121,6 +121,7 @@ from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
 from hloforge.pipelines.optimize.slice_operands import SliceOperands
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
 from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
+from hloforge.pipelines.optimize.unroll_loops import UnrollLoops
 from hloforge.pipelines.passes import NativePass, Pass, VectorPass
 from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
@@ -237,6 +238,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(MergeCounters(), "IREE computes on the device what two counters end; leaves one of them unread"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
+    Stage(UnrollLoops(), "IREE's host takes its time for a turn; sees products, and what fits into one dispatch"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
     Stage(LegalizeIndependentReductions(), "IREE reduces positions beside other arrays to the initial value"),
     Stage(LegalizeConstantReductions(), "IREE mixes up reductions of which one reads no array"),
