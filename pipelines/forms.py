@@ -378,9 +378,12 @@ def is_better_features_last(op: Any) -> bool:
     return any(integers(op, "window_reversal")) or any(list(order) != sorted(order) for order in places)
 
 
-# What multiplies, and what IREE moves away from between a conversion and a product.
+# What multiplies, and what IREE moves or folds away from between a conversion and a product.
 _PRODUCTS = frozenset({"stablehlo.convolution", "stablehlo.dot_general"})
-_MOVED = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose"})
+_MOVED = frozenset(
+    f"stablehlo.{name}"
+    for name in ("broadcast_in_dim", "convert", "dynamic_slice", "reshape", "reverse", "slice", "transpose")
+)
 
 
 def multiplies_nothing(op: Any) -> bool:

@@ -33,6 +33,23 @@ def test_every_factor_counts_as_it_stands() -> None:
                 np.testing.assert_allclose(next(got), want, rtol=1e-6)
 
 
+def test_factors_may_be_slices_of_what_is_converted() -> None:
+    # jax.jacfwd multiplies by slices of an identity matrix of booleans.
+    with hloforge.Builder("slices") as builder:
+        factors = [builder.parameter(n, f"{name}[3,3]", name) for n, name in enumerate(FACTORS)]
+        results = []
+        for factor in factors:
+            wide = ops.convert_element_type(factor, "f32")
+            whole, rows = (ops.slice(wide, [0, 0], [size, 3], [1, 1]) for size in (3, 2))
+            a = ops.constant(A.astype(np.float32))
+            results += [ops.dot(whole, a), ops.dot(rows, a), ops.dot(ops.rev(wide, [0]), a)]
+        program = builder.build(tuple(results))
+    got = iter(program.compile("cpu")(*FACTORS.values()))
+    for factor in FACTORS.values():
+        for chosen in (factor, factor[:2], factor[::-1]):
+            np.testing.assert_allclose(next(got), chosen.astype(np.float32) @ A, rtol=1e-6)
+
+
 def test_factors_may_be_narrower_than_the_product() -> None:
     random = np.random.default_rng(0)
     image, kernel = (random.integers(-99, 99, dims).astype(np.int8) for dims in ((1, 6, 4), (3, 1, 4)))
