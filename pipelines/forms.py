@@ -397,17 +397,17 @@ def mixes_up_types(op: Any) -> bool:
     if all(operand.type.element_type == element for operand in op.operands):
         return False
     by_groups = op.name == "stablehlo.convolution" and op.attributes["feature_group_count"].value > 1
-    is_unsigned = any(_is_unsigned(operand.type.element_type) for operand in op.operands)
+    is_unsigned = any(_is_unsigned_type(operand.type.element_type) for operand in op.operands)
     return by_groups or is_unsigned or isinstance(element, ir.ComplexType)
 
 
 def is_unsigned_factor(op: Any) -> bool:
     """A conversion of booleans or unsigned integers whose result is multiplied by dots or convolutions."""
     source, target = (value.type.element_type for value in (op.operands[0], op.results[0]))
-    return _is_unsigned(source) and source != target and _is_multiplied(op.results[0])
+    return _is_unsigned_type(source) and source != target and _is_multiplied(op.results[0])
 
 
-def _is_unsigned(element: Any) -> bool:
+def _is_unsigned_type(element: Any) -> bool:
     return isinstance(element, ir.IntegerType) and (element.is_unsigned or element.width == 1)
 
 
