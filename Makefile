@@ -38,9 +38,12 @@ test: lint typecheck $(FRAMEWORKS)
 test-all: lint typecheck $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n $(JOBS)
 
-# Every program that JAX ships to judge a backend, against its CPU backend: hours on two cores.
+# Every program that JAX ships to judge a backend, and our own of its functions, against its CPU backend: hours on two cores.
 test-jax: $(STAMP)
 	$(BIN)/python -m tests.jax.harnesses $(JAX_OPTIONS)
+	$(BIN)/python -m tests.jax.api_sweep
+	$(BIN)/python -m tests.jax.numpy_sweep
+	$(BIN)/python -m tests.jax.numpy_sweep --no-x64
 
 # Random programs against XLA's CPU client and StableHLO's interpreter (docs/fuzzing.md): about two seconds of one core each.
 fuzz: $(STAMP)

@@ -14,13 +14,16 @@ pytest.importorskip("jax")
 from tests.jax.numpy_sweep import ROOT
 
 _SAMPLE = "ufuncs/ldexp$|reducers/sum_where$|indexing/take_fill$"
-_X32 = "ufuncs/(weak|cast$)|reducers/(mean_dtype|var)$|indexing/get$|functions/random.normal_t"
+_X32 = "ufuncs/(weak|cast$)|reducers/(mean_dtype|var)$|indexing/get$|functions/random.normal_t|control/custom_linear"
 _SLOW = (
     "ufuncs/[a-d]|reducers/[a-c]",
     "shaping/",
     "indexing/(at_|get)",
     "functions/(image|signal|random.[a-n])",
     "linear_algebra/[a-h]",
+    "lax_(functions/lax.[a-c]|arrays/)",
+    "control/(scan|fori|cond)",
+    "libraries/(sparse|checkify|ufuncs)",
 )
 
 

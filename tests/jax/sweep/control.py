@@ -53,8 +53,8 @@ def _scans() -> Iterator[Case]:
                 jax.jacfwd(lambda c: f(c, x)[0])(c),
                 jax.hessian(lambda c: f(c, x)[0].sum())(c),
             ],
-            array(3),
-            array(5, 3),
+            array(3, kind="unit"),
+            array(5, 3, kind="unit"),
             dtypes=(name,),
         )
         for axes in ((0, None), (None, 0), (0, 1), (1, 2)):
