@@ -67,8 +67,8 @@ def profile(
     check_profilable(options)
     near: dict[str, Any] = {"device": device, "threads": threads, "weights": options.weights, "deadline": deadline}
     if isinstance(source, Executable) or is_vmfb(source):
-        given: Any = source
-        subject = subject_of(given, **near)
+        compiled: Any = source
+        subject = subject_of(compiled, **near)
         chosen = random_inputs(subject.session.signature) if arguments is None else tuple(arguments)
         return time_profile(subject, chosen, plan)
     program, options = _at_sizes(as_program(source), options, arguments)
