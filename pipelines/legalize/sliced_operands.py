@@ -12,9 +12,9 @@ After::
 
 IREE 3.13 puts both into one dispatch, for which it then has no machine code, also across operations that only rearrange
 elements or rename their type: "failed to translate the MLIR LLVM dialect" for a gather, a reversal or a concatenation
-of slices with steps (``jax.scipy.fft.dct``); "write affecting operations on global resources are restricted to
-workgroup distributed contexts" for a scatter into any slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them
-apart as well.
+of slices with steps (``jax.scipy.fft.dct``), and for a gather from a part of rows whose start is known at run time;
+"write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
+slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def read_behind_a_barrier(op: Any) -> Replacement:
     joins = op.name == "stablehlo.concatenate"
     for number in range(len(op.operands) if joins else 1):
         value = op.operands[number]
-        if _has_steps(value) and not (joins and _is_of_rows(value)):
+        is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
+        if is_part or (_has_steps(value) and not (joins and _is_of_rows(value))):
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
 
@@ -70,6 +71,14 @@ def _has_steps(value: Any) -> bool:
             return True
         source = _origin(source.operands[0])
     return False
+
+
+def _is_part_of_rows(value: Any) -> bool:
+    """Whether a value is a slice, from a start known at run time, that does not take whole rows."""
+    source = _origin(value)
+    if source is None or source.name != "stablehlo.dynamic_slice" or not source.results[0].type.shape:
+        return False
+    return bool(source.results[0].type.shape[-1] != source.operands[0].type.shape[-1])
 
 
 def _is_of_rows(value: Any) -> bool:

@@ -38,6 +38,23 @@ def test_thinned_arrays_are_read_by_index() -> None:
 
 
 @program
+def sought(  # type: ignore[no-untyped-def]  # noqa: ANN201
+    x: Shape.parse("f32[5,7]"),  # type: ignore[valid-type]
+    start: Shape.parse("s32[]"),  # type: ignore[valid-type]
+    places: Shape.parse("s32[4,2]"),  # type: ignore[valid-type]
+):
+    part = ops.dynamic_slice(x, [start, start], [3, 2])
+    chosen = ops.gather(part, places, collapsed_slice_dims=[0, 1], start_index_map=[0, 1], slice_sizes=[1, 1])
+    return chosen, start
+
+
+def test_elements_of_a_part_of_rows_are_found() -> None:
+    places = np.array([[0, 0], [2, 1], [1, 1], [2, 0]], np.int32)
+    chosen, _ = sought.compile()(X, np.int32(2), places)
+    np.testing.assert_array_equal(chosen, X[2:5, 2:4][places[:, 0], places[:, 1]])
+
+
+@program
 def rearranged(x: Shape.parse("u8[6,7]")):  # type: ignore[no-untyped-def,valid-type]  # noqa: ANN201
     thin = ops.slice(x, [0, 1], [6, 7], [1, 2])
     rows = ops.reshape(ops.transpose(thin, [1, 0]), [2, 9])
