@@ -33,6 +33,8 @@ SECONDS, WARMUP = 2.0, 3
 _LEAST_CALLS, _MOST_CALLS = 3, 1000
 # Calls without measuring inside them.
 _LATENCY_SECONDS, _LATENCY_CALLS = 0.3, 50
+# Of so many calls, those that take so many times the median are left out: other processes had the processor.
+_MANY, _DISTURBED = 20, 3
 _PHASES = ("dispatch-creation", "stream")
 _NOT_ALIKE = "the calls were not alike, so a single one was measured: the program's work depends on what it overwrites"
 _NOTHING = "the program runs nothing on its device"
@@ -170,9 +172,20 @@ def _recorded(
         # The end of a call is the beginning of the next, so one more is made.
         found = record(subject, leaves, plan.warmup + calls + 1, Path(folder), plan.deadline)
         if found is not None:
-            return found[plan.warmup :], plan.warmup, []
+            kept, notes = undisturbed(found[plan.warmup :])
+            return kept, plan.warmup, notes
         alone = record(subject, leaves, 1, Path(folder), plan.deadline)
     return alone or [], 0, [_NOT_ALIKE]
+
+
+def undisturbed(calls: Sequence[RecordedCall]) -> tuple[list[RecordedCall], list[str]]:
+    """Of many calls those that nothing else on the machine held up, and what there is to say of the others."""
+    if len(calls) < _MANY:
+        return list(calls), []
+    longest = _DISTURBED * median(call.end - call.start for call in calls)
+    kept = [call for call in calls if call.end - call.start <= longest]
+    left = len(calls) - len(kept)
+    return kept, [f"{left} calls are left out that took more than {_DISTURBED} times the median"] if left else []
 
 
 def _without_record(latency: float) -> list[RecordedCall]:

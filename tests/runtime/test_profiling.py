@@ -14,10 +14,12 @@ import hloforge
 from hloforge.dialect.errors import ArgumentError, ExecutionError, OptionError
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
+from hloforge.runtime.profiling.capture import RecordedCall
 from hloforge.runtime.profiling.children import run_tool
 from hloforge.runtime.profiling.costs import Cost, cost_of
 from hloforge.runtime.profiling.groups import grouped
 from hloforge.runtime.profiling.labels import labelled
+from hloforge.runtime.profiling.profiler import undisturbed
 from hloforge.runtime.profiling.result import Call, Event, ProfiledOperation, Roofline, Row, TimeProfile
 from hloforge.runtime.profiling.trace import folded_stacks, trace_events
 
@@ -194,6 +196,13 @@ def test_scopes_of_a_trace_enclose_their_dispatches() -> None:
     assert spans["scope", "a", 1] == (0, 0.03) and spans["scope", "f", 1] == (0, 0.03)
     assert {event["tid"] for event in events if event["cat"] == "dispatch"} == {1, 2}
     assert profile.dispatch_seconds == pytest.approx(40e-9)
+
+
+def test_calls_that_were_held_up_are_left_out() -> None:
+    calls = [RecordedCall(100 * n, 100 * n + (900 if n == 7 else 10), (), ()) for n in range(30)]
+    kept, notes = undisturbed(calls)
+    assert kept == calls[:7] + calls[8:] and notes == ["1 calls are left out that took more than 3 times the median"]
+    assert undisturbed(calls[:19]) == (calls[:19], [])
 
 
 def test_turns_of_a_loop_are_counted() -> None:
