@@ -7,7 +7,7 @@ FRAMEWORKS := $(VENV)/.frameworks
 TYPED := build/typing
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-all test-jax fuzz lint format typecheck bench gpu-check tables clean
+.PHONY: demo vulkan-driver browser test test-all test-jax soak fuzz lint format typecheck bench gpu-check tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -68,6 +68,10 @@ typecheck: $(STAMP)
 bench: $(STAMP)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
+
+# 100,000 calls from 8 threads, loads and compilations in one process: its memory stays as it is.
+soak: $(STAMP)
+	$(BIN)/python -m tests.robustness.soak $(SOAK_OPTIONS)
 
 # On a machine with an NVIDIA GPU: kernels beside the roofline, programs beside XLA on the GPU and PyTorch where these are
 # installed, and conformance rows; writes docs/gpu.md. Elsewhere it says what is missing.

@@ -123,15 +123,10 @@ def choose_platform(module: Any, platforms: tuple[str, ...]) -> None:
     if len(platforms) == 1:
         return
     functions = (op for op in module.body.operations if isinstance(op, func.FuncOp) and op.name.value == ENTRY)
-    entry = next(functions, None)
-    block = entry.regions[0].blocks[0] if entry is not None and entry.regions[0].blocks else None
-    number = block.arguments[0].type if block is not None and len(block.arguments) else None
-    if (
-        not isinstance(number, ir.RankedTensorType)
-        or number.shape
-        or not isinstance(number.element_type, ir.IntegerType)
-    ):
+    entry: Any = next((op for op in functions if _takes_number(op)), None)
+    if entry is None:
         raise ImporterError("a damaged export of JAX: its main takes no number of a platform")
+    block = entry.regions[0].blocks[0]
     with module.context, ir.InsertionPoint.at_block_begin(block), entry.location:
         type_ = block.arguments[0].type
         value = ir.IntegerAttr.get(type_.element_type, platforms.index(chosen))
@@ -142,3 +137,12 @@ def choose_platform(module: Any, platforms: tuple[str, ...]) -> None:
         types = ir.FunctionType.get([argument.type for argument in block.arguments], entry.type.results)
         entry.attributes["function_type"] = ir.TypeAttr.get(types)
         entry.arg_attrs = list(attributes)[1:]
+
+
+def _takes_number(function: Any) -> bool:
+    """Whether a function's first argument is one integer."""
+    blocks = function.regions[0].blocks
+    if not len(blocks) or not len(blocks[0].arguments):
+        return False
+    type_ = blocks[0].arguments[0].type
+    return isinstance(type_, ir.RankedTensorType) and not type_.shape and isinstance(type_.element_type, ir.IntegerType)

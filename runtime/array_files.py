@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 import zipfile
 from os import PathLike
 from pathlib import Path
@@ -81,7 +82,9 @@ def _check_size(stream: IO[bytes], size: int) -> None:
     version = np.lib.format.read_magic(start)
     # Version 3 differs from 2 in the encoding of names alone.
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    sizes, _, dtype = read(start)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of files that Python 2 wrote
+        sizes, _, dtype = read(start)
     wanted = start.tell() + math.prod(sizes) * dtype.itemsize
     if wanted != size and not dtype.hasobject:
         raise FormatError(f"it is damaged (an array of {wanted} bytes in an entry of {size})")
@@ -97,7 +100,9 @@ def _array(data: bytes) -> Array:
         raise FormatError("it does not begin like one")
     head = data[:_HEADER_BYTES].replace(_UNREADABLE, _READABLE, 1)
     try:
-        array: Array = np.load(io.BytesIO(head + data[_HEADER_BYTES:]), allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of files that Python 2 wrote
+            array: Array = np.load(io.BytesIO(head + data[_HEADER_BYTES:]), allow_pickle=False)
     except _BROKEN as error:
         if "allow_pickle" in str(error):
             raise FormatError("it holds Python objects") from None

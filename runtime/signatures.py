@@ -189,24 +189,27 @@ def _beside(source: str | PathLike[str] | bytes, name: str) -> Path:
         raise LoadError(
             f"{name} came without a signature, which is asked for", hint="give the file, or load(…, signature=…)"
         )
-    return Path(f"{os.fspath(source)}{SUFFIX}")
+    return Path(f"{Path(source)}{SUFFIX}")
 
 
 def _signature(given: str | PathLike[str] | bytes, name: str) -> bytes:
     """The 64 bytes of a signature."""
-    if not isinstance(given, bytes):
-        try:
-            given = Path(given).read_bytes()
-        except OSError as error:
-            message = f"the signature of {name} cannot be read: {error.strerror}: {os.fspath(given)}"
-            raise LoadError(message, hint="hloforge sign makes it") from None
+    data = given if isinstance(given, bytes) else _signature_file(Path(given), name)
     try:
-        fields = json.loads(given)
+        fields = json.loads(data)
         if fields["kind"] != _KIND or fields["algorithm"] != "ed25519":
             raise ValueError("another kind of file")
         return base64.b64decode(fields["signature"], validate=True)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise LoadError(f"what should be the signature of {name} is none", hint="hloforge sign makes it") from None
+
+
+def _signature_file(path: Path, name: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        message = f"the signature of {name} cannot be read: {error.strerror}: {path}"
+        raise LoadError(message, hint="hloforge sign makes it") from None
 
 
 def _signed(key: Ed25519PublicKey, signature: bytes, digest: bytes) -> bool:
