@@ -54,7 +54,8 @@ def scatter_by_rows(op: Any) -> Replacement:
         return NoMatch("dynamic size")
     if not windows.count or not prod(windows.window):
         return list(windows.operands)
-    if not combiner.is_elementwise:
+    # Without a use of the updates IREE reads and writes the array in one dispatch without workgroups, or loses a copy.
+    if not combiner.is_elementwise or not combiner.reads_updates():
         return _by_elements(windows, combiner)
     if all(combiner.depends_on(number) <= {number} for number in range(combiner.width)):
         return _by_rows(windows, combiner)

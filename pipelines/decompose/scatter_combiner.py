@@ -55,6 +55,15 @@ class Combiner:
 
     def depends_on(self, number: int) -> set[int]:
         """The numbers of the operands that result ``number`` reads, old values or updates."""
+        return {argument % self.width for argument in self._reads(number)}
+
+    def reads_updates(self) -> bool:
+        """Whether each new value is computed from an update, or is the old one."""
+        numbers = range(self.width)
+        return all(self.is_old(n) or any(argument >= self.width for argument in self._reads(n)) for n in numbers)
+
+    def _reads(self, number: int) -> set[int]:
+        """The numbers of the arguments that result ``number`` reads."""
         reached: set[int] = set()
         pending, seen = [self.returned[number]], set()
         while pending:
@@ -63,7 +72,7 @@ class Combiner:
                 continue
             seen.add(value)
             if value in self.arguments:
-                reached.add(self.arguments.index(value) % self.width)
+                reached.add(self.arguments.index(value))
             elif not isinstance(value.owner, ir.Block):
                 owner = value.owner.operation
                 pending += owner.operands

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import hloforge
+from hloforge import ops
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
@@ -314,3 +315,28 @@ def test_complex_numbers_by_elements() -> None:
     result = run(operand.astype(np.complex64), indices, updates.astype(np.complex64))
     np.testing.assert_array_equal(result, expected)
     assert b".target sm_80" in hloforge.compile(case.text(), "cuda:sm_80").vmfb
+
+
+def test_computations_may_leave_the_updates_unread() -> None:
+    """The array itself is returned too: it came out changed."""
+    x, updates = (np.random.default_rng(seed).normal(size=(3, 4)).astype(np.float32) for seed in range(2))
+    with hloforge.Builder("unread") as builder:
+        array, update = builder.parameter(0, "f32[3,4]"), builder.parameter(1, "f32[3,4]")
+        scattered = [
+            ops.scatter(
+                array,
+                ops.constant([[2], [0], [1]], "s32"),
+                update,
+                computation,
+                update_window_dims=[1],
+                inserted_window_dims=[0],
+                scatter_dims_to_operand_dims=[0],
+                unique_indices=True,
+            )
+            for computation in (lambda *_: ops.constant(7, "f32"), lambda old, _: ops.neg(old))
+        ]
+        program = builder.build((*scattered, array))
+    sevens, negated, same = program.compile("cpu")(x, updates)
+    np.testing.assert_array_equal(sevens, np.full_like(x, 7))
+    np.testing.assert_array_equal(negated, -x)
+    np.testing.assert_array_equal(same, x)
