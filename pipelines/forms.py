@@ -139,11 +139,9 @@ def starts_oddly(op: Any) -> bool:
 
 
 def pads_unsigned_windows(op: Any) -> bool:
-    """A reduction of windows over unsigned integers, with padding or base dilation."""
+    """A reduction of windows over unsigned integers or booleans, with padding or base dilation."""
     elements = [result.type.element_type for result in op.results]
-    if not is_static(op) or not any(
-        isinstance(element, ir.IntegerType) and element.is_unsigned for element in elements
-    ):
+    if not is_static(op) or not any(map(_is_unsigned_type, elements)):
         return False
     padding = "padding" in op.attributes and any(int(number) for number in op.attributes["padding"])
     return padding or any(size != 1 for size in integers(op, "base_dilations"))

@@ -80,7 +80,7 @@ def of_one_window(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeWindowPadding(Pass):
-    """Pad unsigned integers before windows are laid over them; end arrays where the only window does."""
+    """Pad unsigned integers and booleans before windows are laid over them; end arrays where the only window does."""
 
     name: ClassVar[str] = "legalize-window-padding"
 

@@ -83,3 +83,13 @@ def test_reductions_of_one_window_that_leaves_edges_out() -> None:
     x = np.random.default_rng(2).standard_normal((2, 3, 4, 4)).astype(np.float32)
     for result, want in zip(program.compile("cpu")(x), interpret(str(program.module), x), strict=True):
         np.testing.assert_allclose(result, want, rtol=1e-5)
+
+
+def test_padded_windows_of_booleans() -> None:
+    x = np.array([True, False, True, True, True])
+    with hloforge.Builder("logic") as builder:
+        mask = builder.parameter(0, "pred[5]")
+        kinds = ((ops.and_, True), (ops.or_, False), (ops.xor, False))
+        program = builder.build(tuple(ops.reduce_window(mask, one, logic, [3], [], [(0, 2)]) for logic, one in kinds))
+    for got, want in zip(program.compile("cpu")(x), program.evaluate(x, engine="xla"), strict=True):
+        np.testing.assert_array_equal(got, want)
