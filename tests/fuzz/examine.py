@@ -64,7 +64,16 @@ class Examiner:
     def outcomes(self, cases: Sequence[Case]) -> Iterator[Outcome]:
         """What becomes of each case. They are one program; where that goes wrong, each half is for itself."""
         program, arguments = (cases[0].program, cases[0].arguments) if len(cases) == 1 else joined(cases)
-        kind, message = self.verdict(program, arguments)
+        try:
+            actual = self.results(program, arguments)
+        except TargetError as error:
+            kind, message = error.kind, f"{error.step}: {error.message}"
+        else:
+            kind, message = self.verdict(program, arguments, actual)
+            if kind != AGREES and len(cases) > 1:
+                # Of some programs together no engine knows the float64 result, or one engine knows nothing.
+                apart = [self.verdict(c.program, c.arguments, part) for c, part in zip(cases, actual, strict=True)]
+                kind = AGREES if all(found == AGREES for found, _ in apart) else kind
         if kind == AGREES:
             yield from (Outcome((case.seed,), AGREES) for case in cases)
         elif len(cases) == 1:
@@ -76,14 +85,15 @@ class Examiner:
             if kind != UNDECIDED and not any(part.kind != AGREES for part in parts):
                 yield Outcome(tuple(case.seed for case in cases), kind, message)
 
-    def verdict(self, program: Program, arguments: Sequence[Any]) -> tuple[str, str]:
-        """The kind of what becomes of a program, and what there is to say about it."""
-        try:
-            loaded = self.process.compile(program, self.recipe)
-            actual = loaded(*arguments)
-            loaded.forget()
-        except TargetError as error:
-            return error.kind, f"{error.step}: {error.message}"
+    def results(self, program: Program, arguments: Sequence[Any]) -> Any:
+        """What the target makes of a program. Raises TargetError."""
+        loaded = self.process.compile(program, self.recipe)
+        actual = loaded(*arguments)
+        loaded.forget()
+        return actual
+
+    def verdict(self, program: Program, arguments: Sequence[Any], actual: Any) -> tuple[str, str]:
+        """The kind of what becomes of a program with results, and what there is to say about it."""
         try:
             judged = Judge(program, self.engines)(arguments, actual)
         except Error as error:
