@@ -282,11 +282,18 @@ def _reads(value: Any, array: Any, update: Any) -> bool:
             continue
         seen.add(current)
         op = current.owner.operation
-        if op.name == _BARRIER:
+        if op.name == _BARRIER and not _is_copy(_counterpart(current)):
             pending.append(_counterpart(current))
         elif (op.name in _VIEWS or op.name in ELEMENTWISE) and not _is_the_same_part(op, array, update):
             pending += op.operands
     return False
+
+
+def _is_copy(value: Any) -> bool:
+    """Whether a value is a choice that `_copy` has made."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.select":
+        return False
+    return _is_of_barrier(value.owner.operation.operands[0])
 
 
 def _is_the_same_part(op: Any, array: Any, update: Any) -> bool:
