@@ -62,7 +62,7 @@ typecheck: $(STAMP)
 	rm -rf $(TYPED) && mkdir -p $(TYPED)/hloforge
 	ln -s $(CURDIR)/hloforge/* $(TYPED)/hloforge/
 	for folder in dialect importers pipelines runtime tools; do ln -s $(CURDIR)/$$folder $(TYPED)/hloforge/$$folder; done
-	MYPYPATH=$(TYPED) $(BIN)/mypy --config-file pyproject.toml -p hloforge
+	MYPYPATH=$(TYPED) $(BIN)/mypy --cache-dir=build/mypy --config-file pyproject.toml -p hloforge
 
 # PyTorch, one of the engines to compare with, is optional: without it the table shows a dash.
 bench: $(STAMP)

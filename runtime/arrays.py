@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.abi import buffer_layout, major_to_minor, physical_shape
-from hloforge.dialect.element_types import ElementType, Kind
+from hloforge.dialect.element_types import ElementType
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.packing import pack, unpack
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime import device_exchange
 from hloforge.runtime.devices import apart, copy, fetch, place as place_of, rt
-from hloforge.runtime.numbers import integer_range
+from hloforge.runtime.scalars import brief, converted, is_of_kind
 
 # Signless, as IREE's functions declare their integers.
 _HAL_TYPES: dict[str, Any] = {
@@ -443,12 +443,12 @@ class Codec:
     def _scalar(self, value: complex) -> np.ndarray[Any, Any]:
         """A Python number of the parameter's kind; a float is rounded, as everywhere in numpy, but not to infinity."""
         element = self.shape.element
-        if element is None or self._dimensions or not _is_of_kind(value, element):
-            raise self._refuse(value, f"the Python scalar {_brief(value)}")
+        if element is None or self._dimensions or not is_of_kind(value, element):
+            raise self._refuse(value, f"the Python scalar {brief(value)}")
         with np.errstate(over="ignore"):
-            array = _converted(value, element)
+            array = converted(value, element)
         if array is None:
-            raise self._refuse(value, f"{_brief(value)}, which {element} cannot hold")
+            raise self._refuse(value, f"{brief(value)}, which {element} cannot hold")
         return array
 
     def _refuse(self, value: Any, got: str) -> ArgumentError:
@@ -461,35 +461,6 @@ class Codec:
         ):
             hint = f"convert it: x.astype({self.dtype.name!r})"
         return ArgumentError(f"argument {self.name!r}: expected {self.shape}, got {got}", hint=hint)
-
-
-def _is_of_kind(value: complex, element: ElementType) -> bool:
-    """Whether a Python number means one of the element type: no bool is a number, and no float an integer."""
-    if isinstance(value, bool):
-        return element.kind is Kind.PRED
-    if isinstance(value, int):
-        return element.is_integer or element.is_float or element.is_complex
-    return element.is_complex or (element.is_float and isinstance(value, float))
-
-
-def _converted(value: complex, element: ElementType) -> np.ndarray[Any, Any] | None:
-    """The number as an array of rank 0; None if it is out of range, or an integer that the floats skip."""
-    if element.is_integer:
-        low, high = integer_range(element)
-        return np.array(value).astype(element.dtype) if low <= value.real <= high else None
-    try:
-        array = np.asarray(complex(value) if element.is_complex else value).astype(element.dtype)
-    except OverflowError:
-        return None
-    if isinstance(value, int):
-        return array if complex(array) == value else None
-    return array if np.isfinite(array) or not np.isfinite(value) else None
-
-
-def _brief(value: complex) -> str:
-    """A number for a message; Python refuses to print integers of thousands of digits."""
-    is_long = isinstance(value, int) and value.bit_length() > 128
-    return f"an integer of {value.bit_length()} bits" if isinstance(value, int) and is_long else repr(value)
 
 
 def _importable(array: np.ndarray[Any, Any]) -> bool:
