@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from hloforge.dialect import ops
@@ -146,14 +147,16 @@ def product(m: Maker) -> Any:
 _SPATIAL = "012"
 
 
-def _finite(m: Maker, element: str, dims: list[int]) -> Value:
-    """An array without infinity and NaN, by which engines multiply the zeros of padding and holes or do not."""
-    x = m.like(element, dims)
-    if element not in KINDS["inexact"]:
+def _moderate(x: Value) -> Value:
+    """Without infinity and NaN, by which engines multiply zeros of their own or do not, and overflow in sums."""
+    if x.element_type.name not in KINDS["inexact"]:
         return x
-    parts = (ops.real(x), ops.imag(x)) if x.element_type.is_complex else (x,)
-    finite = [ops.select(ops.is_finite(part), part, _ones(part)) for part in parts]
-    return ops.complex(*finite) if x.element_type.is_complex else finite[0]
+    if x.element_type.is_complex:
+        return ops.complex(_moderate(ops.real(x)), _moderate(ops.imag(x)))
+    finite = ops.select(ops.is_finite(x), x, _ones(x))
+    # The root of the greatest number, and four bits less for the number of products.
+    bound = 2.0 ** (ml_dtypes.finfo(x.element_type.dtype).maxexp // 2 - 4)
+    return ops.clamp(ops.constant(-bound, x.element_type), finite, ops.constant(bound, x.element_type))
 
 
 def _ones(x: Value) -> Value:
@@ -189,8 +192,8 @@ def convolved(m: Maker) -> Any:
         if (size - 1) * hole + 1 + sum(pads) < (wide - 1) * dilation + 1:
             raise UnfitError
     return ops.conv_with_general_padding(
-        _finite(m, element, [image[letter] for letter in orders[0]]),
-        _finite(m, element, [kernel[letter] for letter in orders[1]]),
+        _moderate(m.like(element, [image[letter] for letter in orders[0]])),
+        _moderate(m.like(element, [kernel[letter] for letter in orders[1]])),
         strides, padding, holes, dilations, groups, batches,
         ConvolutionDimensionNumbers.parse(f"{orders[0]}_{orders[1]}->{orders[2]}"),
         window_reversal=[m.chance(0.15) for _ in range(spatial)],
@@ -207,7 +210,7 @@ def transformed(m: Maker) -> Any:
         lengths[-1] = 2 * (lengths[-1] - 1) + m.random.randint(0, 1)
         if lengths[-1] < 1:
             raise UnfitError
-    return ops.fft(x, kind, lengths)
+    return ops.fft(_moderate(x), kind, lengths)
 
 
 def _well_conditioned(m: Maker) -> Value:
@@ -215,7 +218,7 @@ def _well_conditioned(m: Maker) -> Value:
     if element in ("bf16", "f16"):
         element = "f32"
     size = m.random.choice((1, 2, 3, 4, 5, 8))
-    x = m.like(element, [*m.dims(0, 1), size, size])
+    x = _moderate(m.like(element, [*m.dims(0, 1), size, size]))
     if prod(x.dims) > LARGEST:
         raise UnfitError
     unit = ops.convert_element_type(
@@ -231,7 +234,7 @@ def solved(m: Maker) -> Any:
     size = a.dims[-1]
     b = m.like(a.element_type.name, [*a.dims[:-2], *((size, count) if left else (count, size))])
     transposition = m.random.choice(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))
-    return ops.triangular_solve(a, b, left, m.chance(0.5), m.chance(0.2), transposition)
+    return ops.triangular_solve(a, _moderate(b), left, m.chance(0.5), m.chance(0.2), transposition)
 
 
 @step(0.5, rounds=True, exact=True)
