@@ -75,6 +75,7 @@ from hloforge.pipelines.legalize.slice_starts import LegalizeSliceStarts
 from hloforge.pipelines.legalize.sliced_operands import LegalizeSlicedOperands
 from hloforge.pipelines.legalize.small_erf import LegalizeSmallErf
 from hloforge.pipelines.legalize.subnormal_rounding import LegalizeSubnormalRounding
+from hloforge.pipelines.legalize.transposed_reductions import LegalizeTransposedReductions
 from hloforge.pipelines.legalize.unsigned_reverse import LegalizeUnsignedReverse
 from hloforge.pipelines.legalize.whole_slices import LegalizeWholeSlices
 from hloforge.pipelines.legalize.window_padding import LegalizeWindowPadding
@@ -271,6 +272,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchConcatenations(), "IREE makes a dispatch for each array"),
     Stage(LegalizeConcatenations(), "IREE writes what two of them begin with once, and both in its place"),
     Stage(DispatchTransposes(), "IREE copies single numbers; sees which arrays the dispatches above read"),
+    Stage(LegalizeTransposedReductions(), "IREE transposes one of several results with the initial value of it alone"),
     Stage(LegalizeRearrangedOperands(), "IREE mixes up what is before and after; large transpositions are dispatches"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
