@@ -20,6 +20,7 @@ from hloforge.pipelines.decompose.dynamic_windows import DecomposeDynamicWindows
 from hloforge.pipelines.decompose.einsum import DecomposeEinsum
 from hloforge.pipelines.decompose.exponential import DecomposeExponential
 from hloforge.pipelines.decompose.fft import DecomposeFft
+from hloforge.pipelines.decompose.leading_zeros import DecomposeLeadingZeros
 from hloforge.pipelines.decompose.logarithm import DecomposeLogarithm
 from hloforge.pipelines.decompose.map import DecomposeMap
 from hloforge.pipelines.decompose.power import DecomposePower
@@ -221,6 +222,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
     Stage(LegalizeWindowPadding(), "IREE fails on padded unsigned integers below windows, and on edges left unread"),
     Stage(LegalizeUnsignedReverse(), "IREE refuses reversals of unsigned integers and along no dimension"),
+    Stage(DecomposeLeadingZeros(), "IREE has SPIR-V for 32 bits alone; stands behind narrow integers, widened to 8"),
     Stage(DecomposeUnsignedDivision(), "IREE has no SPIR-V for some; stands after every pass that divides"),
     Stage(LegalizeAccumulation(), "XLA carries 16-bit sums in f32; stands after every pass that makes reductions"),
     Stage(LegalizeLongLoops(), "GPUs run many short loops; stands after every pass that makes reductions"),

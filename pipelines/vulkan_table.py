@@ -34,6 +34,12 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.complex",
         form=joins_products,
     ),
+    *decompose(
+        "decompose-leading-zeros",
+        "IREE has SPIR-V for leading zeros of 32 bits alone",
+        "stablehlo.count_leading_zeros",
+        elements=("s8", "u8", "s16", "u16", "s64", "u64"),
+    ),
     *decompose("decompose-logarithm", "SPIR-V has no logarithm of f64", "stablehlo.log", elements=("f64",)),
     *decompose(
         "decompose-remainder",

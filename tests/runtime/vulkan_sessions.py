@@ -88,6 +88,18 @@ def test_drivers_do_not_cancel_roundings() -> None:
     np.testing.assert_array_equal(session(_X / 8), (_X / 8 + big) - big)
 
 
+@pytest.mark.parametrize("kind", ["i1", "u2", "i8", "u8"])
+def test_leading_zeros_of_other_widths_than_spirvs(kind: str) -> None:
+    bits = 8 * np.dtype(kind).itemsize
+    values = [0, *(2**k for k in range(bits)), *(2**k - 1 for k in range(1, bits + 1))]
+    x = np.array(values, f"u{bits // 8}").view(kind)
+    element = f"{'u' if kind[0] == 'u' else ''}i{bits}"
+    tensor = f"tensor<{len(values)}x{element}>"
+    body = f"%r = stablehlo.count_leading_zeros %x : {tensor} return %r : {tensor}"
+    session = _compiled(f"func.func @main(%x: {tensor}) -> {tensor} {{ {body} }}").load(deadline=60)
+    np.testing.assert_array_equal(session(x), np.array([bits - value.bit_length() for value in values], kind))
+
+
 @pytest.mark.parametrize("axis", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_loops_beyond_lavapipes_limit(axis: int) -> None:
     x = np.ones((70_001, 3) if axis == 0 else (3, 70_001), np.int32)
