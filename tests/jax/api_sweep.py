@@ -399,7 +399,8 @@ def _parted(one: str, other: str) -> tuple[str, str]:
 
 def _of(platform: str, only: str) -> dict[str, str]:
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.jax.api_sweep", "--child", "--only", only]
-    environment = os.environ | {"JAX_PLATFORMS": platform}
+    # JAX names the types in some errors in the order of a set.
+    environment = os.environ | {"JAX_PLATFORMS": platform, "PYTHONHASHSEED": "0"}
     process = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     rows = [json.loads(line) for line in process.stdout.splitlines() if line.startswith('{"probe"')]
     found = {row["probe"]: row["text"] for row in rows}

@@ -96,13 +96,13 @@ __all__ = ["compile_program", "describe", "deserialize", "guards_copies_to_host"
 
 def describe(exception: BaseException) -> tuple[int, str]:
     """An error's code and text for JAX, which raises a JaxRuntimeError of them."""
+    if not isinstance(exception, Error):
+        return _INTERNAL, "".join(traceback.format_exception(exception)).rstrip()
+    # What has no place in the user's files begins as XLA's errors do.
+    text = str(exception).removeprefix("error: ")
     if isinstance(exception, UnsupportedError):
-        return _UNIMPLEMENTED, str(exception)
-    if isinstance(exception, ArgumentError | OptionError):
-        return _INVALID_ARGUMENT, str(exception)
-    if isinstance(exception, Error):
-        return _INTERNAL, str(exception)
-    return _INTERNAL, "".join(traceback.format_exception(exception)).rstrip()
+        return _UNIMPLEMENTED, text
+    return _INVALID_ARGUMENT if isinstance(exception, ArgumentError | OptionError) else _INTERNAL, text
 
 
 @dataclass(frozen=True)

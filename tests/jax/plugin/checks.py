@@ -289,6 +289,7 @@ def compiler_options() -> None:
             lowered.compile(compiler_options={name: value})
         except jax.errors.JaxRuntimeError as error:
             assert what in str(error), error
+            assert "error: " not in str(error), error
         else:
             raise AssertionError(f"{name} is taken")
 
