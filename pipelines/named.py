@@ -308,8 +308,11 @@ OPTIMIZING: tuple[str, ...] = (
 PIPELINES: tuple[str, ...] = ("normalize", *TABLES, "cuda")
 
 
-def stages(name: str) -> tuple[Stage, ...]:
+def stages(name: str, vectors: Vectors = AVX2) -> tuple[Stage, ...]:
     """The stages of a named pipeline. A target's pipeline keeps the decompositions that its table asks for.
+
+    Args:
+        vectors: the registers of the processor that code of our own is written for.
 
     Raises:
         PipelineError: the name is neither ``normalize`` nor a target kind.
@@ -322,7 +325,9 @@ def stages(name: str) -> tuple[Stage, ...]:
     chosen = tuple(stage for stage in DECOMPOSE if {stage.entry.name, str(stage.entry)} & asked)
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
     whole = (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
-    return whole if name == "cpu" else tuple(kept for stage in whole if (kept := _for_gpus(stage, name)) is not None)
+    if name == "cpu":
+        return tuple(_with(stage, vectors) for stage in whole)
+    return tuple(kept for stage in whole if (kept := _for_gpus(stage, name)) is not None)
 
 
 def _for_gpus(stage: Stage, target: str) -> Stage | None:
@@ -342,18 +347,15 @@ def _for_gpus(stage: Stage, target: str) -> Stage | None:
 
 
 def pipeline(name: str, vectors: Vectors = AVX2) -> list[Pass]:
-    """The passes of a named pipeline, in order. Raises PipelineError for an unknown name.
-
-    Args:
-        vectors: the registers of the processor that code of our own is written for.
-    """
-    return [_with(stage.entry, vectors) for stage in stages(name)]
+    """The passes of a named pipeline, in order, as of ``stages``. Raises PipelineError for an unknown name."""
+    return [stage.entry for stage in stages(name, vectors)]
 
 
-def _with(entry: Pass, vectors: Vectors) -> Pass:
-    if not isinstance(entry, VectorPass):
-        return entry
-    return replace(entry, vector_bytes=vectors.bytes, vector_count=vectors.count)
+def _with(stage: Stage, vectors: Vectors) -> Stage:
+    if not isinstance(stage.entry, VectorPass):
+        return stage
+    entry = replace(stage.entry, vector_bytes=vectors.bytes, vector_count=vectors.count)
+    return replace(stage, entry=entry)
 
 
 def normalize(module: Any, **options: Any) -> list[Timing]:
@@ -378,7 +380,7 @@ def lower(
     """Rewrite an imported module in place to what IREE compiles for the target kind.
 
     Args:
-        vectors: as of ``pipeline``.
+        vectors: as of ``stages``.
         without: names of passes to leave out, of ``OPTIMIZING``.
         options: fields of PassManager, as of ``normalize``.
 

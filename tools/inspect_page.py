@@ -115,7 +115,8 @@ def program_page(
     Raises:
         OptionError: a malformed target.
     """
-    record = record_lowering(program, Target.parse(target).pipeline, most_lines=MOST_LINES, on_pass=on_pass)
+    parsed = Target.parse(target)
+    record = record_lowering(program, parsed.pipeline, most_lines=MOST_LINES, vectors=parsed.vectors, on_pass=on_pass)
     facts = program_facts(program, target, record)
     header = [
         ("file", facts["source"]),

@@ -15,6 +15,7 @@ from hloforge.pipelines.audit import describe
 from hloforge.pipelines.manager import PassManager
 from hloforge.pipelines.named import Stage, stages
 from hloforge.pipelines.passes import NativePass
+from hloforge.pipelines.vectors import AVX2, Vectors
 from hloforge.runtime.debug.tracked_text import Line, TextTracker
 
 # Larger constants print as their type.
@@ -65,13 +66,19 @@ class LoweringRecord:
 
 
 def record_lowering(
-    program: Program, pipeline: str, *, most_lines: int, on_pass: Callable[[str], None] = lambda _: None
+    program: Program,
+    pipeline: str,
+    *,
+    most_lines: int,
+    vectors: Vectors = AVX2,
+    on_pass: Callable[[str], None] = lambda _: None,
 ) -> LoweringRecord:
     """Run the passes of a target kind on a copy of the program.
 
     Args:
         pipeline: as of ``pipelines.named.stages``.
         most_lines: how many lines of the IR a snapshot keeps.
+        vectors: the registers of the target (``Target.vectors``), for which some passes write code.
         on_pass: told of each pass before it runs.
     """
     module = program.clone().module
@@ -79,7 +86,7 @@ def record_lowering(
     found = [_snapshot(module, tracker, "as read", "", "", 0.0, Counter())]
     before = _plain_text(module)
     ran = 0
-    for stage in stages(pipeline):
+    for stage in stages(pipeline, vectors):
         on_pass(str(stage.entry))
         manager = PassManager([stage.entry])
         try:

@@ -213,6 +213,22 @@ def test_a_large_program_is_cut_and_says_so(call: Call, tmp_path: Path, monkeypa
     assert [payload["graph"]["words"][node[1]] for node in payload["graph"]["nodes"]].count("stablehlo.tanh") == 19
 
 
+PRODUCT = """
+func.func @main(%x: tensor<64x256xf32>, %w: tensor<256x512xf32>) -> tensor<64x512xf32> {
+  %y = stablehlo.dot %x, %w : (tensor<64x256xf32>, tensor<256x512xf32>) -> tensor<64x512xf32>
+  return %y : tensor<64x512xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(("target", "length"), [("cpu:znver4", 64), ("cpu:generic", 16)])
+def test_code_is_shown_for_the_vectors_of_the_target(call: Call, tmp_path: Path, target: str, length: int) -> None:
+    path = tmp_path / "product.mlir"
+    path.write_text(PRODUCT)
+    page = written(call, tmp_path / "page.html", path, f"--target={target}").read_text()
+    assert set(re.findall(r"vector\\u003c(\d+)xf32", page)) == {str(length)}
+
+
 def test_a_refused_program_and_a_vmfb_have_pages(call: Call, refused: Path, add_vmfb: Path, tmp_path: Path) -> None:
     text = written(call, tmp_path / "refused.html", refused).read_text()
     assert "Refused" in text and "@unheard_of" in text and 'id="graph"' in text

@@ -219,7 +219,7 @@ def test_a_decoder_that_loops_over_its_layers_is_right(dimension: int, update: b
     lowered = program.clone()
     lower(lowered.module)
     names = [op.name for op in operations(lowered.module)]
-    assert names.count("stablehlo.dynamic_slice") == int(update)
+    assert ("stablehlo.dynamic_slice" in names) == update
     assert "stablehlo.dot_general" not in names
     x, w = RANDOM.standard_normal((1, 160)), RANDOM.standard_normal((3, 160, 160)) / 16
     got = hloforge.compile(program)(x.astype(F32), w.astype(F32))
