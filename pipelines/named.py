@@ -54,6 +54,7 @@ from hloforge.pipelines.legalize.dynamic_shapes import LegalizeDynamicShapes
 from hloforge.pipelines.legalize.empty_products import LegalizeEmptyProducts
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.equal_operands import LegalizeEqualOperands
+from hloforge.pipelines.legalize.equal_results import LegalizeEqualResults
 from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
 from hloforge.pipelines.legalize.host_calls import LegalizeHostCalls
 from hloforge.pipelines.legalize.host_scalars import LegalizeHostScalars
@@ -240,6 +241,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeWholeSlices(), "IREE folds updates of whole arrays, and miscounts what a loop with them carries"),
     Stage(MergeCounters(), "IREE computes on the device what two counters end; leaves one of them unread"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
+    Stage(LegalizeEqualResults(), "IREE mixes up a dispatch's results where two are equal; cse found the simple ones"),
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
     Stage(UnrollLoops(), "IREE's host takes its time for a turn; sees products, and what fits into one dispatch"),
     Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
