@@ -113,3 +113,16 @@ def test_folds_keep_every_value(name: str) -> None:
     [expected], [folded] = interpret(parse_module(text), *numbers), interpret(module, *numbers)
     np.testing.assert_array_equal(folded, expected)
     assert len([op for op in operations(module) if op.name not in {"func.func", "func.return"}]) == left
+
+
+def test_complex_constants_are_left_alone() -> None:
+    text = """func.func @main(%x: tensor<3xcomplex<f32>>) -> (tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>>) {
+      %one = stablehlo.constant dense<(1.0, 2.0)> : tensor<complex<f32>>
+      %ones = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<complex<f32>>) -> tensor<3xcomplex<f32>>
+      %some = stablehlo.constant dense<[(1.0, 2.0), (3.0, -1.0), (0.5, 0.0)]> : tensor<3xcomplex<f32>>
+      %a = stablehlo.multiply %x, %ones : tensor<3xcomplex<f32>>
+      %b = stablehlo.multiply %x, %some : tensor<3xcomplex<f32>>
+      return %a, %b : tensor<3xcomplex<f32>>, tensor<3xcomplex<f32>> }"""
+    x = np.asarray([1 + 2j, -0.5j, 4], np.complex64)
+    for found, factors in zip(compile(text.encode()).load()(x), ([1 + 2j] * 3, [1 + 2j, 3 - 1j, 0.5]), strict=True):
+        np.testing.assert_allclose(found, x * np.asarray(factors, np.complex64), rtol=1e-6)
