@@ -21,7 +21,7 @@ from hloforge.dialect.program import Program
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.weights import ELEMENTS, take_parameters
 from hloforge.torch.memory import Order, Range, order_of
-from hloforge.torch.registry import lowering_of
+from hloforge.torch.registry import is_random
 from hloforge.torch.types import dtype_of, to_numpy
 
 _ATEN = torch.ops.aten
@@ -151,11 +151,7 @@ def fixed_nodes(graph: fx.GraphModule, weights: Collection[int]) -> set[fx.Node]
             is_fixed = placeholders in weights
             placeholders += 1
         else:
-            is_fixed = not _draws(node) and fixed.issuperset(node.all_input_nodes)
+            is_fixed = not is_random(node) and fixed.issuperset(node.all_input_nodes)
         if is_fixed:
             fixed.add(node)
     return fixed
-
-
-def _draws(node: fx.Node) -> bool:
-    return node.op == "call_function" and bool(getattr(lowering_of(node.target), "draws", False))

@@ -22,7 +22,7 @@ from hloforge.torch.compiled import draw_seed
 from hloforge.torch.frozen import Weights, fixed_nodes, taken_out
 from hloforge.torch.interpreter import Interpreter, calls, check
 from hloforge.torch.memory import Argument, Order, Range, Result, detach, inverse, order_of
-from hloforge.torch.registry import lowering_of
+from hloforge.torch.registry import is_random
 from hloforge.torch.types import dtype_of
 
 
@@ -156,7 +156,7 @@ def _taken(output: Output, arguments: Sequence[Any], results: Sequence[torch.Ten
 
 
 def _is_random(graph: fx.GraphModule) -> bool:
-    return any(getattr(lowering_of(node.target), "draws", False) for node in calls(graph))
+    return any(map(is_random, calls(graph)))
 
 
 class _Traced:

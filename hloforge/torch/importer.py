@@ -22,7 +22,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.jax import platform
 from hloforge.torch.exported import names_of, prepared
 from hloforge.torch.interpreter import Interpreter, calls, check, flat
-from hloforge.torch.registry import lowering_of
+from hloforge.torch.registry import is_random
 from hloforge.torch.types import dtype_of
 
 # The last parameter of a program that draws random numbers.
@@ -209,4 +209,4 @@ def _shape_of(value: Any) -> Shape:
 
 def _draws(graph_module: fx.GraphModule) -> bool:
     """Whether an operator of a graph draws random numbers."""
-    return any(getattr(lowering_of(node.target), "draws", False) for node in calls(graph_module))
+    return any(map(is_random, calls(graph_module)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch.nn import functional
 
 from hloforge.dialect.errors import UnsupportedError
 
@@ -88,24 +89,49 @@ def keep_recurrent(graph: fx.GraphModule) -> None:
         settings = _settings(node) if node.op == "call_function" and not node.kwargs else None
         if settings is None:
             continue
-        states = node.args[1] if settings[0] == "lstm" else [node.args[1]]
+        states = node.args[1] if settings[1] == "lstm" else [node.args[1]]
         arguments = (node.args[0], list(states), list(node.args[2]), *settings)
+        # AOTAutograd traces what the function calls.
         with graph.graph.inserting_before(node):
-            own = graph.graph.call_function(torch.ops.hloforge.recurrent.default, arguments)
+            own = graph.graph.call_function(_with_dropout, arguments)
         own.meta = {name: value for name, value in node.meta.items() if name in ("stack_trace", "nn_module_stack")}
         node.replace_all_uses_with(own)
         graph.graph.erase_node(node)
     graph.recompile()
 
 
+def _with_dropout(
+    x: Tensor,
+    states: list[Tensor],
+    weights: list[Tensor],
+    dropout: float,
+    kind: str,
+    biases: bool,
+    layers: int,
+    *others: bool,
+) -> list[Tensor]:
+    """A recurrent layer with dropout between its layers: one operator if there is none, else one for each layer."""
+    recurrent = torch.ops.hloforge.recurrent.default
+    if not dropout:
+        return list(recurrent(x, states, weights, kind, biases, layers, *others))
+    last = []
+    for number in range(layers):
+        first = [state.chunk(layers)[number] for state in states]
+        each = len(weights) // layers
+        chosen = weights[number * each : (number + 1) * each]
+        x, *ended = recurrent(x, first, chosen, kind, biases, 1, *others)
+        last.append(ended)
+        if number < layers - 1:
+            x = functional.dropout(x, dropout)
+    return [x, *(torch.cat(found) for found in zip(*last, strict=True))]
+
+
 def _settings(node: fx.Node) -> tuple[Any, ...] | None:
-    """Kind, biases, layers, directions and order of a call; None for none, packed sequences, dropout, projections."""
+    """Dropout, kind, biases, layers, directions and order of a call; None for none and packed sequences."""
     kind = _KINDS.get(node.target)
     if kind is None or len(node.args) != 9 or not isinstance(node.args[2], list | tuple):
         return None
-    weights, biases, layers, dropout, train, bidirectional, batch_first = node.args[2:]
-    if not isinstance(biases, bool) or (dropout and train):
+    biases, layers, dropout, train, bidirectional, batch_first = node.args[3:]
+    if not isinstance(biases, bool):
         return None
-    if len(weights) != layers * (2 if bidirectional else 1) * (4 if biases else 2):
-        return None
-    return kind, biases, layers, bidirectional, batch_first
+    return dropout if train else 0.0, kind, biases, layers, bidirectional, batch_first

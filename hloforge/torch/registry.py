@@ -94,6 +94,24 @@ def draws(function: Lowering) -> Lowering:
     return function
 
 
+def draws_where(condition: Callable[[tuple[Any, ...]], bool]) -> Callable[[Lowering], Lowering]:
+    """Mark a lowering that draws random numbers for some arguments, by their values in the graph."""
+
+    def mark(function: Lowering) -> Lowering:
+        function.draws = condition  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def is_random(node: torch.fx.Node) -> bool:
+    """Whether a node calls an operator that draws random numbers."""
+    if node.op != "call_function":
+        return False
+    draws = getattr(lowering_of(node.target), "draws", False)
+    return draws(node.args) if callable(draws) else bool(draws)
+
+
 def pointwise(
     *names: str, kind: Any = Kind.DEFAULT, wide: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

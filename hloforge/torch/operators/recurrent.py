@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hloforge.dialect.errors import UnsupportedError
-from hloforge.torch.registry import Call, lowers
+from hloforge.torch.operators.random import native_dropout
+from hloforge.torch.registry import Call, draws_where, lowers
 
 # One step: from the projected input, the projected hidden state and the states to the new states.
 _Step = Callable[[Any, Any, tuple[Any, ...]], tuple[Any, ...]]
@@ -49,20 +49,22 @@ def layers_of(
     layers: int,
     bidirectional: bool,
     batch_first: bool,
+    dropped: Callable[[Any], Any] | None = None,
 ) -> list[Any]:
-    """What ``torch.lstm``, ``torch.gru``, ``torch.rnn_tanh`` and ``torch.rnn_relu`` compute, without dropout.
+    """What ``torch.lstm``, ``torch.gru``, ``torch.rnn_tanh`` and ``torch.rnn_relu`` compute.
 
     Args:
         x: [length, batch, inputs], or [batch, length, inputs] with ``batch_first``.
         states: hidden states [layers * directions, batch, width]; of an LSTM then its cells.
-        weights: for each layer and direction those of the input and of the state, then their biases if there are any.
+        weights: for each layer and direction those of the input and of the state, then their biases if there are any,
+            then that of an LSTM's projection if there is one.
+        dropped: the dropout between layers.
 
     Returns:
         the last layer's hidden states along the sequence, and the last states.
     """
-    directions, each = 2 if bidirectional else 1, 4 if biases else 2
-    if len(weights) != layers * directions * each:
-        raise UnsupportedError("projections of the hidden state are not imported", hint="leave proj_size at 0")
+    directions = 2 if bidirectional else 1
+    each = len(weights) // (layers * directions)
     sequence = x.swapaxes(0, 1) if batch_first else x
     last: list[tuple[Any, ...]] = []
     for layer in range(layers):
@@ -70,24 +72,31 @@ def layers_of(
         for number in range(layer * directions, (layer + 1) * directions):
             first = tuple(state[number] for state in states)
             chosen = weights[number * each : (number + 1) * each]
-            ended, output = _along(_STEPS[kind], sequence, first, chosen, reverse=number % directions == 1)
+            ended, output = _along(_STEPS[kind], sequence, first, chosen, biases, reverse=number % directions == 1)
             last.append(ended)
             outputs.append(output)
         sequence = jnp.concatenate(outputs, -1)
+        if dropped is not None and layer < layers - 1:
+            sequence = dropped(sequence)
     result = sequence.swapaxes(0, 1) if batch_first else sequence
     return [result, *(jnp.stack(found) for found in zip(*last, strict=True))]
 
 
-def _along(step: _Step, sequence: Any, first: tuple[Any, ...], weights: Sequence[Any], *, reverse: bool) -> Any:
+def _along(
+    step: _Step, sequence: Any, first: tuple[Any, ...], weights: Sequence[Any], biases: bool, *, reverse: bool
+) -> Any:
     """The last states and the hidden state at each place of the sequence."""
     given = sequence @ weights[0].T
     bias = 0
-    if len(weights) == 4:
+    if biases:
         given, bias = given + weights[2], weights[3]
+    projections = weights[4 if biases else 2 :]
 
     def turn(states: tuple[Any, ...], row: Any) -> Any:
-        found = step(row, states[0] @ weights[1].T + bias, states)
-        return found, found[0]
+        hidden, *others = step(row, states[0] @ weights[1].T + bias, states)
+        for projection in projections:
+            hidden = hidden @ projection.T
+        return (hidden, *others), hidden
 
     return jax.lax.scan(turn, first, given, reverse=reverse)
 
@@ -124,14 +133,15 @@ def _of_aten(kind: str) -> Callable[..., Any]:
         bidirectional: bool,
         batch_first: bool,
     ) -> list[Any]:
-        if dropout and train:
-            raise UnsupportedError(
-                "dropout between recurrent layers is not imported", hint="put nn.Dropout between layers of their own"
-            )
         given = states if kind == "lstm" else (states,)
-        return layers_of(x, given, weights, kind, biases, layers, bidirectional, batch_first)
+        dropped = (lambda rows: native_dropout(call, rows, dropout)[0]) if dropout and train else None
+        return layers_of(x, given, weights, kind, biases, layers, bidirectional, batch_first, dropped)
 
-    return lower
+    return draws_where(_has_dropout)(lower)
+
+
+def _has_dropout(arguments: tuple[Any, ...]) -> bool:
+    return bool(arguments[5] and arguments[6])
 
 
 for _kind in _STEPS:
