@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -12,6 +13,9 @@ os.environ["HLOFORGE_CACHE_DIR"] = ""
 # processes that test Vulkan name a driver (``support_vulkan``).
 for _variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
     os.environ.setdefault(_variable, os.devnull)
+
+# What a shell starts in the background ignores Ctrl-C, and so would the commands under test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile("hloforge", deadline=None)

@@ -63,12 +63,7 @@ class Command:
         environment = os.environ | {"TMPDIR": str(home / "tmp"), "HLOFORGE_CACHE_DIR": str(home / "cache")}
         pipe = subprocess.PIPE
         command = [*COMMAND, *map(str, arguments)]
-        # What a shell starts in the background ignores SIGINT, and so do its children.
-        ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, cwd=home / "out")
-        finally:
-            signal.signal(signal.SIGINT, ignored)
+        self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, cwd=home / "out")
 
     def wait_until(self, condition: Callable[[], object]) -> None:
         end = time.monotonic() + 60
