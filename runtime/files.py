@@ -9,32 +9,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
+from uuid import uuid4
 
 from hloforge.dialect.errors import CompileError
 
 # What is to go if the process ends by a signal, while no block of ours will be left in order.
 _pending: set[Path] = set()
+# The main thread goes on, and may write into a folder that is being removed, or remove it as well.
+_ATTEMPTS = 3
 
 
 def remove_pending() -> None:
     """Remove the temporary files and folders of this module that are in use; for a process that ends by a signal."""
     for path in tuple(_pending):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                path.unlink()
+        with suppress(OSError):
+            path.unlink()
+        for _ in range(_ATTEMPTS):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager
 def temporary_folder() -> Iterator[Path | None]:
     """A folder that is removed with all that lies in it; None where none can be made."""
     try:
-        folder = Path(tempfile.mkdtemp(prefix="hloforge-"))
+        # Pending before it is there, for a signal may come in between.
+        folder = Path(tempfile.gettempdir(), f"hloforge-{uuid4().hex}")
+        _pending.add(folder)
+        folder.mkdir(mode=0o700)
     except OSError:
         yield None
         return
-    _pending.add(folder)
     try:
         yield folder
     finally:
@@ -69,11 +74,10 @@ def replacing(destination: Path) -> Iterator[Path]:
     Raises:
         OSError: it cannot be made there, or renamed.
     """
-    handle, name = tempfile.mkstemp(dir=destination.parent, prefix=f".{destination.name[:100]}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = destination.with_name(f".{destination.name[:100]}.{uuid4().hex}.tmp")
     _pending.add(temporary)
     try:
+        temporary.touch(mode=0o600, exist_ok=False)
         yield temporary
         temporary.chmod(_mode(destination))
         temporary.replace(destination)

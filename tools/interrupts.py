@@ -7,6 +7,7 @@ Python's handlers do nothing, and a thread that reads the signals' numbers from 
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -29,7 +30,14 @@ def end_on_signals() -> None:
     for number in taken:
         signal.signal(number, lambda *_: None)
     os.register_at_fork(after_in_child=_as_usual)
+    atexit.register(_ignore, taken)
     threading.Thread(target=_watch, args=(reader,), name="hloforge-signals", daemon=True).start()
+
+
+def _ignore(numbers: list[signal.Signals]) -> None:
+    """The command is done: Python would take its handlers away, and a signal then end it as if it were not."""
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _as_usual() -> None:
