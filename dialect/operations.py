@@ -74,3 +74,15 @@ def _first(location: Any, find: Callable[[Any], Location | None]) -> Location | 
     elif isinstance(location, ir.FusedLoc):
         children = list(location.locations)
     return next((found for child in children if (found := find(child))), None)
+
+
+def scope_names(name: str) -> list[str]:
+    """The names of a path of scopes, which slashes separate but inside of parentheses: ``transpose(jvp(a/b))``."""
+    pieces, depth = [""], 0
+    for char in name:
+        depth = max(0, depth + (char == "(") - (char == ")"))
+        if char == "/" and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += char
+    return [piece for piece in pieces if piece]

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import location_of
+from hloforge.dialect.operations import location_of, scope_names
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.pipelines.audit import describe
 from hloforge.runtime.debug.lowering_record import STRUCTURE
@@ -159,19 +159,7 @@ def _shortened(scope: _Scope) -> _Scope:
 
 @cache
 def _path(name: str) -> tuple[str, ...]:
-    return tuple(_pieces(name))[:-1][:_SCOPES]
-
-
-def _pieces(name: str) -> list[str]:
-    """What slashes separate; those inside of parentheses belong to a name: ``transpose(jvp(a/b))``."""
-    pieces, depth = [""], 0
-    for char in name:
-        depth = max(0, depth + (char == "(") - (char == ")"))
-        if char == "/" and not depth:
-            pieces.append("")
-        else:
-            pieces[-1] += char
-    return [piece for piece in pieces if piece]
+    return tuple(scope_names(name))[:-1][:_SCOPES]
 
 
 def scope_of(op: Any) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from hloforge.dialect.errors import Location
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import blocks, file_location, location_of, operations, string_attribute
+from hloforge.dialect.operations import blocks, file_location, location_of, operations, scope_names, string_attribute
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
 from hloforge.pipelines.normalize.inline_fusions import InlineFusions
@@ -169,7 +169,7 @@ def _location(op: Any) -> Location | None:
 
 def scope_of(location: Any) -> str:
     """The names around an operation, outermost first, joined by ``/``, its own left out."""
-    parts = [part for name in _names(location) for part in name.strip("/:").split("/") if part]
+    parts = [part for name in _names(location) for part in scope_names(name.strip("/:"))]
     return "/".join(parts[:-1])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hloforge.dialect.errors import Location
+from hloforge.dialect.operations import scope_names
 from hloforge.runtime.profiling.costs import Cost
 
 FORMAT = "hloforge.time-profile"
@@ -248,7 +249,7 @@ def kinds(operations: Sequence[ProfiledOperation]) -> str:
 
 def common_scope(operations: Sequence[ProfiledOperation]) -> str:
     """The scope that all operations are in."""
-    paths = [operation.scope.split("/") for operation in operations if operation.scope]
+    paths = [scope_names(operation.scope) for operation in operations if operation.scope]
     if not paths:
         return ""
     shared = []

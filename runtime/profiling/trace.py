@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hloforge.dialect.operations import scope_names
 from hloforge.runtime.profiling.groups import short_place
 from hloforge.runtime.profiling.result import Call, Event, TimeProfile, common_scope, kinds
 
@@ -78,7 +79,7 @@ def _scopes(profile: TimeProfile, lane: Sequence[Event], until: int, origin: int
     end = 0
     for event in lane:
         scope = common_scope(profile.operations_of(profile.rows[event.row]))
-        path = scope.split("/") if scope else []
+        path = scope_names(scope)
         kept = 0
         while kept < min(len(opened), len(path)) and opened[kept][0] == path[kept]:
             kept += 1
@@ -120,7 +121,7 @@ def folded_stacks(profile: TimeProfile) -> str:
         operations = profile.operations_of(row)
         scope = common_scope(operations)
         names = (
-            *(scope.split("/") if scope else ()),
+            *scope_names(scope),
             short_place(profile.place_of(row)),
             kinds(operations) or row.dispatch,
         )

@@ -186,14 +186,16 @@ def test_stacks_are_the_mean_call(profile: TimeProfile) -> None:
 
 
 def test_scopes_of_a_trace_enclose_their_dispatches() -> None:
-    operations = tuple(ProfiledOperation("stablehlo.add", None, scope, Cost()) for scope in ("f/a", "f/a", "f/b"))
+    operations = tuple(
+        ProfiledOperation("stablehlo.add", None, scope, Cost()) for scope in ("f/a", "f/a", "f/jvp(b/c)")
+    )
     rows = tuple(Row(f"d{n}", (n,), n, 1, 1e-8, 1e-8, 1e-8, 0, Cost()) for n in range(3))
     # The last two run at the same time.
     call = Call(0, 100, (Event(0, 0, 10), Event(1, 10, 30), Event(2, 20, 40)))
     profile = TimeProfile("p", "cpu", "local-task", (call,), 0, 1e-7, rows, operations, True, None)
     events = [event for event in trace_events(profile)["traceEvents"] if event["ph"] == "X"]
     spans = {(event["cat"], event["name"], event["tid"]): (event["ts"], event["dur"]) for event in events}
-    assert spans["scope", "a", 1] == (0, 0.03) and spans["scope", "f", 1] == (0, 0.03)
+    assert spans["scope", "jvp(a/b)", 1] == (0, 0.03) and spans["scope", "f", 1] == (0, 0.03)
     assert {event["tid"] for event in events if event["cat"] == "dispatch"} == {1, 2}
     assert profile.dispatch_seconds == pytest.approx(40e-9)
 
