@@ -186,9 +186,9 @@ def test_stacks_are_the_mean_call(profile: TimeProfile) -> None:
 
 
 def test_scopes_of_a_trace_enclose_their_dispatches() -> None:
-    operations = tuple(
-        ProfiledOperation("stablehlo.add", None, scope, Cost()) for scope in ("f/a", "f/a", "f/jvp(b/c)")
-    )
+    # A slash inside of parentheses belongs to a name.
+    scopes = ("f/jvp(a/b)", "f/jvp(a/b)", "f/c")
+    operations = tuple(ProfiledOperation("stablehlo.add", None, scope, Cost()) for scope in scopes)
     rows = tuple(Row(f"d{n}", (n,), n, 1, 1e-8, 1e-8, 1e-8, 0, Cost()) for n in range(3))
     # The last two run at the same time.
     call = Call(0, 100, (Event(0, 0, 10), Event(1, 10, 30), Event(2, 20, 40)))
