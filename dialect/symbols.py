@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from hloforge.dialect.emission import create, mlir_type_of
@@ -22,11 +22,11 @@ def enclosing_module() -> Any:
     return op
 
 
-def unique_symbol(module: Any, name: str) -> str:
-    """``name``, spelled as a symbol and with a number if the module has one of that name."""
+def unique_symbol(module: Any, name: str, taken: Collection[str] = ()) -> str:
+    """``name``, spelled as a symbol and with a number if the module has one of that name or it is ``taken``."""
     stem = re.sub(r"[^\w.$]", "_", name) or "computation"
     table, number, symbol = ir.SymbolTable(module), 0, stem
-    while symbol == ENTRY or symbol in table:
+    while symbol == ENTRY or symbol in taken or symbol in table:
         symbol, number = f"{stem}_{number}", number + 1
     return symbol
 
@@ -115,11 +115,12 @@ def adopt(program: Program) -> Any:
     home = enclosing_module()
     guest = ir.Module.parse(program.text(locations=True))
     anchor = home.regions[0].blocks[0].operations[0]
-    for function in list(guest.body.operations):
-        symbol = string_attribute(function, "sym_name")
+    functions = {string_attribute(function, "sym_name"): function for function in guest.body.operations}
+    for symbol, function in functions.items():
         if symbol == ENTRY:
             continue
-        fresh = unique_symbol(home, symbol)
+        # No name that another function of the guest has: their uses would become one.
+        fresh = unique_symbol(home, symbol, functions.keys() - {symbol})
         if fresh != symbol:
             ir.SymbolTable.replace_all_symbol_uses(symbol, fresh, guest.operation)
             function.operation.attributes["sym_name"] = ir.StringAttr.get(fresh)

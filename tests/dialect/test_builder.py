@@ -162,6 +162,30 @@ def test_programs_as_computations() -> None:
     assert read(program.hlo_proto()).signature.result == program.signature.result
 
 
+def test_functions_of_equal_names_stay_apart() -> None:
+    def doubled_and_squared(x: Value) -> Any:
+        def body(y: Value) -> Value:
+            return y + y
+
+        first = ops.call(body, x)
+
+        def body(y: Value) -> Value:  # type: ignore[no-redef]
+            return y * y
+
+        return ops.call(body, first)
+
+    helper = build(doubled_and_squared, "f32[]")
+    assert ("@body(" in helper.text()) and ("@body_0(" in helper.text())
+
+    def main(x: Value) -> Any:
+        def body(y: Value) -> Value:
+            return y - 1.0
+
+        return [ops.call(body, x), ops.call(helper, x)]
+
+    assert [result.item() for result in run(build(main, "f32[]"), np.float32(3))] == [2, 36]
+
+
 def test_a_program_is_applied_to_its_own_shapes_only() -> None:
     square = build(lambda x: x * x, "f32[2]")
     with pytest.raises(OperationError, match=r"takes \(f32\[2\]\), and is applied to \(f32\[3\]\)"):
