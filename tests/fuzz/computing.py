@@ -42,7 +42,25 @@ _SUMMED = KINDS["integer"] | KINDS["inexact"] | KINDS["pred"]
 
 
 def _summed(m: Maker, least: int = 1, most: int = 5) -> Value:
-    return m.pick(least=least, most=most, where=lambda value: value.element_type.name in _SUMMED)
+    x = m.pick(least=least, most=most, where=lambda value: value.element_type.name in _SUMMED)
+    return _clamped(x, exponents=prod(x.dims).bit_length() + 1)
+
+
+def _clamped(x: Value, *, factors: int = 1, exponents: int) -> Value:
+    """With infinities and NaN, but without numbers so large that sums of products overflow, or not, by their order.
+
+    Args:
+        factors: how many of the numbers are multiplied.
+        exponents: bits that the number of summands has.
+    """
+    if x.element_type.name not in KINDS["inexact"]:
+        return x
+    if x.element_type.is_complex:
+        real, imaginary = (_clamped(part(x), factors=factors, exponents=exponents + 1) for part in (ops.real, ops.imag))
+        return ops.complex(real, imaginary)
+    bound = 2.0 ** ((ml_dtypes.finfo(x.element_type.dtype).maxexp - exponents) // factors)
+    least, most = (ops.constant(limit, x.element_type) for limit in (-bound, bound))
+    return ops.select(ops.is_finite(x), ops.clamp(least, x, most), x)
 
 
 @step(6, rounds=True)
@@ -136,6 +154,8 @@ def product(m: Maker) -> Any:
     )
     if prod(x.dims) // max(1, prod(x.dims[d] for d in contracted)) * prod(free) > LARGEST:
         raise UnfitError
+    bits = prod(x.dims[d] for d in contracted).bit_length() + 1
+    x, y = (_clamped(value, factors=2, exponents=bits) for value in (x, y))
     preferred = None
     if x.element_type.name in ("s8", "u8", "s16", "u16") and m.chance(0.5):
         preferred = "s32" if x.element_type.name[0] == "s" else "u32"
@@ -267,7 +287,7 @@ def normalized(m: Maker) -> Any:
     x = m.pick("wide", least=2, most=4, where=lambda v: 0 not in v.dims)
     feature = m.random.randrange(x.rank)
     row = x.element_type.name
-    scale, offset = (m.like(row, [x.dims[feature]]) for _ in range(2))
-    # Of large or equal numbers the variance is what rounding leaves.
+    # Of large or equal numbers the variance is what rounding leaves, and so is what the scale multiplies.
+    scale, offset = (ops.tanh(m.like(row, [x.dims[feature]])) for _ in range(2))
     normal, mean, _ = ops.batch_norm_training(ops.tanh(x), scale, offset, 0.5, feature)
     return normal, mean

@@ -189,7 +189,7 @@ class Maker:
     def _source(self, element: str, dims: Dims) -> Value:
         if self.builder is not None and len(self.arguments) < 6 and self.chance(0.8):
             return self.parameter(element, dims)
-        if dims and element != "pred" and self.chance(0.3):
+        if dims and element not in ("pred", "f8e8m0fnu") and self.chance(0.3):
             return ops.iota(element, dims, self.random.randrange(len(dims)))
         if prod(dims) > 64 or self.chance(0.3):
             return ops.broadcast_in_dim(ops.constant(array_of(self.random, element, ()), element), dims, [])
