@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -30,7 +30,7 @@ def compile(source: Any, target: Target | str = "cpu", **options: Any) -> Compil
         what is called like the function, with pytrees of arrays.
 
     Raises:
-        UnsupportedError: arguments that are ``Ref``s; an export for platforms of which none is ``cpu`` or ``hloforge``.
+        UnsupportedError: an export for platforms of which none is ``cpu`` or ``hloforge``.
         TypeError: none of these sources.
         Errors as of ``hloforge.compile``.
     """
@@ -61,6 +61,9 @@ class Convention:
         in_avals: of the leaves that it takes.
         out_avals: of the result's leaves.
         tokens: how many results of the program are tokens, which come first.
+        captured: ``Ref``s that the function closes over, which the program takes behind the leaves.
+        changed: by the number of a result behind the tokens, the number of the ``Ref`` whose new value it is, among
+            the arguments that the program takes.
     """
 
     in_tree: Any
@@ -71,29 +74,29 @@ class Convention:
     in_avals: tuple[Any, ...]
     out_avals: tuple[Any, ...]
     tokens: int
+    captured: tuple[Any, ...] = ()
+    changed: Mapping[int, int] = field(default_factory=dict)
 
 
 def _of_lowered(lowered: Any) -> Convention:
     arguments = platform.compile_arguments(lowered)
-    changed = arguments["mut"]
-    if changed is not None and any(number is not None for number in changed.in_mut):
-        raise UnsupportedError(
-            "the function takes or captures a Ref that it changes",
-            hint="make and freeze the Ref inside of the function",
-        )
+    changes = arguments["mut"]
     constants = platform.constant_arguments(lowered)
     count = len(constants)
     tokens = len(arguments["ordered_effects"])
     infos = jax.tree.leaves(lowered.args_info)
+    leaves = range(count, count + len(infos))
     return Convention(
         lowered.in_tree,
         lowered.out_tree,
         first=(*[None] * tokens, *map(np.asarray, constants)),
-        kept=tuple(number - count for number in sorted(arguments["kept_var_idx"]) if number >= count),
+        kept=tuple(number - count for number in sorted(arguments["kept_var_idx"]) if number in leaves),
         donated=frozenset(number for number, info in enumerate(infos) if info.donated),
         in_avals=tuple(arguments["global_in_avals"])[count:],
         out_avals=tuple(arguments["global_out_avals"]),
         tokens=tokens,
+        captured=tuple(changes.in_mut) if changes is not None else (),
+        changed={n: i - count for n, i in enumerate(changes.out_mut) if i is not None} if changes is not None else {},
     )
 
 
@@ -132,7 +135,7 @@ class Compiled:
         self.session: Session = executable.load()
         self._convention = convention
         self._kept = convention.kept
-        self._all = convention.kept == tuple(range(convention.in_tree.num_leaves))
+        self._all = convention.kept == tuple(range(convention.in_tree.num_leaves)) and not convention.changed
         self._dtypes = [np.dtype(_dtype(aval)) for aval in convention.in_avals]
         self._makers = [result_maker(aval) for aval in convention.out_avals] if _is_static(convention) else None
         self._donated = self._donated_codecs()
@@ -140,12 +143,11 @@ class Compiled:
         self._is_large = any(not c.shape.is_static or c.byte_count >= LARGE for c in self.session.results)
 
     def _donated_codecs(self) -> dict[int, Any]:
-        """The codecs of the kept leaves whose memory the program takes."""
+        """The codecs of the arguments whose memory the program takes: donated ones, and what ``Ref``s hold."""
         codecs = self.session.parameters[len(self._convention.first) - self._convention.tokens :]
-        donated = self._convention.donated
-        return {
-            n: c for n, (leaf, c) in enumerate(zip(self._kept, codecs, strict=True)) if leaf in donated and c.donated
-        }
+        given = {number for number, leaf in enumerate(self._kept) if leaf in self._convention.donated}
+        given.update(self._convention.changed.values())
+        return {number: codec for number, codec in enumerate(codecs) if number in given and codec.donated}
 
     @property
     def in_tree(self) -> Any:
@@ -176,10 +178,28 @@ class Compiled:
     def run(self, leaves: Sequence[Any]) -> Any:
         """Run the program on the leaves of its arguments, of the types that it was compiled for."""
         kept = leaves if self._all else [leaves[number] for number in self._kept]
+        references = self._references(kept) if self._convention.changed else {}
+        if references:
+            kept = [platform.held(leaf) for leaf in (*kept, *self._convention.captured)]
         arguments = [*self._convention.first, *(self._donated_arguments(kept) if self._donated else self._arrays(kept))]
         results = self._called(arguments)[self._convention.tokens :]
         makers = self._makers or map(result_maker, _sized(self._convention.out_avals, results))
-        return self.out_tree.unflatten([make(result) for make, result in zip(makers, results, strict=True)])
+        made = [make(result) for make, result in zip(makers, results, strict=True)]
+        for number, reference in references.items():
+            platform.hold(reference, made[number])
+        return self.out_tree.unflatten([one for n, one in enumerate(made) if n not in references] if references else made)
+
+    def _references(self, kept: Sequence[Any]) -> dict[int, Any]:
+        """The ``Ref``s that the results of these numbers are put into.
+
+        Raises:
+            ArgumentError: one ``Ref`` is given twice.
+        """
+        given = [*kept, *self._convention.captured]
+        found = {number: given[place] for number, place in self._convention.changed.items()}
+        if len(set(map(id, found.values()))) < len(found):
+            raise ArgumentError("a Ref is given twice, or is one that the function captures", hint="pass each Ref once")
+        return found
 
     def _arrays(self, kept: Sequence[Any]) -> list[Any]:
         return [leaf_to_numpy(leaf, dtype) for leaf, dtype in zip(kept, self._dtypes, strict=True)]

@@ -203,6 +203,17 @@ def keys(numbers: Any, aval: Any) -> Any:
     return prng.PRNGKeyArray(aval.dtype._impl, numbers)
 
 
+def held(leaf: Any) -> Any:
+    """The array that a ``Ref`` holds now; any other leaf as it is."""
+    return leaf._refs._buf if isinstance(leaf, core.Ref) else leaf
+
+
+def hold(reference: Any, array: Any) -> None:
+    """Give a ``Ref`` its next value, where the one before lies; that one ends, as if it were donated."""
+    own = reference._refs._buf
+    own._replace_with(array if array.sharding == own.sharding else jax.device_put(array, own.sharding))
+
+
 def is_key(aval: Any) -> bool:
     """Whether an aval is of typed keys."""
     return bool(jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key))
