@@ -153,8 +153,22 @@ def _decode_scale(wide: Value) -> Value:
 
 
 def _encode_scale(bits: Value, magnitude: Value) -> Value:
-    """The nearest power of two, the larger one of two; zero, negative numbers and what overflows are NaN."""
+    """The nearest power of two, the larger one of two; zero, negative numbers and what overflows are NaN.
+
+    So XLA's CPU client has it at run time; of a constant zero it makes 2**-127, as StableHLO's interpreter of each.
+    What is above 2**-127 goes up to 2**-126.
+    """
     half = 1 << (_F32_MANTISSA - 1)
     code = ops.select(magnitude <= half, 0, (magnitude + half) >> _F32_MANTISSA)
     invalid = bits.ne(magnitude) | magnitude.eq(0) | (code > 254)
     return ops.select(invalid, 255, code)
+
+
+def small_scale(values: Value, codes: Value) -> Value:
+    """``codes`` of f8e8m0fnu, corrected where f64 ``values`` are subnormal in f32, which machines flush.
+
+    As in XLA's CPU client, what is below the least number is NaN, and what is above is no longer the least one.
+    """
+    least = 2.0**-_F32_BIAS
+    code = ops.select(values > least, full(codes, 1), ops.select(values.eq(least), full(codes, 0), full(codes, 255)))
+    return ops.select(values < 2 * least, code, codes)

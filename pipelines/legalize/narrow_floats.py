@@ -26,7 +26,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.values import Value
-from hloforge.pipelines.legalize.narrow_float_formats import decode, encode, from_order, in_order
+from hloforge.pipelines.legalize.narrow_float_formats import decode, encode, from_order, in_order, small_scale
 from hloforge.pipelines.legalize.retyping import Retyped, correct_operands, correct_result, retype
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
@@ -58,7 +58,10 @@ def _decoded(codes: Value, row: ElementType) -> Value:
 
 
 def _encoded(values: Value, row: ElementType) -> Value:
-    return ops.convert_element_type(encode(to_f32(values), row), _storage(row))
+    codes = encode(to_f32(values), row)
+    if row.name == "f8e8m0fnu" and values.element_type.name == "f64":
+        codes = small_scale(values, codes)
+    return ops.convert_element_type(codes, _storage(row))
 
 
 def to_f32(values: Value) -> Value:

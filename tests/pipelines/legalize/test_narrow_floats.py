@@ -1,17 +1,20 @@
-"""legalize-narrow-floats: all codes, all roundings, judged by ml_dtypes."""
+"""legalize-narrow-floats: all codes, all roundings, judged by ml_dtypes and XLA."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+from hloforge import Builder, Shape, ops
 from hloforge.dialect.element_types import TABLE, ElementType
 from hloforge.dialect.mlir import in_context, parse_module, passmanager
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
 from hloforge.pipelines.manager import PassManager
+from hloforge.runtime.references import reference
 from tests.engines import interpret
 
 NARROW = [row for row in TABLE if row.is_float and row.bits <= 8]
@@ -110,6 +113,37 @@ def test_a_rounding_from_f64_is_not_done_twice(row: ElementType) -> None:
     nearest = np.where(np.arange(len(x)) < len(middles), above, below)
     nearest = np.where(nearest == 0, np.copysign(0, x), nearest)
     same(encoded(row, x, "f64"), nearest.astype(row.dtype).view(np.uint8), row)
+
+
+# Zeros, negative numbers, subnormals of f32 and what lies around the least and the greatest power of two.
+_SCALES = [0, -0.0, 1, -1, -5, 0.75, 1.5, 3, np.inf, -np.inf, np.nan, 2.0**127, 1.5 * 2.0**127, 2.0**-127, -(2.0**-127)]
+_SCALES += [2.0**-126, 1.5 * 2.0**-126, 1e-45, -1e-45, 1e-40, 2.0**-128, 2.0**-129, 1.4999 * 2.0**127, 3e38]
+_SCALES += [2.0**-127 * (1 + 2.0**-20), 2.0**-127 * (1 - 2.0**-20), 1.25 * 2.0**-127, 1.75 * 2.0**-127]
+_WIDE_SCALES = [1e-300, -1e-300, 5e-324, 1e300, 2.0**128, 2.0**-150, 1.5 * (1 - 2.0**-52), 1.5 * (1 + 2.0**-52)]
+_WIDE_SCALES += [2.0**-127 * (1 - 2.0**-50), 2.0**-127 * (1 + 2.0**-50), 1.5 * 2.0**127 * (1 - 2.0**-52)]
+_TO_SCALES = {
+    "f64": np.array(_SCALES + _WIDE_SCALES),
+    "f32": np.array(_SCALES, np.float32),
+    "bf16": np.array(_SCALES).astype(ml_dtypes.bfloat16),
+    "f16": np.array([0, -0.0, 1, -1, 1.5, 3, 6e-8, -6e-8, 65504, np.inf, -np.inf, np.nan], np.float16),
+    "pred": np.array([False, True]),
+    "s8": np.array([0, 1, -1, -128, 127, 3, 5, 95, 96], np.int8),
+    "u8": np.array([0, 1, 3, 191, 192, 255], np.uint8),
+    "s32": np.array([0, 1, -1, -(2**31), 2**31 - 1, 3 << 29, (3 << 29) - 1, (3 << 29) - 65], np.int32),
+    "s64": np.array([0, -1, 2**63 - 1, -(2**63), (3 << 61) - 1], np.int64),
+    "u64": np.array([0, 1, 2**64 - 1, 3 << 62, (3 << 62) - 1], np.uint64),
+}
+
+
+@pytest.mark.parametrize("source", _TO_SCALES)
+def test_powers_of_two_are_those_of_xla(source: str) -> None:
+    """f8e8m0fnu, which has neither zero nor sign; ml_dtypes rounds f64 twice, and keeps subnormals."""
+    x = _TO_SCALES[source]
+    with Builder("scales") as builder:
+        scales = ops.convert_element_type(builder.parameter(0, Shape.array(source, len(x))), "f8e8m0fnu")
+        program = builder.build(ops.bitcast_convert_type(scales, "u8"))
+    module = lowered(program.text())
+    np.testing.assert_array_equal(interpret(module, x)[0], reference("xla", isolated=False).prepare(program)(x))
 
 
 SIGNED = [row for row in NARROW if row.name != "f8e8m0fnu"]
