@@ -45,9 +45,15 @@ FAILURES = (RuntimeError, ValueError, IndexError, KeyError, MemoryError)
 _STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$")
 
 # Below this many elements that its heaviest operation counts for (``work``) a program gains nothing by a pool: handing
-# over a call takes 150 µs. Measured on two cores, where a matrix product of 192³ is faster without, one of 256³ with
-# threads; so are functions of arrays of 1024², by up to a quarter, but neither their sums nor copies.
-_WORTH_THREADS = 1_000_000
+# over a call takes 0.15 ms and more, so that half of 0.3 ms is gained at most. Measured on two cores of a Zen 5, of
+# which one makes a million in 0.17 ms: products of 256³, tanh, norms of rows, gathers and 16 MiB by a vector
+# take as long with threads or longer, attention of 12 heads of 128² takes three quarters.
+_WORTH_THREADS = 1_550_000
+
+# How long a worker looks for the next dispatch before it sleeps. In loops waking up is what takes time: the heat
+# equation takes 0.85 of its time so, an LSTM of 64 steps 0.8. Each call ends so much later, for the caller waits for a
+# processor.
+_SPIN_MICROSECONDS = 20
 
 # How long a new pool's threads may take to begin, on a machine that is busy.
 _NAMING_SECONDS = 5.0
@@ -102,6 +108,7 @@ class _Devices:
                 # The driver reads the process-wide flag when it is created; 0 lets it look at the machine.
                 count = threads if isinstance(threads, int) else len(threads)
                 rt.flags.parse_flags(f"--task_topology_group_count={count}")
+                rt.flags.parse_flags(f"--task_worker_spin_us={_SPIN_MICROSECONDS}")
                 before = _workers()
                 with _without_mpi():
                     created = rt._binding.create_hal_driver(driver).create_default_device(allocators=[_ALLOCATOR])

@@ -27,7 +27,9 @@ _FREE = frozenset(f"stablehlo.{name}" for name in _FREE_NAMES.split())
 # Elementwise operations: what each costs, and each array that a pass over memory reads or writes, in parts of an
 # element of 1024² by tanh, of which a core makes a million in 0.45 ms. Copying as many takes a half of that.
 _PARTS = 64
-_WORD, _FUNCTION, _CHEAP_COST = 16, 32, 1
+_WORD, _FUNCTION, _CHEAP_COST = 16, 32, 2
+# Integers are divided one by one, by known numbers as those of 64 bits are multiplied, in parts.
+_DIVISION, _LONG_PRODUCT = 512, 16
 _COSTLY = """
 cbrt cosine exponential exponential_minus_one log log_plus_one logistic power sine tan tanh
 """
@@ -41,7 +43,7 @@ _ELEMENTWISE = {
     **{f"stablehlo.{name}": _CHEAP_COST for name in _CHEAP.split()},
 }
 # Handing over a further dispatch of a running call takes 24 to 36 µs, where the first takes 150.
-_IN_LOOP = 4
+_IN_LOOP = 6
 # The least elements in a turn that are worth it (of ``devices``), and light operations beside each of those at most.
 _HEAVY_IN_LOOP, _LIGHT = 250_000, 4
 # What is computed where it is read.
@@ -195,7 +197,25 @@ def _group_work(group: set[Any]) -> int:
     read = {operand for op in group for operand in op.operands if _is_read(operand, group, elements)}
     written = sum(not _is_passed_on(op.results[0], op.results[0]) for op in group)
     words = _WORD * (len(read) + max(1, written))
-    return elements * (words + sum(_ELEMENTWISE[op.name] for op in group)) // _PARTS
+    return elements * (words + sum(map(_cost, group))) // _PARTS
+
+
+def _cost(op: Any) -> int:
+    """What an elementwise operation costs an element, in parts."""
+    element = op.results[0].type.element_type
+    if isinstance(element, ir.IntegerType):
+        if op.name in {"stablehlo.divide", "stablehlo.remainder"}:
+            return _LONG_PRODUCT if _is_known(op.operands[1]) else _DIVISION
+        if op.name == "stablehlo.multiply" and element.width == 64:
+            return _LONG_PRODUCT
+    return _ELEMENTWISE[op.name]
+
+
+def _is_known(value: Any) -> bool:
+    """Whether a constant number fills an array."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
+        value = value.owner.operands[0]
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.constant"
 
 
 def _is_read(value: Any, group: set[Any], elements: int) -> bool:

@@ -41,8 +41,8 @@ _LARGE_BYTES = 1 << 16
 _GROUPS, _LEAST_COLUMNS = 4, 64
 # Bytes of a workgroup's sums, in half of the nearest cache.
 _SUMS_BYTES = 1 << 14
-# Multiplications that take as long as reading a byte.
-_WORK = 2
+# Multiplications that take as long as reading four bytes.
+_WORK = 5
 # The types of sums, and those of large factors that are widened as they are read.
 _NARROW = {"f32": ("bf16", "f16", "s8"), "f64": (), "s32": ("s8", "s16")}
 
@@ -137,7 +137,7 @@ def _product(left: Any, right: Any, layer: Any | None, roles: str, sizes: dict[s
 
     counts = [sizes["n"] // columns, sizes["b"]]
     elements = sizes["b"] * sizes["k"] * sizes["n"]
-    work = max(elements * few, _WORK * elements * right.type.element_type.width // 8)
+    work = max(elements * few, _WORK * elements * right.type.element_type.width // 32)
     scalars = [] if layer is None else [layer]
     key = f"few rows {few} {roles} {sizes} {columns}"
     return code.workgroups(counts, [left, right], scalars, [whole], run, work=work, key=key)[0]

@@ -14,6 +14,7 @@ as long as negating as many numbers. What it fuses with its neighbours is left t
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
@@ -31,8 +32,11 @@ from hloforge.pipelines.patterns import replace
 # Elements that are worth a dispatch of their own, and those that a workgroup copies.
 _WORTH, _GROUP_ELEMENTS = 1 << 15, 1 << 16
 _VECTOR_BYTES, _LEAST_VECTOR_BYTES = 64, 16
+# From here on rows are read as they follow each other and written far apart, which the processor does not wait for:
+# what is not in the caches takes half the time. Shorter ones would fill few lines of the cache at a time.
+_LONG_ROW_BYTES = 256
 # Multiplications that take as long as moving an element.
-_WORK = 16
+_WORK = 8
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
 # Code of our own, and what reads an array as it lies in memory.
 _DISPATCHES = ("flow.dispatch", "flow.dispatch.workgroups")
@@ -92,47 +96,88 @@ def _is_read_in_memory(value: Any) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class _Loop:
+    """A dimension of rows: its size, and how many rows apart its neighbours lie in the source and in the result."""
+
+    size: int
+    source_step: int
+    result_step: int
+
+
 def _dispatched(op: Any) -> Value:
     source, result = Value(op.operands[0]), Value(op.results[0])
     kept, length = _row_rank(op), _vector(op)
     outer = source.rank - kept
     rows, width = prod(source.dims[:outer]), prod(source.dims[outer:])
-    order = integers(op, "permutation")[:outer]
-    steps = [prod(source.dims[dimension + 1 : outer]) for dimension in order]
-    sizes = [source.dims[dimension] for dimension in order]
+    loops = _loops(source.dims[:outer], integers(op, "permutation")[:outer])
     flat = ir.RankedTensorType.get([rows, width], source.type.element_type)
-    group = _group(rows, max(1, _GROUP_ELEMENTS // width))
+    inner = _group(loops, max(1, _GROUP_ELEMENTS // width))
+    group = prod(loop.size for loop in inner)
+    in_order = inner
+    if width * source.element_type.bits >= _LONG_ROW_BYTES * 8:
+        in_order = sorted(inner, key=lambda loop: -loop.source_step)
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
         first = code.combine("muli", places[0], group)
         array = code.load(sources[0], flat, [0, 0])
 
-        def copy(at: Any, into: Any) -> list[Any]:
-            row = _row_before(code.combine("addi", first, at), sizes, steps)
-            return code.for_each(width, [into], lambda column, into: [part(row, at, column, into)], step=length)
+        def copy(waiting: Sequence[_Loop], row: Any, at: Any, into: Any) -> Any:
+            if not waiting:
+                return code.for_each(width, [into], lambda column, into: [part(row, at, column, into)], step=length)[0]
+            loop, *others = waiting
+
+            def turn(number: Any, into: Any) -> list[Any]:
+                return [copy(others, _moved(row, number, loop.source_step), _moved(at, number, loop.result_step), into)]
+
+            return code.for_each(loop.size, [into], turn)[0]
 
         def part(row: Any, at: Any, column: Any, into: Any) -> Any:
             return write_vector(read_vector(array, [row, column], length), into, [at, column])
 
         moved = empty(ir.RankedTensorType.get([group, width], source.type.element_type))
-        code.store(code.for_each(group, [moved], copy)[0], targets[0], [first, 0])
+        filled = copy(in_order, _row_before(first, loops), index(0), moved)
+        code.store(filled, targets[0], [first, 0])
 
     operands = [ops.reshape(source, [rows, width]).ir]
     moved = code.workgroups([rows // group], operands, (), [flat], run, work=_WORK * rows * width)[0]
     return ops.reshape(Value(moved), result.dims)
 
 
-def _group(rows: int, most: int) -> int:
-    """The rows of a workgroup: of the larger divisors those that workers share most evenly."""
-    divisors = [d for d in range(1, min(rows, most) + 1) if rows % d == 0]
-    large = [d for d in divisors if 4 * d >= divisors[-1]]
-    return min(reversed(large), key=lambda d: code.imbalance(rows // d))
+def _moved(row: Any, number: Any, step: int) -> Any:
+    return code.combine("addi", row, code.combine("muli", number, step))
 
 
-def _row_before(row: Any, sizes: Sequence[int], steps: Sequence[int]) -> Any:
-    """Where a row of the result, of these sizes, stood in the source, whose rows are ``steps`` apart."""
+def _loops(sizes: Sequence[int], order: Sequence[int]) -> list[_Loop]:
+    """The dimensions of rows in the result's order; those that stay neighbours are one."""
+    loops: list[_Loop] = []
+    for place, dimension in enumerate(order):
+        source_step, result_step = prod(sizes[dimension + 1 :]), prod(sizes[other] for other in order[place + 1 :])
+        loop = _Loop(sizes[dimension], source_step, result_step)
+        if loops and loops[-1].source_step == source_step * loop.size:
+            loop = _Loop(loops.pop().size * loop.size, source_step, result_step)
+        loops.append(loop)
+    return loops
+
+
+def _group(loops: Sequence[_Loop], most: int) -> list[_Loop]:
+    """The rows of a workgroup: of the larger parts of the result those that workers share most evenly."""
+    rows = prod(loop.size for loop in loops)
+    choices = [
+        [dataclasses.replace(loop, size=part), *loops[place + 1 :]]
+        for place, loop in enumerate(loops)
+        for part in range(1, loop.size + 1)
+        if loop.size % part == 0 and part * loop.result_step <= most
+    ]
+    sizes = [prod(loop.size for loop in choice) for choice in choices]
+    large = [number for number, size in enumerate(sizes) if 4 * size >= max(sizes)]
+    return choices[min(large, key=lambda number: (code.imbalance(rows // sizes[number]), -sizes[number]))]
+
+
+def _row_before(row: Any, loops: Sequence[_Loop]) -> Any:
+    """Where a row of the result stood in the source."""
     before = index(0)
-    for size, step in zip(reversed(sizes), reversed(steps), strict=True):
-        at, row = code.combine("remui", row, size), code.combine("divui", row, size)
-        before = code.combine("addi", before, code.combine("muli", at, step))
+    for loop in reversed(loops):
+        at, row = code.combine("remui", row, loop.size), code.combine("divui", row, loop.size)
+        before = _moved(before, at, loop.source_step)
     return before
