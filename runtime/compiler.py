@@ -64,6 +64,8 @@ _NO_HOISTING = "--iree-opt-const-expr-hoisting=false"
 _SAFE_FUSION = "--iree-opt-level=O1"
 # On GPUs of CUDA and ROCm, products of some types (bf16) "failed to distribute" over their threads otherwise.
 _NO_DISTRIBUTION = "--iree-codegen-llvmgpu-use-vector-distribution=false"
+# So did sums of what was converted from 32 bits to 64, which then become reductions of warps.
+_WARP_REDUCTIONS = "--iree-codegen-llvmgpu-use-reduction-vector-distribution=false"
 _SIGNALS = {int(number): number.name for number in signal.Signals}
 # LLVM goes on without what it does not know; a misspelt feature would only show as slowness.
 _UNRECOGNIZED = re.compile(r"^'([^']*)' is not a recognized (\w+) for this target", re.MULTILINE)
@@ -204,8 +206,11 @@ def _optimizations_for_gpus(module: Any, target: Target) -> tuple[tuple[str, ...
     on_cuda = target.pipeline == "cuda"
     # On Vulkan its fusions repeat the first part of a result: the gradient of a batch normalization was wrong.
     fast = (_SAFE_FUSION,) if on_cuda and not is_dynamic(module) else ()
-    plain: tuple[str, ...] = (_NO_DISTRIBUTION,) if on_cuda else ()
-    return tuple(dict.fromkeys((fast, (*fast, *plain), plain, (*plain, _NO_HOISTING))))
+    if not on_cuda:
+        return ((), (_NO_HOISTING,))
+    plain = (_NO_DISTRIBUTION, _WARP_REDUCTIONS)
+    fewer = ((*fast, _WARP_REDUCTIONS), (*fast, _NO_DISTRIBUTION), (*fast, *plain))
+    return tuple(dict.fromkeys((fast, *fewer, plain, (*plain, _NO_HOISTING))))
 
 
 def _compile_with(

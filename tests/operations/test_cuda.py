@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import hloforge
+from hloforge.dialect import ops
 from tests import ptx
 from tests.expectations import judge, read_expectations
 from tests.operations import cuda_suite
@@ -46,3 +48,12 @@ def test_code_for_another_architecture_is_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ptx, "architectures", lambda _: {"sm_52"})
     outcome = cuda_suite.outcome("Add/sm_90")
     assert (outcome.stage, outcome.message) == ("compile", "PTX for ['sm_52']")
+
+
+def test_sums_of_widened_numbers_compile() -> None:
+    """IREE's own reduction of what was converted from 32 bits to 64 fails to distribute over its threads."""
+    with hloforge.Builder("wide") as builder:
+        x = builder.parameter(0, hloforge.Shape.array("f32", 64, 64), "x")
+        program = builder.build(ops.reduce(ops.convert_element_type(x, "f64"), 0.0, ops.add, [0, 1]))
+    executable = hloforge.compile(program, target="cuda:sm_90", cache=False)
+    assert ptx.architectures(executable.vmfb) == {"sm_90"}
