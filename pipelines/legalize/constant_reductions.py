@@ -1,67 +1,150 @@
-"""``legalize-constant-reductions``: reductions of one number over and over, which IREE does not see.
+"""``legalize-constant-reductions``: reductions of one number over and over, which IREE counts once.
 
 Before::
 
-    %w = stablehlo.broadcast_in_dim %quarter, dims = [] : (tensor<f32>) -> tensor<4xf32>
-    %s = stablehlo.reduce(%w init: %zero) applies stablehlo.add
+    %m = stablehlo.compare GE, %x, %zero : (tensor<5xui8>, tensor<5xui8>) -> tensor<5xi1>
+    %n = stablehlo.convert %m : (tensor<5xi1>) -> tensor<5xi32>
+    %s = stablehlo.reduce(%n init: %i) applies stablehlo.add
 
-After::
+After, ``%hidden`` being 0 behind an ``optimization_barrier``::
 
-    %h = stablehlo.optimization_barrier %w
-    %s = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+    %m = stablehlo.compare GE, %x, %hidden : (tensor<5xui8>, tensor<5xui8>) -> tensor<5xi1>
 
-IREE 3.13 puts the number into the computation, which then reads no array; beside another reduction in one dispatch the
-two share the memory of their results, and ``jnp.cov`` with constant weights was infinite.
+IREE 3.13 puts what is computed element by element into the computation of the reduction, and folds it. Where a number
+is left that reads no array, MLIR's vectorization of linear algebra adds it once instead of once an element (``%s`` was
+1, not 5); and beside another reduction in one dispatch the two share the memory of their results (``jnp.cov`` with
+constant weights was infinite). So arrays of one number are hidden where they are reduced; so is, in functions of other
+arrays that are reduced, each operand by which MLIR finds that the function is one number (``constant_folds.py``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from hloforge.dialect import ops
 from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import blocks
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.regions import ELEMENTWISE
+from hloforge.dialect.values import Value
+from hloforge.pipelines.legalize.constant_folds import deciding_operand, number_of
 from hloforge.pipelines.passes import Pass, register
 
-_VIEWS = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "reverse", "slice", "transpose"))
+# What a view or a selection of places has of its first operand.
+_VIEWS = frozenset(
+    f"stablehlo.{name}"
+    for name in ("broadcast_in_dim", "dynamic_slice", "gather", "reshape", "reverse", "slice", "transpose")
+)
+_PRODUCTS = frozenset({"stablehlo.convolution", "stablehlo.dot", "stablehlo.dot_general"})
+_REDUCTIONS = _PRODUCTS | {"stablehlo.reduce", "stablehlo.reduce_window"}
+_NESTING = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while"})
+# Computations that a number changes once at most.
+_IDEMPOTENT = frozenset(f"stablehlo.{name}" for name in ("and", "maximum", "minimum", "or"))
 
 
 @register
 @dataclass(frozen=True)
 class LegalizeConstantReductions(Pass):
-    """Hide arrays of one number from IREE where they are reduced."""
+    """Hide arrays of one number from IREE where they are reduced, and what makes others such arrays."""
 
     name: ClassVar[str] = "legalize-constant-reductions"
 
     def run(self, module: Any) -> None:
-        block = entry_function(module).operation.regions[0].blocks[0]
-        equal: set[Any] = set()
         with in_context(module):
-            for op in [op.operation for op in block.operations]:
-                if op.name == "stablehlo.reduce":
-                    _hide(op, equal)
-                elif _is_of_one_number(op, equal):
-                    equal.update(op.results)
+            _Hiding().visit(entry_function(module).operation.regions[0].blocks[0])
 
 
-def _is_of_one_number(op: Any, equal: set[Any]) -> bool:
-    """Whether all elements of an operation's result are one number that is known now.
+@dataclass
+class _Hiding:
+    """The state of the pass.
 
-    Complex constants count as such: the bindings do not read their attribute, and hiding one too many costs nothing.
+    Attributes:
+        equal: values whose elements are one number that is known now.
+        seen: results of operations whose operands were looked at.
     """
-    if op.name == "stablehlo.constant":
-        if isinstance(op.results[0].type.element_type, ir.ComplexType):
-            return True
-        value = op.attributes["value"]
-        return isinstance(value, ir.DenseElementsAttr) and bool(value.is_splat)
-    return op.name in ELEMENTWISE | _VIEWS and all(operand in equal for operand in op.operands)
+
+    equal: set[Any] = field(default_factory=set)
+    seen: set[Any] = field(default_factory=set)
+
+    def visit(self, block: Any) -> None:
+        for op in [op.operation for op in block.operations]:
+            if op.name in _NESTING:
+                for inner in blocks(op):
+                    self.visit(inner)
+            elif op.name in _REDUCTIONS:
+                arrays = range(len(op.operands) if op.name in _PRODUCTS else len(op.operands) // 2)
+                self.hide(op, arrays)
+                if not _is_idempotent(op):
+                    for number in arrays:
+                        self.uncover(op.operands[number])
+            elif self.is_of_one_number(op):
+                self.equal.update(op.results)
+
+    def is_of_one_number(self, op: Any) -> bool:
+        """Whether all elements of an operation's result are one number that is known now.
+
+        Complex constants count as such: the bindings do not read their attribute, and hiding one too many costs
+        nothing.
+        """
+        if op.name == "stablehlo.constant":
+            if isinstance(op.results[0].type.element_type, ir.ComplexType):
+                return True
+            value = op.attributes["value"]
+            return isinstance(value, ir.DenseElementsAttr) and bool(value.is_splat)
+        if op.name in _VIEWS:
+            return op.operands[0] in self.equal
+        if op.name not in ELEMENTWISE | {"stablehlo.concatenate"}:
+            return False
+        return all(operand in self.equal for operand in op.operands)
+
+    def hide(self, op: Any, arrays: Sequence[int]) -> None:
+        """Put a barrier before reduced arrays of one number.
+
+        A product has none if it reads another array. IREE computes constant products and windows by themselves.
+        """
+        operands = [op.operands[number] for number in arrays]
+        if op.name in _PRODUCTS and not self.equal.issuperset(operands):
+            return
+        if op.name != "stablehlo.reduce" and all(number_of(array) is not None for array in operands):
+            return
+        for number, array in zip(arrays, operands, strict=True):
+            if array in self.equal:
+                with ir.InsertionPoint(op), op.location:
+                    op.operands[number] = _hidden(array)
+
+    def uncover(self, value: Any) -> None:
+        """Hide the operands that make one number of what is computed of other arrays, element by element."""
+        pending = [value]
+        while pending:
+            value = pending.pop()
+            op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+            if op is None or value in self.seen or op.name not in ELEMENTWISE | _VIEWS:
+                continue
+            self.seen.add(value)
+            pending += op.operands
+            number = deciding_operand(op, self.equal)
+            if number is not None:
+                _hide_operand(op, number)
 
 
-def _hide(op: Any, equal: set[Any]) -> None:
-    for number in range(len(op.operands) // 2):
-        if op.operands[number] in equal:
-            with ir.InsertionPoint(op), op.location:
-                array = op.operands[number]
-                hidden = ir.Operation.create("stablehlo.optimization_barrier", results=[array.type], operands=[array])
-                op.operands[number] = hidden.results[0]
+def _hide_operand(op: Any, number: int) -> None:
+    """Put a barrier before an operand: where it is a constant, before its number, which fuses on."""
+    array, known = op.operands[number], number_of(op.operands[number])
+    with ir.InsertionPoint(op), op.location:
+        if known is None or not array.type.has_static_shape:
+            op.operands[number] = _hidden(array)
+            return
+        scalar = ops.constant(known, Value(array).element_type)
+        op.operands[number] = ops.broadcast(Value(_hidden(scalar.ir)), array.type.shape).ir
+
+
+def _hidden(value: Any) -> Any:
+    """A value behind a barrier, at the insertion point."""
+    return ir.Operation.create("stablehlo.optimization_barrier", results=[value.type], operands=[value]).results[0]
+
+
+def _is_idempotent(op: Any) -> bool:
+    body = [inner.operation.name for block in blocks(op) for inner in block.operations]
+    return len(body) == 2 and body[0] in _IDEMPOTENT
