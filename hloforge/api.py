@@ -19,6 +19,7 @@ from hloforge.runtime import cache
 from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.communicator import TIMEOUT
 from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.custom_partitioning import TARGET as CUSTOM_PARTITIONING
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import has_functions
 from hloforge.runtime.options import CompileOptions
@@ -106,7 +107,11 @@ def _compiled(
     source: Program | NamedBytes, target: Target, options: CompileOptions, reading: dict[str, Any]
 ) -> Executable:
     """A program compiled for one target, now or before."""
-    place = cache.entry(_contents(source), reading | {"file": _file(source)}, target, options)
+    contents = _contents(source)
+    if CUSTOM_PARTITIONING.encode() in contents:
+        # The program names functions of this process by numbers, which are others' in the next one.
+        options = replace(options, cache=False)
+    place = cache.entry(contents, reading | {"file": _file(source)}, target, options)
     executable = place.find()
     if executable is None or not has_functions(executable.manifest, options):
         if isinstance(source, NamedBytes):

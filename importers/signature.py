@@ -184,20 +184,23 @@ def _with_layout(shape: Shape, layout: tuple[int, ...], tiles: tuple[Tile, ...])
 
 
 def _donations(function: Any, shapes: list[Shape], results: list[Shape], taken: tuple[Alias, ...]) -> tuple[Alias, ...]:
-    """``jax.buffer_donor`` names no result: like XLA, each donor gets the first free result of its own shape."""
+    """``jax.buffer_donor`` names no result: each donor gets the first free result of its own shape, or of its size.
+
+    Source: XLA "OptimizeInputOutputBufferAlias", which looks at sizes.
+    """
     attributes = function.operation.attributes
     if "arg_attrs" not in attributes:
         return ()
     free = [i for i in range(len(results)) if not any(_result_number(alias) == i for alias in taken)]
-    found = []
-    for number, entry in enumerate(attributes["arg_attrs"]):
-        if "jax.buffer_donor" not in ir.DictAttr(entry):
-            continue
-        match = next((i for i in free if _same_buffer(results[i], shapes[number])), None)
-        if match is not None:
-            free.remove(match)
-            found.append(Alias((match,) if len(results) != 1 else (), number))
-    return tuple(found)
+    donors = [n for n, entry in enumerate(attributes["arg_attrs"]) if "jax.buffer_donor" in ir.DictAttr(entry)]
+    found: dict[int, int] = {}
+    for fits in (_same_buffer, _same_size):
+        for number in donors:
+            match = next((i for i in free if number not in found and fits(results[i], shapes[number])), None)
+            if match is not None:
+                free.remove(match)
+                found[number] = match
+    return tuple(Alias((found[n],) if len(results) != 1 else (), n) for n in donors if n in found)
 
 
 def _same_buffer(result: Shape, parameter: Shape) -> bool:
@@ -206,6 +209,12 @@ def _same_buffer(result: Shape, parameter: Shape) -> bool:
     if result.without_layout() != parameter.without_layout() or buffer_layout(result) != buffer_layout(parameter):
         return False
     return physical_shape(result) == physical_shape(parameter)
+
+
+def _same_size(result: Shape, parameter: Shape) -> bool:
+    if not (result.is_array and parameter.is_array and result.is_static and parameter.is_static):
+        return False
+    return physical_shape(result).byte_size == physical_shape(parameter).byte_size
 
 
 def _result_number(alias: Alias) -> int:

@@ -14,20 +14,28 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from hloforge.dialect.errors import CompileError, Location, OptionError, UnsupportedError
-from hloforge.dialect.mlir import in_context, ir, parse_module
+from hloforge.dialect.mlir import in_context, ir, parse_module, stablehlo
 from hloforge.dialect.operations import file_location, operations
-from hloforge.dialect.program import Program
+from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.replicas.annotations import check_devices, drop_gspmd, is_sharded, uses_shardy
 from hloforge.pipelines.replicas.shards import Sharded, Sharding
+from hloforge.runtime.custom_partitioning import QUESTION, answered
 from hloforge.runtime.dense_resources import inline_dense_resources
 from hloforge.runtime.frames import read_frame, write_frame
 from hloforge.runtime.options import CompileOptions
 
 # Names that stand for the locations of operations while XLA has them.
 _LABEL = re.compile(r"hloforge:(\d+)")
+# The type of a channel that collectives use. Source: StableHLO, "channel_handle".
+_DEVICE_TO_DEVICE = 1
 # What XLA puts before a reason: the kind of error, and where MLIR found it.
 _STATUS = re.compile(r'(?<=: )[A-Z_]+: (?:<unknown>:0: error: )?(?:loc\("[^"]*"\): )?')
 
@@ -37,7 +45,7 @@ def partitioned(program: Program, options: CompileOptions) -> Program:
 
     Raises:
         OptionError: the shardings are for another number of devices, for several replicas, or beside a file of weights.
-        UnsupportedError: an argument or result of dynamic size, or a token.
+        UnsupportedError: an argument or result of dynamic size.
         CompileError: XLA's partitioner refuses the program, or ran out of time.
     """
     if not is_to_cut(program, options):
@@ -75,7 +83,7 @@ def is_to_cut(program: Program, options: CompileOptions) -> bool:
 def _check_static(program: Program) -> None:
     signature = program.signature
     for leaf in (*(parameter.shape for parameter in signature.flat_parameters), *signature.flat_results):
-        if not leaf.is_array or not leaf.is_static:
+        if not leaf.is_token and not (leaf.is_array and leaf.is_static):
             raise UnsupportedError(
                 f"an argument or result of shape {leaf} cannot be cut over devices",
                 location=Location(program.source),
@@ -110,10 +118,30 @@ def _cut(program: Program, options: CompileOptions) -> tuple[Any, Sharded, list[
         )
     module = parse_module(bytecode, whole.context)
     _drop_attributes(module, "mhlo.")
+    _share(module, reply["owners"], options.partitions)
     for op in operations(module):
         op.location = _original(str(op.location), locations)
     made = (_shardings(*pair) for pair in zip((parameters, results), reply["sharded"], strict=True))
     return module, Sharded(*made), reply["inspected"]
+
+
+def _share(module: Any, owners: Sequence[int | None], devices: int) -> None:
+    """Give all devices the results that XLA leaves on one: what a function of the host returned, as it came.
+
+    Args:
+        owners: of each result the device that has it, or None.
+    """
+    last = list(entry_function(module).regions[0].blocks[0].operations)[-1]
+    for number, owner in enumerate(owners):
+        operand = last.operands[number]
+        if owner is None or stablehlo.TokenType.isinstance(operand.type):
+            continue
+        with in_context(module), ir.InsertionPoint(last), last.location:
+            group = [owner, *(device for device in range(devices) if device != owner)]
+            groups = ir.DenseIntElementsAttr.get(np.array([group], np.int64))
+            last.operands[number] = stablehlo.collective_broadcast(
+                operand, groups, channel_handle=stablehlo.ChannelHandle.get(1, _DEVICE_TO_DEVICE)
+            )
 
 
 def _shardings(sizes: list[tuple[int, ...]], tilings: list[Any]) -> tuple[Sharding, ...]:
@@ -153,20 +181,54 @@ def _ask(request: dict[str, Any], module: Any, timeout: float | None) -> tuple[d
     write_frame(message, request, (), bytecode.getvalue())
     # -P: a folder called hloforge where the user stands must not hide the installed package.
     command = [sys.executable, "-P", "-m", "hloforge.runtime.partition_worker"]
-    try:
-        done = subprocess.run(command, input=message.getvalue(), capture_output=True, timeout=timeout, check=False)
-    except subprocess.TimeoutExpired:
+    failures: list[Exception] = []
+    late = threading.Event()
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
+        timer = threading.Timer(timeout or threading.TIMEOUT_MAX, _end, (process, late))
+        timer.daemon = True
+        timer.start()
+        try:
+            reply, result = _converse(process, message.getvalue(), failures)
+        except (EOFError, BrokenPipeError):
+            process.wait()
+            said.seek(0)
+            reply, result = {"error": _crash(process.returncode, said.read().decode(errors="replace")), "hint": ""}, b""
+        finally:
+            timer.cancel()
+            process.kill()
+            process.communicate()
+    if late.is_set():
         return {"error": f"XLA's partitioner did not finish within {timeout:g} s", "hint": "allow it more time"}, b""
-    try:
-        reply, _, result = read_frame(io.BytesIO(done.stdout))
-    except EOFError:
-        return {"error": _crash(done), "hint": ""}, b""
+    if "error" in reply and failures:
+        first = failures[0]
+        raise CompileError(f"a function of custom_partitioning failed: {type(first).__name__}: {first}") from first
     return reply, result
 
 
-def _crash(done: subprocess.CompletedProcess[bytes]) -> str:
-    lines = done.stderr.decode(errors="replace").splitlines()
+def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
+    late.set()
+    process.kill()
+
+
+def _converse(
+    process: subprocess.Popen[bytes], request: bytes, failures: list[Exception]
+) -> tuple[dict[str, Any], bytes]:
+    """Send the request, answer what the worker asks, and return its reply."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(request)
+    process.stdin.flush()
+    while True:
+        reply, _, result = read_frame(process.stdout)
+        if QUESTION not in reply:
+            return reply, result
+        answer, code = answered(reply, failures)
+        write_frame(process.stdin, answer, (), code)
+
+
+def _crash(status: int, said: str) -> str:
+    lines = said.splitlines()
     # `F1121 05:44:50.69 15372 file.cc:188] Check failed: …`: what follows the bracket is for the user.
     reasons = [line.split("] ", 1)[-1] for line in lines if "Check failed" in line or "LLVM ERROR" in line]
-    how = f"crashed ({signal.Signals(-done.returncode).name})" if done.returncode < 0 else "ended without a result"
+    how = f"crashed ({signal.Signals(-status).name})" if status < 0 else "ended without a result"
     return ": ".join([f"XLA's partitioner {how}", *reasons[:1]])

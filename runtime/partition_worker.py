@@ -1,6 +1,7 @@
 """The child process that partitions a program: a StableHLO module of whole arrays on stdin, one of parts on stdout.
 
-Run as ``python -m hloforge.runtime.partition_worker``; the messages are those of ``frames``. XLA's CPU client has one
+Run as ``python -m hloforge.runtime.partition_worker``; the messages are those of ``frames``, and questions of XLA's go
+back and forth before the reply (``custom_partitioning``). XLA's CPU client has one
 way to its partitioner, which is to compile for several devices. The module as it is right behind the partitioner is
 taken from what XLA writes down on request. What becomes of it then does not matter: nine tenths of the time would go
 into code that nobody runs, so that this process ends as soon as it has replied.
@@ -24,6 +25,7 @@ from hloforge.dialect.hlo_groups import with_listed_groups
 from hloforge.dialect.mlir import _hlo, _jax, hlo_proto_to_stablehlo, in_context, ir, parse_module
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.protobuf import fields
+from hloforge.runtime.custom_partitioning import TARGET, pass_on
 from hloforge.runtime.frames import read_frame, write_frame
 
 _PASS = "spmd-partitioning"
@@ -131,26 +133,35 @@ class Inspections:
 def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], devices: int) -> list[list[Any]]:
     """How the parameters and results of these ranks lie: of each the parts of its dimensions, and each device's part.
 
+    Behind those of the parameters and of the results stands, for each result, the one device that has it, or None.
+
     Raises:
-        UnsupportedError: one lies on one device, or in another way that is no tiling.
+        UnsupportedError: a parameter lies on one device, or one lies in another way that is no tiling.
     """
     module = _hlo.HloModule.from_serialized_hlo_module_proto(proto)
     output = module.spmd_output_sharding
     # None of a program without parameters.
     given = (module.spmd_parameters_shardings or [], [output] if output is not None else [])
-    return [_of_leaves(one, ranks, devices) for one, ranks in zip(given, (parameters, results), strict=True)]
+    of_parameters, of_results = (
+        _leaves(one, len(ranks)) for one, ranks in zip(given, (parameters, results), strict=True)
+    )
+    owners = [next(iter(one.tile_assignment_devices()), 0) if one.is_maximal() else None for one in of_results]
+    return [
+        [_tiling(one, rank, devices) for one, rank in zip(of_parameters, parameters, strict=True)],
+        [_tiling(one, rank, devices, may_have_owner=True) for one, rank in zip(of_results, results, strict=True)],
+        owners,
+    ]
 
 
-def _of_leaves(given: Sequence[Any], ranks: Sequence[int], devices: int) -> list[Any]:
-    if not ranks:  # an empty tuple has a sharding all the same
+def _leaves(given: Sequence[Any], count: int) -> list[Any]:
+    if not count:  # an empty tuple has a sharding all the same
         return []
     leaves = [leaf for one in map(_hlo.HloSharding.from_proto, given) for leaf in one.tuple_elements() or [one]]
-    whole = [_hlo.HloSharding.replicate()] * len(ranks)
-    return [_tiling(leaf, rank, devices) for leaf, rank in zip(leaves or whole, ranks, strict=True)]
+    return leaves or [_hlo.HloSharding.replicate()] * count
 
 
-def _tiling(sharding: Any, rank: int, devices: int) -> tuple[list[int], list[int]]:
-    if sharding.is_replicated():
+def _tiling(sharding: Any, rank: int, devices: int, may_have_owner: bool = False) -> tuple[list[int], list[int]]:
+    if sharding.is_replicated() or (may_have_owner and sharding.is_maximal()):
         return [1] * rank, [0] * devices
     if not sharding.is_tiled():
         raise UnsupportedError(
@@ -172,12 +183,20 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     request, _, module = read_frame(sys.stdin.buffer)
     inspections = Inspections()
+
+    def ask(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        write_frame(replies, question)
+        answer, _, code = read_frame(sys.stdin.buffer)
+        return answer, code
+
+    if TARGET.encode() in module:
+        pass_on(ask)
     try:
         proto = partition(inspections.listen(module), request["partitions"], request["shardy"])
-        sharded = shardings(proto, request["parameters"], request["results"], request["partitions"])
+        *sharded, owners = shardings(proto, request["parameters"], request["results"], request["partitions"])
         write_frame(
             replies,
-            {"sharded": sharded, "inspected": inspections.found},
+            {"sharded": sharded, "owners": owners, "inspected": inspections.found},
             (),
             hlo_proto_to_stablehlo(with_listed_groups(proto)),
         )

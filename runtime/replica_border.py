@@ -62,13 +62,15 @@ class Whole:
         leaves = list(zip(self._sharded.parameters, flatten_arguments(self.signature, arguments), strict=True))
         parameters = Shape.tuple_of(*(parameter.shape for parameter in self._own.parameters))
         return [
-            nest_results(parameters, [sharding.part(array, device) for sharding, array in leaves])
+            nest_results(parameters, [array if array is None else s.part(array, device) for s, array in leaves])
             for device in range(self._devices)
         ]
 
     def join(self, results: Sequence[Any]) -> Any:
         leaves = zip(*(result_leaves(self._own.result, result) for result in results), strict=True)
-        wholes = [sharding.whole(parts) for sharding, parts in zip(self._sharded.results, leaves, strict=True)]
+        pairs = zip(self._sharded.results, leaves, strict=True)
+        # A token is None on each device.
+        wholes = [None if parts[0] is None else sharding.whole(parts) for sharding, parts in pairs]
         return nest_results(self.signature.result, wholes)
 
 

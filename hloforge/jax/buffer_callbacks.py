@@ -24,6 +24,10 @@ _DLPACK_CPU = (1, 0)
 NumpyArray = np.ndarray[Any, Any]
 
 
+class CallbackError(RuntimeError):
+    """What a Python function that a program called raised, as text that begins as XLA's."""
+
+
 @dataclass(frozen=True)
 class Buffer:
     """An argument or a result as the function sees it: ``np.asarray(buffer)`` shows its memory."""
@@ -86,7 +90,7 @@ def returning(function: Callable[..., Any], op: Any) -> Callable[..., Sequence[N
             function(Context(), *(Buffer(x, False) for x in arguments), *(Buffer(x, True) for x in results))
         except Exception as error:
             text = "".join(traceback.format_exception(error))
-            raise RuntimeError(f"Error when calling buffer callback: {text}") from None
+            raise CallbackError(f"Error when calling buffer callback: {text}") from None
         return results
 
     return call

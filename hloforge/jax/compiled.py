@@ -187,7 +187,9 @@ class Compiled:
         made = [make(result) for make, result in zip(makers, results, strict=True)]
         for number, reference in references.items():
             platform.hold(reference, made[number])
-        return self.out_tree.unflatten([one for n, one in enumerate(made) if n not in references] if references else made)
+        if references:
+            made = [one for number, one in enumerate(made) if number not in references]
+        return self.out_tree.unflatten(made)
 
     def _references(self, kept: Sequence[Any]) -> dict[int, Any]:
         """The ``Ref``s that the results of these numbers are put into.

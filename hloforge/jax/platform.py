@@ -28,7 +28,7 @@ from jax._src.random import prng
 
 from hloforge.dialect.host_calls import INTERNAL
 from hloforge.dialect.mlir import _jax, ir
-from hloforge.jax import callbacks, inspections
+from hloforge.jax import callbacks, custom_partitioning, inspections
 
 PLATFORM = "hloforge"
 
@@ -62,6 +62,7 @@ def register() -> None:
             mlir.register_lowering(primitive, rule, platform=PLATFORM)
         targets = {_own_name(target) for target in _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE}
         _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.update(targets)
+        custom_partitioning.register()
         _registered = True
 
 

@@ -129,6 +129,9 @@ def _resized(
 def _with_sizes(shape: Shape, sizes: Iterator[tuple[int, ...]]) -> Shape:
     if shape.elements is not None:
         return Shape.tuple_of(*(_with_sizes(element, sizes) for element in shape.elements))
+    if shape.is_token:
+        next(sizes)
+        return shape
     layout = shape.layout if shape.layout is not None and shape.layout.is_plain else None
     return Shape(shape.element, next(sizes), layout=layout)
 

@@ -98,6 +98,16 @@ def test_jax_style_stablehlo() -> None:
     assert ir.IntegerAttr(program.module.operation.attributes["hloforge.num_replicas"]).value == 4
 
 
+def test_donors_get_a_result_of_their_shape_or_of_their_size() -> None:
+    text = """func.func public @main(
+      %a: tensor<4xf32> {jax.buffer_donor = true}, %b: tensor<2x2xi32> {jax.buffer_donor = true},
+      %c: tensor<5xf32> {jax.buffer_donor = true}) -> (tensor<2x2xi32>, tensor<2x2xi32>, tensor<4xi8>) {
+    %0 = stablehlo.constant dense<1> : tensor<4xi8>
+    return %b, %b, %0 : tensor<2x2xi32>, tensor<2x2xi32>, tensor<4xi8>
+  }"""
+    assert read(text).signature.aliases == (Alias((1,), 0), Alias((0,), 1))
+
+
 def test_hloforge_text_keeps_its_signature() -> None:
     program = read(HLO)
     assert read(program.text()).signature == program.signature

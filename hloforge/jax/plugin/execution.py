@@ -26,6 +26,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.importers.guard import trusted
 from hloforge.importers.native import portable_artifact_to_bytecode
 from hloforge.jax.backend import check_overrides, costs_of, guards_copies_to_host
+from hloforge.jax.buffer_callbacks import CallbackError
 from hloforge.jax.callbacks import functions_of
 from hloforge.jax.inspections import answer
 from hloforge.jax.plugin.compile_options import REPLICATED, Placement, op_sharding, overrides, placement
@@ -96,6 +97,8 @@ __all__ = ["compile_program", "describe", "deserialize", "guards_copies_to_host"
 
 def describe(exception: BaseException) -> tuple[int, str]:
     """An error's code and text for JAX, which raises a JaxRuntimeError of them."""
+    if isinstance(exception, CallbackError):
+        return _INTERNAL, str(exception)
     if not isinstance(exception, Error):
         return _INTERNAL, "".join(traceback.format_exception(exception)).rstrip()
     # What has no place in the user's files begins as XLA's errors do.
@@ -103,6 +106,21 @@ def describe(exception: BaseException) -> tuple[int, str]:
     if isinstance(exception, UnsupportedError):
         return _UNIMPLEMENTED, text
     return _INVALID_ARGUMENT if isinstance(exception, ArgumentError | OptionError) else _INTERNAL, text
+
+
+def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose errors are told from those of hloforge. Programs look for XLA's words about them."""
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except CallbackError:
+            raise
+        except Exception as error:
+            text = "".join(traceback.format_exception(error)).rstrip()
+            raise CallbackError(f"CpuCallback error calling callback: {text}") from None
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -171,7 +189,7 @@ _loaded = _Loaded()
 def _load(executable: Executable, where: Placement) -> Session | Replicas:
     calls = executable.manifest.host_calls
     numbers = [int(call.attributes["index"]) for call in calls if call.target in JAX_CALLBACKS]
-    host = dict.fromkeys(JAX_CALLBACKS, functions_of(numbers)) if numbers else {}
+    host = dict.fromkeys(JAX_CALLBACKS, tuple(map(_telling, functions_of(numbers)))) if numbers else {}
     if len(where.devices) == 1:
         return executable.load(host=host)
     return Replicas(executable, where.replicas, where.partitions, host=host)

@@ -36,7 +36,7 @@ ON_ONE = [
     "executables",
     "exit_with_live_arrays",
 ]
-ON_TWO = ["two_devices"]
+ON_TWO = ["two_devices", "callbacks_of_two_devices", "custom_partitioning_of_two_devices"]
 
 
 @cache
