@@ -16,6 +16,7 @@ from hloforge.dialect.mlir import _hlo, _jax, context, hlo_proto_to_stablehlo, i
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
 from hloforge.importers.hlo_proto import Computation, label
+from hloforge.importers.hlo_windows import with_kept_windows
 from hloforge.importers.locations import Locator, rename_buffer
 
 
@@ -68,7 +69,7 @@ def hlo_proto_to_mlir(proto: bytes, file: str) -> Converted:
 def _convert(proto: bytes, file: str, text: str | None) -> Converted:
     try:
         shape = _hlo.XlaComputation(proto).program_shape()
-        labelled, computations = label(awaited_as_calls(with_listed_groups(proto)))
+        labelled, computations = label(awaited_as_calls(with_kept_windows(with_listed_groups(proto))))
     except Exception as error:
         raise ImporterError(_status(error), location=Location(file)) from None
     locator = Locator(file, [i for computation in computations for i in computation.instructions])

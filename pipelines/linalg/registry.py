@@ -17,6 +17,7 @@ Source: StableHLO "custom_call"; XLA "Custom calls", "FFI".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -68,6 +69,20 @@ class CustomCall:
         elif configuration is not None:
             text = str(configuration.value)
         return CustomCall(op, target_of(op), tuple(map(Value, op.operands)), settings, text)
+
+    def configuration(self, name: str) -> dict[str, Any]:
+        """A part of a backend configuration that is JSON, or all of it where older programs do not have the part.
+
+        Raises UnsupportedError for another text.
+        """
+        try:
+            parsed = json.loads(self.text)
+        except json.JSONDecodeError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise UnsupportedError(f"@{self.target} has a backend configuration that is no JSON object")
+        part = parsed.get(name, parsed)
+        return part if isinstance(part, dict) else parsed
 
     @property
     def shapes(self) -> list[Shape]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.emission import i64
-from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import inlined_func_call, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value, leaves
@@ -26,25 +26,19 @@ def approx_top_k(call: CustomCall) -> list[Value]:
     dimension = call.setting("reduction_dim")
     for name in _RECALL:
         call.setting(name, 0)
-    comparator = _computation(call)
-
-    def before(*elements: Value) -> Value:
-        (result,) = inlined_func_call(comparator, [element.ir for element in elements], call.op.location)
-        return Value(result)
-
-    ordered = leaves(ops.sort(arrays, before, dimension, is_stable=True))
-    return [
-        ops.slice(array, [0] * array.rank, shape.dimensions, [1] * array.rank)
-        for array, shape in zip(ordered, call.shapes, strict=True)
-    ]
+    return _first(call, arrays, dimension)
 
 
 @custom_call_target("TopK", "__gpu$TopK")
 def top_k(call: CustomCall) -> list[Value]:
-    """x -> the largest elements along its last dimension, and their places."""
+    """x -> the largest elements along its last dimension, and their places.
+
+    An optimized program spells the order of floats out, as one of their bits: any comparator but "greater" sorts.
+    """
     (operand,) = call.operands
-    if call.computations:
-        _check_descends(call)
+    if call.computations and not _descends(call):
+        places = ops.iota("s32", operand.dims, operand.rank - 1)
+        return _first(call, [operand, places], operand.rank - 1)
     k = i64(call.shapes[0].dimensions[-1])
     types = [result.type for result in call.op.results]
     made = ir.Operation.create("chlo.top_k", results=types, operands=[operand.ir], attributes={"k": k})
@@ -61,7 +55,21 @@ def _computation(call: CustomCall) -> Any:
     return next(op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == name)
 
 
-def _check_descends(call: CustomCall) -> None:
+def _first(call: CustomCall, arrays: Sequence[Value], dimension: int) -> list[Value]:
+    """As many elements as the results have, in the order of the call's comparator."""
+    comparator = _computation(call)
+
+    def before(*elements: Value) -> Value:
+        (result,) = inlined_func_call(comparator, [element.ir for element in elements], call.op.location)
+        return Value(result)
+
+    ordered = leaves(ops.sort(arrays, before, dimension, is_stable=True))
+    return [
+        ops.slice(array, [0] * array.rank, shape.dimensions, [1] * array.rank)
+        for array, shape in zip(ordered, call.shapes, strict=True)
+    ]
+
+
+def _descends(call: CustomCall) -> bool:
     comparisons = operations(_computation(call), {"stablehlo.compare"})
-    if [str(op.attributes["comparison_direction"]).split()[-1].rstrip(">") for op in comparisons] != ["GT"]:
-        raise UnsupportedError(f"@{call.target} compares by another order than greater-than")
+    return [str(op.attributes["comparison_direction"]).split()[-1].rstrip(">") for op in comparisons] == ["GT"]

@@ -1,0 +1,214 @@
+"""What optimized programs call libraries for: cuBLAS, cuDNN, CUB and oneDNN, judged by JAX's CPU client."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.importers.reader import read
+from hloforge.pipelines.linalg.decompose_linalg import DecomposeLinalg
+from hloforge.pipelines.named import normalize
+from hloforge.runtime.references import reference
+
+jax = pytest.importorskip("jax")
+jnp, lax = jax.numpy, jax.lax
+
+_NAMES = {"float32": "f32", "bfloat16": "bf16", "complex64": "c64", "float8_e4m3fn": "f8e4m3fn", "int32": "s32"}
+
+
+def shape(array: Any) -> str:
+    return f"{_NAMES[array.dtype.name]}[{','.join(map(str, array.shape))}]"
+
+
+def call(target: str, result: str, arguments: list[Any], config: dict[str, Any], attributes: str = "") -> Any:
+    """What the call computes: the pass's program, run by XLA's client. The first result alone unless there are more."""
+    parameters = [f"  p{i} = {shape(a)} parameter({i})" for i, a in enumerate(arguments)]
+    operands = ", ".join(f"p{i}" for i in range(len(arguments)))
+    body = "\n".join(parameters)
+    text = (
+        f"HloModule m\n\nENTRY e {{\n{body}\n  ROOT c = {result} custom-call({operands}), "
+        f'custom_call_target="{target}"{attributes}, backend_config={json.dumps(config)}\n}}\n'
+    )
+    program = read(text)
+    normalize(program.module)
+    DecomposeLinalg().run(program.module)
+    return reference("xla").prepare(program)(*map(np.asarray, arguments))
+
+
+def draw(*dims: int, dtype: Any = "float32") -> Any:
+    return np.random.default_rng(sum(dims)).normal(size=dims).astype(dtype)
+
+
+def gemm(lhs: int, rhs: int, batch: list[str], **others: Any) -> dict[str, Any]:
+    numbers = {
+        "lhs_contracting_dimensions": [str(lhs)],
+        "rhs_contracting_dimensions": [str(rhs)],
+        "lhs_batch_dimensions": batch,
+        "rhs_batch_dimensions": batch,
+    }
+    return {"gemm_backend_config": {"alpha_real": 1, "beta": 0, "dot_dimension_numbers": numbers, **others}}
+
+
+class TestProducts:
+    def test_scaled_and_added(self) -> None:
+        a, b, c = draw(2, 4, 6), draw(2, 3, 6), draw(2, 4, 3)
+        config = gemm(2, 2, ["0"], alpha_real=0.5, beta=2, epilogue="DEFAULT")
+        got, _ = call("__cublas$gemm", "(f32[2,4,3], s8[64])", [a, b, c], config)
+        np.testing.assert_allclose(got, 0.5 * np.einsum("bij,bkj->bik", a, b) + 2 * c, rtol=1e-5, atol=1e-5)
+
+    def test_configuration_of_older_programs(self) -> None:
+        a, b = draw(4, 6), draw(6, 3)
+        got = call("__cublas$gemm", "f32[4,3]", [a, b], gemm(1, 0, [])["gemm_backend_config"])
+        np.testing.assert_allclose(got, a @ b, rtol=1e-5, atol=1e-5)
+
+    def test_complex_scale(self) -> None:
+        a, b = (draw(*d, dtype="complex64") + 1j * draw(*d, dtype="complex64") for d in ((4, 6), (6, 3)))
+        got = call("__cublas$gemm", "c64[4,3]", [a, b], gemm(1, 0, [], alpha_real=2, alpha_imag=-1))
+        np.testing.assert_allclose(got, (2 - 1j) * (a @ b), rtol=1e-5, atol=1e-5)
+
+    @pytest.mark.parametrize(
+        ("epilogue", "function"),
+        [("BIAS", lambda x: x), ("BIAS_RELU", jax.nn.relu), ("BIAS_GELU_AUX", jax.nn.gelu), ("BIAS_SILU", jax.nn.silu)],
+    )
+    def test_epilogue(self, epilogue: str, function: Any) -> None:
+        a, b, bias = draw(4, 6), draw(6, 3), draw(3)
+        auxiliary = ", f32[4,3]" if epilogue.endswith("AUX") else ""
+        result = f"(f32[4,3]{auxiliary}, s8[64])"
+        got = call("__cublas$lt$matmul", result, [a, b, bias], gemm(1, 0, [], epilogue=epilogue))
+        want = a @ b + bias
+        np.testing.assert_allclose(got[0], function(want), rtol=1e-4, atol=1e-5)
+        if auxiliary:
+            np.testing.assert_allclose(got[1], want, rtol=1e-5, atol=1e-5)
+
+    def test_scales_of_narrow_factors(self) -> None:
+        a, b = draw(16, 32).astype(jnp.float8_e4m3fn), draw(32, 16).astype(jnp.float8_e4m3fn)
+        scales = [np.float32(0.5), np.float32(3)]
+        got, _ = call("__cublas$lt$matmul$f8", "(f32[16,16], s8[64])", [a, b, *scales], gemm(1, 0, []))
+        np.testing.assert_allclose(got, 1.5 * (a.astype("f4") @ b.astype("f4")), rtol=1e-5, atol=1e-4)
+
+    def test_onednn(self) -> None:
+        a, b, bias = draw(2, 4, 6), draw(2, 3, 6), draw(3)
+        config = {"onednn_matmul_config": {"transpose_b": True, "fusions": {"ops": ["BIAS", "GELU_ERF"]}}}
+        got = call("__onednn$matmul", "f32[2,4,3]", [a, b, bias], config)
+        want = jax.nn.gelu(np.einsum("bij,bkj->bik", a, b) + bias, approximate=False)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+    @pytest.mark.parametrize(
+        ("operands", "epilogue", "message"), [(2, "DRELU_BGRAD", "DRELU_BGRAD"), (3, "DEFAULT", "1 operands more")]
+    )
+    def test_what_is_not_known_is_refused(self, operands: int, epilogue: str, message: str) -> None:
+        arguments = [draw(4, 6), draw(6, 3), draw(3)][:operands]
+        with pytest.raises(UnsupportedError, match=message):
+            call("__cublas$lt$matmul", "f32[4,3]", arguments, gemm(1, 0, [], epilogue=epilogue))
+
+
+# Strides, padding, dilation, groups; the dimensions' order.
+CONVOLUTIONS = {
+    "plain": ((1, 1), ((1, 1), (1, 1)), (1, 1), 1, ("NHWC", "OHWI", "NHWC")),
+    "strides": ((2, 3), ((0, 2), (3, 1)), (1, 1), 1, ("NCHW", "OIHW", "NCHW")),
+    "dilated": ((1, 2), ((2, 1), (0, 3)), (2, 1), 1, ("NCHW", "OIHW", "NHWC")),
+    "groups": ((2, 1), ((1, 0), (2, 1)), (1, 2), 2, ("NHWC", "HWIO", "NHWC")),
+}
+_LABELS = str.maketrans({"N": "b", "C": "f", "H": "0", "W": "1", "O": "o", "I": "i"})
+
+
+class Convolution:
+    """One of the table as JAX's function, and as attributes of a call."""
+
+    def __init__(self, name: str) -> None:
+        stride, padding, dilation, self.groups, labels = CONVOLUTIONS[name]
+        sizes = {"N": 2, "C": 4, "H": 9, "W": 8}
+        self.x = draw(*(sizes[letter] for letter in labels[0]))
+        sizes = {"O": 6, "I": 4 // self.groups, "H": 3, "W": 2}
+        self.kernel = draw(*(sizes[letter] for letter in labels[1]))
+        self.function = partial(
+            lax.conv_general_dilated,
+            window_strides=stride,
+            padding=padding,
+            rhs_dilation=dilation,
+            dimension_numbers=labels,
+            feature_group_count=self.groups,
+        )
+        pads = "x".join(f"{low}_{high}" for low, high in padding)
+        window = f"size=3x2 stride={stride[0]}x{stride[1]} pad={pads} rhs_dilate={dilation[0]}x{dilation[1]}"
+        image, kernel, output = (text.translate(_LABELS) for text in labels)
+        self.feature = output.index("f")
+        self.attributes = (
+            f", window={{{window}}}, dim_labels={image}_{kernel}->{output}, feature_group_count={self.groups}"
+        )
+
+    def call(self, target: str, like: Any, arguments: list[Any], **config: Any) -> Any:
+        config = {"conv_result_scale": 1, "activation_mode": "kNone", "side_input_scale": 0, **config}
+        return call(
+            f"__cudnn$conv{target}",
+            f"({shape(like)}, u8[16])",
+            arguments,
+            {"cudnn_conv_backend_config": config},
+            self.attributes,
+        )[0]
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+class TestConvolutions:
+    def test_forward(self, name: str) -> None:
+        one = Convolution(name)
+        want = one.function(one.x, one.kernel)
+        got = one.call("Forward", want, [one.x, one.kernel])
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+    def test_gradients(self, name: str) -> None:
+        one = Convolution(name)
+        result, pull = jax.vjp(one.function, one.x, one.kernel)
+        cotangent = draw(*result.shape)
+        for target, arguments, want in zip(
+            ("BackwardInput", "BackwardFilter"),
+            ([cotangent, one.kernel], [one.x, cotangent]),
+            pull(cotangent),
+            strict=True,
+        ):
+            got = one.call(target, want, arguments)
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+    def test_bias_and_activation(self, name: str) -> None:
+        one = Convolution(name)
+        plain = one.function(one.x, one.kernel)
+        bias, side = draw(6), draw(*plain.shape)
+        got = one.call(
+            "BiasActivationForward",
+            plain,
+            [one.x, one.kernel, bias, side],
+            conv_result_scale=2,
+            side_input_scale=0.5,
+            activation_mode="kRelu",
+        )
+        spread = np.expand_dims(bias, [d for d in range(4) if d != one.feature])
+        np.testing.assert_allclose(got, np.maximum(2 * plain + 0.5 * side + spread, 0), rtol=1e-4, atol=1e-4)
+
+
+def test_radix_sort() -> None:
+    keys = np.array([[3, -0.0, 0.0, np.inf, -5, 3]], np.float32)
+    values = np.arange(6, dtype=np.int32)[None]
+    config = {"descending": True}
+    got = call("__cub$DeviceRadixSort", "(f32[1,6], s32[1,6], u8[331])", [keys, values], config)
+    np.testing.assert_array_equal(got[0], keys[:, [3, 0, 5, 2, 1, 4]])
+    np.testing.assert_array_equal(got[1], [[3, 0, 5, 2, 1, 4]])
+
+
+def test_softmax_of_rows() -> None:
+    x = draw(4, 9)
+    got = call("__onednn$softmax", "f32[4,9]", [x], {"onednn_softmax_config": {"softmax_axis": 1}})
+    np.testing.assert_allclose(got, jax.nn.softmax(x), rtol=1e-5)
+
+
+def test_norm_of_rows() -> None:
+    x, scale, shift = draw(4, 9), draw(9), draw(9)
+    epsilon = int(np.array(1e-3, np.float32).view(np.int32))
+    config = {"onednn_layer_norm_config": {"rescale": "SCALE_AND_SHIFT", "epsilon_typecast": epsilon}}
+    got = call("__onednn$layernorm", "f32[4,9]", [x, scale, shift], config)
+    want = jax.nn.standardize(x, epsilon=1e-3) * scale + shift
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
