@@ -14,6 +14,7 @@ import inspect
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -58,12 +59,29 @@ def register() -> None:
             xla_bridge.register_backend_factory(PLATFORM, _no_backend, priority=-2000)
         if PLATFORM not in mlir._platforms_with_donation:
             mlir._platforms_with_donation.append(PLATFORM)
+        mlir._platform_specific_lowerings[PLATFORM] = _Rules(mlir._platform_specific_lowerings[PLATFORM])
         for primitive, rule in _rules().items():
             mlir.register_lowering(primitive, rule, platform=PLATFORM)
         targets = {_own_name(target) for target in _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE}
         _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.update(targets)
         custom_partitioning.register()
         _registered = True
+
+
+class _Rules(dict[Any, Any]):
+    """Rules of a platform by primitive, and those of the CPU for primitives that are defined later on and have no
+    default rule: ``checkify.check``, ``sparse.linalg.spsolve``, those of users.
+    """
+
+    def __contains__(self, primitive: object) -> bool:
+        if super().__contains__(primitive):
+            return True
+        of_cpu = mlir._platform_specific_lowerings["cpu"]
+        if primitive in mlir._lowerings or primitive not in of_cpu:
+            return False
+        entry = of_cpu[primitive]
+        self[primitive] = replace(entry, rule=_as_on_cpu(entry.rule))
+        return True
 
 
 def _no_backend() -> Any:
