@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -215,15 +215,15 @@ def _converse(
     process: subprocess.Popen[bytes], request: bytes, failures: list[Exception]
 ) -> tuple[dict[str, Any], bytes]:
     """Send the request, answer what the worker asks, and return its reply."""
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(request)
-    process.stdin.flush()
+    questions, answers = cast(BinaryIO, process.stdout), cast(BinaryIO, process.stdin)
+    answers.write(request)
+    answers.flush()
     while True:
-        reply, _, result = read_frame(process.stdout)
+        reply, _, result = read_frame(questions)
         if QUESTION not in reply:
             return reply, result
         answer, code = answered(reply, failures)
-        write_frame(process.stdin, answer, (), code)
+        write_frame(answers, answer, (), code)
 
 
 def _crash(status: int, said: str) -> str:

@@ -5,20 +5,25 @@ JAX registers them for XLA's partitioner in its own process, and finds what the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from hloforge.dialect.mlir import _hlo
 from hloforge.runtime.custom_partitioning import INFER, PROPAGATE, QUESTION, Message, answer_by, decode, encode
 
 
-def register() -> None:
-    """Answer the questions of the partitioner by JAX's functions."""
-    answer_by(_answer)
+def register(module: Callable[[], Any]) -> None:
+    """Answer the questions of the partitioner by JAX's functions.
+
+    Args:
+        module: gives the module of JAX that has them.
+    """
+    answer_by(partial(_answer, module))
 
 
-def _answer(question: dict[str, Any]) -> Message:
-    from jax._src import custom_partitioning as of_jax  # there already, if a program asks
-
+def _answer(module: Callable[[], Any], question: dict[str, Any]) -> Message:
+    of_jax = module()
     config, result = question["config"].encode(), _hlo.Shape(question["result"])
     if config not in of_jax._sharding_callbacks:
         raise RuntimeError("the program was lowered in another process, or is gone: lower it again")

@@ -64,7 +64,7 @@ def register() -> None:
             mlir.register_lowering(primitive, rule, platform=PLATFORM)
         targets = {_own_name(target) for target in _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE}
         _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.update(targets)
-        custom_partitioning.register()
+        custom_partitioning.register(_of_custom_partitioning)
         _registered = True
 
 
@@ -86,6 +86,13 @@ class _Rules(dict[Any, Any]):
 
 def _no_backend() -> Any:
     raise RuntimeError("programs are lowered for hloforge, but its PJRT plugin is not registered")
+
+
+def _of_custom_partitioning() -> Any:
+    """JAX's module, which is there already where a program asks for it."""
+    from jax._src import custom_partitioning as of_jax
+
+    return of_jax
 
 
 def _rules() -> dict[Any, Rule]:
