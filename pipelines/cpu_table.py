@@ -314,6 +314,12 @@ ROWS: tuple[Capability, ...] = (
         form=forms.is_unsigned_factor,
     ),
     *decompose(
+        "legalize-product-factors",
+        "IREE's compiler mixes up the types of factors that are converted",
+        "stablehlo.convert",
+        form=forms.is_mixed_up_factor,
+    ),
+    *decompose(
         "legalize-slice-starts",
         "IREE misreads negative starts of 8 and 16 bits, and large unsigned ones, and slices no scalars",
         "stablehlo.dynamic_slice",

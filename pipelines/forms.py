@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -394,9 +395,8 @@ def mixes_up_types(op: Any) -> bool:
     element = op.results[0].type.element_type
     if all(operand.type.element_type == element for operand in op.operands):
         return False
-    by_groups = op.name == "stablehlo.convolution" and op.attributes["feature_group_count"].value > 1
     is_unsigned = any(_is_unsigned_type(operand.type.element_type) for operand in op.operands)
-    return by_groups or is_unsigned or isinstance(element, ir.ComplexType)
+    return _is_by_groups(op) or is_unsigned or isinstance(element, ir.ComplexType)
 
 
 def is_unsigned_factor(op: Any) -> bool:
@@ -409,9 +409,23 @@ def _is_unsigned_type(element: Any) -> bool:
     return isinstance(element, ir.IntegerType) and (element.is_unsigned or element.width == 1)
 
 
-def _is_multiplied(value: Any) -> bool:
+def is_mixed_up_factor(op: Any) -> bool:
+    """A conversion whose result is multiplied by a convolution by groups, or as complex numbers."""
+    source, target = (value.type.element_type for value in (op.operands[0], op.results[0]))
+    is_complex = isinstance(target, ir.ComplexType)
+    return source != target and _is_multiplied(op.results[0], lambda user: is_complex or _is_by_groups(user))
+
+
+def _is_by_groups(op: Any) -> bool:
+    return op.name == "stablehlo.convolution" and op.attributes["feature_group_count"].value > 1
+
+
+def _is_multiplied(value: Any, fits: Callable[[Any], bool] = lambda user: True) -> bool:
     users = [use.owner.operation for use in value.uses]
-    return any(user.name in _PRODUCTS or (user.name in _MOVED and _is_multiplied(user.results[0])) for user in users)
+    return any(
+        fits(user) if user.name in _PRODUCTS else user.name in _MOVED and _is_multiplied(user.results[0], fits)
+        for user in users
+    )
 
 
 def is_reverse_scan(op: Any) -> bool:

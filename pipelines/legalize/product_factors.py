@@ -12,7 +12,7 @@ After::
 IREE 3.13 makes the conversion a part of the product, and there takes every integer for a signed one: true counts as -1,
 200 of u8 as -56. An unsigned number is kept from that by a barrier behind its conversion, also where the product itself
 is in a wider type. So are the factors of a convolution by groups, or of complex numbers, in a wider type than their
-own, where IREE's compiler mixes the types up.
+own, where IREE's compiler mixes the types up, also where the program itself converts them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import is_unsigned_factor, mixes_up_types
+from hloforge.pipelines.forms import is_mixed_up_factor, is_unsigned_factor, mixes_up_types
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -41,9 +41,9 @@ def of_booleans(op: Any) -> Replacement:
 
 @pattern("stablehlo.convert")
 def of_unsigned(op: Any) -> Replacement:
-    """convert(u) -> barrier(convert(u)), where it is multiplied."""
-    if not is_unsigned_factor(op):
-        return NoMatch("not an unsigned factor")
+    """convert(u) -> barrier(convert(u)), where it is multiplied, and where IREE would mix the types up."""
+    if not is_unsigned_factor(op) and not is_mixed_up_factor(op):
+        return NoMatch("neither an unsigned factor nor one whose type IREE mixes up")
     return ops.optimization_barrier(ops.convert_element_type(Value(op.operands[0]), Value(op.results[0]).element_type))
 
 

@@ -93,6 +93,25 @@ WIDER = """func.func @main(%x: tensor<5x6xui8>, %y: tensor<6x7xui8>, %z: tensor<
       : (tensor<1x9x1xui16>, tensor<3x1x2xui16>) -> tensor<1x7x2xui64>
   return %0, %1, %2, %3 : tensor<5x7xui32>, tensor<7xui32>, tensor<5x7xi32>, tensor<1x7x2xui64>
 }"""
+CONVERTED = """func.func @main(%i: tensor<1x6x4xf16>, %k: tensor<3x1x4xf16>) -> tensor<1x4x4xf32> {
+  %0 = stablehlo.convert %i : (tensor<1x6x4xf16>) -> tensor<1x6x4xf32>
+  %1 = stablehlo.convert %k : (tensor<3x1x4xf16>) -> tensor<3x1x4xf32>
+  %2 = stablehlo.convolution(%0, %1) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+      {batch_group_count = 1 : i64, feature_group_count = 4 : i64}
+      : (tensor<1x6x4xf32>, tensor<3x1x4xf32>) -> tensor<1x4x4xf32>
+  return %2 : tensor<1x4x4xf32>
+}"""
+
+
+def test_the_program_may_convert_factors_of_groups() -> None:
+    # XLA's CPU client leaves a convolution by channels of bf16 and f16 in this form.
+    random = np.random.default_rng(1)
+    image, kernel = (random.standard_normal(dims).astype(np.float16) for dims in ((1, 6, 4), (3, 1, 4)))
+    windows = np.lib.stride_tricks.sliding_window_view(image[0].astype(np.float32), 3, 0)
+    want = np.einsum("sfw,wf->sf", windows, kernel[:, 0].astype(np.float32))
+    np.testing.assert_allclose(hloforge.compile(CONVERTED)(image, kernel)[0], want, rtol=1e-5, atol=1e-5)
+
+
 NARROWER = """func.func @main(%i: tensor<1x6x4xi8>, %k: tensor<3x1x4xi8>, %x: tensor<3x4x4xcomplex<f32>>,
     %y: tensor<3x4x4xcomplex<f32>>) -> (tensor<1x4x4xi32>, tensor<3x4x4xcomplex<f64>>) {
   %0 = stablehlo.convolution(%i, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
