@@ -24,6 +24,7 @@ from hloforge.runtime.plain_vmfb import signature_of_declaration
 from hloforge.runtime.profile import Profile
 from hloforge.runtime.session import read_manifest
 from hloforge.tools.forms import translate
+from tests.robustness import models
 
 HLO = """HloModule sample, entry_computation_layout={(f32[2,3]{0,1}, (s32[], pred[4]))->(f32[2,3], s32[])}
 
@@ -214,13 +215,14 @@ def _torch_archives() -> list[bytes]:
     return [stream.getvalue()]
 
 
-def _keras() -> list[bytes]:
-    import keras
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.keras"
-        keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(path)
-        return [path.read_bytes()]
+def _saved_models() -> dict[str, Reader]:
+    found = {}
+    for part in models.PARTS:
+        make, name = partial(models.parts_of_saved_models, part), f"tensorflow: {Path(part).suffix}"
+        found[name] = Reader(make, ".file", partial(models.read_saved_model, part), slow=True)
+        read = partial(models.read_saved_model_here, part)
+        found[f"{name} (without a child)"] = Reader(make, ".file", read, slow=True)
+    return found
 
 
 def _compiled(*flags: str) -> hloforge.Executable:
@@ -323,7 +325,9 @@ READERS: dict[str, Reader] = {
     "tflite": Reader(_tflite, ".tflite", partial(_program, "tflite")),
     "torch-export (vetting)": Reader(_torch_archives, ".pt2", lambda path, data: vet(data)),
     "torch-export": Reader(_torch_archives, ".pt2", partial(_program, "torch-export"), slow=True),
-    "keras": Reader(_keras, ".keras", lambda path, data: hloforge.read(path), slow=True),
+    "keras": Reader(models.keras_files, ".keras", lambda path, data: hloforge.read(path), slow=True),
+    "keras (without a child)": Reader(models.keras_files, ".keras", models.read_keras_here, slow=True),
+    **_saved_models(),
     "vmfb": Reader(_vmfbs, ".vmfb", _vmfb),
     "manifest": Reader(_manifests, ".json", _manifest),
     "declaration of a foreign vmfb": Reader(_declarations, ".txt", _declaration),
