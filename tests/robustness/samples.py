@@ -216,12 +216,12 @@ def _torch_archives() -> list[bytes]:
 
 
 def _saved_models() -> dict[str, Reader]:
-    found = {}
+    part = models.PARTS[0]
+    make, read = partial(models.parts_of_saved_models, part), partial(models.read_saved_model, part)
+    found = {"tensorflow": Reader(make, ".file", read, slow=True)}
     for part in models.PARTS:
-        make, name = partial(models.parts_of_saved_models, part), f"tensorflow: {Path(part).suffix}"
-        found[name] = Reader(make, ".file", partial(models.read_saved_model, part), slow=True)
-        read = partial(models.read_saved_model_here, part)
-        found[f"{name} (without a child)"] = Reader(make, ".file", read, slow=True)
+        make, read = partial(models.parts_of_saved_models, part), partial(models.read_saved_model_here, part)
+        found[f"tensorflow{Path(part).suffix} (without a child)"] = Reader(make, ".file", read, slow=True)
     return found
 
 

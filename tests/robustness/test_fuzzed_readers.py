@@ -15,11 +15,11 @@ from tests.robustness.fuzz_readers import fuzz
 from tests.robustness.samples import READERS
 
 # What each reader needs beside hloforge's own packages.
-NEEDS = {"torch-export": "torch", "keras": "keras", "tensorflow:": "tensorflow"}
+NEEDS = {"torch-export": "torch", "keras": "keras", "tensorflow": "tensorflow"}
 
 
 def check(name: str, count: int, seed: int) -> None:
-    pytest.importorskip(NEEDS.get(name.split(" ")[0], "numpy"), reason="a framework is not installed")
+    pytest.importorskip(NEEDS.get(name.split(" ")[0].split(".")[0], "numpy"), reason="a framework is not installed")
     result = fuzz(name, count, seed)
     assert not result.findings
     assert sum(result.counts.values()) == count
