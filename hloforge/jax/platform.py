@@ -33,8 +33,9 @@ from hloforge.jax import callbacks, custom_partitioning, inspections
 
 PLATFORM = "hloforge"
 
-# Rules of the CPU that call a library where the default rule writes one operation that the pipelines decompose.
-_PORTABLE = frozenset({"cholesky", "triangular_solve"})
+# Rules of the CPU that call a library, or refuse algorithms (``TF32_TF32_F32``), where the default rule writes one
+# operation that the pipelines decompose.
+_PORTABLE = frozenset({"cholesky", "triangular_solve", "dot_general"})
 _CALLBACKS = (pure_callback_p, io_callback_p, debug_callback_p, debug_print_p, buffer_callback_p)
 _CPU = {PLATFORM: "cpu"}
 _LIBRARY_CALL = re.compile(r"lapack_[sdcz](\w+)_ffi")

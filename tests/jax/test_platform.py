@@ -139,3 +139,25 @@ def test_other_linear_algebra_is_that_of_the_cpu() -> None:
     got, expected = hloforge.jit(f)(a, positive, b), jax.jit(f)(a, positive, b)
     for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-4)
+
+
+def test_products_by_algorithms_that_the_cpu_refuses() -> None:
+    a, b = matrix(5, 7), matrix(7, 3)
+    preset = jax.lax.DotAlgorithmPreset
+    narrow = [one.astype("float8_e4m3fn") for one in (a, b)]
+
+    def f(a: Any, b: Any, narrow: Any) -> Any:
+        names = (preset.TF32_TF32_F32, preset.TF32_TF32_F32_X3, preset.BF16_BF16_F32_X9)
+        wide = jnp.float32
+        return [jax.lax.dot(a, b, precision=name) for name in names], [
+            jax.lax.dot(*narrow, precision=preset.ANY_F8_ANY_F8_F32, preferred_element_type=wide),
+            jax.lax.dot(*(one.astype("float16") for one in narrow), precision=preset.F16_F16_F32),
+        ]
+
+    of_floats, of_narrow = hloforge.jit(f)(a, b, narrow)
+    for got in of_floats:
+        np.testing.assert_allclose(got, a.astype(float) @ b, atol=1e-5)
+    for got in of_narrow:
+        np.testing.assert_allclose(
+            np.float64(got), narrow[0].astype(float) @ narrow[1].astype(float), rtol=1e-3, atol=1e-3
+        )
