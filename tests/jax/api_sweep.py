@@ -20,40 +20,14 @@ import pickle
 import re
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.jax import api_devices as api_devices  # its probes
+from tests.jax.probes import DEVICES, ON_DEVICES, PROBES, neutral, probe, told, warned
+
 ROOT = Path(__file__).resolve().parents[2]
-PROBES: dict[str, Callable[[], Any]] = {}
-_NAMES = re.compile(r"CpuDevice|HloforgeDevice|TFRT_CPU|hloforge|\bcpu\b|\bCPU\b")
-_ADDRESSES = re.compile(r"0x[0-9a-f]+|\b\d{12,}\b")
-
-
-def probe(function: Callable[[], Any]) -> Callable[[], Any]:
-    PROBES[function.__name__] = function
-    return function
-
-
-def told(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns, or its error."""
-    try:
-        return function(*arguments)
-    except Exception as error:
-        return f"{type(error).__name__}: {_neutral(str(error))[:100]}"
-
-
-def _neutral(text: str) -> str:
-    """A text without names of platforms and addresses, each of which may have another length."""
-    return _ADDRESSES.sub("0x", _NAMES.sub("P", text))
-
-
-def warned(function: Callable[..., Any], *arguments: Any) -> list[str]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        told(function, *arguments)
-    return [str(one.message)[:160] for one in caught]
 
 
 @probe
@@ -374,10 +348,10 @@ def exports() -> Any:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a pattern that the probe's name contains")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--child", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        return _child(options.only)
+        return _child(options.only, options.child)
     different = differences(options.only)
     for name, (theirs, ours) in different.items():
         print(f"{name}\n  cpu      {theirs}\n  hloforge {ours}")
@@ -386,7 +360,7 @@ def main() -> int:
 
 def differences(only: str = "") -> dict[str, tuple[str, str]]:
     """What each probe that differs shows: JAX's CPU, hloforge."""
-    theirs, ours = (_of(platform, only) for platform in ("cpu", "hloforge"))
+    theirs, ours = (_of(platform, only, 1) | _of(platform, only, DEVICES) for platform in ("cpu", "hloforge"))
     return {name: _parted(theirs[name], ours.get(name, "")) for name in theirs if theirs[name] != ours.get(name)}
 
 
@@ -397,22 +371,32 @@ def _parted(one: str, other: str) -> tuple[str, str]:
     return one[start : start + 400], other[start : start + 400]
 
 
-def _of(platform: str, only: str) -> dict[str, str]:
-    command = [sys.executable, "-X", "faulthandler", "-m", "tests.jax.api_sweep", "--child", "--only", only]
+def _of(platform: str, only: str, devices: int) -> dict[str, str]:
+    """What the probes for this many devices show."""
+    if not _chosen(only, devices):
+        return {}
+    command = [sys.executable, "-X", "faulthandler", "-m", "tests.jax.api_sweep", "--child", str(devices)]
     # JAX names the types in some errors in the order of a set.
-    environment = os.environ | {"JAX_PLATFORMS": platform, "PYTHONHASHSEED": "0"}
+    environment = os.environ | {"JAX_PLATFORMS": platform, "PYTHONHASHSEED": "0", "HLOFORGE_JAX_DEVICES": str(devices)}
+    environment["JAX_NUM_CPU_DEVICES"] = str(devices) if platform == "cpu" else "1"
+    command += ["--only", only]
     process = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     rows = [json.loads(line) for line in process.stdout.splitlines() if line.startswith('{"probe"')]
     found = {row["probe"]: row["text"] for row in rows}
-    return found if process.returncode == 0 else found | {"the process": f"ended with {process.returncode}"}
+    ended = {f"the process of {devices} devices": f"ended with {process.returncode}"}
+    return found if process.returncode == 0 else found | ended
 
 
-def _child(only: str) -> int:
-    for name, function in PROBES.items():
-        if re.search(only, name):
-            text = _neutral(repr(told(function)))
-            print(json.dumps({"probe": name, "text": text}), flush=True)
+def _child(only: str, devices: int) -> int:
+    for name, function in _chosen(only, devices).items():
+        text = neutral(repr(told(function)))
+        print(json.dumps({"probe": name, "text": text}), flush=True)
     return 0
+
+
+def _chosen(only: str, devices: int) -> dict[str, Callable[[], Any]]:
+    probes = PROBES if devices == 1 else ON_DEVICES
+    return {name: function for name, function in probes.items() if re.search(only, name)}
 
 
 if __name__ == "__main__":

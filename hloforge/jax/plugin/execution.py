@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import hloforge
 from hloforge.dialect.abi import crosses, donated_arguments, physical_element
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.errors import ArgumentError, Error, LoadError, OptionError, UnsupportedError
+from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError, OptionError, UnsupportedError
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
@@ -54,7 +54,9 @@ _TOKEN = 23
 Value: TypeAlias = tuple[int, tuple[int, ...], bool, tuple[int, ...], int]
 
 # Codes of absl::Status.
-_INVALID_ARGUMENT, _UNIMPLEMENTED, _INTERNAL = 3, 12, 13
+_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
+# What IREE says where there is no memory.
+_NO_MEMORY = "allocator failed the request"
 _DLPACK_CPU = 1
 
 # From this many elements in its heaviest operation on a program takes longer than handing it to another thread.
@@ -105,6 +107,9 @@ def describe(exception: BaseException) -> tuple[int, str]:
     text = str(exception).removeprefix("error: ")
     if isinstance(exception, UnsupportedError):
         return _UNIMPLEMENTED, text
+    if isinstance(exception, ExecutionError) and _NO_MEMORY in text:
+        # Programs look for these words.
+        return _RESOURCE_EXHAUSTED, f"Out of memory: {text}"
     return _INVALID_ARGUMENT if isinstance(exception, ArgumentError | OptionError) else _INTERNAL, text
 
 

@@ -314,6 +314,8 @@ def errors() -> None:
         assert "no_such_function" in str(error)
     else:
         raise AssertionError("a call of an unknown function compiles")
+    # As much as the address space has.
+    assert "RESOURCE_EXHAUSTED: Out of memory" in message(jax.jit(lambda x: jnp.full(1 << 45, x)), 1.0)
     x = jnp.ones(3)
     x.delete()
     try:
