@@ -15,9 +15,10 @@ from hloforge.dialect.values import Value
 
 Number = bool | int | float
 
-_REPEATED = frozenset({"compare", "subtract", "xor"})
+_REPEATED = frozenset({"compare", "remainder", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor"})
 _OPPOSED = frozenset({"and", "or", "xor"})
 _CHAINED = frozenset({"and", "multiply", "or"})
+_EXTREMES = frozenset({"maximum", "minimum"})
 _SHIFTS = frozenset({"shift_left", "shift_right_arithmetic", "shift_right_logical"})
 _MIRRORED = {"GT": "LT", "LT": "GT", "GE": "LE", "LE": "GE"}
 
@@ -70,12 +71,10 @@ def _decides(op: Any, name: str, position: int, other: Any) -> bool:
         return False
     if name in _CHAINED and _is_chained(name, other):
         return True
-    fits = _ABSORBING.get(name)
     if name in _SHIFTS and position == 1:
-        return number is None or number >= row.bits
-    if fits is None or (name == "remainder" and position == 0):
-        return False
-    return number is None or fits(number, row)
+        return number is None or not 0 <= number < row.bits
+    fits = (_ABSORBING if position == 1 or name in _CHAINED | _EXTREMES else _ABSORBING_FIRST).get(name)
+    return fits is not None and (number is None or fits(number, row))
 
 
 def _decides_comparison(op: Any, position: int, row: ElementType, number: Number | None, other: Any) -> bool:
@@ -110,6 +109,14 @@ _ABSORBING: dict[str, Callable[[Number, ElementType], bool]] = {
     "multiply": lambda number, row: int(number) == 0,
     "or": lambda number, row: int(number) in (_all_ones(row), -1),
     "remainder": lambda number, row: abs(int(number)) <= 1,
+}
+# Of the first operand, whatever the second one is.
+_ABSORBING_FIRST: dict[str, Callable[[Number, ElementType], bool]] = {
+    "divide": lambda number, row: int(number) == 0,
+    "remainder": lambda number, row: int(number) == 0,
+    "shift_left": lambda number, row: int(number) == 0,
+    "shift_right_arithmetic": lambda number, row: int(number) in (0, _all_ones(row), -1),
+    "shift_right_logical": lambda number, row: int(number) == 0,
 }
 
 

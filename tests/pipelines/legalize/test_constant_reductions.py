@@ -69,6 +69,16 @@ TRUE = {
         "%a = stablehlo.shift_right_logical %x, %c : $T\n%r = stablehlo.compare LT, %a, %c : ($T, $T) -> $M",
         WIDTH,
     ),
+    "shifted_far": (
+        "i32",
+        "%a = stablehlo.shift_left %x, %c : $T\n%r = stablehlo.compare GT, %a, %c : ($T, $T) -> $M",
+        "dense<-2147483648>",
+    ),
+    "nothing_shifted": (
+        "i32",
+        "%a = stablehlo.shift_right_arithmetic %c, %x : $T\n%r = stablehlo.compare GE, %a, %c : ($T, $T) -> $M",
+        ZERO,
+    ),
     "no_nan": ("f32", "%r = stablehlo.compare NE, %x, %c : ($T, $T) -> $M", NAN),
     "one_or_the_other": (
         "f32",
