@@ -64,6 +64,32 @@ def load_stand_in(name: str, library: str, folder: Path) -> Path:
     return path
 
 
+def stand_in(name: str, library: str, folder: Path) -> Path:
+    """Make such a library where there is none to stand for: for another machine, by the name that it will need.
+
+    Raises:
+        OSError, subprocess.CalledProcessError: it cannot be made.
+    """
+    needed, made, nothing = folder / library, folder / name, folder / "nothing"
+    nothing.touch()
+    for path, needs in ((needed, ("--format=binary", str(nothing))), (made, (str(needed),))):
+        options = [
+            "-flavor",
+            "gnu",
+            "-m",
+            "elf_x86_64",
+            "-shared",
+            "-soname",
+            path.name,
+            "--no-as-needed",
+            "-o",
+            str(path),
+            *needs,
+        ]
+        subprocess.run([str(_linker()), *options], check=True, capture_output=True)
+    return made
+
+
 def _linker() -> Path:
     try:
         import iree.compiler as compiler

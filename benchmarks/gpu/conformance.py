@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
 from benchmarks.gpu.machine import Machine
+from benchmarks.gpu.rows import Row
 
 
 def rows(share: int) -> list[str]:
@@ -15,18 +15,11 @@ def rows(share: int) -> list[str]:
     return [name for name in programs() if zlib.crc32(name.encode()) % share == 0]
 
 
-def conformance(machine: Machine, share: int) -> dict[str, Any]:
-    """How many rows of the sample are right, and of each other one where it stops and why."""
+def row(name: str, machine: Machine) -> Row:
+    """Where a row stops and why; an empty stage if it is right."""
     from tests.operations.suite import EXPECTATIONS, elements_left, outcome_on
     from tests.operations.tables import ROWS
 
-    names = rows(share)
-    failures = []
-    for name in names:
-        # What fails on processors too is not the GPU's.
-        outcome = outcome_on(str(machine.target), ROWS[name], elements_left(name, EXPECTATIONS))
-        if outcome.stage:
-            failures.append(
-                {"name": name, "stage": outcome.stage, "reason": (outcome.message.splitlines() or [""])[0][:200]}
-            )
-    return {"rows": len(names), "right": len(names) - len(failures), "failures": failures}
+    # What fails on processors too is not the GPU's.
+    outcome = outcome_on(str(machine.target), ROWS[name], elements_left(name, EXPECTATIONS))
+    return {"name": name, "stage": outcome.stage, "reason": (outcome.message.splitlines() or [""])[0][:200]}

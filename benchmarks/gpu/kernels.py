@@ -11,6 +11,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 ELEMENTS = ("bf16", "f32")
+# Of the largest number of a result: for sums of thousands of terms, and for scores that a program rounds to bf16.
+_TOLERANCES = {"bf16": 3e-2, "f32": 1e-4}
 _DTYPES = {"bf16": np.dtype(ml_dtypes.bfloat16), "f32": np.dtype(np.float32)}
 
 
@@ -44,6 +46,16 @@ class Kernel:
         random = np.random.default_rng(0)
         return [random.standard_normal(shape).astype(np.float32).astype(_DTYPES[self.element]) for shape in self.shapes]
 
+    def error(self, arguments: Sequence[Array], result: Array) -> float:
+        """The largest difference from numpy's f64, of some rows, as a share of the largest number in them."""
+        rows, want = _some_rows(self.kind, arguments)
+        difference = np.abs(result[rows].astype(np.float64) - want).max() / np.abs(want).max()
+        return float(difference)
+
+    def agrees(self, error: float) -> bool:
+        """Whether an error is one of rounding; that of NaN is none."""
+        return error <= _TOLERANCES[self.element]
+
     def text(self) -> str:
         """StableHLO, as JAX lowers it. Raises ImportError where there is no JAX."""
         import jax
@@ -71,6 +83,30 @@ def kernels(scale: int = 1) -> list[Kernel]:
             Kernel("sum", element, ((rows, 4096),), 1.0 * rows * 4096, rows * 4096 + rows),
         ]
     return found
+
+
+def _some_rows(kind: str, arguments: Sequence[Array]) -> tuple[Any, Array]:
+    """An index of a few rows of a result, and these rows in f64."""
+    first, *others = arguments
+    rows: Any = np.unique(np.linspace(0, first.shape[-2] - 1, 16).astype(int))
+    if kind == "attention":
+        rows = (slice(None, None, max(first.shape[0] - 1, 1)), rows)
+    x = first[rows].astype(np.float64)
+    if kind == "sum":
+        return rows, x.sum(-1)
+    if kind == "softmax":
+        return rows, _softmax(x)
+    y, *rest = (other[rows[0]] if kind == "attention" else other for other in others)
+    if kind == "matmul":
+        return rows, x @ y.astype(np.float64)
+    scores = x @ y.astype(np.float64).swapaxes(-1, -2) * x.shape[-1] ** -0.5
+    return rows, _softmax(scores) @ rest[0].astype(np.float64)
+
+
+def _softmax(x: Array) -> Array:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    weights: Array = powers / powers.sum(-1, keepdims=True)
+    return weights
 
 
 def jax_function(kind: str) -> Callable[..., Any]:

@@ -9,42 +9,33 @@ import numpy as np
 
 import hloforge
 from benchmarks.cases import Case
-from benchmarks.engines import prepare_xla
+from benchmarks.engines import nest_arguments, prepare_xla
 from benchmarks.gpu.kernels import Array, Kernel, torch_call
 from benchmarks.gpu.machine import Machine
+from benchmarks.gpu.rows import Row, compared, judged, rates
 from benchmarks.one_case import program_of
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
+from hloforge.runtime.convention import nest_results
 from hloforge.runtime.judgement import judge
 from hloforge.runtime.timing import interleaved
+from hloforge.tools.calling import leaves
 
-# Seconds of the call that is judged: a kernel that hangs is an error of its row.
-_DEADLINE = 120.0
-
-Row = dict[str, Any]
 Call = Callable[[], Any]
 
 
 def kernel_row(kernel: Kernel, machine: Machine, seconds: float) -> Row:
-    """A kernel beside XLA and PyTorch on the same device, and beside the roofline."""
+    """A kernel beside XLA and PyTorch on the same device, and beside the roofline; its result judged by numpy."""
     row: Row = {"name": kernel.name, "kind": kernel.kind, "element": kernel.element}
     try:
         program = read(kernel.text(), name=kernel.name)
         arguments = kernel.arguments()
-        calls, failures = _calls(program, arguments, machine)
+        calls, failures, results = _calls(program, arguments, machine)
     except (hloforge.Error, ImportError) as error:
-        return row | {"error": _brief(error)}
-    try:
-        calls["torch"] = torch_call(kernel, arguments, _torch_device(machine))
-        calls["torch"]()
-    except (ImportError, RuntimeError) as error:
-        failures["torch"] = _brief(error)
-    row |= _latencies(calls, seconds) | {"failures": failures}
-    if machine.peaks is not None:
-        row["bound"] = machine.peaks.seconds(kernel.element, kernel.flops, kernel.bytes_moved)
-    row["tflops"] = kernel.flops / row["seconds"]["hloforge"] / 1e12
-    row["gigabytes"] = kernel.bytes_moved / row["seconds"]["hloforge"] / 1e9
-    return row
+        return row | {"error": brief(error)}
+    row |= judged(kernel, arguments, np.asarray(results[0]))
+    attempt(calls, failures, "torch", lambda: torch_call(kernel, arguments, _torch_device(machine)))
+    return row | rates(kernel, machine.peaks, _latencies(calls, seconds)) | {"failures": failures}
 
 
 def case_row(case: Case, machine: Machine, seconds: float) -> Row:
@@ -54,31 +45,40 @@ def case_row(case: Case, machine: Machine, seconds: float) -> Row:
         return row | {"error": case.needs()}
     try:
         program, arguments = program_of(case)
-        calls, failures = _calls(program, arguments, machine)
+        calls, failures, results = _calls(program, arguments, machine)
         if case.compared:
-            session = hloforge.compile(program, machine.target).load(device=machine.device, deadline=_DEADLINE)
-            report = judge(hloforge.reference("xla"), program, arguments, session(*arguments))
+            nested = nest_results(program.signature.result, results)
+            report = judge(hloforge.reference("xla"), program, arguments, nested)
             row["agrees"] = report.agrees
             if not report.agrees:
                 row["difference"] = str(report).splitlines()[0]
     except hloforge.Error as error:
-        return row | {"error": _brief(error)}
+        return row | {"error": brief(error)}
     return row | _latencies(calls, seconds) | {"failures": failures}
 
 
-def _calls(program: Program, arguments: Sequence[Array], machine: Machine) -> tuple[dict[str, Call], dict[str, str]]:
-    """hloforge's call and XLA's, on arrays that lie on the device, and why one cannot be made."""
+def _calls(
+    program: Program, arguments: Sequence[Array], machine: Machine
+) -> tuple[dict[str, Call], dict[str, str], list[Array]]:
+    """hloforge's call and XLA's, on arrays that lie on the device, why one cannot be made, and hloforge's results."""
     session = hloforge.compile(program, machine.target).load(device=machine.device)
-    placed = [session.put(value, number) for number, value in enumerate(arguments)]
+    placed = nest_arguments(program, [session.put(value, number) for number, value in enumerate(arguments)])
     calls: dict[str, Call] = {"hloforge": lambda: session.call_device(*placed)}
-    calls["hloforge"]()
-    failures = {}
+    results = [np.asarray(array) for _, array in leaves(program.signature, calls["hloforge"]())]
+    failures: dict[str, str] = {}
+    attempt(calls, failures, "xla", lambda: prepare_xla(program, list(arguments), xla_client(machine)).call)
+    return calls, failures, results
+
+
+def attempt(calls: dict[str, Call], failures: dict[str, str], engine: str, prepare: Callable[[], Call]) -> None:
+    """Add another engine's call, made once, or note why there is none."""
     try:
-        calls["xla"] = prepare_xla(program, list(arguments), xla_client(machine)).call
-        calls["xla"]()
-    except (ImportError, RuntimeError) as error:
-        failures["xla"] = _brief(error)
-    return calls, failures
+        call = prepare()
+        call()
+    except Exception as error:  # another engine's failure, of whatever kind, is no failure of the row
+        failures[engine] = brief(error)
+    else:
+        calls[engine] = call
 
 
 def xla_client(machine: Machine) -> Any:
@@ -90,7 +90,7 @@ def xla_client(machine: Machine) -> Any:
     try:
         return jax.devices("gpu")[0].client
     except RuntimeError as error:
-        raise ImportError(f"this JAX has no GPU: {_brief(error)}; pip install 'jax[cuda12]'") from None
+        raise ImportError(f"this JAX has no GPU: {brief(error)}; pip install 'jax[cuda12]'") from None
 
 
 def _torch_device(machine: Machine) -> str:
@@ -99,15 +99,10 @@ def _torch_device(machine: Machine) -> str:
 
 def _latencies(calls: dict[str, Call], seconds: float) -> Row:
     found = interleaved(calls, seconds)
-    medians = {name: latency.median for name, latency in found.items()}
-    ratios = {name: medians["hloforge"] / other for name, other in medians.items() if name != "hloforge"}
-    return {"seconds": medians, "ratios": ratios}
+    return compared({name: latency.median for name, latency in found.items()})
 
 
-def _brief(error: Exception) -> str:
-    text = error.message if isinstance(error, hloforge.Error) else str(error) or type(error).__name__
-    return text.splitlines()[0][:160]
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    return float(np.exp(np.mean(np.log(values))))
+def brief(error: Exception) -> str:
+    """The first line of what an error says."""
+    text = error.message if isinstance(error, hloforge.Error) else str(error).strip()
+    return (text or type(error).__name__).splitlines()[0][:160]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import geometric_mean
 from typing import Any
 
-from benchmarks.gpu.measure import Row, geometric_mean
+from benchmarks.gpu.rows import Row
+
+# Of the names in a list.
+_MOST = 20
 
 
 def document(found: dict[str, Any]) -> str:
@@ -19,7 +23,8 @@ def document(found: dict[str, Any]) -> str:
         "is faster.",
         *_roofline(found.get("kernels", []), machine),
         *_programs(found.get("programs", [])),
-        *_conformance(found.get("conformance")),
+        *_conformance(found.get("conformance", [])),
+        *_unreached(found.get("unreached", [])),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -32,17 +37,17 @@ def _roofline(rows: Sequence[Row], machine: dict[str, Any]) -> list[str]:
         f"The roofline is {bounds['source']}: {_rates(bounds)}." if bounds else "Its peaks are not known: no roofline."
     )
     lines = [
-        "|  | time | of the roofline | TFLOP/s | GB/s | to XLA | to PyTorch |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "|  | time | of the roofline | TFLOP/s | GB/s | to XLA | to PyTorch | right |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     for row in rows:
         if "error" in row:
-            lines.append(f"| {row['name']} | {row['error']} | | | | | |")
+            lines.append(f"| {row['name']} | – | – | – | – | – | – | {row['error']} |")
             continue
         time = row["seconds"]["hloforge"]
         share = f"{100 * row['bound'] / time:.0f} %" if "bound" in row else "–"
         cells = (_time(time), share, f"{row['tflops']:.3g}", f"{row['gigabytes']:.3g}", _ratio(row, "xla"))
-        lines.append(f"| {row['name']} | {' | '.join(cells)} | {_ratio(row, 'torch')} |")
+        lines.append(f"| {row['name']} | {' | '.join(cells)} | {_ratio(row, 'torch')} | {_agrees(row)} |")
     return ["## Roofline", said, "\n".join(lines)]
 
 
@@ -59,19 +64,33 @@ def _programs(rows: Sequence[Row]) -> list[str]:
         if "error" in row:
             lines.append(f"| {row['name']} | – | – | {row['error']} |")
             continue
-        agrees = {True: "yes", False: f"no: {row.get('difference', '')}", None: "not compared"}[row.get("agrees")]
-        lines.append(f"| {row['name']} | {_time(row['seconds']['hloforge'])} | {_ratio(row, 'xla')} | {agrees} |")
+        lines.append(f"| {row['name']} | {_time(row['seconds']['hloforge'])} | {_ratio(row, 'xla')} | {_agrees(row)} |")
     ratios = [row["ratios"]["xla"] for row in rows if "xla" in row.get("ratios", {})]
     mean = [f"Geometric mean of the ratios to XLA: {geometric_mean(ratios):.2f}."] if ratios else []
     return ["## Programs", *mean, "\n".join(lines)]
 
 
-def _conformance(found: dict[str, Any] | None) -> list[str]:
-    if not found:
+def _conformance(rows: Sequence[Row]) -> list[str]:
+    if not rows:
         return []
-    lines = [f"{found['right']} of {found['rows']} rows of a sample are right."]
-    lines += [f"- `{row['name']}` ({row['stage']}): {row['reason']}" for row in found["failures"]]
+    failures = [row for row in rows if "error" in row or row["stage"]]
+    lines = [f"{len(rows) - len(failures)} of {len(rows)} rows of a sample are right."]
+    lines += [f"- `{row['name']}` ({row.get('stage', 'run')}): {row.get('error') or row['reason']}" for row in failures]
     return ["## Conformance", "\n".join(lines)]
+
+
+def _unreached(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    lines = [f"The check's time ended before {len(names)} rows; `--resume` goes on with them:"]
+    return [
+        "## Not reached",
+        "\n".join([*lines, *(f"- {name}" for name in names[:_MOST]), *["- …"][: len(names) > _MOST]]),
+    ]
+
+
+def _agrees(row: Row) -> str:
+    return {True: "yes", False: f"no: {row.get('difference', '')}", None: "not compared"}[row.get("agrees")]
 
 
 def _ratio(row: Row, engine: str) -> str:

@@ -140,7 +140,8 @@ def tanh(x: Value) -> Value:
     """Hyperbolic tangent of float64: t / (2 - t) with t = 1 - e^(-2|x|)."""
     magnitude = ops.abs(x)
     rise = ops.select(magnitude > -_SMALLEST, 1.0, -_expm1(magnitude * -2.0))
-    return ops.select(magnitude < _TINY, x, with_sign_of(rise / (2.0 - rise), x))
+    # NaN too comes out as it went in: integers have been added to the bits of the other branch's.
+    return ops.select(magnitude >= _TINY, with_sign_of(rise / (2.0 - rise), x), x)
 
 
 _FUNCTIONS = {

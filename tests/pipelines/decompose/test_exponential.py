@@ -38,3 +38,11 @@ def test_special_values(op: str) -> None:
         # IREE and XLA have zeros for what is no normal number.
         want = np.where(want < np.finfo(np.float64).smallest_normal, 0, want)
     assert_special(evaluate(op, (DecomposeExponential(),), x), want, x, ulps=2.0)
+
+
+@pytest.mark.parametrize("op", FUNCTIONS)
+def test_nan_of_any_bits_stays_nan(op: str) -> None:
+    """Arithmetic on the bits of numbers makes finite ones of some NaN."""
+    words = [0x7FF0000000000001, 0x7FF8000000000000, 0x7FFFFFFFFFFFFFFF, 0xFFF0000000000001, 0xFFFFFFFFFFFFFFFF]
+    x = np.array(words, np.uint64).view(np.float64)
+    assert np.isnan(evaluate(op, (DecomposeExponential(),), x)).all()
