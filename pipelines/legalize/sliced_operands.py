@@ -12,7 +12,8 @@ After::
 
 IREE 3.13 puts both into one dispatch, for which it then has no machine code, also across operations that only rearrange
 elements or rename their type: "failed to translate the MLIR LLVM dialect" for a gather, a reversal or a concatenation
-of slices with steps (``jax.scipy.fft.dct``), and for a gather from a part of rows whose start is known at run time;
+of slices with steps (``jax.scipy.fft.dct``), for a gather or reversal of a column (``x[..., 0][::-1]``), and for a
+gather from a part of rows whose start is known at run time;
 "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
 slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well.
 """
@@ -20,6 +21,7 @@ slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
@@ -44,7 +46,7 @@ def read_behind_a_barrier(op: Any) -> Replacement:
     for number in range(len(op.operands) if joins else 1):
         value = op.operands[number]
         is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
-        if is_part or (_has_steps(value) and not (joins and _is_of_rows(value))):
+        if is_part or (_has_steps(value) and not (joins and _is_of_rows(value))) or (not joins and _is_column(value)):
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
 
@@ -71,6 +73,16 @@ def _has_steps(value: Any) -> bool:
             return True
         source = _origin(source.operands[0])
     return False
+
+
+def _is_column(value: Any) -> bool:
+    """Whether neighbours of a slice without steps, such as ``x[..., 0]``, are no neighbours in what it was cut from."""
+    source = _origin(value)
+    if source is None or source.name not in _SLICES or not source.results[0].type.has_static_shape:
+        return False
+    kept = source.results[0].type.shape
+    last = max((axis for axis, size in enumerate(kept) if size > 1), default=len(kept))
+    return prod(source.operands[0].type.shape[last + 1 :]) > 1
 
 
 def _is_part_of_rows(value: Any) -> bool:

@@ -55,6 +55,24 @@ def test_elements_of_a_part_of_rows_are_found() -> None:
 
 
 @program
+def columns(x: Shape.parse("f32[4,5,3]"), places: Shape.parse("s32[4,2]")):  # type: ignore[no-untyped-def,valid-type]  # noqa: ANN201
+    column = ops.reshape(ops.slice(x, [0, 0, 1], [4, 5, 2]), [4, 5])
+    chosen = ops.gather(column, places, collapsed_slice_dims=[0, 1], start_index_map=[0, 1], slice_sizes=[1, 1])
+    part = ops.reshape(ops.dynamic_slice(x, [*(places[0, axis] for axis in (0, 1)), places[1, 1]], [3, 4, 1]), [3, 4])
+    return ops.rev(column, [0]), chosen, ops.rev(ops.transpose(column, [1, 0]), [0, 1]), ops.rev(part, [1])
+
+
+def test_columns_are_read_by_index() -> None:
+    x = np.random.default_rng(1).normal(size=(4, 5, 3)).astype(np.float32)
+    places = np.array([[0, 0], [3, 1], [1, 4], [2, 2]], np.int32)
+    backwards, chosen, turned, part = columns.compile()(x, places)
+    np.testing.assert_array_equal(backwards, x[::-1, :, 1])
+    np.testing.assert_array_equal(chosen, x[places[:, 0], places[:, 1], 1])
+    np.testing.assert_array_equal(turned, x[::-1, ::-1, 1].T)
+    np.testing.assert_array_equal(part, x[:3, :4, 1][:, ::-1])
+
+
+@program
 def rearranged(x: Shape.parse("u8[6,7]")):  # type: ignore[no-untyped-def,valid-type]  # noqa: ANN201
     thin = ops.slice(x, [0, 1], [6, 7], [1, 2])
     rows = ops.reshape(ops.transpose(thin, [1, 0]), [2, 9])
