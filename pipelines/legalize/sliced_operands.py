@@ -39,9 +39,12 @@ _REARRANGING = frozenset(
 )
 
 
-@pattern("stablehlo.gather", "stablehlo.reverse", "stablehlo.concatenate")
+@pattern("stablehlo.gather", "stablehlo.reverse", "stablehlo.concatenate", "stablehlo.reduce_window")
 def read_behind_a_barrier(op: Any) -> Replacement:
-    """Read slices with steps behind barriers, but concatenations that take rows of them as they are."""
+    """Read slices with steps behind barriers, but concatenations that take rows of them as they are.
+
+    Windows that reach to the end (``lax.cumsum(x[..., 0], reverse=True)``) IREE computes in reversed arrays.
+    """
     joins = op.name == "stablehlo.concatenate"
     for number in range(len(op.operands) if joins else 1):
         value = op.operands[number]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hloforge import Shape, ops, program
+from hloforge import Shape, compile, ops, program
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.legalize.sliced_operands import LegalizeSlicedOperands
 from hloforge.pipelines.manager import PassManager
@@ -70,6 +70,28 @@ def test_columns_are_read_by_index() -> None:
     np.testing.assert_array_equal(chosen, x[places[:, 0], places[:, 1], 1])
     np.testing.assert_array_equal(turned, x[::-1, ::-1, 1].T)
     np.testing.assert_array_equal(part, x[:3, :4, 1][:, ::-1])
+
+
+SUMS_FROM_THE_END = """HloModule sums
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[4,5,3] parameter(0)
+  zero = f32[] constant(0)
+  column = f32[4,5,1] slice(x), slice={[0:4], [0:5], [1:2]}
+  flat = f32[4,5] reshape(column)
+  ROOT sums = f32[4,5] reduce-window(flat, zero), window={size=4x1 pad=0_3x0_0}, to_apply=add
+}
+"""
+
+
+def test_columns_are_summed_from_the_end() -> None:
+    x = np.random.default_rng(2).normal(size=(4, 5, 3)).astype(np.float32)
+    want = x[::-1, :, 1].cumsum(0)[::-1]
+    np.testing.assert_allclose(compile(SUMS_FROM_THE_END).load()(x), want, rtol=1e-5, atol=1e-6)
 
 
 @program
