@@ -8,7 +8,7 @@ Before::
 After::
 
     %true = stablehlo.optimization_barrier (constant true)
-    %w = stablehlo.optimization_barrier (stablehlo.select %true, %v, zeros)
+    %w = stablehlo.optimization_barrier (stablehlo.select %true, %v, %true as numbers)
     %u = stablehlo.dynamic_update_slice %w, %part, %i
     return %u, %v
 
@@ -34,7 +34,6 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit
-from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import entry_function
@@ -91,10 +90,19 @@ def _copy_all(found: list[tuple[Any, int]], block: Any) -> None:
 
 
 def _copy(value: Value, condition: Value) -> Value:
-    # The other choice must differ: where the value is zeros as well, there would be none.
-    other = zeros(value.element_type, value.dims) if value.element_type.bits <= _WIDEST_FILL else ops.neg(value)
-    if value.element_type.is_integer or value.element_type.name in ("f32", "f64"):
-        other = ops.broadcast(ops.convert_element_type(condition, value.element_type), value.dims)
+    # The other choice must differ, whatever number IREE finds that the array has in all places.
+    row = value.element_type
+    if row.bits > _WIDEST_FILL:
+        other = ops.neg(value)
+    elif row.is_complex:
+        part = ops.convert_element_type(condition, "f32")
+        other = ops.broadcast(ops.complex(part, part), value.dims)
+    elif row.name == "bf16":
+        # IREE has no conversion to it.
+        bits = ops.convert_element_type(condition, "u16")
+        other = ops.broadcast(ops.bitcast_convert_type(bits, row), value.dims)
+    else:
+        other = ops.broadcast(ops.convert_element_type(condition, row), value.dims)
     copied = ops.select(condition, value, other)
     # Without the barrier, IREE copies while it updates.
     return emit("stablehlo.optimization_barrier", [copied], copied.type)

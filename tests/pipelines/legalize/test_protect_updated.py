@@ -15,6 +15,7 @@ from hloforge import Value, ops
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.legalize.protect_updated import ProtectUpdated
+from hloforge.runtime.references import reference
 
 Build = Callable[[Value], tuple[Value, ...]]
 
@@ -186,3 +187,18 @@ def test_the_last_of_several_updates_waits_for_copies_that_run_late() -> None:
         found = hloforge.compile(program.lower(*arrays), cache=False).load()(*arrays)
         for array, expected in zip(found, program(*arrays), strict=True):
             np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16", "f32", "c64"])
+def test_zeros_that_only_iree_finds_are_copied(element: str) -> None:
+    """A copy is a choice; of two equal arrays it would be none."""
+    with hloforge.Builder("zeros") as builder:
+        part = builder.parameter(0, hloforge.Shape.array(element, 8, 4))
+        start = builder.parameter(1, "s32[]")
+        threes = ops.broadcast(ops.constant(3, element), (16, 8))
+        nothing = ops.sub(threes, threes)
+        program = builder.build((ops.dynamic_update_slice(nothing, part, [start, start]), nothing))
+    given = np.ones((8, 4), program.signature.parameters[0].shape.element.dtype), np.int32(2)
+    expected = reference("xla", isolated=False).prepare(program)(*given)
+    for one, other in zip(hloforge.compile(program, cache=False).load()(*given), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
