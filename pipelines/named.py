@@ -172,6 +172,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeDynamicWindows(), "IREE has no windows of dynamic padding or over dynamic arrays"),
     Stage(DecomposeRng(), "IREE's random numbers are not random; makes logarithms, sines and cosines"),
     Stage(LegalizeQuantized(), "IREE has no quantized types; makes arithmetic of any float type"),
+    Stage(DecomposeMap(), "maps of quantized numbers"),
     Stage(LegalizeNarrowFloats(), "IREE refuses or misreads floats of 4 and 8 bits; later passes see their f32"),
     Stage(DecomposeLinalg(), "IREE calls no library; makes factorizations, solvers and sorts"),
     Stage(KeepFactorizations(), "code of our own for real matrices is several times as fast as loops; pads with zeros"),

@@ -109,8 +109,24 @@ def _correct(entry: _Concerned) -> None:
             replace(op, [Value(op.operands[0])])
     elif op.name in ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize"):
         _convert(entry)
-    elif op.name.startswith(("stablehlo.", "chlo.")) and op.name not in MOVING:
+    elif op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _BY_STORAGE and not _compares_storage(entry):
         _compute_in_floats(entry)
+
+
+# Where elements only move, or a region of their own computes with them.
+_BY_STORAGE = MOVING | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
+
+
+def _compares_storage(entry: _Concerned) -> bool:
+    """Whether integers order like the numbers that they stand for, so that sorts by them have keys."""
+    if entry.op.name != "stablehlo.compare":
+        return False
+    lhs, rhs = entry.operands
+    if lhs is None or lhs is not rhs or not (lhs.scales > 0).all():
+        return False
+    if "compare_type" in entry.op.attributes:
+        del entry.op.attributes["compare_type"]
+    return True
 
 
 def _recode(op: Any) -> None:

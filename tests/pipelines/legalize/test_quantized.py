@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hloforge import compile
 from hloforge.importers.reader import read
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
 from hloforge.pipelines.manager import PassManager
@@ -125,3 +126,36 @@ def test_a_scale_and_zero_for_each_column() -> None:
     floats, negated = run(text, x)
     np.testing.assert_array_equal(floats, to_float(x, scales, zeros))
     np.testing.assert_array_equal(negated, to_stored(-to_float(x, scales, zeros), scales, zeros, -128, 127, np.int8))
+
+
+def test_comparators_compare_what_is_stored() -> None:
+    text = f"""func.func @main(%x: tensor<2x3x{I8}>) -> tensor<2x3x{I8}> {{
+      %r = "stablehlo.sort"(%x) <{{dimension = 1 : i64}}> ({{
+      ^bb0(%a: tensor<{I8}>, %b: tensor<{I8}>):
+        %p = stablehlo.compare GT, %a, %b : (tensor<{I8}>, tensor<{I8}>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }}) : (tensor<2x3x{I8}>) -> tensor<2x3x{I8}>
+      return %r : tensor<2x3x{I8}>
+    }}"""
+    x = np.array([[-128, 127, -20], [3, 3, -1]], np.int8)
+    np.testing.assert_array_equal(compile(text).load()(x), -np.sort(-x.astype(np.int32)).astype(np.int8))
+
+
+@pytest.mark.parametrize(("operation", "operands"), [("all_reduce", 1), ("map", 2)])
+def test_regions_compute_with_scalars(operation: str, operands: int) -> None:
+    settings = {
+        "all_reduce": "replica_groups = dense<0> : tensor<1x1xi64>",
+        "map": "dimensions = array<i64: 0>",
+    }[operation]
+    types = ", ".join([f"tensor<256x{I8}>"] * operands)
+    text = f"""func.func @main(%x: tensor<256x{I8}>, %y: tensor<256x{I8}>) -> tensor<256x{I8}> {{
+      %r = "stablehlo.{operation}"({", ".join(("%x", "%y")[:operands])}) <{{{settings}}}> ({{
+      ^bb0(%a: tensor<{I8}>, %b: tensor<{I8}>):
+        %s = stablehlo.add %a, %b : tensor<{I8}>
+        stablehlo.return %s : tensor<{I8}>
+      }}) : ({types}) -> tensor<256x{I8}>
+      return %r : tensor<256x{I8}>
+    }}"""
+    x, y = BYTES, BYTES[::-1].copy()
+    want = to_stored(to_float(x, 0.5, -20) + to_float(y, 0.5, -20), 0.5, -20, -128, 127, np.int8)
+    np.testing.assert_array_equal(compile(text).load()(x, y), x if operands == 1 else want)
