@@ -43,14 +43,7 @@ _SUMMED = KINDS["integer"] | KINDS["inexact"] | KINDS["pred"]
 
 def _summed(m: Maker, least: int = 1, most: int = 5) -> Value:
     x = m.pick(least=least, most=most, where=lambda value: value.element_type.name in _SUMMED)
-    _check_truth(m, x)
     return _clamped(x, exponents=prod(x.dims).bit_length() + 1)
-
-
-def _check_truth(m: Maker, x: Value) -> None:
-    """XLA has no floats of 6 bits, and the interpreter, which stands alone then, rounds each step of a sum."""
-    if x.element_type.name in ("bf16", "f16") and any(value.element_type.bits == 6 for value, _ in m.pool):
-        raise UnfitError
 
 
 def _clamped(x: Value, *, factors: int = 1, exponents: int) -> Value:
@@ -161,7 +154,6 @@ def product(m: Maker) -> Any:
     )
     if prod(x.dims) // max(1, prod(x.dims[d] for d in contracted)) * prod(free) > LARGEST:
         raise UnfitError
-    _check_truth(m, x)
     bits = prod(x.dims[d] for d in contracted).bit_length() + 1
     x, y = (_clamped(value, factors=2, exponents=bits) for value in (x, y))
     preferred = None

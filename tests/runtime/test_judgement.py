@@ -74,6 +74,17 @@ def test_what_depends_on_the_width_is_not_widened(xla: ReferenceEngine) -> None:
         xla.prepare(program(text), float64=True)
 
 
+def test_bits_of_integers_do_not_depend_on_the_width_of_floats(xla: ReferenceEngine) -> None:
+    text = """func.func @main(%n: tensor<2xi32>, %x: tensor<2xf32>) -> (tensor<2x4xui8>, tensor<2xf32>) {
+      %0 = stablehlo.bitcast_convert %n : (tensor<2xi32>) -> tensor<2x4xui8>
+      %1 = stablehlo.add %x, %x : tensor<2xf32>
+      return %0, %1 : tensor<2x4xui8>, tensor<2xf32> }"""
+    n = np.array([1, -2], np.int32)
+    octets, doubled = xla.prepare(program(text), float64=True)(n, np.array([0.1, 3], np.float32))
+    np.testing.assert_array_equal(octets, n.view(np.uint8).reshape(2, 4))
+    np.testing.assert_array_equal(doubled, 2 * np.array([0.1, 3], np.float32).astype(np.float64))
+
+
 # A sum of many alternating terms: engines differ by the order, and none is right to the last digit.
 _SUM = """func.func @main(%x: tensor<4096x64xf32>) -> tensor<64xf32> {
   %zero = stablehlo.constant dense<0.000000e+00> : tensor<f32>
