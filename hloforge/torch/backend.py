@@ -23,6 +23,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hloforge.dialect.errors import CompileError, OptionError, UnsupportedError
@@ -70,8 +71,7 @@ def hloforge(
     )
     # Attention and recurrent layers in plain operators: gradients of the fused ones take what only their own kernels
     # save. No memory of saved tensors is reused, so that a graph may be run backward twice.
-    if not settings.fallback:
-        keep_recurrent(graph)
+    keep_recurrent(graph)
     with sdpa_kernel(SDPBackend.MATH), _without_mkldnn(), functorch_config.patch(donated_buffer=False):
         found: Callable[..., Any] = compiler(graph, inputs)
     return found
@@ -194,7 +194,9 @@ class _Programs:
                 graph, inputs = self._graph, self._examples
             else:
                 graph, inputs = at_sizes(self._graph, arguments), arguments
-            return GraphProgram(graph, inputs, self._name, settings.target, frozen=self._frozen, **settings.others)
+            # AOTAutograd's mode refuses the constants of a graph, which are tensors with elements.
+            with unset_fake_temporarily():
+                return GraphProgram(graph, inputs, self._name, settings.target, frozen=self._frozen, **settings.others)
         except (UnsupportedError, CompileError) as error:
             if not settings.fallback:
                 raise

@@ -9,6 +9,7 @@ from typing import Any
 from torch._decomp import core_aten_decompositions, decomposition_table
 
 from hloforge.torch.fused import FUSED
+from hloforge.torch.lists import list_operators
 from hloforge.torch.registry import lowering_of
 
 # Decompositions that change what is computed, or are no decompositions at all.
@@ -23,7 +24,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     import torch._refs.nn.functional
     import torch._refs.special  # noqa: F401
 
-    table = {**decomposition_table, **core_aten_decompositions(), **FUSED}
+    table = {**decomposition_table, **core_aten_decompositions(), **list_operators(), **FUSED}
     return {
         op: function for op, function in table.items() if lowering_of(op) is None and not str(op).startswith(_LEFT_OUT)
     }

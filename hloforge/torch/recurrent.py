@@ -1,11 +1,14 @@
 """An operator for recurrent layers that AOTAutograd keeps, with its gradient: a loop instead of its steps.
 
 Dynamo gives ``torch.lstm`` and its like, whose decompositions write each step of the sequence out. ``keep_recurrent``
-puts ``hloforge::recurrent`` in their places.
+puts ``hloforge::recurrent`` in their places. Those decompositions also drop the dropout between layers (PyTorch 2.13),
+so that what stays PyTorch's is called for one layer at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,7 +17,14 @@ from torch.nn import functional
 
 from hloforge.dialect.errors import UnsupportedError
 
-_KINDS = {torch.lstm: "lstm", torch.gru: "gru", torch.rnn_tanh: "rnn_tanh", torch.rnn_relu: "rnn_relu"}
+_NAMES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_KINDS: dict[Any, str] = {getattr(torch, name): name for name in _NAMES}
+for _name in _NAMES:
+    _packet = getattr(torch.ops.aten, _name)
+    _KINDS |= {_packet.input: _name, _packet.data: _name}
+_SETTINGS = ("has_biases", "num_layers", "dropout", "train", "bidirectional")
+_PADDED = ("input", "hx", "params", *_SETTINGS, "batch_first")
+_PACKED = ("data", "batch_sizes", "hx", "params", *_SETTINGS)
 
 
 def _in_pytorch(
@@ -40,7 +50,7 @@ def _sizes(
     return [x.new_empty(*x.shape[:2], width), *(torch.empty_like(state) for state in states)]
 
 
-def _refused(
+def _gradient_in_pytorch(
     gradients: list[Tensor],
     x: Tensor,
     states: list[Tensor],
@@ -51,8 +61,23 @@ def _refused(
     bidirectional: bool,
     batch_first: bool,
 ) -> list[Tensor]:
-    """The gradients of x, the states and the weights; only compiled programs compute them."""
-    raise UnsupportedError("the gradient of a recurrent layer runs in compiled programs only")
+    """The gradients of x, the states and the weights; in PyTorch, by its own function."""
+    with _recording():
+        given = [each.detach().requires_grad_() for each in (x, *states, *weights)]
+        first, own = given[1 : 1 + len(states)], given[1 + len(states) :]
+        outputs = _in_pytorch(given[0], first, own, kind, biases, layers, bidirectional, batch_first)
+        found = torch.autograd.grad(outputs, given, gradients, allow_unused=True, materialize_grads=True)
+    return [each.clone() for each in found]
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    """Gradients are recorded, though an operator is being computed, which hides what records them."""
+    core = torch._C
+    autograd = core.DispatchKeySet(core.DispatchKey.AutogradFunctionality)
+    hidden = core._dispatch_tls_local_exclude_set() - autograd
+    with core._ForceDispatchKeyGuard(core._dispatch_tls_local_include_set(), hidden), torch.enable_grad():
+        yield
 
 
 def _gradient_sizes(gradients: list[Tensor], x: Tensor, states: Any, weights: Any, *others: Any) -> list[Tensor]:
@@ -79,28 +104,55 @@ def _backward(ctx: Any, gradients: list[Any]) -> tuple[Any, ...]:
 _RECURRENT: Any = torch.library.custom_op("hloforge::recurrent", _in_pytorch, mutates_args=())
 _RECURRENT.register_fake(_sizes)
 _RECURRENT.register_autograd(_backward, setup_context=_keep)
-_GRADIENT: Any = torch.library.custom_op("hloforge::recurrent_backward", _refused, mutates_args=())
+_GRADIENT: Any = torch.library.custom_op("hloforge::recurrent_backward", _gradient_in_pytorch, mutates_args=())
 _GRADIENT.register_fake(_gradient_sizes)
 
 
-def keep_recurrent(graph: fx.GraphModule) -> None:
-    """Put ``hloforge::recurrent`` where a graph of Dynamo's calls recurrent layers, if it computes the same."""
-    for node in list(graph.graph.nodes):
-        settings = _settings(node) if node.op == "call_function" and not node.kwargs else None
-        if settings is None:
+def keep_recurrent(graph_module: fx.GraphModule) -> None:
+    """Put ``hloforge::recurrent`` where a graph of Dynamo's calls recurrent layers; of packed sequences, one by one.
+
+    Raises:
+        UnsupportedError: a call of which it is not known whether there is dropout, which PyTorch would lose.
+    """
+    for module in graph_module.modules():
+        if isinstance(module, fx.GraphModule):
+            _keep_in(module)
+
+
+def _keep_in(module: fx.GraphModule) -> None:
+    graph = module.graph
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target not in _KINDS:
             continue
-        states = node.args[1] if settings[1] == "lstm" else [node.args[1]]
-        arguments = (node.args[0], list(states), list(node.args[2]), *settings)
+        kind, given = _KINDS[node.target], _given(node)
+        if not isinstance(given["params"], list | tuple) or any(isinstance(given[n], fx.Node) for n in _SETTINGS):
+            raise UnsupportedError(f"{kind} with weights or settings that are computed is not imported")
+        function, arguments = (_packed, (kind, *given.values())) if "data" in given else (_padded, _of(kind, given))
         # AOTAutograd traces what the function calls.
-        with graph.graph.inserting_before(node):
-            own = graph.graph.call_function(_with_dropout, arguments)
+        with graph.inserting_before(node):
+            own = graph.call_function(function, arguments)
         own.meta = {name: value for name, value in node.meta.items() if name in ("stack_trace", "nn_module_stack")}
         node.replace_all_uses_with(own)
-        graph.graph.erase_node(node)
-    graph.recompile()
+        graph.erase_node(node)
+    module.recompile()
 
 
-def _with_dropout(
+def _given(node: fx.Node) -> dict[str, Any]:
+    """The arguments of a call by their names."""
+    is_packed = "batch_sizes" in node.kwargs or (len(node.args) > 3 and isinstance(node.args[3], list | tuple))
+    names = _PACKED if is_packed else _PADDED
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return {name: given[name] for name in names}
+
+
+def _of(kind: str, given: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of ``_padded``."""
+    x, states, weights, biases, layers, dropout, train, *others = given.values()
+    first = list(states) if kind == "lstm" else [states]
+    return (x, first, list(weights), dropout if train else 0.0, kind, biases, layers, *others)
+
+
+def _padded(
     x: Tensor,
     states: list[Tensor],
     weights: list[Tensor],
@@ -114,24 +166,54 @@ def _with_dropout(
     recurrent = torch.ops.hloforge.recurrent.default
     if not dropout:
         return list(recurrent(x, states, weights, kind, biases, layers, *others))
+
+    def one(x: Tensor, first: list[Tensor], chosen: list[Tensor]) -> list[Tensor]:
+        return list(recurrent(x, first, chosen, kind, biases, 1, *others))
+
+    return _one_by_one(one, x, states, weights, layers, dropout)
+
+
+def _packed(
+    kind: str,
+    x: Tensor,
+    sizes: Tensor,
+    states: Any,
+    weights: list[Tensor],
+    biases: bool,
+    layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+) -> list[Tensor]:
+    """A recurrent layer of packed sequences, by PyTorch's function of one layer."""
+    function, is_lstm = getattr(torch, kind), kind == "lstm"
+
+    def one(x: Tensor, first: list[Tensor], chosen: list[Tensor]) -> list[Tensor]:
+        given = first if is_lstm else first[0]
+        return list(function(x, sizes, given, chosen, biases, 1, 0.0, train, bidirectional))
+
+    return _one_by_one(one, x, list(states) if is_lstm else [states], weights, layers, dropout if train else 0.0)
+
+
+def _one_by_one(
+    one: Callable[[Tensor, list[Tensor], list[Tensor]], list[Tensor]],
+    x: Tensor,
+    states: list[Tensor],
+    weights: list[Tensor],
+    layers: int,
+    dropout: float,
+) -> list[Tensor]:
+    """The output of the last layer, and the last states of all.
+
+    Args:
+        one: computes one layer: its output, and its last states.
+    """
     last = []
+    each = len(weights) // layers
     for number in range(layers):
         first = [state.chunk(layers)[number] for state in states]
-        each = len(weights) // layers
-        chosen = weights[number * each : (number + 1) * each]
-        x, *ended = recurrent(x, first, chosen, kind, biases, 1, *others)
+        x, *ended = one(x, first, weights[number * each : (number + 1) * each])
         last.append(ended)
-        if number < layers - 1:
+        if dropout and number < layers - 1:
             x = functional.dropout(x, dropout)
     return [x, *(torch.cat(found) for found in zip(*last, strict=True))]
-
-
-def _settings(node: fx.Node) -> tuple[Any, ...] | None:
-    """Dropout, kind, biases, layers, directions and order of a call; None for none and packed sequences."""
-    kind = _KINDS.get(node.target)
-    if kind is None or len(node.args) != 9 or not isinstance(node.args[2], list | tuple):
-        return None
-    biases, layers, dropout, train, bidirectional, batch_first = node.args[3:]
-    if not isinstance(biases, bool):
-        return None
-    return dropout if train else 0.0, kind, biases, layers, bidirectional, batch_first

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("jax", reason="needs the extra `torch`")
 
+from hloforge.torch.recurrent import keep_recurrent  # noqa: E402
 from tests.torch.families import Recurrent  # noqa: E402
 from tests.torch.test_models import ROUTES, assert_close, by_backend  # noqa: E402
 
@@ -92,9 +93,91 @@ def test_dropout_between_layers_is_drawn(route: str) -> None:
     run: Callable[..., Any] = ROUTES[route](model, (x,))
     with torch.no_grad():
         (first, _), (second, _) = run(x), run(x)
-    for found in (first, second):
-        kept = found != 0
-        torch.testing.assert_close(found[kept], torch.full_like(found[kept], 4 / 3))
-        # 5,120 draws: five standard deviations.
-        assert abs(float(kept.float().mean()) - 0.75) < 0.03
+    _assert_three_quarters_are_kept(first)
+    _assert_three_quarters_are_kept(second)
     assert not torch.equal(first, second)
+
+
+def _assert_three_quarters_are_kept(found: Any) -> None:
+    kept = found != 0
+    torch.testing.assert_close(found[kept], torch.full_like(found[kept], 4 / 3))
+    # At least 2,560 draws: five standard deviations.
+    assert abs(float(kept.float().mean()) - 0.75) < 0.043
+
+
+def _by_names(model: Any, x: Any) -> Any:
+    settings = {"has_biases": True, "num_layers": 2, "dropout": 0.25, "train": True}
+    states, others = torch.zeros(2, 8, 32), {"bidirectional": False, "batch_first": False}
+    return torch.rnn_relu(x, states, model._flat_weights, **settings, **others)[0]
+
+
+def _by_operator(model: Any, x: Any) -> Any:
+    states, settings = torch.zeros(2, 8, 32), (True, 2, 0.25, True, False, False)
+    return torch.ops.aten.rnn_relu.input(x, states, model._flat_weights, *settings)[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (lambda model, x: model(x)[0], {"fallback": True}),
+        pytest.param(_by_names, {}, marks=pytest.mark.slow),
+        pytest.param(_by_operator, {}, marks=pytest.mark.slow),
+    ],
+    ids=["fallback", "names", "operator"],
+)
+def test_dropout_is_drawn_however_the_layer_is_called(function: Any, options: dict[str, Any]) -> None:
+    model = _copying(0.25)
+    run = torch.compile(lambda x: function(model, x), backend="hloforge", dynamic=False, options=options)
+    with torch.no_grad():
+        _assert_three_quarters_are_kept(run(torch.zeros(20, 8, 3)))
+
+
+@pytest.mark.slow
+def test_a_checkpointed_layer_draws_the_same_again() -> None:
+    """The second layer's gradient is the first's output behind the dropout of the forward pass."""
+    model = _copying(0.25)
+
+    def run(x: Any) -> Any:
+        return torch.utils.checkpoint.checkpoint(lambda x: model(x)[0], x, use_reentrant=False)
+
+    found = torch.compile(run, backend="hloforge", dynamic=False)(torch.zeros(20, 8, 3, requires_grad=True))
+    _assert_three_quarters_are_kept(found)
+    found.sum().backward()
+    active = (found != 0).flatten(0, 1).float()
+    assert_close(model.weight_ih_l1.grad, active.T @ found.detach().flatten(0, 1), 1e-4)
+
+
+class _Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = _copying(0.25)
+
+    def forward(self, data: Any, sizes: Any, states: Any) -> Any:
+        return torch.rnn_relu(data, sizes, states, self.layer._flat_weights, True, 2, 0.25, True, False)
+
+
+def test_packed_sequences_in_a_graph() -> None:
+    """The call is replaced; PyTorch's own function of one layer computes what comes of it."""
+    graph = torch.fx.symbolic_trace(_Packed())
+    keep_recurrent(graph)
+    assert all(node.target is not torch.rnn_relu for node in graph.graph.nodes)
+    found, states = graph(torch.zeros(160, 3), torch.full((20,), 8), torch.zeros(2, 8, 32))
+    _assert_three_quarters_are_kept(found)
+    assert states.shape == (2, 8, 32)
+
+
+def test_the_gradient_of_the_operator_in_pytorch() -> None:
+    """What a graph that runs in PyTorch, with ``fallback``, calls."""
+    layer = nn.LSTM(3, 4, 2, bidirectional=True)
+    x, states = torch.randn(5, 2, 3), [torch.randn(4, 2, 4), torch.randn(4, 2, 4)]
+    leaves = [x, *states, *(weight.detach() for weight in layer._flat_weights)]
+    results = []
+    for function in (torch.ops.hloforge.recurrent, None):
+        given = [leaf.clone().requires_grad_() for leaf in leaves]
+        if function is None:
+            outputs = torch.lstm(given[0], given[1:3], given[3:], True, 2, 0.0, False, True, False)
+        else:
+            outputs = function(given[0], given[1:3], given[3:], "lstm", True, 2, True, False)
+        results.append(torch.autograd.grad(sum(output.sin().sum() for output in outputs), given))
+    for one, other in zip(*results, strict=True):
+        assert_close(one, other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -181,6 +182,12 @@ def floor_divide(x: Any, y: Any) -> Any:
 pointwise("aten.floor_divide")(floor_divide)
 
 
+@pointwise("prims.fma")
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """Rounded twice, as PyTorch's own ``addcmul`` of the CPU does."""
+    return x * y + z
+
+
 @pointwise("prims.div")
 def prims_div(x: Any, y: Any) -> Any:
     return jax.lax.div(*jnp.broadcast_arrays(x, y)) if x.dtype.kind in "iu" else x / y
@@ -290,12 +297,30 @@ def polygamma(call: Call, order: int, x: Any) -> Any:
     if order == 0:
         return digamma(x)
     if order > 1:
-        return special.polygamma(order, x)
+        return _polygamma(order, x)
     # Below one half by reflection.
     sine = jnp.sin(np.pi * x)
     low = x < 0.5
     trigamma = special.zeta(jnp.asarray(2, x.dtype), jnp.where(low, 1 - x, x))
     return jnp.where(low, (np.pi / sine) ** 2 - trigamma, trigamma)
+
+
+def _polygamma(order: int, x: Any) -> Any:
+    """Of an order of 2 and more. Numbers below 1 are raised by the recurrence of Hurwitz' zeta function."""
+    power = order + 1
+    furthest = -(2.0**23)  # Below it f32 has whole numbers only, all of them poles.
+
+    def is_low(place: Any) -> Any:
+        return (place < 1) & (place > furthest)
+
+    def turn(state: Any) -> Any:
+        place, total = state
+        low = is_low(place)
+        return jnp.where(low, place + 1, place), jnp.where(low, total + place**-power, total)
+
+    place, total = jax.lax.while_loop(lambda state: jnp.any(is_low(state[0])), turn, (x, jnp.zeros_like(x)))
+    total = total + special.zeta(jnp.asarray(power, x.dtype), place)
+    return (-1) ** power * math.factorial(order) * total
 
 
 @lowers("aten.frexp", "prims.frexp")

@@ -167,6 +167,15 @@ def put(call: Call, x: Any, positions: Any, source: Any, accumulate: bool = Fals
     return (_added(x, place, values) if accumulate else place.set(values)).reshape(x.shape)
 
 
+@lowers("aten.masked_scatter_backward")
+def masked_scatter_backward(call: Call, gradient: Any, mask: Any, sizes: Sequence[int]) -> Any:
+    """The gradient of the source: the chosen elements one after the other, then zeros."""
+    count = int(np.prod(sizes))
+    chosen = jnp.broadcast_to(mask, gradient.shape).ravel()
+    places = jnp.where(chosen, jnp.cumsum(chosen) - 1, count)
+    return jnp.zeros(count, gradient.dtype).at[places].add(gradient.ravel(), mode="drop").reshape(tuple(sizes))
+
+
 @lowers("aten.masked_scatter")
 def masked_scatter(call: Call, x: Any, mask: Any, source: Any) -> Any:
     x, mask = jnp.broadcast_arrays(x, mask)
@@ -243,40 +252,6 @@ def nonzero_static(call: Call, x: Any, *, size: int, fill_value: int = -1) -> An
     if x.ndim == 0:
         return jnp.zeros((size, 0), np.int64)
     return jnp.stack(jnp.nonzero(x, size=size, fill_value=fill_value), -1)
-
-
-@lowers("aten._embedding_bag_forward_only", "aten._embedding_bag")
-def embedding_bag(
-    call: Call,
-    weight: Any,
-    positions: Any,
-    offsets: Any,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Any = None,
-    include_last_offset: bool = False,
-    padding_idx: int = -1,
-) -> Any:
-    """Sums (mode 0), means (1) or maxima (2) of rows; a bag begins at each offset."""
-    count = offsets.shape[0] - (1 if include_last_offset else 0)
-    bags = jnp.searchsorted(offsets[:count], jnp.arange(positions.shape[0]), side="right") - 1
-    wanted = positions != padding_idx if padding_idx >= 0 else jnp.ones(positions.shape, np.bool_)
-    rows = weight[positions]
-    sizes = jnp.zeros(count, np.int64).at[bags].add(wanted)
-    empty = jnp.zeros((count, weight.shape[1]), weight.dtype)
-    if mode == 2:
-        lowest = jnp.full_like(empty, -np.inf)
-        found = lowest.at[bags].max(jnp.where(wanted[:, None], rows, -np.inf))
-        result = jnp.where(sizes[:, None] > 0, found, 0)
-    else:
-        if per_sample_weights is not None:
-            rows = rows * per_sample_weights[:, None]
-        result = empty.at[bags].add(jnp.where(wanted[:, None], rows, 0))
-        if mode == 1:
-            result = result / jnp.maximum(sizes, 1).astype(weight.dtype)[:, None]
-    others = [jnp.zeros(value.shape, np.int64) for value in call.value[1:]]
-    return (result, *others)
 
 
 @lowers("aten.segment_reduce")

@@ -17,6 +17,12 @@ def product(call: Call, x: Any, y: Any) -> Any:
     return jnp.matmul(x, y)
 
 
+@lowers("aten._int_mm")
+def product_of_bytes(call: Call, x: Any, y: Any) -> Any:
+    """Of s8 (and u8) matrices, in s32."""
+    return jnp.matmul(x, y, preferred_element_type=jnp.int32)
+
+
 @lowers("aten.vdot")
 def vdot(call: Call, x: Any, y: Any) -> Any:
     return jnp.vdot(x, y)
@@ -133,6 +139,33 @@ def convolution_backward(
         over_weight if wanted[1] else None,
         jnp.sum(gradient, around) if wanted[2] else None,
     )
+
+
+@lowers("aten._cdist_backward")
+def cdist_backward(call: Call, gradient: Any, x: Any, y: Any, p: float, distances: Any) -> Any:
+    """The gradient of x."""
+    difference = x[..., :, None, :] - y[..., None, :, :]
+    return jnp.sum(_of_distance(difference, distances[..., None], p) * gradient[..., None], -2)
+
+
+@lowers("aten._pdist_backward")
+def pdist_backward(call: Call, gradient: Any, x: Any, p: float, distances: Any) -> Any:
+    first, second = np.triu_indices(x.shape[0], 1)
+    shares = _of_distance(x[first] - x[second], distances[:, None], p) * gradient[:, None]
+    return jnp.zeros_like(x).at[first].add(shares).at[second].add(-shares)
+
+
+def _of_distance(difference: Any, distance: Any, p: float) -> Any:
+    """The gradient of distances of order p; 0 between equal rows, as PyTorch has it."""
+    size, sign = jnp.abs(difference), jnp.sign(difference)
+    if p == 0:
+        return jnp.zeros_like(difference)
+    if p == 1:
+        return sign
+    if np.isinf(p):
+        return jnp.where(size == distance, sign, 0)
+    powers = jnp.where(size > 0, size, 1) ** (p - 1) / jnp.where(distance > 0, distance, 1) ** (p - 1)
+    return jnp.where((distance > 0) & (size > 0), sign * powers, 0)
 
 
 @lowers("aten._cdist_forward")

@@ -287,6 +287,23 @@ def ones_like(call: Call, x: Any, **_: Any) -> Any:
     return jnp.ones(x.shape, call.dtype)
 
 
+@lowers(*(f"aten.replication_pad{rank}d_backward" for rank in (1, 2, 3)))
+def replication_pad_backward(call: Call, gradient: Any, x: Any, padding: Sequence[int]) -> Any:
+    def padded(x: Any) -> Any:
+        for axis in range(1, len(padding) // 2 + 1):
+            low, high = padding[2 * axis - 2 : 2 * axis]
+            places = np.clip(np.arange(-low, x.shape[-axis] + high), 0, x.shape[-axis] - 1)
+            x = jnp.take(x, places, x.ndim - axis)
+        return x
+
+    return jax.vjp(padded, x)[1](gradient)[0]
+
+
+@lowers("aten._new_zeros_with_same_feature_meta", "aten._efficientzerotensor")
+def zeros_as_declared(call: Call, *_: Any, **__: Any) -> Any:
+    return jnp.zeros(call.shape, call.dtype)
+
+
 @lowers("aten.new_zeros", "aten.new_empty", "aten.new_empty_strided")
 def new_zeros(call: Call, x: Any, sizes: Sequence[Any], *_: Any, **__: Any) -> Any:
     return jnp.zeros(tuple(sizes), call.dtype)

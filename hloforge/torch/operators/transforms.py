@@ -75,12 +75,25 @@ def prims_fft_c2r(call: Call, x: Any, *, dim: Sequence[int], last_dim_size: int)
 
 @lowers("aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa")
 def upsample_aa(call: Call, x: Any, sizes: Any, corners: bool, *scales: Any) -> Any:
+    return _resampled(call, x, x.shape, call.shape, corners, scales)
+
+
+@lowers("aten._upsample_bilinear2d_aa_backward", "aten._upsample_bicubic2d_aa_backward")
+def upsample_aa_backward(call: Call, x: Any, sizes: Any, before: Any, corners: bool, *scales: Any) -> Any:
+    return _resampled(call, x, before, x.shape, corners, scales, backward=True)
+
+
+def _resampled(
+    call: Call, x: Any, before: Any, after: Any, corners: bool, scales: Any, *, backward: bool = False
+) -> Any:
+    """The last two axes from the sizes before to those after, or a gradient back."""
     cubic = "bicubic" in str(call.target)
     given = scales[0] if scales and isinstance(scales[0], list | tuple) else scales
-    for axis, count in zip((-2, -1), call.shape[-2:], strict=True):
+    for axis in (-2, -1):
         scale = given[axis] if given and len(given) == 2 else None
-        weights = jnp.asarray(_antialiased(x.shape[axis], count, corners, scale, cubic), x.dtype)
-        x = jnp.moveaxis(jnp.moveaxis(x, axis, -1) @ weights.T, -1, axis)
+        matrix = _antialiased(before[axis], after[axis], corners, scale, cubic)
+        weights = jnp.asarray(matrix if backward else matrix.T, x.dtype)
+        x = jnp.moveaxis(jnp.moveaxis(x, axis, -1) @ weights, -1, axis)
     return x
 
 
@@ -109,3 +122,9 @@ def _cubic(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
     return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+@lowers("aten.fft_fftfreq", "aten.fft_rfftfreq")
+def fftfreq(call: Call, count: int, spacing: float = 1.0, **_: Any) -> Any:
+    frequencies = jnp.fft.rfftfreq if "rfft" in str(call.target) else jnp.fft.fftfreq
+    return frequencies(count, spacing, dtype=call.dtype)
