@@ -417,7 +417,7 @@ def is_mixed_up_factor(op: Any) -> bool:
 
 
 def _is_by_groups(op: Any) -> bool:
-    return op.name == "stablehlo.convolution" and op.attributes["feature_group_count"].value > 1
+    return op.name == "stablehlo.convolution" and bool(op.attributes["feature_group_count"].value > 1)
 
 
 def _is_multiplied(value: Any, fits: Callable[[Any], bool] = lambda user: True) -> bool:

@@ -165,14 +165,13 @@ BORDER: tuple[Stage, ...] = (
 
 DECOMPOSE: tuple[Stage, ...] = (
     Stage(LowerComposites(), "handlers see a composite whole, before its portable body replaces it"),
+    Stage(LegalizeQuantized(), "IREE has no quantized types, and StableHLO's own passes crash on some of them"),
     Stage(DecomposeMap(), "a computation over scalars, which may loop; every later pass sees arrays"),
     Stage(LegalizePromotions(), "a reduction may compute in a wider type; later passes see one type"),
     Stage(DecomposeSetDimensionSize(), "IREE has no kernel for it; a slice of dynamic size"),
     Stage(RefineDynamism(), "sizes that are constants make static operations; IREE lacks dynamic ones"),
     Stage(DecomposeDynamicWindows(), "IREE has no windows of dynamic padding or over dynamic arrays"),
     Stage(DecomposeRng(), "IREE's random numbers are not random; makes logarithms, sines and cosines"),
-    Stage(LegalizeQuantized(), "IREE has no quantized types; makes arithmetic of any float type"),
-    Stage(DecomposeMap(), "maps of quantized numbers"),
     Stage(LegalizeNarrowFloats(), "IREE refuses or misreads floats of 4 and 8 bits; later passes see their f32"),
     Stage(DecomposeLinalg(), "IREE calls no library; makes factorizations, solvers and sorts"),
     Stage(KeepFactorizations(), "code of our own for real matrices is several times as fast as loops; pads with zeros"),

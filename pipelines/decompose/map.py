@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.idioms import for_loop, zeros
-from hloforge.dialect.quantized import is_quantized
 from hloforge.dialect.regions import inline_region, is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
 from hloforge.pipelines.passes import Pass, register
@@ -30,8 +29,6 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pa
 @pattern("stablehlo.map")
 def on_arrays(op: Any) -> Replacement:
     """map -> its computation on arrays, or a loop over the elements; static shapes."""
-    if any(is_quantized(value.type) for value in (*op.operands, *op.results)):
-        return NoMatch("quantized numbers, which legalize-quantized stores as integers first")
     operands = [Value(operand) for operand in op.operands]
     result = Value(op.results[0])
     if not result.shape.is_static:

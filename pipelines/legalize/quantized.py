@@ -52,8 +52,8 @@ def _spread(type_: Quantized, numbers: Any, like: Value) -> Value:
     """Scales or zeros in the shape and element type of ``like``."""
     vector = type_.spread(numbers, like.element_type, like)
     if type_.axis is None:
-        return spread(vector, like)
-    return ops.broadcast_in_dim(ops.reshape(vector, [numbers.size]), like.dims, [type_.axis])
+        return spread(vector, like) if like.rank else vector
+    return spread(ops.reshape(vector, [numbers.size]), like, [type_.axis])
 
 
 @dataclass(frozen=True)

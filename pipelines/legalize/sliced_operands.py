@@ -85,7 +85,7 @@ def _is_column(value: Any) -> bool:
         return False
     kept = source.results[0].type.shape
     last = max((axis for axis, size in enumerate(kept) if size > 1), default=len(kept))
-    return prod(source.operands[0].type.shape[last + 1 :]) > 1
+    return bool(prod(source.operands[0].type.shape[last + 1 :]) > 1)
 
 
 def _is_part_of_rows(value: Any) -> bool:

@@ -181,7 +181,7 @@ def backward_filter(call: CustomCall) -> list[Value]:
 def _wide(call: CustomCall, operand: Value) -> Any:
     """The type of the sums: cuDNN computes 16-bit floats and integers in f32 where it scales them."""
     result: Shape = call.shapes[0]
-    if result.element.bits < 16:
+    if element_type(result.element).bits < 16:
         raise UnsupportedError(f"@{call.target} with a result of {result.element}: how it rounds is not known")
     if operand.element_type.kind is Kind.FLOAT:
         return operand.element_type if operand.element_type.bits >= 32 else element_type("f32")

@@ -39,7 +39,7 @@ def gemm(call: CustomCall) -> list[Value]:
     config = call.configuration("gemm_backend_config")
     with_bias, name = _epilogue(call, str(config.get("epilogue", "DEFAULT")))
     result = call.shapes[0]
-    if result.element.bits < 16:
+    if element_type(result.element).bits < 16:
         raise UnsupportedError(f"@{call.target} with a result of {result.element}: its scale and range are not known")
     lhs, rhs, *others = call.operands
     wide = _wide(result)
@@ -87,8 +87,8 @@ def _alpha(config: dict[str, Any]) -> complex | float:
 
 def _wide(shape: Shape) -> Any:
     """The type of the sums: f32 for 16-bit floats."""
-    narrow = shape.element.kind is Kind.FLOAT and shape.element.bits < 32
-    return element_type("f32") if narrow else shape.element
+    element = element_type(shape.element)
+    return element_type("f32") if element.kind is Kind.FLOAT and element.bits < 32 else element
 
 
 def _scaled(call: CustomCall, product: Value, scales: Sequence[Value]) -> Value:
@@ -103,7 +103,7 @@ def _scaled(call: CustomCall, product: Value, scales: Sequence[Value]) -> Value:
 
 def workspace(shapes: Sequence[Shape]) -> list[Value]:
     """What a library wrote for itself: nobody reads it."""
-    return [zeros(shape.element, shape.dimensions) for shape in shapes]
+    return [zeros(element_type(shape.element), shape.dimensions) for shape in shapes]
 
 
 _FUSED = {

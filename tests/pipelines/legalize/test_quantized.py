@@ -159,3 +159,34 @@ def test_regions_compute_with_scalars(operation: str, operands: int) -> None:
     x, y = BYTES, BYTES[::-1].copy()
     want = to_stored(to_float(x, 0.5, -20) + to_float(y, 0.5, -20), 0.5, -20, -128, 127, np.int8)
     np.testing.assert_array_equal(compile(text).load()(x, y), x if operands == 1 else want)
+
+
+def test_sizes_that_are_operands() -> None:
+    # StableHLO's own pass ends the process on this one.
+    text = f"""func.func @main(%x: tensor<4x3x{I8}>) -> tensor<2x6x{I8}> {{
+      %s = stablehlo.constant dense<[2, 6]> : tensor<2xi32>
+      %r = stablehlo.dynamic_reshape %x, %s : (tensor<4x3x{I8}>, tensor<2xi32>) -> tensor<2x6x{I8}>
+      return %r : tensor<2x6x{I8}>
+    }}"""
+    x = BYTES[:12].reshape(4, 3)
+    np.testing.assert_array_equal(compile(text).load()(x), x.reshape(2, 6))
+
+
+def test_windows_select_and_add_up() -> None:
+    text = f"""func.func @main(%x: tensor<2x4x{I8}>, %s: tensor<1x2x{I8}>) -> tensor<2x4x{I8}> {{
+      %z = stablehlo.constant() <{{value = dense<-20> : tensor<i8>}}> : () -> tensor<{I8}>
+      %r = "stablehlo.select_and_scatter"(%x, %s, %z)
+          <{{window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 2>}}> ({{
+      ^bb0(%a: tensor<{I8}>, %b: tensor<{I8}>):
+        %p = stablehlo.compare GE, %a, %b : (tensor<{I8}>, tensor<{I8}>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }}, {{
+      ^bb0(%a: tensor<{I8}>, %b: tensor<{I8}>):
+        %t = stablehlo.add %a, %b : tensor<{I8}>
+        stablehlo.return %t : tensor<{I8}>
+      }}) : (tensor<2x4x{I8}>, tensor<1x2x{I8}>, tensor<{I8}>) -> tensor<2x4x{I8}>
+      return %r : tensor<2x4x{I8}>
+    }}"""
+    x, source = np.array([[1, 5, -3, 0], [2, -9, 7, 7]], np.int8), np.array([[40, -60]], np.int8)
+    want = np.array([[-20, 40, -20, -20], [-20, -20, -60, -20]], np.int8)
+    np.testing.assert_array_equal(compile(text).load()(x, source), want)
