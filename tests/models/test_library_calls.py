@@ -199,6 +199,43 @@ def test_radix_sort() -> None:
     np.testing.assert_array_equal(got[1], [[3, 0, 5, 2, 1, 4]])
 
 
+TOTAL_ORDER = """HloModule m
+order {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  i = s32[] parameter(2)
+  j = s32[] parameter(3)
+  mask = s32[] constant(2147483647)
+  zero = s32[] constant(0)
+  x = s32[] bitcast-convert(a)
+  y = s32[] bitcast-convert(b)
+  u = s32[] xor(x, mask)
+  v = s32[] xor(y, mask)
+  p = pred[] compare(x, zero), direction=LT
+  q = pred[] compare(y, zero), direction=LT
+  k = s32[] select(p, u, x)
+  l = s32[] select(q, v, y)
+  ROOT c = pred[] compare(k, l), direction=GT
+}
+ENTRY e {
+  p0 = f32[2,9] parameter(0)
+  ROOT c = (f32[2,3], s32[2,3]) custom-call(p0), custom_call_target="TopK", called_computations={order}
+}
+"""
+
+
+def test_largest_by_an_order_that_is_spelled_out() -> None:
+    # So XLA's CPU client leaves the total order of floats.
+    x = np.array([[0, -0.0, 3, -np.inf, np.inf, 3, -2, 1e-38, 7], np.linspace(-3, 3, 9)], np.float32)
+    program = read(TOTAL_ORDER)
+    normalize(program.module)
+    DecomposeLinalg().run(program.module)
+    values, places = reference("xla").prepare(program)(x)
+    want, order = lax.top_k(x, 3)
+    np.testing.assert_array_equal(values, want)
+    np.testing.assert_array_equal(places, order)
+
+
 def test_softmax_of_rows() -> None:
     x = draw(4, 9)
     got = call("__onednn$softmax", "f32[4,9]", [x], {"onednn_softmax_config": {"softmax_axis": 1}})
