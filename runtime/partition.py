@@ -75,6 +75,23 @@ def inspections(program: Program, options: CompileOptions) -> list[tuple[str, by
     return [(config, bytes.fromhex(sharding)) for config, sharding in found]
 
 
+def part_of(program: Program, options: CompileOptions) -> bytes:
+    """One device's part of a program that ``partitioned`` cuts, as MLIR's bytecode that other tools read.
+
+    Raises:
+        as ``partitioned``.
+    """
+    module, _, _ = _cut(program, options)
+    _drop_attributes(module, "hloforge.")
+    with in_context(module):
+        module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(
+            ir.IntegerType.get_signless(32), options.partitions
+        )
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+    return stream.getvalue()
+
+
 def is_to_cut(program: Program, options: CompileOptions) -> bool:
     """Whether ``partitioned`` cuts it: one partition runs a sharded program whole."""
     return options.partitions > 1 and is_sharded(program.module)

@@ -82,14 +82,37 @@ static PJRT_Error *executable_parameter_kinds(PJRT_MemoryKinds_Args *args) {
   return kinds_are(args, 0, ((Executable *)args->object)->parameter_count);
 }
 
+/* What a program of several devices looks like on one of them: asked of execution.py once. */
+static PJRT_Error *find_part(Executable *executable) {
+  Python python;
+  if (!python_enter(&python)) return python_gone();
+  PyObject *bytes = executable->program == NULL ? NULL : PyObject_CallMethod(executable->program, "part", NULL);
+  PJRT_Error *error = NULL;
+  if (bytes == NULL || !PyBytes_Check(bytes)) {
+    error = python_error();
+  } else if (executable->part == NULL) { /* nobody was faster: Python's lock is held */
+    size_t size = (size_t)PyBytes_GET_SIZE(bytes);
+    char *part = malloc(size + 1);
+    if (part == NULL) abort();
+    executable->part_size = size;
+    executable->part = memcpy(part, PyBytes_AS_STRING(bytes), size + 1);
+  }
+  Py_XDECREF(bytes);
+  python_leave(&python);
+  return error;
+}
+
 /* Asked twice: for the size, and for the bytes. */
 static PJRT_Error *executable_text(PJRT_OptimizedProgram_Args *args) {
   Executable *executable = args->executable;
   PJRT_Program *program = args->program;
+  bool is_cut = executable->partitions > 1;
+  PJRT_Error *error = is_cut && executable->part == NULL ? find_part(executable) : NULL;
+  if (error != NULL) return error;
   program->format = "mlir";
   program->format_size = strlen("mlir");
-  if (program->code != NULL) memcpy(program->code, executable->text, executable->text_size);
-  program->code_size = executable->text_size;
+  program->code_size = is_cut ? executable->part_size : executable->text_size;
+  if (program->code != NULL) memcpy(program->code, is_cut ? executable->part : executable->text, program->code_size);
   return NULL;
 }
 

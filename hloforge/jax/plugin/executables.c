@@ -251,7 +251,7 @@ void executable_release(Executable *executable) {
                    executable->devices,    executable->logical_ids,  executable->values,       executable->layouts,
                    executable->kinds,      executable->kind_sizes,   executable->result_types, executable->result_dims,
                    executable->result_ranks, executable->shardings,  executable->sharding_sizes, executable->costs,
-                   executable};
+                   executable->part,       executable};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);
 }
 

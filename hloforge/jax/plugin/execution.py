@@ -25,6 +25,7 @@ from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.guard import trusted
 from hloforge.importers.native import portable_artifact_to_bytecode
+from hloforge.importers.reader import read
 from hloforge.jax.backend import check_overrides, costs_of, guards_copies_to_host
 from hloforge.jax.buffer_callbacks import CallbackError
 from hloforge.jax.callbacks import functions_of
@@ -36,6 +37,7 @@ from hloforge.runtime.devices import device, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.manifest import Manifest
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.partition import is_to_cut, part_of
 from hloforge.runtime.replicas import Replicas
 from hloforge.runtime.session import Session
 from hloforge.runtime.signatures import refuse_unsigned
@@ -163,6 +165,12 @@ class Program:
     def costs(self) -> list[tuple[str, float]]:
         """What XLA's analysis says that a run costs (``flops``, ``bytes accessed`` …), by name."""
         return costs_of(portable_artifact_to_bytecode(self.text, self.name.decode()))
+
+    def part(self) -> bytes:
+        """The program of one device, of one of several partitions, as MLIR: XLA's text shows its collectives."""
+        program = read(self.text)
+        options = CompileOptions(replicas=self.replicas, partitions=self.partitions)
+        return part_of(program, options) if is_to_cut(program, options) else self.text
 
     def serialize(self) -> bytes:
         """The program with its vmfb, for ``deserialize``."""

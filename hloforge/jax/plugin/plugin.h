@@ -227,6 +227,8 @@ typedef struct Executable {
   bool donates;       /* it takes the memory of a parameter */
   char *name, *fingerprint, *text, *options;
   size_t name_size, fingerprint_size, text_size, options_size;
+  char *part; /* what as_text() shows of a program of several partitions; NULL until somebody asks */
+  size_t part_size;
   int64_t code_size;
   size_t replicas, partitions, device_count, parameter_count, result_count;
   size_t taken_count, returned_count; /* without tokens, which order effects and hold nothing */

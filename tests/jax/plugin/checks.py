@@ -420,6 +420,7 @@ def two_devices() -> None:
         lambda part: lax.psum(part.sum(), "a"), mesh=mesh, in_specs=PartitionSpec("a"), out_specs=PartitionSpec()
     )
     assert float(jax.jit(inside)(x)) == values.sum()
+    assert "all-reduce(" in jax.jit(inside).lower(x).compile().as_text()
     product = jax.jit(lambda x: x @ x.T, out_shardings=rows)(x)
     assert product.sharding == rows
     np.testing.assert_array_equal(product, values @ values.T)
