@@ -16,6 +16,8 @@ from hloforge.pipelines.window_rows import WindowRows
 IN_RANGE = "hloforge.in_range"
 # An attribute on ceil and floor whose operand holds no subnormal number that the result depends on.
 IS_NORMAL = "hloforge.normal"
+# An attribute on conversions from bf16 that a decomposition made: what they convert is rounded before.
+IS_ROUNDED = "hloforge.rounded"
 
 # Elementwise operations on floats that round their result. A selection is left out: it moves bits.
 _ROUNDING = """

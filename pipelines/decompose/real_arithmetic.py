@@ -13,7 +13,9 @@ from typing import TypeAlias
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
+from hloforge.pipelines.forms import IS_ROUNDED
 
 # The sum of a float64 and a correction below half its last place.
 Pair: TypeAlias = tuple[Value, Value]
@@ -154,7 +156,15 @@ def in_float64(function: Callable[..., Value], *operands: Value) -> Value:
 
 def widened(x: Value) -> Value:
     """A float as float64; half precision goes through float32, for which alone CPUs have instructions."""
-    return ops.convert_element_type(ops.convert_element_type(x, "f32") if x.element_type.name in _NARROW else x, "f64")
+    return ops.convert_element_type(_in_f32(x) if x.element_type.name in _NARROW else x, "f64")
+
+
+def _in_f32(x: Value) -> Value:
+    """A float as float32, by a conversion that is no step of the program: ``legalize-bf16`` rounds before it."""
+    wide = ops.convert_element_type(x, "f32")
+    if x.element_type.name == "bf16":
+        wide.ir.owner.attributes[IS_ROUNDED] = ir.UnitAttr.get()
+    return wide
 
 
 def exactly_widened(x: Value) -> Value:
@@ -162,7 +172,7 @@ def exactly_widened(x: Value) -> Value:
     wide = widened(x)
     if x.element_type.name not in ("f32", "bf16"):
         return wide
-    word = ops.convert_element_type(ops.bitcast_convert_type(ops.convert_element_type(x, "f32"), "u32"), "u64")
+    word = ops.convert_element_type(ops.bitcast_convert_type(_in_f32(x), "u32"), "u64")
     magnitude = word & ((1 << 31) - 1)
     mantissa = (from_bits(magnitude | EXPONENT_OF_2_52) - 2.0**52) * 2.0**-149
     subnormal = with_sign_of(mantissa, from_bits(word << 32))

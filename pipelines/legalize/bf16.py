@@ -34,7 +34,7 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.reduce_precision import rounded
-from hloforge.pipelines.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
+from hloforge.pipelines.forms import IS_ROUNDED, ROUNDING, computes_in_bf16, is_integer_to_bf16
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -91,7 +91,9 @@ def _in_f32(op: Any, *, pinned: bool) -> Replacement:
         attributes={name: op.attributes[name] for name in op.attributes},
     )
     for use in list(result.ir.uses):
-        if use.owner.operation.name == "stablehlo.convert" and use.owner.operation.results[0].type == type_:
+        if use.owner.operation.name != "stablehlo.convert" or IS_ROUNDED in use.owner.operation.attributes:
+            continue
+        if use.owner.operation.results[0].type == type_:
             use.owner.operation.results[0].replace_all_uses_with(created.result)
     value = Value(created.result)
     return ops.convert_element_type(_rounded(value) if is_float and pinned else value, result.element_type)
@@ -122,8 +124,10 @@ def iota_by_integers(op: Any) -> Replacement:
 
 def _touches_a_function(op: Any) -> bool:
     """Whether the operation, or a bf16 operation that uses its result, is more than arithmetic."""
-    users = [use.owner.operation.name for use in op.results[0].uses]
-    return any(name in ROUNDING and name not in _ARITHMETIC for name in (op.name, *users))
+    users = [use.owner.operation for use in op.results[0].uses]
+    if any(IS_ROUNDED in user.attributes for user in users):
+        return True
+    return any(name in ROUNDING and name not in _ARITHMETIC for name in (op.name, *(user.name for user in users)))
 
 
 def _is_subtracted_square(op: Any) -> bool:

@@ -23,6 +23,7 @@ from tests.jax.sweep.verdicts import Verdict, compared
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = (
+    "edges",
     "ufuncs",
     "reducers",
     "shaping",

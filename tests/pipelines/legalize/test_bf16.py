@@ -110,3 +110,20 @@ def test_an_infinite_square_is_infinite_before_it_is_subtracted() -> None:
       return %r : tensor<bf16> }"""
     large = np.full(64, 2.0**100, BF16)
     assert np.isnan(np.asarray(hloforge.compile(text, cache=False).load()(large), np.float32))
+
+
+def test_operands_of_decomposed_functions_are_rounded() -> None:
+    """sine, tan and power are written as arithmetic of wider types, whose conversions are no steps of the program."""
+    text = """func.func @main(%x: tensor<64xbf16>, %y: tensor<64xbf16>)
+        -> (tensor<64xbf16>, tensor<64xbf16>, tensor<64xbf16>) {
+      %p = stablehlo.multiply %x, %y : tensor<64xbf16>
+      %s = stablehlo.sine %p : tensor<64xbf16>
+      %t = stablehlo.tan %p : tensor<64xbf16>
+      %m = stablehlo.abs %p : tensor<64xbf16>
+      %w = stablehlo.power %m, %y : tensor<64xbf16>
+      return %s, %t, %w : tensor<64xbf16>, tensor<64xbf16>, tensor<64xbf16> }"""
+    x, y = 30 * X, 2 * Y
+    product = rounded(x.astype(np.float32) * y.astype(np.float32)).astype(np.float64)
+    expected = np.sin(product), np.tan(product), np.abs(product) ** y.astype(np.float64)
+    for got, want in zip(hloforge.load(hloforge.compile(text))(x, y), expected, strict=True):
+        np.testing.assert_array_equal(got, want.astype(BF16))
