@@ -1,0 +1,90 @@
+"""Further checks with two devices, as those of ``checks.py``: ``checks_of_two.py NAME...``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from checks import CHECKS, check, message
+from jax import lax
+from jax.experimental import io_callback
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+
+@check
+def callbacks_of_two_devices() -> None:
+    rows = NamedSharding(Mesh(np.array(jax.devices("hloforge")), ("a",)), PartitionSpec("a"))
+    values = np.arange(8, dtype=np.float32).reshape(4, 2)
+    x = jax.device_put(values, rows)
+    shape, seen = jax.ShapeDtypeStruct(x.shape, x.dtype), []
+
+    def doubled(x: Any) -> Any:
+        return jax.pure_callback(lambda v: np.asarray(v) * 2, shape, x)
+
+    # What XLA leaves on one device: JAX's CPU has zeros on the other one, and cannot go on with it.
+    there = jax.jit(doubled)(x)
+    for device in range(2):
+        np.testing.assert_array_equal(there.addressable_data(device), values * 2)
+    np.testing.assert_array_equal(there + x, values * 3)
+
+    def ordered(x: Any, sharding: Any = None) -> Any:
+        def count(number: Any, v: Any) -> Any:
+            seen.append(int(number))
+            return np.asarray(v) + 1
+
+        def turn(number: Any, x: Any) -> Any:
+            return io_callback(count, shape, number, x, ordered=True, sharding=sharding)
+
+        return lax.fori_loop(0, 3, turn, x)
+
+    np.testing.assert_array_equal(jax.jit(ordered)(x), values + 3)
+    np.testing.assert_array_equal(jax.jit(ordered)(x) * 2, values * 2 + 6)
+    jax.effects_barrier()
+    assert seen == [0, 1, 2] * 2
+    elsewhere = SingleDeviceSharding(jax.devices("hloforge")[1])
+    np.testing.assert_array_equal(jax.jit(lambda x: ordered(x, elsewhere))(x), values + 3)
+
+
+@check
+def custom_partitioning_of_two_devices() -> None:
+    rows = NamedSharding(Mesh(np.array(jax.devices("hloforge")), ("a",)), PartitionSpec("a"))
+    values = np.arange(8, dtype=np.float32).reshape(4, 2)
+    x = jax.device_put(values, rows)
+    parts: list[Any] = []
+
+    def defined(function: Callable[..., Any], rule: str, part: Callable[..., Any], **options: Any) -> Any:
+        made = custom_partitioning(function)
+        made.def_partition(partition=part, sharding_rule=rule, **options)
+        return jax.jit(made)
+
+    def of_sine(mesh: Mesh, arguments: Any, result: Any) -> Any:
+        def sine(x: Any) -> Any:
+            parts.append(x.shape)
+            return jnp.sin(x)
+
+        return mesh, sine, result.sharding, (arguments[0].sharding,)
+
+    def of_sum(mesh: Mesh, arguments: Any, result: Any) -> Any:
+        whole = NamedSharding(mesh, PartitionSpec(None))
+        return mesh, lambda x: lax.psum(x.sum(0), "a"), whole, (NamedSharding(mesh, PartitionSpec("a", None)),)
+
+    def fails(*_: Any) -> Any:
+        raise ValueError("boom")
+
+    sine = defined(jnp.sin, "i j -> i j", of_sine)
+    np.testing.assert_allclose(sine(x), np.sin(values), rtol=1e-6)
+    assert (sine(x).sharding, parts) == (rows, [(2, 2)])
+    total = defined(lambda x: x.sum(0), "i j -> j", of_sum, reduction_factors=("i",))
+    np.testing.assert_array_equal(total(x), values.sum(0))
+    assert "ValueError: boom" in message(defined(jnp.sin, "i j -> i j", fails), x)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        CHECKS[name]()
+        print("passed", name, flush=True)
