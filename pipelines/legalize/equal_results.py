@@ -13,7 +13,8 @@ IREE 3.13 finds such arrays equal only once they stand in one dispatch with a th
 (``%e`` here, or ``%y`` transposed; it asks for the new number of the result under the number of the one that goes
 away). Wrong without a word where the two have one type. What IREE or MLIR folds inside a dispatch is therefore folded
 here: values are numbered, with constants spread over arrays, positions (``iota``), and chains of broadcasts and
-transpositions in one form each, as well as functions that undo or repeat each other.
+transpositions in one form each, as well as functions that undo or repeat each other. What a loop carries twice becomes
+one value, for a loop may become a dispatch.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ class _Numbering:
             if op.name in _NESTING:
                 for inner in blocks(op):
                     self.share(inner)
+                if op.name == "stablehlo.while":
+                    _merge_carries(op)
             if op.name != "stablehlo.constant" and op.name not in _ELEMENTWISE and op.name not in _POSITIONS:
                 continue
             number, result = self.result_number(op), op.results[0]
@@ -179,6 +182,18 @@ class _Numbering:
             self.numbers[form] = len(self.forms)
             self.forms.append(form)
         return self.numbers[form]
+
+
+def _merge_carries(loop: Any) -> None:
+    """Let readers of what a loop carries twice read the first of the two: each turn gives both the same value."""
+    condition, body = (region.blocks[0] for region in loop.regions)
+    given = list(body.operations)[-1].operation.operands
+    first: dict[Any, int] = {}
+    for number, pair in enumerate(zip(loop.operands, given, strict=True)):
+        known = first.setdefault(pair, number)
+        if known != number:
+            for values in (loop.results, condition.arguments, body.arguments):
+                values[number].replace_all_uses_with(values[known])
 
 
 def _target_dimensions(op: Any) -> tuple[int, ...] | None:

@@ -126,3 +126,27 @@ def test_complex_constants_are_left_alone() -> None:
     x = np.asarray([1 + 2j, -0.5j, 4], np.complex64)
     for found, factors in zip(compile(text.encode()).load()(x), ([1 + 2j] * 3, [1 + 2j, 3 - 1j, 0.5]), strict=True):
         np.testing.assert_allclose(found, x * np.asarray(factors, np.complex64), rtol=1e-6)
+
+
+def test_what_a_loop_carries_twice_is_one_value() -> None:
+    text = """func.func @main(%i: tensor<i32>, %x: tensor<3xf32>) -> (tensor<3xf32>, tensor<1xf32>, tensor<16x3xf32>) {
+      %three = stablehlo.constant dense<3> : tensor<i32>
+      %none = stablehlo.constant dense<0> : tensor<i32>
+      %r:4 = stablehlo.while(%n = %none, %a = %x, %b = %x, %c = %x)
+        : tensor<i32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+      cond {
+        %p = stablehlo.compare LT, %n, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      } do {
+        %k = stablehlo.constant dense<[2.0, 5.0, -2.0]> : tensor<3xf32>
+        %q = stablehlo.iota dim = 0 : tensor<3xf32>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %m = stablehlo.add %n, %one : tensor<i32>
+        stablehlo.return %m, %k, %q, %q : tensor<i32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+      }
+      %s = stablehlo.dynamic_slice %r#3, %i, sizes = [1] : (tensor<3xf32>, tensor<i32>) -> tensor<1xf32>
+      %w = stablehlo.broadcast_in_dim %r#1, dims = [1] : (tensor<3xf32>) -> tensor<16x3xf32>
+      return %r#2, %s, %w : tensor<3xf32>, tensor<1xf32>, tensor<16x3xf32> }"""
+    given = np.int32(2), np.ones(3, np.float32)
+    for one, other in zip(compile(text, cache=False).load()(*given), interpret(text, *given), strict=True):
+        np.testing.assert_array_equal(one, other)
