@@ -14,7 +14,10 @@ pytest.importorskip("jax")
 from tests.jax.numpy_sweep import ROOT
 
 _SAMPLE = "ufuncs/ldexp$|reducers/sum_where$|indexing/take_fill$"
-_X32 = "edges/(narrow|special_orders)|ufuncs/(weak|cast$)|reducers/(mean_dtype|var)$|indexing/get$|functions/random.normal_t|control/custom_linear"
+_X32 = (
+    "edges/(narrow|special_orders)|ufuncs/(weak|cast$)|reducers/(mean_dtype|var)$|indexing/get$|"
+    "functions/random.(normal_t|exponential_t)|control/custom_linear"
+)
 _SLOW = (
     "ufuncs/[a-d]|reducers/[a-c]",
     "shaping/",
