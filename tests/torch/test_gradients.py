@@ -26,11 +26,11 @@ def assert_gradients_agree(case: Case) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "cdist",
         "masked_scatter",
         "nn.functional.pdist",
-        "nn.functional.pad.replicate",
         "_upsample_bilinear2d_aa",
+        pytest.param("cdist", marks=pytest.mark.slow),
+        pytest.param("nn.functional.pad.replicate", marks=pytest.mark.slow),
         pytest.param("nn.functional.pad.replicate_negative", marks=pytest.mark.slow),
         pytest.param("nn.functional.grid_sample", marks=pytest.mark.slow),
         pytest.param("grid_sampler_2d", marks=pytest.mark.slow),
@@ -66,7 +66,7 @@ def test_weights_of_rows_in_a_bag() -> None:
 
 
 @pytest.mark.parametrize("padding", ["border", "reflection"])
-@pytest.mark.parametrize("corners", [True, False])
+@pytest.mark.parametrize("corners", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_places_at_the_ends_of_an_image(padding: str, corners: bool) -> None:
     """Where PyTorch takes the gradient of the place for 0, or for that of one side."""
     torch.manual_seed(0)
