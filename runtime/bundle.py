@@ -114,6 +114,19 @@ def choose(targets: Sequence[Target], device: str | None) -> int:
     raise LoadError(f"none of the file's targets runs {where}", notes=tuple(reasons), hint="compile it for another one")
 
 
+def check_device(target: Target, device: str) -> None:
+    """Refuse code for a Vulkan device of another kind: IREE runs it, and its results may be wrong.
+
+    Raises:
+        LoadError: names the device and what the code is for.
+    """
+    if target.kind == "vulkan" and (problem := _obstacle(target, device)):
+        raise LoadError(
+            f"the program was compiled for {target}, but {problem}: its results may be wrong",
+            hint="compile it with --target=vulkan for the device at hand",
+        )
+
+
 def _mismatch(target: Target, device: str) -> str:
     """Why a target's code is none for a device that was asked for."""
     driver = device.partition("://")[0]

@@ -200,6 +200,8 @@ class Session(Background):
         self.device = driver or self.manifest.device or _driver_of(self.manifest, threads)
         self._device = devices.device(self.device, threads)
         self._apart = devices.apart(self._device)
+        if self._apart is not None and self.manifest.target:
+            bundle.check_device(Target.parse(self.manifest.target), self.device)
         self._waits = self.device == "local-task"
         self._entry = entry
         self._host = (host or Host()).module(self.manifest.host_calls, self._device)

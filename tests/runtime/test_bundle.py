@@ -128,3 +128,24 @@ def test_damage_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None
     data[start + 200] ^= 0xFF
     with pytest.raises(hloforge.LoadError, match=r"targets/cpu-host\.vmfb is damaged"):
         hloforge.load(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("target", "device", "runs"),
+    [
+        ("vulkan:rdna3", "llvmpipe (LLVM 15)", False),
+        ("vulkan:llvmpipe", "AMD Radeon RX 7900 XTX", False),
+        ("vulkan:llvmpipe", "llvmpipe (LLVM 15)", True),
+        ("vulkan:baseline", "llvmpipe (LLVM 15)", True),
+        ("cpu", "", True),
+    ],
+)
+def test_code_for_a_gpu_is_not_loaded_on_lavapipe(
+    target: str, device: str, runs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(monkeypatch, vulkan=gpu("vulkan", device))
+    if runs:
+        bundle.check_device(Target.parse(target), "vulkan")
+        return
+    with pytest.raises(hloforge.LoadError, match=f"compiled for {target}, but the device is"):
+        bundle.check_device(Target.parse(target), "vulkan")
