@@ -96,6 +96,12 @@ def first(message: bytes | memoryview, number: int) -> Field | None:
     return next((field for field in fields(message) if field.number == number), None)
 
 
+def number(message: bytes | memoryview, field: int) -> int:
+    """The first number of that field, which protos leave out where it is 0."""
+    entry = first(message, field)
+    return entry.value if entry and isinstance(entry.value, int) else 0
+
+
 def unpack(payload: bytes | memoryview) -> list[int]:
     """The numbers of a packed repeated field."""
     view, position = memoryview(payload), 0
@@ -125,6 +131,11 @@ def rewrite(message: memoryview, number: int, change: Callable[[memoryview], byt
 def encode(number: int, payload: bytes | memoryview) -> bytes:
     """A length-delimited field."""
     return b"".join((_encode_varint(number << 3 | _BYTES), _encode_varint(len(payload)), payload))
+
+
+def encode_number(number: int, value: int) -> bytes:
+    """A field of a number that is not negative."""
+    return _encode_varint(number << 3 | _VARINT) + _encode_varint(value)
 
 
 def _encode_varint(value: int) -> bytes:

@@ -15,7 +15,9 @@ from hloforge.dialect.hlo_groups import with_listed_groups
 from hloforge.dialect.mlir import _hlo, _jax, context, hlo_proto_to_stablehlo, ir
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
+from hloforge.importers.hlo_calls import renamed_calls
 from hloforge.importers.hlo_proto import Computation, label
+from hloforge.importers.hlo_starts import with_scalar_starts
 from hloforge.importers.hlo_windows import with_kept_windows
 from hloforge.importers.locations import Locator, rename_buffer
 
@@ -76,7 +78,7 @@ def _convert(proto: bytes, file: str, text: str | None) -> Converted:
     if text is not None:
         locator.positions, locator.lines = hlo_text.positions(text, computations)
     try:
-        bytecode = hlo_proto_to_stablehlo(labelled)
+        bytecode = hlo_proto_to_stablehlo(with_scalar_starts(renamed_calls(labelled)))
     except Exception as error:
         raise _conversion_error(str(error), locator) from None
     _verify(bytecode, locator)

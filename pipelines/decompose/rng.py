@@ -10,8 +10,8 @@ After::
     %bits = ten rounds of multiplications over counters, as in XLA, bit by bit
 
     util.global private mutable @hloforge.rng_blocks = dense<0> : tensor<i64>
-    util.func private @hloforge.take_rng_blocks(%count)       (load the variable, store it raised by %count)
-    %n = util.call @hloforge.take_rng_blocks(2)
+    util.func private @hloforge.rng_blocks.take(%count)       (load the variable, store it raised by %count)
+    %n = util.call @hloforge.rng_blocks.take(2)
     %x = %a + (%b - %a) * (blocks %n and %n + 1 of Philox, as fractions)
 
 ``rng`` has no state of its own: two of them, two turns of a loop and two calls of the program must give different
@@ -32,15 +32,14 @@ import ml_dtypes
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.element_types import ElementType, Kind
-from hloforge.dialect.emission import create, emit
-from hloforge.dialect.mlir import ir, stablehlo
-from hloforge.dialect.shapes import Shape
+from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.random_bits import philox_bits, threefry_bits
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.variables import take
 
-_COUNTER, _TAKE = "hloforge.rng_blocks", "hloforge.take_rng_blocks"
+_COUNTER = "hloforge.rng_blocks"
 # The key of the program's own stream; any number would do.
 _KEY = 0x243F6A8885A308D3
 
@@ -134,54 +133,8 @@ def _words(op: Any, count: int, width: int) -> Value:
 
 def _advance(op: Any, blocks: int) -> Value:
     """The program's count of blocks, a u64 scalar, which is raised for the next operation."""
-    _declare_counter(op)
-    step = constant(blocks, "s64")
-    count = emit("util.call", [step], step.type, callee=ir.FlatSymbolRefAttr.get(_TAKE))
+    count = take(op, _COUNTER, 0, lambda held, step: held + step, constant(blocks, "s64"))
     return ops.bitcast_convert_type(count, "u64")
-
-
-def _declare_counter(op: Any) -> None:
-    """The variable, and a function that raises it: IREE moves a bare store past loops that load, but not past calls."""
-    module = op
-    while module.parent is not None:
-        module = module.parent
-    body = module.regions[0].blocks[0]
-    if any(_symbol(known) == _COUNTER for known in body.operations):
-        return
-    type_ = Shape.array("s64").mlir_type()
-    counter, private = ir.FlatSymbolRefAttr.get(_COUNTER), ir.StringAttr.get("private")
-    with ir.InsertionPoint.at_block_begin(body):
-        create(
-            "util.global",
-            [],
-            [],
-            0,
-            sym_name=ir.StringAttr.get(_COUNTER),
-            sym_visibility=private,
-            type=ir.TypeAttr.get(type_),
-            is_mutable=ir.UnitAttr.get(),
-            initial_value=ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, 0)),
-        )
-        function = create(
-            "util.func",
-            [],
-            [],
-            1,
-            sym_name=ir.StringAttr.get(_TAKE),
-            sym_visibility=private,
-            function_type=ir.TypeAttr.get(ir.FunctionType.get([type_], [type_])),
-            **{"inlining.policy": ir.Attribute.parse("#util.inline.never")},
-        )
-    block = function.regions[0].blocks.append(type_, arg_locs=[ir.Location.current])
-    with ir.InsertionPoint(block):
-        count = emit("util.global.load", [], type_, **{"global": counter})
-        create("util.global.store", [count + Value(block.arguments[0])], [], 0, **{"global": counter})
-        create("util.return", [count], [], 0)
-
-
-def _symbol(op: Any) -> str:
-    attributes = op.operation.attributes
-    return str(ir.StringAttr(attributes["sym_name"]).value) if "sym_name" in attributes else ""
 
 
 @register

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.linalg.registry import CustomCall, decompositions
-from hloforge.pipelines.passes import NativePass, Pass, register
+from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 
@@ -50,19 +50,44 @@ class DecomposeLinalg(Pass):
     name: ClassVar[str] = "decompose-linalg"
 
     def run(self, module: Any) -> None:
-        _make_plain_functions(module)
+        called = _make_plain_functions(module)
         if apply_patterns(module, known_call).rewritten:
-            NativePass("symbol-dce").run(module)  # computations that nobody calls any more
+            _erase_uncalled(module, called)
 
 
-def _make_plain_functions(module: Any) -> None:
+def _make_plain_functions(module: Any) -> set[str]:
     """What a custom call calls belongs to it; JAX makes it a public function, and ends it as a region."""
     calls = operations(module, {"stablehlo.custom_call"})
     called = {symbol for op in calls for symbol in CustomCall.of(op).computations}
     for function in operations(module, {"func.func"}):
-        if ir.StringAttr(function.attributes["sym_name"]).value in called:
+        if _name(function) in called:
             function.attributes["sym_visibility"] = ir.StringAttr.get("private", module.context)
             _end_as_function(list(function.regions[0].blocks[0].operations)[-1].operation)
+    return called
+
+
+def _erase_uncalled(module: Any, candidates: set[str]) -> None:
+    """MLIR's ``symbol-dce`` gives up where there are variables, whose dialect is IREE's."""
+    while candidates:
+        uses = {symbol for op in operations(module) for symbol in _symbols(op)}
+        erased = [op for op in operations(module, {"func.func"}) if _name(op) in candidates - uses]
+        if not erased:
+            return
+        # What these called may be called by nobody now.
+        candidates = candidates | {symbol for op in erased for inner in operations(op) for symbol in _symbols(inner)}
+        for op in erased:
+            op.erase()
+
+
+def _symbols(op: Any) -> list[str]:
+    """The symbols that an operation names."""
+    named = [op.attributes[name] for name in op.attributes]
+    members = [member for one in named for member in (one if isinstance(one, ir.ArrayAttr) else [one])]
+    return [member.value for member in members if isinstance(member, ir.FlatSymbolRefAttr)]
+
+
+def _name(function: Any) -> str:
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
 
 
 def _end_as_function(terminator: Any) -> None:

@@ -5,12 +5,14 @@ Before::
     %r = mhlo.acosh %x : tensor<4xf32>
     %v:2 = mhlo.topk(%x, k = 2, largest = true) : ...
     %s = stablehlo.custom_call @mhlo.erf(%x) : ...
+    %n = mhlo.xla.rng_get_and_update_state {delta = 1}
 
 After::
 
     %r = chlo.acosh %x : tensor<4xf32> -> tensor<4xf32>
     %v:2 = chlo.top_k(%x, k = 2) : ...
     %s = chlo.erf %x : ...
+    %n = stablehlo.custom_call @hloforge.rng_state() {delta = 1, number = 0}     (one number for each state)
 
 Operations that StableHLO has too are translated by its own pass. Runs after the passes for fusions, bitcasts, copies
 and asynchronous pairs. Source: MHLO and CHLO dialects, StableHLO "custom_call" (the targets ``mhlo.*`` of JAX).
@@ -30,7 +32,9 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.dialect.values import Value
+from hloforge.pipelines.linalg.own_calls import RNG_STATE
 from hloforge.pipelines.manager import op_text
+from hloforge.pipelines.normalize.stochastic import stochastic_convert
 from hloforge.pipelines.passes import Pass, diagnostic_text, parse_native, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -38,12 +42,15 @@ _UNARY = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erf
 _BINARY = ("mulhi",)
 _DIRECT = {name: f"chlo.{name}" for name in (*_UNARY, *_BINARY)} | {"tan": "stablehlo.tan"}
 _PREFIX = "mhlo."
+# What the targets of custom calls begin with; importers/hlo_calls.py makes the second of the first.
+_CALL_PREFIX = re.compile(r"(mhlo|chlo)\.")
+_RNG_STATE = "mhlo.xla.rng_get_and_update_state"
+_ATTRIBUTES = "mhlo.attributes"
 _NESTED_DOT = re.compile(r"dot_dimension_numbers = #mhlo\.dot<([^<>]*)>")
 # Why an operation has no form outside of XLA.
 _REASONS = {
     "mhlo.minimum_broadcast_shapes": "it computes with shapes; export the program with static shapes",
-    "mhlo.xla.rng_get_and_update_state": "it keeps a random state between calls; pass the state as an argument",
-    "mhlo.stochastic_convert": "StableHLO has no rounding by random bits",
+    "mhlo.stochastic_convert": "XLA rounds to signed integers by random bits, and to no other type",
 }
 
 
@@ -56,14 +63,37 @@ def elementwise(op: Any) -> Replacement:
 @pattern("stablehlo.custom_call")
 def custom_call_of_mhlo(op: Any) -> Replacement:
     """custom_call @mhlo.f(x...) -> chlo.f(x...), and ``@mhlo.topk`` with its attributes."""
-    target = string_attribute(op, "call_target_name").removeprefix(_PREFIX)
-    if target in _DIRECT:
-        return _same(op, _DIRECT[target])
-    if target != "topk":
+    target = string_attribute(op, "call_target_name")
+    prefix = _CALL_PREFIX.match(target)
+    name = target[prefix.end() :] if prefix else ""
+    if name in _DIRECT:
+        return _same(op, _DIRECT[name])
+    if name not in ("topk", "top_k"):
         return NoMatch(f"no form of @{target}")
-    attributes = ir.DictAttr(op.attributes["mhlo.attributes"])
+    attributes = _attributes(op)
     largest = "largest" not in attributes or ir.BoolAttr(attributes["largest"]).value
-    return _top_k(op, ir.IntegerAttr(attributes["k"]).value, largest)
+    k = ir.IntegerAttr(attributes["k"]).value if "k" in attributes else Value(op.results[0]).dims[-1]
+    return _top_k(op, k, largest)
+
+
+def _attributes(op: Any) -> dict[str, Any]:
+    """What a call says of the operation it stands for: StableHLO's in an attribute, HLO's in its configuration.
+
+    Raises UnsupportedError for a configuration that is something else.
+    """
+    found = op.attributes[_ATTRIBUTES] if _ATTRIBUTES in op.attributes else op.attributes.get("backend_config")
+    if isinstance(found, ir.StringAttr):
+        found = _dictionary(found.value)
+    if found is not None and not isinstance(found, ir.DictAttr):
+        raise _unsupported(op, "its configuration is no dictionary of attributes")
+    return {entry.name: entry.attr for entry in found} if found else {}
+
+
+def _dictionary(text: str) -> Any:
+    try:
+        return ir.Attribute.parse(text or "{}")
+    except ir.MLIRError:
+        return text
 
 
 @pattern("mhlo.topk")
@@ -157,7 +187,9 @@ class LowerMhlo(Pass):
     name: ClassVar[str] = "lower-mhlo"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan, *all_to_all_of_tuple))
+        patterns = (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan, *all_to_all_of_tuple)
+        apply_patterns(module, (*patterns, *stochastic_convert))
+        _number_states(module)
         _erase_traces(module)
         left = _of_mhlo(module)
         known = next((op for op in left if op.name in _REASONS), None)
@@ -168,6 +200,16 @@ class LowerMhlo(Pass):
         left = _of_mhlo(module)
         if left:
             raise _unsupported(left[0], "it has no form in StableHLO")
+
+
+def _number_states(module: Any) -> None:
+    """Calls for the random states, numbered before loops are unrolled: each operation of the program has one."""
+    for number, op in enumerate(operations(module, {_RNG_STATE})):
+        settings = {"delta": ir.IntegerAttr(op.attributes["delta"]).value, "number": number}
+        with ir.InsertionPoint(op), op.location:
+            state = ops.custom_call(RNG_STATE, [], "u64[2]", backend_config=settings, has_side_effect=True)
+        op.results[0].replace_all_uses_with(state.ir)
+        op.erase()
 
 
 def _erase_traces(module: Any) -> None:

@@ -1,0 +1,168 @@
+"""Operations of HLO dumps that have no form in StableHLO: judged by XLA's CPU client, or by numpy where it has none."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+from jaxlib import xla_client
+
+import hloforge
+from hloforge.dialect.errors import UnregisteredError, UnsupportedError
+from hloforge.dialect.mlir import _hlo, context, hlo_proto_to_stablehlo, ir
+
+Array = np.ndarray[Any, Any]
+X = np.linspace(-0.9, 0.9, 20, dtype=np.float32).reshape(4, 5)
+
+
+def on_xla(text: str, *inputs: Array, calls: int = 1) -> list[list[Array]]:
+    """The results of several calls of HLO text, loaded once."""
+    bytecode = hlo_proto_to_stablehlo(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
+    with context():
+        module = str(ir.Module.parse(bytecode))
+    device = jax.devices("cpu")[0]
+    loaded = device.client.compile_and_load(
+        module.encode(), xla_client.DeviceList((device,)), xla_client.CompileOptions()
+    )
+    arguments = [jax.device_put(array, device) for array in inputs]
+    executed = [loaded.execute_sharded(arguments).disassemble_into_single_device_arrays() for _ in range(calls)]
+    return [[np.asarray(result[0]) for result in results] for results in executed]
+
+
+def test_random_states_are_those_of_xla() -> None:
+    """Each operation has one of 128 bits, which turns of a loop and calls advance, downwards as well."""
+    text = """body {
+      p = (s32[], u64[2]) parameter(0)
+      i = s32[] get-tuple-element(p), index=0
+      one = s32[] constant(1)
+      next = s32[] add(i, one)
+      state = u64[2] rng-get-and-update-state(), delta=3
+      ROOT t = (s32[], u64[2]) tuple(next, state)
+    }
+    condition {
+      p = (s32[], u64[2]) parameter(0)
+      i = s32[] get-tuple-element(p), index=0
+      four = s32[] constant(4)
+      ROOT c = pred[] compare(i, four), direction=LT
+    }
+    ENTRY main {
+      zero = s32[] constant(0)
+      a = u64[2] rng-get-and-update-state(), delta=9223372036854775807
+      b = u64[2] rng-get-and-update-state(), delta=-117520000
+      start = (s32[], u64[2]) tuple(zero, a)
+      loop = (s32[], u64[2]) while(start), condition=condition, body=body
+      c = u64[2] get-tuple-element(loop), index=1
+      ROOT t = (u64[2], u64[2], u64[2]) tuple(a, b, c)
+    }"""
+    loaded = hloforge.compile(text).load()
+    expected = on_xla(text, calls=4)
+    for results in expected:
+        np.testing.assert_array_equal(np.stack(loaded()), np.stack(results))
+    assert expected[3][0][1] == 1  # a carry has happened
+
+
+def test_variables_beside_calls_of_libraries() -> None:
+    """A comparator that nobody calls any more is dropped although the program has a variable."""
+    text = """greater {
+      p0 = f32[] parameter(0)
+      p1 = f32[] parameter(1)
+      p2 = s32[] parameter(2)
+      p3 = s32[] parameter(3)
+      ROOT c = pred[] compare(p0, p1), direction=GT
+    }
+    ENTRY main {
+      x = f32[4,5] parameter(0)
+      top = (f32[4,2], s32[4,2]) custom-call(x), custom_call_target="TopK", called_computations={greater}
+      values = f32[4,2] get-tuple-element(top), index=0
+      low = f32[] constant(1)
+      high = f32[] constant(2)
+      random = f32[4,2] rng(low, high), distribution=rng_uniform
+      ROOT t = (f32[4,2], f32[4,2]) tuple(values, random)
+    }"""
+    values, random = hloforge.compile(text)(X)
+    np.testing.assert_array_equal(values, X[:, :-3:-1])
+    assert np.all((random >= 1) & (random < 2))
+
+
+@pytest.mark.parametrize("starts", [[1, 2], [-4, 9]])
+def test_vectors_of_starts(starts: list[int]) -> None:
+    text = """ENTRY main {
+      x = f32[4,5] parameter(0)
+      u = f32[2,3] parameter(1)
+      s = s32[2] parameter(2)
+      read = f32[2,3] dynamic-slice(x, s), dynamic_slice_sizes={2,3}
+      written = f32[4,5] dynamic-update-slice(x, u, s)
+      ROOT t = (f32[2,3], f32[4,5]) tuple(read, written)
+    }"""
+    u = np.ones((2, 3), np.float32)
+    read, written = hloforge.compile(text)(X, u, np.array(starts, np.int32))
+    row, column = np.clip(starts, 0, [2, 2])
+    expected = X.copy()
+    expected[row : row + 2, column : column + 3] = u
+    np.testing.assert_array_equal(read, X[row : row + 2, column : column + 3])
+    np.testing.assert_array_equal(written, expected)
+
+
+def test_calls_of_mhlo() -> None:
+    """As XLA's exporter names operations of CHLO, with its first and its typed interface."""
+    text = """ENTRY main {
+      x = f32[4,5] parameter(0)
+      a = f32[4,5] custom-call(x), custom_call_target="mhlo.erf"
+      b = f32[4,5] custom-call(x), custom_call_target="mhlo.tan", backend_config="{}", api_version=API_VERSION_TYPED_FFI
+      c = f32[4,5] custom-call(x), custom_call_target="chlo.acos"
+      d = (f32[4,2], s32[4,2]) custom-call(x), custom_call_target="mhlo.topk", backend_config="{k = 2, largest = false}"
+      e = (f32[4,2], s32[4,2]) custom-call(x), custom_call_target="mhlo.topk"
+      ROOT t = (f32[4,5], f32[4,5], f32[4,5], (f32[4,2], s32[4,2]), (f32[4,2], s32[4,2])) tuple(a, b, c, d, e)
+    }"""
+    erf, tan, acos, smallest, largest = hloforge.compile(text)(X)
+    wide = X.astype(np.float64)
+    np.testing.assert_allclose(erf, np.vectorize(math.erf)(wide), rtol=1e-6)
+    np.testing.assert_allclose(tan, np.tan(wide), rtol=1e-6)
+    np.testing.assert_allclose(acos, np.arccos(wide), rtol=1e-6)
+    np.testing.assert_array_equal(smallest[0], X[:, :2])
+    np.testing.assert_array_equal(smallest[1], [[0, 1]] * 4)
+    np.testing.assert_array_equal(largest[0], X[:, :-3:-1])
+    np.testing.assert_array_equal(largest[1], [[4, 3]] * 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        ('f32[4,5] custom-call(x), custom_call_target="mhlo.nothing"', UnregisteredError, "@chlo.nothing"),
+        (
+            '(f32[4,2], s32[4,2]) custom-call(x), custom_call_target="mhlo.topk", backend_config="two"',
+            UnsupportedError,
+            "no dictionary of attributes",
+        ),
+    ],
+)
+def test_what_is_no_operation_of_mhlo_is_refused(call: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        hloforge.compile(f"ENTRY main {{\n  x = f32[4,5] parameter(0)\n  ROOT y = {call}\n}}")
+    assert caught.value.location.line == 3  # type: ignore[attr-defined]
+
+
+def test_rounding_by_random_bits() -> None:
+    """Up to the ends of the integers, and for both widths of random bits."""
+    text = """ENTRY main {
+      x = f32[512] parameter(0)
+      r = u32[512] parameter(1)
+      h = bf16[512] parameter(2)
+      s = u16[512] parameter(3)
+      a = s8[512] stochastic-convert(x, r)
+      b = s32[512] stochastic-convert(x, r)
+      c = s16[512] stochastic-convert(h, s)
+      ROOT t = (s8[512], s32[512], s16[512]) tuple(a, b, c)
+    }"""
+    rng = np.random.default_rng(0)
+    x = (rng.uniform(-140, 140, 512)).astype(np.float32)
+    x[:8] = [0, -0.0, 0.5, -0.5, np.inf, -np.inf, 3e9, -3e9]
+    bits = rng.integers(0, 2**32, 512, dtype=np.uint32)
+    inputs = [x, bits, x.astype(ml_dtypes.bfloat16), bits.astype(np.uint16)]
+    (expected,) = on_xla(text, *inputs)
+    for result, reference in zip(hloforge.compile(text)(*inputs), expected, strict=True):
+        np.testing.assert_array_equal(result, reference)
