@@ -90,6 +90,16 @@ def test_what_is_named_but_not_read_weighs_nothing() -> None:
     assert _elements(lambda x: ops.dynamic_update_slice(x, np.ones((1, 8), np.float32), [np.int32(1)] * 2)) == 8
 
 
+def test_numbers_weigh_more_than_rows_and_integer_divisions_more_than_floats() -> None:
+    rows = _elements(lambda x: ops.transpose(ops.reshape(x, [8, 8, 1024]), [1, 0, 2]))
+    assert _elements(lambda x: ops.transpose(x, [1, 0])) == 2 * rows == 2 * SIZE
+
+    by_floats = _elements(lambda x: x / (x + 1.0))
+    by_seven = _elements(lambda x: x.astype("s32") / np.full((64, 1024), 7, np.int32))
+    by_any = _elements(lambda x: x.astype("s32") / (x + 1.0).astype("s32"))
+    assert by_floats < by_seven < by_any // 4
+
+
 @pytest.mark.parametrize(("beside", "weight"), [(0, 6), (40, 1)])
 def test_middling_operations_of_loops_weigh_more_if_not_lost_among_light_ones(beside: int, weight: int) -> None:
     with Builder("turns") as builder:
