@@ -25,7 +25,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit, i64, i64s
 from hloforge.dialect.mlir import in_context, ir, stablehlo
-from hloforge.dialect.operations import blocks, integers, operations
+from hloforge.dialect.operations import blocks, integers, operations, string_attribute
 from hloforge.dialect.program import Signature
 from hloforge.dialect.values import Value
 from hloforge.pipelines.passes import Pass, register
@@ -81,6 +81,26 @@ def slice_to_size(op: Any) -> Replacement:
     return emit("stablehlo.real_dynamic_slice", operands, type_)
 
 
+@pattern("stablehlo.custom_call")
+def changed_form(op: Any) -> Replacement:
+    """What XLA's ``DynamicPadder`` writes: an array filled up to its bounds, with its sizes, and the reverse.
+
+    XLA leaves open what it fills up with; here it is 0.
+    """
+    x, target = Value(op.operands[0]) if op.operands else None, string_attribute(op, "call_target_name")
+    if x is not None and target == "SliceToDynamic":
+        ends = [Value(operand) for operand in list(op.operands)[1:]]
+        operands = [x, _vector([0] * x.rank), _vector(ends), _vector([1] * x.rank)]
+        return [emit("stablehlo.real_dynamic_slice", operands, op.results[0].type)]
+    if x is None or target != "PadToStatic":
+        return NoMatch(f"no form of @{target}")
+    sizes = [_size(x, number) for number in range(x.rank)]
+    missing = [constant(bound, "s32") - size for bound, size in zip(x.dims, sizes, strict=True)]
+    none = _vector([0] * x.rank)
+    operands = [x, constant(0, x.element_type), none, _vector(missing), none]
+    return [emit("stablehlo.dynamic_pad", operands, op.results[0].type), *sizes]
+
+
 def _size(x: Value, dimension: int) -> Value:
     return emit(
         "stablehlo.get_dimension_size",
@@ -111,7 +131,7 @@ class DropBounds(Pass):
                 return
             # From here on the types of main no longer tell the bounds.
             Signature.of(module).attach(module)
-            apply_patterns(module, (*broadcast_to_sizes, *reshape_to_sizes, *slice_to_size))
+            apply_patterns(module, (*broadcast_to_sizes, *reshape_to_sizes, *slice_to_size, *changed_form))
             for op in operations(module):
                 for value in _values(op):
                     if _is_bounded(value.type):

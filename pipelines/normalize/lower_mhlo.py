@@ -34,6 +34,7 @@ from hloforge.dialect.operations import location_of, operations, string_attribut
 from hloforge.dialect.values import Value
 from hloforge.pipelines.linalg.own_calls import RNG_STATE
 from hloforge.pipelines.manager import op_text
+from hloforge.pipelines.normalize.scaled_dot import scaled_dot
 from hloforge.pipelines.normalize.stochastic import stochastic_convert
 from hloforge.pipelines.passes import Pass, diagnostic_text, parse_native, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -188,7 +189,7 @@ class LowerMhlo(Pass):
 
     def run(self, module: Any) -> None:
         patterns = (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan, *all_to_all_of_tuple)
-        apply_patterns(module, (*patterns, *stochastic_convert))
+        apply_patterns(module, (*patterns, *stochastic_convert, *scaled_dot))
         _number_states(module)
         _erase_traces(module)
         left = _of_mhlo(module)

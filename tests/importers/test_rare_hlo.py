@@ -166,3 +166,62 @@ def test_rounding_by_random_bits() -> None:
     (expected,) = on_xla(text, *inputs)
     for result, reference in zip(hloforge.compile(text)(*inputs), expected, strict=True):
         np.testing.assert_array_equal(result, reference)
+
+
+@pytest.mark.parametrize("element", ["f8e4m3fn", "bf16"])
+def test_products_of_scaled_blocks(element: str) -> None:
+    """As JAX's function of the same name, run by XLA."""
+    text = f"""ENTRY main {{
+      x = {element}[2,4,64] parameter(0)
+      y = {element}[2,64,6] parameter(1)
+      a = f8e8m0fnu[2,4,2] parameter(2)
+      b = f8e8m0fnu[2,2,6] parameter(3)
+      ROOT z = f32[2,4,6] scaled-dot(x, y, a, b),
+        lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+    }}"""
+    rng = np.random.default_rng(0)
+    dtype = ml_dtypes.float8_e4m3fn if element.startswith("f8") else ml_dtypes.bfloat16
+    x, y = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 4, 64), (2, 64, 6)))
+    a, b = ((2.0 ** rng.integers(-3, 4, shape)).astype(ml_dtypes.float8_e8m0fnu) for shape in ((2, 4, 2), (2, 2, 6)))
+    numbers = (((2,), (1,)), ((0,), (0,)))
+    expected = jax.lax.scaled_dot(
+        x, y, lhs_scale=a, rhs_scale=b, dimension_numbers=numbers, preferred_element_type=np.float32
+    )
+    np.testing.assert_allclose(hloforge.compile(text)(x, y, a, b), expected, rtol=1e-6, atol=1e-4)
+
+
+def test_padding_of_dynamic_sizes() -> None:
+    """As XLA's pass ``DynamicPadder`` writes them; its CPU client does not take them back."""
+    text = """ENTRY main {
+      x = f32[<=4,5] parameter(0)
+      padded = (f32[4,5], s32[], s32[]) custom-call(x), custom_call_target="PadToStatic"
+      v = f32[4,5] get-tuple-element(padded), index=0
+      n = s32[] get-tuple-element(padded), index=1
+      m = s32[] get-tuple-element(padded), index=2
+      w = f32[4,5] add(v, v)
+      y = f32[<=4,5] custom-call(w, n, m), custom_call_target="SliceToDynamic"
+      ROOT t = (f32[4,5], f32[<=4,5], s32[], s32[]) tuple(v, y, n, m)
+    }"""
+    padded, doubled, rows, columns = hloforge.compile(text)(X[:3])
+    np.testing.assert_array_equal(padded[:3], X[:3])
+    np.testing.assert_array_equal(doubled, 2 * X[:3])
+    assert (padded.shape, int(rows), int(columns)) == ((4, 5), 3, 5)
+
+
+def test_products_of_8_bit_floats_by_cublas() -> None:
+    """The call reads the numbers, and not the bytes that IREE gets for them."""
+    config = (
+        '{"gemm_backend_config":{"alpha_real":1,"alpha_imag":0,"beta":0,"epilogue":"DEFAULT","dot_dimension_numbers":'
+        '{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["1"]}}}'
+    )
+    text = f"""ENTRY main {{
+      x = f8e4m3fn[16,32] parameter(0)
+      y = f8e4m3fn[16,32] parameter(1)
+      s = f32[] parameter(2)
+      ROOT z = (f32[16,16], s8[64]) custom-call(x, y, s, s),
+        custom_call_target="__cublas$lt$matmul$f8", backend_config={config}
+    }}"""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((16, 32)).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
+    product, _ = hloforge.compile(text)(x, y, np.float32(0.5))
+    np.testing.assert_allclose(product, 0.25 * x.astype(float) @ y.astype(float).T, rtol=1e-5, atol=1e-5)
