@@ -172,9 +172,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(RefineDynamism(), "sizes that are constants make static operations; IREE lacks dynamic ones"),
     Stage(DecomposeDynamicWindows(), "IREE has no windows of dynamic padding or over dynamic arrays"),
     Stage(DecomposeRng(), "IREE's random numbers are not random; makes logarithms, sines and cosines"),
-    Stage(
-        DecomposeLinalg(), "IREE calls no library; makes factorizations, solvers, sorts, and products of 8-bit floats"
-    ),
+    Stage(DecomposeLinalg(), "IREE calls no library; makes factorizations, solvers, sorts, 8-bit products"),
     Stage(LegalizeNarrowFloats(), "IREE refuses or misreads floats of 4 and 8 bits; later passes see their f32"),
     Stage(KeepFactorizations(), "code of our own for real matrices is several times as fast as loops; pads with zeros"),
     Stage(DecomposeFactorizations(), "makes loops, products and triangular systems"),
