@@ -37,6 +37,8 @@ def on_arrays(op: Any) -> Replacement:
     if is_elementwise(region):
         return vectorize_region(region, operands)
     count = prod(result.dims)
+    if count == 0:
+        return zeros(result.element_type, result.dims)
     flat = [ops.reshape(operand, [count]) for operand in operands]
 
     def turn(number: Value, filled: Value) -> list[Value]:

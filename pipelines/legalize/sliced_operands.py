@@ -12,8 +12,8 @@ After::
 
 IREE 3.13 puts both into one dispatch, for which it then has no machine code, also across operations that only rearrange
 elements or rename their type: "failed to translate the MLIR LLVM dialect" for a gather, a reversal or a concatenation
-of slices with steps (``jax.scipy.fft.dct``), for a gather or reversal of a column (``x[..., 0][::-1]``), and for a
-gather from a part of rows whose start is known at run time;
+of slices with steps (``jax.scipy.fft.dct``), for a gather, a reversal or a small concatenation of a column
+(``x[..., 0][::-1]``), and for a gather from a part of rows whose start is known at run time;
 "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
 slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well.
 """
@@ -33,6 +33,7 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pa
 
 _SLICE = "stablehlo.slice"
 _SLICES = (_SLICE, "stablehlo.dynamic_slice")
+_SMALL = 64  # Elements of a concatenation that IREE 3.13 does not share out among workers; measured for each width.
 # Operations that IREE puts into the dispatch of what reads them, without any arithmetic.
 _REARRANGING = frozenset(
     f"stablehlo.{name}" for name in ("bitcast_convert", "broadcast_in_dim", "reshape", "reverse", "transpose")
@@ -41,7 +42,7 @@ _REARRANGING = frozenset(
 
 @pattern("stablehlo.gather", "stablehlo.reverse", "stablehlo.concatenate", "stablehlo.reduce_window")
 def read_behind_a_barrier(op: Any) -> Replacement:
-    """Read slices with steps behind barriers, but concatenations that take rows of them as they are.
+    """Read columns and slices with steps behind barriers, but concatenations that IREE has code for as they are.
 
     Windows that reach to the end (``lax.cumsum(x[..., 0], reverse=True)``) IREE computes in reversed arrays.
     """
@@ -49,7 +50,8 @@ def read_behind_a_barrier(op: Any) -> Replacement:
     for number in range(len(op.operands) if joins else 1):
         value = op.operands[number]
         is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
-        if is_part or (_has_steps(value) and not (joins and _is_of_rows(value))) or (not joins and _is_column(value)):
+        is_thinned = _has_steps(value) and not (joins and _is_of_rows(value))
+        if is_part or is_thinned or (_is_column(value) and not (joins and _takes_columns(op))):
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
 
@@ -86,6 +88,14 @@ def _is_column(value: Any) -> bool:
     kept = source.results[0].type.shape
     last = max((axis for axis, size in enumerate(kept) if size > 1), default=len(kept))
     return bool(prod(source.operands[0].type.shape[last + 1 :]) > 1)
+
+
+def _takes_columns(op: Any) -> bool:
+    """Whether IREE has code for a concatenation of columns: it is larger, or puts them one behind another."""
+    result = op.results[0].type
+    if not result.has_static_shape or prod(result.shape) > _SMALL:
+        return True
+    return prod(result.shape[: op.attributes["dimension"].value]) == 1
 
 
 def _is_part_of_rows(value: Any) -> bool:

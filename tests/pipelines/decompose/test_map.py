@@ -45,3 +45,17 @@ def test_a_loop_runs_for_each_element() -> None:
       return %r : tensor<2x2xi32> }""")
     x = np.array([[1, 3], [10, 7]], np.float32)
     np.testing.assert_array_equal(interpret(text, x)[0], [[16, 12], [10, 14]])
+
+
+def test_no_elements_take_no_loop() -> None:
+    text = lowered("""func.func @main(%x: tensor<2x0xf32>) -> tensor<2x0xf32> {
+      %r = "stablehlo.map"(%x) ({ ^bb0(%a: tensor<f32>):
+        %ten = stablehlo.constant dense<10.0> : tensor<f32>
+        %q = stablehlo.while(%i = %a) : tensor<f32>
+          cond { %p = stablehlo.compare LT, %i, %ten : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                 stablehlo.return %p : tensor<i1> }
+          do { %s = stablehlo.add %i, %i : tensor<f32> stablehlo.return %s : tensor<f32> }
+        stablehlo.return %q : tensor<f32>
+      }) {dimensions = array<i64: 0, 1>} : (tensor<2x0xf32>) -> tensor<2x0xf32>
+      return %r : tensor<2x0xf32> }""")
+    assert interpret(text, np.zeros((2, 0), np.float32))[0].shape == (2, 0)
