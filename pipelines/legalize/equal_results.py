@@ -42,6 +42,8 @@ _MIRRORED = {"GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 _REPEATED = frozenset({"abs", "ceil", "floor", "round_nearest_afz", "round_nearest_even", "sign"})
 _ABSORBING = frozenset({"and", "maximum", "minimum", "or"})
 _NEUTRAL = {"add": 0, "divide": 1, "multiply": 1, "or": 0, "subtract": 0, "xor": 0}
+# Floats: to add 0 makes 0 of -0.
+_NEUTRAL_FLOATS = {"add": "-0.0", "divide": "1.0", "multiply": "1.0", "subtract": "0.0"}
 _UNDOING = frozenset({"negate", "not"})
 _POSITIONS = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "iota", "reshape", "transpose"))
 _NESTING = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while"})
@@ -250,9 +252,11 @@ def _holds(wide: Any, narrow: Any) -> bool:
 
 
 def _binary(numbering: _Numbering, name: str, operands: tuple[int, ...], type_: Any) -> int | None:
-    """Folds of a function of two arrays of integers: neutral elements, the same operand again, and what undoes it."""
-    if len(operands) != 2 or not isinstance(type_.element_type, ir.IntegerType):
+    """Folds of a function of two arrays: neutral elements, the same operand again, and what undoes one of integers."""
+    if len(operands) != 2:
         return None
+    if not isinstance(type_.element_type, ir.IntegerType):
+        return _of_floats(numbering, name, operands)
     for one, other in (operands, operands[::-1]):
         if _is_neutral(name, numbering.forms[other]) and (one == operands[0] or f"stablehlo.{name}" in _COMMUTATIVE):
             return one
@@ -264,6 +268,19 @@ def _binary(numbering: _Numbering, name: str, operands: tuple[int, ...], type_: 
         if undone is not None and (name != "subtract" or one == operands[0]):
             return undone
     return operands[0] if name in _ABSORBING and operands[0] == operands[1] else None
+
+
+def _of_floats(numbering: _Numbering, name: str, operands: tuple[int, ...]) -> int | None:
+    """Folds of floats that keep every number as it is; of complex numbers, whose constants have no form, none."""
+    one, other = operands
+    if name in {"maximum", "minimum"} and one == other:
+        return one
+    for one, other in (operands, operands[::-1]):
+        form = numbering.forms[other]
+        is_neutral = form[0] == "splat" and str(float(form[2].value)) == _NEUTRAL_FLOATS.get(name)
+        if is_neutral and (one == operands[0] or f"stablehlo.{name}" in _COMMUTATIVE):
+            return one
+    return None
 
 
 def _undone(name: str, inner: str, arguments: tuple[int, ...], other: int) -> int | None:

@@ -17,7 +17,7 @@ programs: it then reads the updated array for the old one. It also writes a part
 same one where the two overlap, an element after the other, and reads such a part from the buffer also when an update
 in between has written there (the imaginary row behind the real one). Both copies would be made anyway; a choice whose
 condition IREE cannot see is one that it does not elide. What a loop updates is copied once before it, if it is read
-again. An optimization barrier copies nothing: its results are other names of its operands.
+again. An optimization barrier copies nothing, nor does a reshape: their results are other names of their operands.
 
 IREE also runs operations in another order: what the host waits for comes first (a slice's start, what a loop or a
 branch begins with). Where that is computed from the updated array, the update runs ahead of operations that stand
@@ -45,6 +45,8 @@ from hloforge.pipelines.passes import Pass, register
 
 _UPDATE, _SCATTER, _LOOP = "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"
 _BARRIER = "stablehlo.optimization_barrier"
+# Operations whose results are other names of their operands.
+_NAMING = frozenset({_BARRIER, "stablehlo.reshape"})
 _CONTROL = frozenset(f"stablehlo.{name}" for name in ("case", "if", "while"))
 # Operations that the host begins, when it has waited for their operands, and the operands of others that it reads.
 _WAITS = _CONTROL | {"stablehlo.custom_call", _BARRIER, DISPATCH}
@@ -140,7 +142,7 @@ def unsafe(op: Any) -> Iterator[int]:
 
 def _in_place_of(array: Any) -> Iterator[Any]:
     """An array, and those in whose buffers updates have made it: what a part was read from may lie there."""
-    while not isinstance(array.owner, ir.Block) and array.owner.operation.name in (_UPDATE, _SCATTER, _BARRIER):
+    while not isinstance(array.owner, ir.Block) and array.owner.operation.name in _NAMING | {_UPDATE, _SCATTER}:
         yield array
         array = _counterpart(array)
     yield array
@@ -157,12 +159,12 @@ def _is_of_barrier(value: Any) -> bool:
 
 
 def _names(value: Any) -> list[Any]:
-    """The values that are one buffer with a value, for IREE's barriers copy nothing; the first comes first."""
-    while _is_of_barrier(value):
+    """The values that are one buffer with a value, for barriers and reshapes copy nothing; the first comes first."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _NAMING:
         value = _counterpart(value)
     names = [value]
     for name in names:
-        passed = (use for use in name.uses if use.owner.operation.name == _BARRIER)
+        passed = (use for use in name.uses if use.owner.operation.name in _NAMING)
         names += [use.owner.operation.results[use.operand_number] for use in passed]
     return names
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hloforge.api import compile
-from hloforge.dialect.mlir import parse_module
+from hloforge.dialect.mlir import ir, parse_module
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.legalize.equal_results import LegalizeEqualResults
 from hloforge.pipelines.manager import PassManager
@@ -113,6 +113,37 @@ def test_folds_keep_every_value(name: str) -> None:
     [expected], [folded] = interpret(parse_module(text), *numbers), interpret(module, *numbers)
     np.testing.assert_array_equal(folded, expected)
     assert len([op for op in operations(module) if op.name not in {"func.func", "func.return"}]) == left
+
+
+_ROW = "tensor<6xf32>"
+FLOATS = {
+    "least of itself": (f"%r = stablehlo.minimum %x, %x : {_ROW}", True),
+    "greatest of another": (f"%r = stablehlo.maximum %x, %b : {_ROW}", False),
+    "times one": (f"%r = stablehlo.multiply %ones, %x : {_ROW}", True),
+    "one by it": (f"%r = stablehlo.divide %ones, %x : {_ROW}", False),
+    "and -0": (f"%n = stablehlo.constant dense<-0.0> : {_ROW}\n%r = stablehlo.add %x, %n : {_ROW}", True),
+    "and 0": (f"%n = stablehlo.constant dense<0.0> : {_ROW}\n%r = stablehlo.add %x, %n : {_ROW}", False),
+    "less 0": (f"%n = stablehlo.constant dense<0.0> : {_ROW}\n%r = stablehlo.subtract %x, %n : {_ROW}", True),
+    "less itself": (f"%r = stablehlo.subtract %x, %x : {_ROW}", False),
+}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_folds_of_floats_keep_signs_of_zeros_and_nan(name: str) -> None:
+    lines, is_folded = FLOATS[name]
+    text = f"""func.func @main(%x: {_ROW}, %b: {_ROW}) -> ({_ROW}, {_ROW}) {{
+      %ones = stablehlo.constant dense<1.0> : {_ROW}
+      {lines}
+      %s = stablehlo.negate %r : {_ROW}
+      return %r, %s : {_ROW}, {_ROW} }}"""
+    module = parse_module(text)
+    PassManager([LegalizeEqualResults()]).run(module)
+    numbers = [np.asarray(row, np.float32) for row in ([0, -0.0, np.nan, np.inf, -1.5, 3], [1, 0, 2, np.nan, -7, -0.0])]
+    for folded, expected in zip(interpret(module, *numbers), interpret(parse_module(text), *numbers), strict=True):
+        np.testing.assert_array_equal(folded, expected)
+        np.testing.assert_array_equal(np.signbit(folded), np.signbit(expected))
+    result = operations(module, {"func.return"})[0].operands[0]
+    assert isinstance(result.owner, ir.Block) is is_folded
 
 
 def test_complex_constants_are_left_alone() -> None:

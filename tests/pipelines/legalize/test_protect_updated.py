@@ -75,6 +75,13 @@ def kept_behind_a_barrier(x: Value) -> tuple[Value, ...]:
     return ops.dynamic_update_slice(doubled, ops.slice(x, [0, 0], [1, 9]), [1, 0]), same
 
 
+def kept_in_another_shape(x: Value) -> tuple[Value, ...]:
+    """What is updated is a reshape of what is read afterwards."""
+    doubled = ops.mul(x, 2)
+    flat = ops.reshape(doubled, [x.dims[0] * 9])
+    return ops.dynamic_update_slice(flat, ops.reshape(ops.slice(x, [0, 0], [1, 9]), [9]), [9]), ops.abs(doubled)
+
+
 def permuted(x: Value) -> tuple[Value, ...]:
     """Rows change places in the array that they were read from, also by another name."""
     places = ops.constant(np.random.default_rng(0).permutation(x.dims[0])[:, None].astype(np.int32))
@@ -100,7 +107,10 @@ def built(build: Build, rows: int, element: str = "s32") -> Program:
 
 @pytest.mark.parametrize(
     ("build", "copies"),
-    [(kept, 1), (shifted, 1), (shifted_and_negated, 1), (once, 0), (exchanged, 2), (kept_behind_a_barrier, 1)],
+    [
+        *((kept, 1), (shifted, 1), (shifted_and_negated, 1), (once, 0), (exchanged, 2), (kept_behind_a_barrier, 1)),
+        (kept_in_another_shape, 1),
+    ],
 )
 def test_copies(build: Build, copies: int) -> None:
     copy = built(build, 400).clone()
