@@ -51,7 +51,7 @@ def read_behind_a_barrier(op: Any) -> Replacement:
         value = op.operands[number]
         is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
         is_thinned = _has_steps(value) and not (joins and _is_of_rows(value))
-        if is_part or is_thinned or (_is_column(value) and not (joins and _takes_columns(op))):
+        if is_part or is_thinned or (_is_column(value) and not (joins and _is_large(op))):
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
 
@@ -90,12 +90,10 @@ def _is_column(value: Any) -> bool:
     return bool(prod(source.operands[0].type.shape[last + 1 :]) > 1)
 
 
-def _takes_columns(op: Any) -> bool:
-    """Whether IREE has code for a concatenation of columns: it is larger, or puts them one behind another."""
+def _is_large(op: Any) -> bool:
+    """Whether IREE has code for a concatenation of columns."""
     result = op.results[0].type
-    if not result.has_static_shape or prod(result.shape) > _SMALL:
-        return True
-    return prod(result.shape[: op.attributes["dimension"].value]) == 1
+    return not result.has_static_shape or prod(result.shape) > _SMALL
 
 
 def _is_part_of_rows(value: Any) -> bool:

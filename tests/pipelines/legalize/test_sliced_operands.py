@@ -76,14 +76,18 @@ def test_columns_are_read_by_index() -> None:
 def joined(x: Shape.parse("f32[2,7,3]"), y: Shape.parse("f32[2,5]")):  # type: ignore[no-untyped-def,valid-type]  # noqa: ANN201
     column = ops.reshape(ops.slice(x, [0, 1, 1], [2, 7, 2]), [2, 6])
     rows = ops.transpose(column, [1, 0])
-    return ops.concat_in_dim([column, y], 1), ops.concat_in_dim([rows, rows], 1)
+    start = ops.constant(1, "s32") + ops.convert_element_type(y[0, 0] > 0, "s32")
+    part = ops.reshape(ops.dynamic_slice(x, [start, start, start], [1, 2, 1]), [2])
+    return ops.concat_in_dim([column, y], 1), ops.concat_in_dim([rows, rows], 1), ops.concat_in_dim([part, part], 0)
 
 
 def test_columns_are_joined_with_others() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(2, 7, 3)).astype(np.float32), rng.normal(size=(2, 5)).astype(np.float32)
     column = x[:, 1:, 1]
-    beside, twice = joined.compile()(x, y)
+    beside, twice, part = joined.compile()(x, y)
+    start = 1 + (y[0, 0] > 0)
+    np.testing.assert_array_equal(part, np.tile(x[1, start : start + 2, start], 2))
     np.testing.assert_array_equal(beside, np.concatenate([column, y], 1))
     np.testing.assert_array_equal(twice, np.concatenate([column.T, column.T], 1))
 
