@@ -58,7 +58,7 @@ def _of_broadcast(op: Any, spread: Any) -> Value:
     source, places = Value(spread.operands[0]), integers(spread, "broadcast_dimensions")
     bounds = []
     for numbers, one in zip(_bounds(op), (0, 1, 1), strict=True):
-        bounds.append([numbers[at] if source.dims[d] > 1 else one for d, at in enumerate(places)])
+        bounds.append([one if source.dims[d] == 1 else numbers[at] for d, at in enumerate(places)])
     return ops.broadcast_in_dim(_part(source, *bounds), Value(op.results[0]).dims, places)
 
 

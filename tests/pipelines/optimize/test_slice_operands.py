@@ -54,3 +54,15 @@ def test_only_parts_are_computed(start: str, results: str, returned: str, is_sli
 
 def _largest(program: Any, name: str) -> int:
     return max(int(np.prod(op.results[0].type.shape)) for op in operations(program.module, [name]))
+
+
+def test_parts_of_repetitions_without_elements_have_none() -> None:
+    text = """func.func @main(%x: tensor<0x2xf32>) -> tensor<3x0x1xf32> {
+      %all = stablehlo.broadcast_in_dim %x, dims = [1, 2] : (tensor<0x2xf32>) -> tensor<4x0x2xf32>
+      %part = stablehlo.slice %all [0:3, 0:0, 1:2] : (tensor<4x0x2xf32>) -> tensor<3x0x1xf32>
+      return %part : tensor<3x0x1xf32>
+    }"""
+    sliced = hloforge.read(text)
+    SliceOperands().run(sliced.module)
+    assert sliced.module.operation.verify()
+    assert not operations(sliced.module, {"stablehlo.broadcast_in_dim"})[0].operands[0].type.shape[0]
