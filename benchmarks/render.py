@@ -347,7 +347,8 @@ modules are imported before: that takes 60 ms, once a process.
 
 ## Peak memory
 What the process grows by at its peak, in compilation and one call, plus the peak of IREE's compiler, which hloforge and
-`iree-compile` run beside it: at most, for Linux counts what the process that starts it has then (weights, frameworks) as the compiler's.
+`iree-compile` run beside it: at most, for Linux counts what the process that starts it has then (weights, frameworks)
+as the compiler's.
 
 {memory_table([case for case in everything if "memory" in case])}
 
