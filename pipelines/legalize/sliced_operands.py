@@ -93,7 +93,7 @@ def _is_column(value: Any) -> bool:
 def _is_large(op: Any) -> bool:
     """Whether IREE has code for a concatenation of columns."""
     result = op.results[0].type
-    return not result.has_static_shape or prod(result.shape) > _SMALL
+    return bool(not result.has_static_shape or prod(result.shape) > _SMALL)
 
 
 def _is_part_of_rows(value: Any) -> bool:
