@@ -10,6 +10,7 @@ import numpy as np
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.ops.convolution import ConvolutionDimensionNumbers
 from hloforge.dialect.ops.dot import DotDimensionNumbers
 from hloforge.dialect.values import Value
@@ -211,13 +212,25 @@ def convolved(m: Maker) -> Any:
     for size, hole, pads, wide, dilation in zip(space, holes, padding, window, dilations, strict=True):
         if (size - 1) * hole + 1 + sum(pads) < (wide - 1) * dilation + 1:
             raise UnfitError
+    factors = [
+        _moderate(m.like(element, [sizes[letter] for letter in order]))
+        for sizes, order in ((image, orders[0]), (kernel, orders[1]))
+    ]
+    # XLA saturates unsigned sums of a convolution that it computes when it compiles.
+    if element in ("u32", "u64") and all(map(_is_known, factors)):
+        raise UnfitError
     return ops.conv_with_general_padding(
-        _moderate(m.like(element, [image[letter] for letter in orders[0]])),
-        _moderate(m.like(element, [kernel[letter] for letter in orders[1]])),
+        *factors,
         strides, padding, holes, dilations, groups, batches,
         ConvolutionDimensionNumbers.parse(f"{orders[0]}_{orders[1]}->{orders[2]}"),
         window_reversal=[m.chance(0.15) for _ in range(spatial)],
     )  # fmt: skip
+
+
+def _is_known(value: Value) -> bool:
+    """Whether a value is computed of constants alone."""
+    owner = value.ir.owner
+    return not isinstance(owner, ir.Block) and all(_is_known(Value(operand)) for operand in owner.operation.operands)
 
 
 @step(1, rounds=True)
