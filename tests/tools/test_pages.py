@@ -112,21 +112,24 @@ def test_scopes_expand_and_collapse(call: Call, opened: Browser, program: Path, 
         scope.click()
         inner.click()
         product = page.locator("details.operation > summary", has_text="dot_general").first
-        assert product.is_visible() and "f32[4,8]" in product.inner_text()
+        # A scope's content is made when the browser tells of its opening: each wait fails after half a minute.
+        product.wait_for(state="visible")
+        assert "f32[4,8]" in product.inner_text()
         # What an operation reads leads to it.
         product.click()
         page.get_by_role("button", name="w f32[8,8]").last.click()
         assert page.locator("details.parameter.chosen > summary").inner_text().startswith("w")
         scope.click()
-        assert not product.is_visible()
+        product.wait_for(state="hidden")
         page.get_by_role("button", name="Expand scopes").click()
-        assert product.is_visible()
+        product.wait_for(state="visible")
         page.get_by_role("button", name="Collapse all").click()
-        assert not product.is_visible()
+        product.wait_for(state="hidden")
         page.get_by_label("Find").fill("tanh")
         page.get_by_role("button", name="stablehlo.tanh f32[4,8]").click()
-        assert page.locator(".chosen > summary").inner_text().startswith("stablehlo.tanh")
-        assert page.locator(".chosen > summary").is_visible()
+        chosen = page.locator(".chosen > summary", has_text="stablehlo.tanh")
+        chosen.wait_for(state="visible")
+        assert page.locator(".chosen > summary").count() == 1
 
 
 @needs_browser
