@@ -16,6 +16,10 @@ of slices with steps (``jax.scipy.fft.dct``), for a gather, a reversal or a smal
 (``x[..., 0][::-1]``), and for a gather from a part of rows whose start is known at run time;
 "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
 slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well.
+
+A conversion that widens IREE repeats in the dispatches of all that read it, and there forgets the steps of a slice of
+it where something else reads it too: silently, ``y[::2] * 2`` of ``y = x.astype(f32)`` had the first elements of ``y``.
+What is read with steps is therefore what was converted.
 """
 
 from __future__ import annotations
@@ -54,6 +58,33 @@ def read_behind_a_barrier(op: Any) -> Replacement:
         if is_part or is_thinned or (_is_column(value) and not (joins and _is_large(op))):
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
+
+
+@pattern(_SLICE)
+def narrow_part(op: Any) -> Replacement:
+    """slice (convert x) with steps -> convert (slice x), where the conversion widens; also behind a change of sign."""
+    source = _owner(op.operands[0])
+    if source is None or set(integers(op, "strides")) <= {1} or not (_widens(source) or _renames_wide(source)):
+        return NoMatch("it is no part with steps of what is converted")
+    bounds = [integers(op, name) for name in ("start_indices", "limit_indices", "strides")]
+    part = ops.slice(Value(source.operands[0]), *bounds)
+    wide = Value(op.operands[0]).element_type
+    return ops.convert_element_type(part, wide) if _widens(source) else ops.bitcast_convert_type(part, wide)
+
+
+def _owner(value: Any) -> Any | None:
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def _widens(op: Any) -> bool:
+    narrow, wide = (Value(value).element_type for value in (op.operands[0], op.results[0]))
+    return op.name == "stablehlo.convert" and narrow.bits < wide.bits
+
+
+def _renames_wide(op: Any) -> bool:
+    """Whether an operation only takes what was widened for signed, or for unsigned."""
+    source = _owner(op.operands[0]) if op.name == "stablehlo.bitcast_convert" else None
+    return source is not None and _widens(source)
 
 
 @pattern("stablehlo.scatter")
@@ -128,9 +159,9 @@ def _origin(value: Any) -> Any:
 @register
 @dataclass(frozen=True)
 class LegalizeSlicedOperands(Pass):
-    """Put barriers between slices and scatters into them, and slices with steps and what reads them by index."""
+    """Put barriers between slices and scatters into them, and between those with steps and what reads them by index."""
 
     name: ClassVar[str] = "legalize-sliced-operands"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*read_behind_a_barrier, *updated_behind_a_barrier))
+        apply_patterns(module, (*read_behind_a_barrier, *updated_behind_a_barrier, *narrow_part))

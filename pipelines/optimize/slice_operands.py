@@ -27,6 +27,7 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
+from hloforge.pipelines.legalize.sliced_operands import narrow_part
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -90,7 +91,7 @@ class SliceOperands(Pass):
     name: ClassVar[str] = "slice-operands"
 
     def run(self, module: Any) -> None:
-        while apply_patterns(module, of_operands).rewritten:
+        while apply_patterns(module, (*of_operands, *narrow_part)).rewritten:
             # What nobody reads any more counts as a reader of its operands.
             with in_context(module):
                 for op in reversed(operations(module, [*ELEMENTWISE, _SPREAD])):

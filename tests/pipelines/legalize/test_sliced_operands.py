@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from hloforge import Shape, compile, ops, program
+from hloforge import Builder, Shape, compile, ops, program
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.legalize.sliced_operands import LegalizeSlicedOperands
 from hloforge.pipelines.manager import PassManager
@@ -154,3 +155,19 @@ def test_slices_are_updated() -> None:
     np.testing.assert_array_equal(column, np.where(np.arange(5) == 1, 0, X[:, 1]))
     np.testing.assert_array_equal(chosen, np.where(np.arange(6) == 1, 0, X[1, 1:]))
     np.testing.assert_array_equal(x, X + 1)
+
+
+@pytest.mark.parametrize(("narrow", "wide"), [("bf16", "f32"), ("s8", "s32"), ("u8", "s32")])
+def test_slices_with_steps_of_what_is_widened_keep_their_steps(narrow: str, wide: str) -> None:
+    """IREE repeats the conversion in the dispatch of the sum, and took the first elements there."""
+    with Builder("widened") as builder:
+        x = builder.parameter(0, f"{narrow}[7,3]", "x")
+        y = x.astype(wide)
+        first, second = ops.slice(y, [0, 0], [7, 3], [2, 1]), ops.slice(y, [1, 0], [5, 3])
+        doubled = ops.slice(x + x, [0, 0], [7, 3], [3, 2])
+        made = builder.build((ops.add(first, first), ops.add(first, second), doubled, y))
+    given = np.arange(21).reshape(7, 3).astype(made.signature.parameters[0].shape.element.dtype)
+    y = given.astype(np.float32)
+    expected = (2 * y[::2], y[::2] + y[1:5], 2 * y[::3, ::2], y)
+    for found, want in zip(compile(made, cache=False).load()(given), expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(found, np.float32), want)
