@@ -77,8 +77,10 @@ def _owner(value: Any) -> Any | None:
 
 
 def _widens(op: Any) -> bool:
+    if op.name != "stablehlo.convert":
+        return False
     narrow, wide = (Value(value).element_type for value in (op.operands[0], op.results[0]))
-    return op.name == "stablehlo.convert" and narrow.bits < wide.bits
+    return bool(narrow.bits < wide.bits)
 
 
 def _renames_wide(op: Any) -> bool:
