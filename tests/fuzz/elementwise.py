@@ -8,7 +8,7 @@ import hloforge
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.values import Value
-from tests.fuzz.maker import KINDS, Maker, UnfitError
+from tests.fuzz.maker import KINDS, Maker, UnfitError, is_known
 from tests.fuzz.step import grow, step
 
 _SMOOTH = ("tanh", "logistic", "erf")
@@ -42,7 +42,11 @@ def jump(m: Maker) -> Any:
 @step(1.5, is_scalar=True)
 def count_bits(m: Maker) -> Any:
     x = m.pick("integer")
-    return m.random.choice((ops.population_count, ops.clz, ops.not_))(x)
+    made = m.random.choice((ops.population_count, ops.clz, ops.not_))
+    # XLA counts the leading zeros of a known number of few bits as if it had eight.
+    if made is ops.clz and x.element_type.bits < 8 and is_known(x):
+        raise UnfitError
+    return made(x)
 
 
 @step(3, rounds=True, is_scalar=True)

@@ -16,6 +16,7 @@ from typing import Any
 from hloforge.computation import Builder
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import element_type
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.shapes import Layout, Shape
 from hloforge.dialect.values import Value
 from tests.fuzz.values import array_of
@@ -229,6 +230,12 @@ class Maker:
     def visible(self) -> list[tuple[Value, int]]:
         """What a branch sees of its surroundings."""
         return [entry for entry in self.pool if entry[1] <= self.limit]
+
+
+def is_known(value: Value) -> bool:
+    """Whether a value is computed of constants alone, so that XLA folds it."""
+    owner = value.ir.owner
+    return not isinstance(owner, ir.Block) and all(is_known(Value(operand)) for operand in owner.operation.operands)
 
 
 class UnfitError(Exception):
