@@ -25,7 +25,7 @@ def programs() -> list[str]:
 
 
 # What was wrong, or is refused, in another type alone.
-_FURTHER = ("Cholesky/bf16", "Fft-power_of_two/c64")
+_FURTHER = ("Cholesky/bf16", "DotGeneral/f8e4m3", "Fft-power_of_two/c64")
 
 
 def members(row_id: str) -> list[str]:

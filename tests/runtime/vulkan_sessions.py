@@ -88,6 +88,25 @@ def test_drivers_do_not_cancel_roundings() -> None:
     np.testing.assert_array_equal(session(_X / 8), (_X / 8 + big) - big)
 
 
+def test_products_and_windows_of_what_is_widened() -> None:
+    """IREE computes bf16 + 1 in the dispatch of a product, where it is read before it is there."""
+
+    def f(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+        wide = [v.astype(jnp.float32) * 0.5 + 1 for v in (x, y)]
+        return (
+            wide[0] @ wide[1],
+            ((x + 1) @ (y + 1)).astype(jnp.float32),
+            (x > 3).astype(jnp.float32) @ (y > 3).astype(jnp.float32),
+            jax.lax.reduce_window(wide[1], 0.0, jax.lax.add, (3, 3), (1, 1), "VALID"),
+        )
+
+    rng = np.random.default_rng(0)
+    x, y = (jnp.asarray(rng.integers(0, 7, shape), jnp.bfloat16) for shape in ((5, 7), (7, 9)))
+    session = _compiled(jax.jit(f).lower(x, y)).load(deadline=120)
+    for got, want in zip(session(np.asarray(x), np.asarray(y)), f(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("kind", ["i1", "u2", "i8", "u8"])
 def test_leading_zeros_of_other_widths_than_spirvs(kind: str) -> None:
     bits = 8 * np.dtype(kind).itemsize

@@ -16,13 +16,14 @@ from tests.engines import interpret
 _ROWS = ops.DotDimensionNumbers([1], [0])
 
 
-def _module(is_product: bool) -> Any:
+def _module(is_product: bool, is_summed: bool = False) -> Any:
     """The parts of a complex array again, so that the interpreter's results can be read."""
     with hloforge.Builder("parts") as builder:
         x, y = (builder.parameter(n, hloforge.Shape.array("f32", 3, 3), f"p{n}") for n in range(2))
 
         def part(left: Value, right: Value) -> Value:
-            return ops.transpose(ops.dot_general(left, right, _ROWS) if is_product else left + right, [1, 0])
+            made = ops.dot_general(left, right, _ROWS) if is_product else left + right
+            return ops.transpose(made + made if is_summed else made, [1, 0])
 
         z = ops.complex(part(x, y), part(y, x))
         return builder.build([ops.real(z), ops.imag(z)]).module
@@ -37,3 +38,9 @@ def test_parts(is_product: bool) -> None:
     real, imaginary = interpret(module, x, y)
     np.testing.assert_array_equal(real, (x @ y if is_product else x + y).T)
     np.testing.assert_array_equal(imaginary, (y @ x if is_product else y + x).T)
+
+
+def test_what_is_computed_from_products() -> None:
+    module = _module(is_product=True, is_summed=True)
+    LegalizeComplexProducts().run(module)
+    assert len(operations(module, ["stablehlo.optimization_barrier"])) == 1
