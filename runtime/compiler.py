@@ -30,6 +30,7 @@ from hloforge.pipelines.optimize.fuse_loops import FuseLoops, has_fused_loops
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.specialize import is_dynamic
+from hloforge.pipelines.update_order import has_readers_beside_updates
 from hloforge.pipelines.weights import weights_of
 from hloforge.runtime import exact_floats, iree
 from hloforge.runtime.branch_moves import with_ordered_moves
@@ -58,6 +59,8 @@ _NO_MASKS = "--iree-llvmcpu-vector-pproc-strategy=peel"
 _DATA_TILING = "--iree-dispatch-creation-data-tiling"
 # IREE takes assertions for debugging aids, and drops them where it optimizes; ours check what a caller passes.
 _KEEP_ASSERTIONS = "--iree-opt-strip-assertions=false"
+# No groups of operations that may run at once: among those, IREE moves readers of an array behind its update.
+_IN_ORDER = "--iree-stream-partitioning-favor=debug"
 # Loops whose first values are computed from constants alone crash IREE: sizes of hoisted arrays are known too late.
 _NO_HOISTING = "--iree-opt-const-expr-hoisting=false"
 # O2's further fusions make IREE run for ever on the sums of a batch normalization for CUDA, and fail on scatters.
@@ -217,7 +220,8 @@ def _compile_with(
     optimization: tuple[str, ...], lowered: Program, target: Target, options: CompileOptions
 ) -> Executable:
     kept = (_KEEP_ASSERTIONS,) if operations(lowered.module, ["cf.assert"]) else ()
-    flags = (*target.flags(), *optimization, *kept, *options.flags)
+    ordered = (_IN_ORDER,) if has_readers_beside_updates(lowered.module) else ()
+    flags = (*target.flags(), *optimization, *kept, *ordered, *options.flags)
     manifest = Manifest(
         name=lowered.name,
         signature=lowered.signature,

@@ -158,7 +158,7 @@ def _is_of_barrier(value: Any) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name == _BARRIER
 
 
-def _names(value: Any) -> list[Any]:
+def names_of(value: Any) -> list[Any]:
     """The values that are one buffer with a value, for barriers and reshapes copy nothing; the first comes first."""
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _NAMING:
         value = _counterpart(value)
@@ -171,18 +171,18 @@ def _names(value: Any) -> list[Any]:
 
 def _is_read_after(value: Any, op: Any, number: int) -> bool:
     """Whether a value is read by or behind an operation other than as its operand of this number."""
-    names = _names(value)
+    names = names_of(value)
     block = names[0].owner if isinstance(names[0].owner, ir.Block) else names[0].owner.operation.block
     if block != op.block:
         # A loop may run again, and a branch ends before what follows it.
         return True
     others = (use for name in names for use in name.uses if (use.owner.operation, use.operand_number) != (op, number))
-    readers = [_in_block(use.owner.operation, block) for use in others]
+    readers = [in_block(use.owner.operation, block) for use in others]
     if op.name == _LOOP:
         return any(not reader.is_before_in_block(op) for reader in readers)
     if any(op.is_before_in_block(reader) for reader in readers):
         return True
-    apart = [reader for reader in readers if not _needs(op, reader)]
+    apart = [reader for reader in readers if not needs(op, reader)]
     return bool(apart) and (is_waited_for(op) or any(_may_run_late(reader, value, op) for reader in apart))
 
 
@@ -207,7 +207,7 @@ def _may_run_late(reader: Any, value: Any, op: Any) -> bool:
         elif current not in seen:
             seen.add(current)
             uses = (use for result in current.results for use in result.uses)
-            pending += (_in_block(use.owner.operation, reader.block) for use in uses)
+            pending += (in_block(use.owner.operation, reader.block) for use in uses)
     return False
 
 
@@ -234,7 +234,7 @@ def is_waited_for(op: Any) -> bool:
     pending, seen = list(op.results), set()
     while pending:
         for use in pending.pop().uses:
-            user = _in_block(use.owner.operation, op.block)
+            user = in_block(use.owner.operation, op.block)
             if _is_wait(user, use):
                 return True
             if user not in seen:
@@ -247,7 +247,7 @@ def waited_for(block: Any) -> set[Any]:
     """The operations of a block of which ``is_waited_for`` holds, found in one pass."""
     found: set[Any] = set()
     for op in reversed([op.operation for op in block.operations]):
-        uses = [(_in_block(use.owner.operation, block), use) for result in op.results for use in result.uses]
+        uses = [(in_block(use.owner.operation, block), use) for result in op.results for use in result.uses]
         if any(_is_wait(user, use) or user in found for user, use in uses):
             found.add(op)
     return found
@@ -259,7 +259,7 @@ def _is_wait(user: Any, use: Any) -> bool:
     return user.name in _WAITS or (starts is not None and use.operand_number >= starts)
 
 
-def _needs(op: Any, other: Any) -> bool:
+def needs(op: Any, other: Any) -> bool:
     """Whether an operation computes with results of another one of its block."""
     pending, seen = [op], set()
     while pending:
@@ -275,7 +275,8 @@ def _needs(op: Any, other: Any) -> bool:
     return False
 
 
-def _in_block(op: Any, block: Any) -> Any:
+def in_block(op: Any, block: Any) -> Any:
+    """The operation of a block that is this one, or around it."""
     while op.block != block:
         op = op.parent.operation
     return op
