@@ -80,7 +80,6 @@ from hloforge.pipelines.legalize.subnormal_rounding import LegalizeSubnormalRoun
 from hloforge.pipelines.legalize.transposed_reductions import LegalizeTransposedReductions
 from hloforge.pipelines.legalize.unsigned_reverse import LegalizeUnsignedReverse
 from hloforge.pipelines.legalize.whole_slices import LegalizeWholeSlices
-from hloforge.pipelines.legalize.widened_operands import LegalizeWidenedOperands
 from hloforge.pipelines.legalize.window_padding import LegalizeWindowPadding
 from hloforge.pipelines.linalg.decompose_factorizations import DecomposeFactorizations
 from hloforge.pipelines.linalg.decompose_linalg import DecomposeLinalg
@@ -252,7 +251,6 @@ FINISH: tuple[Stage, ...] = (
     Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
-    Stage(LegalizeWidenedOperands(), "IREE reads what is widened before it is computed; sees every conversion"),
     Stage(CheckEqualSizes(), "a call with arrays of unequal sizes would read beyond the smaller one"),
     Stage(LegalizeDynamicContractions(), "IREE takes dynamic dots and convolutions in some forms only"),
     Stage(LegalizeDynamicShapes(), "IREE takes few operations on sizes that only a call knows; leaves lower dialects"),
@@ -296,9 +294,6 @@ FINISH: tuple[Stage, ...] = (
 # Where the passes stand that write code for processors, and that choose what it is written for.
 _OPTIMIZE = ".pipelines.optimize."
 
-# Passes against faults of the code that IREE generates for Vulkan.
-_FOR_VULKAN = (LegalizeWidenedOperands,)
-
 # Targets whose devices IREE connects by libraries of their own; elsewhere the host moves arrays between devices.
 _CONNECTED = frozenset({"cuda"})
 
@@ -332,8 +327,6 @@ def stages(name: str, vectors: Vectors = AVX2) -> tuple[Stage, ...]:
     chosen = tuple(stage for stage in DECOMPOSE if {stage.entry.name, str(stage.entry)} & asked)
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
     whole = (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
-    if name != "vulkan":
-        whole = tuple(stage for stage in whole if not isinstance(stage.entry, _FOR_VULKAN))
     if name == "cpu":
         return tuple(_with(stage, vectors) for stage in whole)
     return tuple(kept for stage in whole if (kept := _for_gpus(stage, name)) is not None)
@@ -345,8 +338,6 @@ def _for_gpus(stage: Stage, target: str) -> Stage | None:
         return replace(stage, entry=DecomposeSort(by_network=True))
     if isinstance(stage.entry, DecomposeRemainder) and target == "vulkan":
         return replace(stage, entry=DecomposeRemainder(all_types=True))
-    if isinstance(stage.entry, LegalizeRearrangedOperands) and target == "vulkan":
-        return replace(stage, entry=LegalizeRearrangedOperands(apart=True))
     if isinstance(stage.entry, DecomposeScatter) and target == "cuda":
         return replace(stage, entry=DecomposeScatter(complex_by_elements=True))
     if isinstance(stage.entry, LowerCollectives) and target in _CONNECTED:

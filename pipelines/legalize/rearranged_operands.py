@@ -25,11 +25,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
-from hloforge.dialect.regions import ELEMENTWISE
-from hloforge.dialect.values import Value
 from hloforge.pipelines.passes import Pass, register
 
 _REARRANGING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
@@ -50,14 +47,8 @@ class LegalizeRearrangedOperands(Pass):
     """Move reshapes and transpositions behind functions of one array, in one walk: chains of functions go together.
 
     Loops and branches keep theirs.
-
-    Attributes:
-        apart: put a barrier between what is computed and its transposition of the same sizes. On Vulkan, IREE puts
-            both and what reads both into one dispatch, whose tiles read what others have not computed yet: bf16 plus
-            its own transposition, both converted to f32, came out wrong.
     """
 
-    apart: bool = False
     name: ClassVar[str] = "legalize-rearranged-operands"
 
     def run(self, module: Any) -> None:
@@ -66,9 +57,6 @@ class LegalizeRearrangedOperands(Pass):
                 moved: Any = op if op.parent.name == "func.func" else None
                 while moved is not None and (source := _rearranging(moved)) is not None:
                     moved = _exchange(moved, source)
-            if self.apart:
-                for op in operations(module, ["stablehlo.transpose"]):
-                    _hold_apart(op)
 
 
 def _rearranging(op: Any) -> Any:
@@ -107,14 +95,3 @@ def _exchange(op: Any, rearranging: Any) -> Any:
 
 def _attributes(op: Any) -> dict[str, Any]:
     return {name: op.attributes[name] for name in op.attributes}
-
-
-def _hold_apart(op: Any) -> None:
-    """Let a transposition that keeps the sizes read what an elementwise operation computed behind a barrier."""
-    operand = op.operands[0]
-    if operand.type != op.results[0].type or isinstance(operand.owner, ir.Block):
-        return
-    if operand.owner.name not in ELEMENTWISE:
-        return
-    with ir.InsertionPoint(op), op.location:
-        op.operands[0] = emit("stablehlo.optimization_barrier", [Value(operand)], operand.type).ir

@@ -9,7 +9,6 @@ from hloforge import Shape, ops, program
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.legalize.rearranged_operands import LegalizeRearrangedOperands
 from hloforge.pipelines.manager import PassManager
-from hloforge.pipelines.named import lower
 
 X = np.random.default_rng(0).uniform(0.5, 1.5, (4, 4)).astype(np.float32)
 
@@ -61,20 +60,3 @@ def test_chains_of_functions_go_before_in_one_walk() -> None:
         for use in op.results[0].uses
     }
     assert readers == {"stablehlo.broadcast_in_dim"}
-
-
-@program
-def symmetric(x: Shape.parse("bf16[5,5]")):  # type: ignore[no-untyped-def,valid-type]  # noqa: ANN201
-    return x + ops.transpose(x, [1, 0])
-
-
-def test_a_transposition_reads_what_is_computed_before_on_vulkan() -> None:
-    """tests/operations/test_vulkan.py has the values: a sum of a matrix and its transposition (Cholesky/bf16)."""
-    copy = symmetric.clone()
-    lower(copy.module, target="vulkan")
-    (operand,) = [
-        op.operands[0].owner.name
-        for op in operations(copy.module, {"stablehlo.transpose"})
-        if str(op.results[0].type.element_type) == "f32"
-    ]
-    assert operand == "stablehlo.optimization_barrier"
