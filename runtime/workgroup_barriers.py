@@ -6,8 +6,9 @@ no barrier stands between the two: invocations read numbers that others have not
 9 x 33 floats came out wrong.
 
 Here each function is read as a tree of structured control flow. Accesses of shared memory that follow each other with
-one write among them get a barrier, unless both are of the same place of one invocation, or are made where invocations
-part: a barrier must be reached by all. Source: SPIR-V, "OpControlBarrier", "Uniform Control Flow".
+one write among them get a barrier, unless both are of the same place of one invocation. A barrier must be reached by
+all: where both stand in a selection in which invocations part, that becomes two. Source: SPIR-V,
+"OpControlBarrier", "Uniform Control Flow".
 """
 
 from __future__ import annotations
@@ -63,6 +64,36 @@ class _Node:
         found = _OPERATION.search(self.text)
         return found[1] if found else b""
 
+    def texts(self) -> Iterator[bytes]:
+        """Its line and those of its region."""
+        yield self.text
+        for node in self.inner:
+            yield from node.texts()
+
+    def names(self) -> Iterator[bytes]:
+        """The values in these lines."""
+        for text in self.texts():
+            yield from _NAME.findall(text)
+
+    def is_repeatable(self, is_stored: bool) -> bool:
+        """Whether it gives the same again, after invocations have waited for each other.
+
+        Args:
+            is_stored: whether something was written into the program's arrays before.
+        """
+        if self.operation != b"Load":
+            return not self.operation.startswith((b"Atomic", b"GroupNonUniform", b"KHR"))
+        is_of_array = b'"StorageBuffer"' in self.text and not is_stored
+        return is_of_array or b'"Input"' in self.text or b'"PushConstant"' in self.text
+
+
+@dataclass(frozen=True)
+class _Split:
+    """A place within a selection in which invocations part where a barrier is missing, ahead of the line ``number``."""
+
+    selection: _Node
+    number: int
+
 
 def with_barriers(code: bytes) -> bytes:
     """The text of IREE's module, where it has written SPIR-V, with the barriers that are missing."""
@@ -75,9 +106,47 @@ def _in_module(text: bytes) -> bytes:
     lines = text.split(b"\n")
     inputs = {name for name, kind in _INPUT.findall(text) if kind in _UNIFORM_INPUTS}
     marks: set[int] = set()
-    for function in _functions(lines):
-        marks |= _Function(function, inputs).marks()
+    at = 0
+    while (function := next(_functions(lines, at), None)) is not None:
+        found = _Function(function, inputs)
+        missing = found.marks()
+        parted = next((parted for split in found.splits() if (parted := _parted(lines, split))), None)
+        if parted:
+            lines = parted
+            continue
+        marks |= missing
+        at = function.line + 1
     return b"\n".join(part for number, line in enumerate(lines) for part in _marked(line, number in marks))
+
+
+def _parted(lines: list[bytes], split: _Split) -> list[bytes]:
+    """The lines with a selection in two, so that a barrier has a place between them; none if it cannot be parted.
+
+    What the second half needs of the first is computed again, which may not read what others write.
+    """
+    body = split.selection.inner
+    labels = [number for number, node in enumerate(body) if _LABEL.match(node.text)]
+    if split.selection.operation != b"mlir.selection" or _RESULT.match(split.selection.text) or len(labels) != 2:
+        return []
+    begin, end = labels[0] + 1, labels[1] - 1
+    first, second = body[begin : split.number], body[split.number : end]
+    needed: set[bytes] = {name for node in second for name in node.names()}
+    again: list[_Node] = []
+    is_stored = any(b'Store "StorageBuffer"' in text for node in first for text in node.texts())
+    for node in reversed(first):
+        result = _RESULT.match(node.text)
+        if result is None or result[1] not in needed:
+            continue
+        if node.inner or not node.is_repeatable(is_stored):
+            return []
+        again.insert(0, node)
+        needed |= set(node.names())
+    last = body[-1].line
+    head = lines[split.selection.line : body[begin - 1].line + 1]
+    tail = lines[body[end].line : last + 2]
+    at = body[split.number].line
+    repeated = [node.text for node in again]
+    return [*lines[:at], *tail, *head, *repeated, *lines[at:]]
 
 
 def _marked(line: bytes, is_marked: bool) -> Iterator[bytes]:
@@ -86,10 +155,11 @@ def _marked(line: bytes, is_marked: bool) -> Iterator[bytes]:
     yield line
 
 
-def _functions(lines: list[bytes]) -> Iterator[_Node]:
-    """The functions of a module, as trees."""
+def _functions(lines: list[bytes], start: int) -> Iterator[_Node]:
+    """The functions of a module from a line on, as trees."""
     stack: list[_Node] = []
-    for number, line in enumerate(lines):
+    for number in range(start, len(lines)):
+        line = lines[number]
         body = line.strip()
         if body.startswith(b"spirv.func") and body.endswith(b"{"):
             stack = [_Node(number, line)]
@@ -232,11 +302,28 @@ class _Function:
                 waiting = list(dict.fromkeys([*waiting, *found]))
         return waiting
 
+    def splits(self) -> Iterator[_Split]:
+        """Where a barrier is missing and not all invocations come by; inner places first."""
+        yield from self._splits(self._root, is_parting=False)
+
+    def _splits(self, node: _Node, is_parting: bool) -> Iterator[_Split]:
+        is_parting = is_parting or node.line in self._parting
+        waiting: list[_Access] = []
+        for number, inner in enumerate(node.inner):
+            yield from self._splits(inner, is_parting)
+            found = self._made(inner)
+            if is_parting and any(_clash(one, other) for one in waiting for other in found):
+                yield _Split(node, number)
+            waiting = list(dict.fromkeys([*waiting, *found]))
+
+    def _made(self, node: _Node) -> list[_Access]:
+        """All accesses of a line and its region."""
+        own = [self._accesses[node.line]] if node.line in self._accesses else []
+        return [*own, *(access for inner in node.inner for access in self._made(inner))]
+
     def _within(self, node: _Node) -> list[_Access]:
         """The accesses of a line, or of a selection or loop in which invocations part."""
-        if not node.inner:
-            return [self._accesses[node.line]] if node.line in self._accesses else []
-        return [replace(access, is_own=False) for inner in node.inner for access in self._within(inner)]
+        return [replace(access, is_own=False) for access in self._made(node)] if node.inner else self._made(node)
 
 
 def _clash(one: _Access, other: _Access) -> bool:

@@ -43,8 +43,8 @@ _LOAD_FIRST = 'spirv.Load "Workgroup" %first : f32'
 _LOAD_ANOTHER = 'spirv.Load "Workgroup" %another : f32'
 
 
-def _selection(condition: str, line: str) -> list[str]:
-    taken = [f"spirv.BranchConditional {condition}, ^bb1, ^bb2", "^bb1:  // pred: ^bb0", line, "spirv.Branch ^bb2"]
+def _selection(condition: str, *lines: str) -> list[str]:
+    taken = [f"spirv.BranchConditional {condition}, ^bb1, ^bb2", "^bb1:  // pred: ^bb0", *lines, "spirv.Branch ^bb2"]
     return ["spirv.mlir.selection {", *taken, "^bb2:  // 2 preds", "spirv.mlir.merge", "}"]
 
 
@@ -65,10 +65,14 @@ def _loop(begin: str, bound: str, *lines: str) -> list[str]:
     ]
 
 
+def _text(lines: list[str]) -> list[str]:
+    text = _HEAD + "\n".join("    " + line for line in lines) + _TAIL
+    return [line.strip() for line in with_barriers(text.encode()).decode().splitlines()]
+
+
 def _barriers(lines: list[str]) -> list[str]:
     """What stands behind each barrier, of those lines."""
-    found = with_barriers((_HEAD + "\n".join("    " + line for line in lines) + _TAIL).encode()).decode().splitlines()
-    text = [line.strip() for line in found]
+    text = _text(lines)
     return [after for line, after in itertools.pairwise(text) if line.startswith("spirv.ControlBarrier")]
 
 
@@ -94,6 +98,26 @@ def _barriers(lines: list[str]) -> list[str]:
 )
 def test_barriers(lines: list[str], behind: list[str]) -> None:
     assert sorted(_barriers(lines)) == sorted(behind)
+
+
+def test_a_selection_in_which_invocations_part_becomes_two() -> None:
+    product = "%twice = spirv.IAdd %id, %id : i32"
+    address = f"%place = spirv.AccessChain %array[%zero, %twice] : to {_POINTER}"
+    load = 'spirv.Load "Workgroup" %place : f32'
+    text = _text(_selection("%is_low", product, address, _STORE, load))
+    begin = text.index("spirv.mlir.selection {")
+    barrier = next(number for number, line in enumerate(text) if line.startswith("spirv.ControlBarrier"))
+    first, second = text[begin:barrier], text[barrier + 1 :]
+    assert _STORE in first and load not in first
+    assert second[0] == "spirv.mlir.selection {" and second[3:6] == [product, address, load]
+    assert [line for line in first if line == "}"] == ["}"]
+
+
+def test_what_others_write_is_not_read_again() -> None:
+    """Without a place for it, no barrier: the part behind it needs what was loaded before."""
+    load = '%before = spirv.Load "Workgroup" %own : f32'
+    store = f'spirv.Store "Workgroup" %first, %before : f32  // {_POINTER}'
+    assert not _barriers(_selection("%is_low", load, store))
 
 
 def test_a_barrier_that_is_there_suffices() -> None:
