@@ -1,4 +1,4 @@
-"""``legalize-loop-carries``: while loops that carry only what changes and is used.
+"""``legalize-loop-carries``: while loops that may run, and carry only what changes and is used.
 
 Before::
 
@@ -35,6 +35,15 @@ _BARRIER = "stablehlo.optimization_barrier"
 _SAME_BYTES = frozenset({"stablehlo.reshape", "stablehlo.bitcast_convert", _BARRIER})
 # Operations whose results IREE does not know, or that differ each time.
 _VARIES = frozenset({_BARRIER, "stablehlo.custom_call", "stablehlo.rng", "func.call"})
+
+
+@pattern("stablehlo.while")
+def without_loop(op: Any) -> Replacement:
+    """while whose condition is false -> its initial values: IREE forgets buffers of some that never run."""
+    condition = _definition(_terminator(op.regions[0].blocks[0]).operands[0])
+    if condition is None or condition.name != "stablehlo.constant" or condition.attributes["value"][0]:
+        return NoMatch("it may run")
+    return [Value(value) for value in op.operands]
 
 
 @pattern("stablehlo.while")
@@ -201,5 +210,6 @@ class LegalizeLoopCarries(Pass):
     name: ClassVar[str] = "legalize-loop-carries"
 
     def run(self, module: Any) -> None:
+        apply_patterns(module, without_loop)
         apply_patterns(module, without_idle_carries)
         apply_patterns(module, with_opaque_carries)
