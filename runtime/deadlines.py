@@ -9,6 +9,13 @@ from queue import Empty, SimpleQueue
 from hloforge.dialect.errors import ExecutionError, OptionError
 from hloforge.runtime.host_module import hand_over, take_raised
 
+_THREAD = "hloforge-call"
+
+
+def is_call_left() -> bool:
+    """Whether a call that was over its limit still runs in this process."""
+    return any(thread.name == _THREAD for thread in threading.enumerate())
+
 
 class Deadline:
     """The limit of a session's calls, each of which runs in a thread of its own.
@@ -49,7 +56,7 @@ class Deadline:
             else:
                 ended.put((None, None))
 
-        threading.Thread(target=work, name="hloforge-call", daemon=True).start()
+        threading.Thread(target=work, name=_THREAD, daemon=True).start()
         try:
             error, raised = ended.get(timeout=self._seconds)
         except Empty:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 
 
 def main() -> None:
@@ -14,7 +16,23 @@ def main() -> None:
     from hloforge.tools.main import main as begin
 
     signal.signal(signal.SIGINT, handler)
-    begin()
+    try:
+        begin()
+    except SystemExit as end:
+        _leave_calls(end.code)
+        raise
+
+
+def _leave_calls(status: object) -> None:
+    """End the process at once if a call hangs on its device: Python would take IREE apart while the call uses it."""
+    from hloforge.runtime.deadlines import is_call_left
+
+    if not is_call_left():
+        return
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(status if isinstance(status, int) else 1)
 
 
 if __name__ == "__main__":
