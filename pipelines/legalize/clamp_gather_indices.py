@@ -10,6 +10,9 @@ After::
     %r = "stablehlo.gather"(%x, %j) {..., in_bounds}
 
 IREE 3.13 reads wherever the index points, silently. Indices that are proven in bounds stay as they are.
+
+A gather of which all slices start at 0 is a broadcast of one slice. IREE reads one place then, and computes the whole
+array there too, if that is written beside it: each element became the first one.
 Source: StableHLO spec "gather": start indices are clamped so that the whole slice lies in the operand.
 """
 
@@ -29,6 +32,21 @@ from hloforge.pipelines.decompose.scatter_combiner import integer_range
 from hloforge.pipelines.index_bounds import component_bounds
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+
+@pattern("stablehlo.gather")
+def broadcast(op: Any) -> Replacement:
+    """gather -> broadcast_in_dim of the first slice, where all are that one; static operand and indices."""
+    operand, indices, result = *map(Value, op.operands), Value(op.results[0])
+    if not operand.shape.is_static or not indices.shape.is_static:
+        return NoMatch("dynamic size")
+    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    sizes = [int(size) for size in op.attributes["slice_sizes"]]
+    if numbers.operand_batching_dims or any(operand.dims[d] > sizes[d] for d in numbers.start_index_map):
+        return NoMatch("slices start at several places")
+    window = ops.slice(operand, [0] * operand.rank, sizes)
+    kept = [size for d, size in enumerate(sizes) if d not in numbers.collapsed_slice_dims]
+    return ops.broadcast_in_dim(ops.reshape(window, kept), result.dims, list(numbers.offset_dims))
 
 
 @pattern("stablehlo.gather")
@@ -76,4 +94,4 @@ class ClampGatherIndices(Pass):
     name: ClassVar[str] = "clamp-gather-indices"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, clamped)
+        apply_patterns(module, (*broadcast, *clamped))

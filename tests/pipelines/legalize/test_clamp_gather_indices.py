@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hloforge
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
@@ -69,3 +70,29 @@ def test_indices_known_to_be_inside_are_left_alone(name: str) -> None:
 def test_indices_that_may_be_outside_are_clamped(setup: str) -> None:
     text = program("%k", setup)
     assert str(lowered(text)).count("stablehlo.clamp") == text.count("stablehlo.clamp") + 1
+
+
+def test_slices_that_all_start_at_0_are_one() -> None:
+    """IREE would compute what is gathered from at the one place that is read."""
+    text = """func.func @main(%x: tensor<4x1xi32>, %i: tensor<4x1xi32>) -> (tensor<4x1xi32>, tensor<4x1xi32>) {
+      %y = stablehlo.add %x, %x : tensor<4x1xi32>
+      %r = "stablehlo.gather"(%y, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+        collapsed_slice_dims = [0], start_index_map = [1], index_vector_dim = 1>, slice_sizes = array<i64: 1, 1>}>
+        : (tensor<4x1xi32>, tensor<4x1xi32>) -> tensor<4x1xi32>
+      return %y, %r : tensor<4x1xi32>, tensor<4x1xi32> }"""
+    assert not operations(lowered(text), {"stablehlo.gather"})
+    x, i = np.array([[3], [4], [5], [6]], np.int32), np.array([[7], [0], [-1], [2]], np.int32)
+    doubled, gathered = hloforge.compile(text, cache=False)(x, i)
+    np.testing.assert_array_equal(doubled, 2 * x)
+    np.testing.assert_array_equal(gathered, np.full((4, 1), 6))
+    (windows,) = interpret(
+        lowered(FIRST_ROWS), np.arange(12, dtype=np.int32).reshape(3, 4), np.ones((2, 5, 1), np.int32)
+    )
+    np.testing.assert_array_equal(windows, np.broadcast_to(np.arange(4)[:, None, None], (4, 2, 5)))
+
+
+FIRST_ROWS = """func.func @main(%x: tensor<3x4xi32>, %i: tensor<2x5x1xi32>) -> tensor<4x2x5xi32> {
+  %r = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0],
+    collapsed_slice_dims = [0], start_index_map = [1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 4>}>
+    : (tensor<3x4xi32>, tensor<2x5x1xi32>) -> tensor<4x2x5xi32>
+  return %r : tensor<4x2x5xi32> }"""
