@@ -36,6 +36,8 @@ PLATFORM = "hloforge"
 # Rules of the CPU that call a library, or refuse algorithms (``TF32_TF32_F32``), where the default rule writes one
 # operation that the pipelines decompose.
 _PORTABLE = frozenset({"cholesky", "triangular_solve", "dot_general"})
+# Options that name an algorithm, of which the CPU's rules refuse those of GPUs and TPUs: the pipelines have their own.
+_ALGORITHMS = {"eig": "implementation", "eigh": "algorithm", "svd": "algorithm"}
 _CALLBACKS = (pure_callback_p, io_callback_p, debug_callback_p, debug_print_p, buffer_callback_p)
 _CPU = {PLATFORM: "cpu"}
 _LIBRARY_CALL = re.compile(r"lapack_[sdcz](\w+)_ffi")
@@ -101,10 +103,18 @@ def _rules() -> dict[Any, Rule]:
     of_cpu = {primitive: entry.rule for primitive, entry in mlir._platform_specific_lowerings["cpu"].items()}
     chosen = {primitive: rule for primitive, rule in of_cpu.items() if primitive.name not in _PORTABLE}
     chosen |= {primitive: of_cpu.get(primitive) or mlir._lowerings[primitive].rule for primitive in _CALLBACKS}
-    rules = {primitive: _as_on_cpu(rule) for primitive, rule in chosen.items()}
+    rules = {primitive: _as_on_cpu(_by_any_algorithm(primitive.name, rule)) for primitive, rule in chosen.items()}
     call = mlir._lowerings[_export.call_exported_p].rule
     inspection = _inspecting(mlir._lowerings[inspect_sharding_p].rule)
     return rules | {_export.call_exported_p: _of_exported(call, _as_on_cpu(call)), inspect_sharding_p: inspection}
+
+
+def _by_any_algorithm(name: str, rule: Rule) -> Rule:
+    """The rule of a factorization without the algorithm that is asked for; any other rule as it is."""
+    option = _ALGORITHMS.get(name)
+    if option is None:
+        return rule
+    return lambda context, *operands, **parameters: rule(context, *operands, **parameters | {option: None})
 
 
 def _as_on_cpu(rule: Rule) -> Rule:

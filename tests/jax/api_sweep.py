@@ -345,6 +345,17 @@ def exports() -> Any:
     ]
 
 
+@probe
+def functions_that_nobody_registered() -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    result = jax.ShapeDtypeStruct((), jnp.float32)
+    versions = (4, 1)
+    calls = [jax.ffi.ffi_call("nothing_at_all", result, custom_call_api_version=version) for version in versions]
+    return [told(call)[: len("JaxRuntimeError: NOT_FOUND")] for call in calls]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a pattern that the probe's name contains")

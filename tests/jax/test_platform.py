@@ -120,6 +120,20 @@ def test_factorizations_multiply_to_their_matrix(f: Callable[..., Any], symmetri
     np.testing.assert_allclose(program(a), a, atol=3e-4)
 
 
+def test_factorizations_by_algorithms_that_the_cpu_refuses() -> None:
+    a = matrix(3, 3)
+
+    def f(a: Any) -> Any:
+        vectors, values = linalg.eigh(a + a.T, implementation=linalg.EighImplementation.QDWH)
+        u, s, vh = linalg.svd(a, algorithm=linalg.SvdAlgorithm.POLAR)
+        return vectors * values @ vectors.T, u * s @ vh
+
+    with pytest.raises(NotImplementedError, match="QDWH"):
+        jax.jit(f).trace(a).lower(lowering_platforms=("cpu",))
+    for got, expected in zip(hloforge.jit(f)(a), (a + a.T, a), strict=True):
+        np.testing.assert_allclose(got, expected, atol=3e-5)
+
+
 def test_other_linear_algebra_is_that_of_the_cpu() -> None:
     a, b = matrix(6, 6), matrix(6, 2)
     positive = a @ a.T + 6 * np.eye(6, dtype=np.float32)

@@ -19,7 +19,15 @@ from typing import Any, TypeAlias
 import hloforge
 from hloforge.dialect.abi import crosses, donated_arguments, physical_element
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError, OptionError, UnsupportedError
+from hloforge.dialect.errors import (
+    ArgumentError,
+    Error,
+    ExecutionError,
+    LoadError,
+    OptionError,
+    UnregisteredError,
+    UnsupportedError,
+)
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
@@ -56,7 +64,7 @@ _TOKEN = 23
 Value: TypeAlias = tuple[int, tuple[int, ...], bool, tuple[int, ...], int]
 
 # Codes of absl::Status.
-_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 8, 12, 13
+_INVALID_ARGUMENT, _NOT_FOUND, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 3, 5, 8, 12, 13
 # What IREE says where there is no memory.
 _NO_MEMORY = "allocator failed the request"
 _DLPACK_CPU = 1
@@ -108,7 +116,7 @@ def describe(exception: BaseException) -> tuple[int, str]:
     # What has no place in the user's files begins as XLA's errors do.
     text = str(exception).removeprefix("error: ")
     if isinstance(exception, UnsupportedError):
-        return _UNIMPLEMENTED, text
+        return _NOT_FOUND if isinstance(exception, UnregisteredError) else _UNIMPLEMENTED, text
     if isinstance(exception, ExecutionError) and _NO_MEMORY in text:
         # Programs look for these words.
         return _RESOURCE_EXHAUSTED, f"Out of memory: {text}"
