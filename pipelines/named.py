@@ -40,6 +40,7 @@ from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.decompose.unsigned_division import DecomposeUnsignedDivision
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
+from hloforge.pipelines.legalize.bf16_products import LegalizeBf16Products
 from hloforge.pipelines.legalize.check_equal_sizes import CheckEqualSizes
 from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
 from hloforge.pipelines.legalize.complex_constants import LegalizeComplexConstants
@@ -251,6 +252,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
+    Stage(LegalizeBf16Products(), "IREE has no SPIR-V for products that read or write bf16; sees every conversion"),
     Stage(CheckEqualSizes(), "a call with arrays of unequal sizes would read beyond the smaller one"),
     Stage(LegalizeDynamicContractions(), "IREE takes dynamic dots and convolutions in some forms only"),
     Stage(LegalizeDynamicShapes(), "IREE takes few operations on sizes that only a call knows; leaves lower dialects"),
@@ -327,6 +329,8 @@ def stages(name: str, vectors: Vectors = AVX2) -> tuple[Stage, ...]:
     chosen = tuple(stage for stage in DECOMPOSE if {stage.entry.name, str(stage.entry)} & asked)
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
     whole = (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
+    if name != "vulkan":
+        whole = tuple(stage for stage in whole if not isinstance(stage.entry, LegalizeBf16Products))
     if name == "cpu":
         return tuple(_with(stage, vectors) for stage in whole)
     return tuple(kept for stage in whole if (kept := _for_gpus(stage, name)) is not None)

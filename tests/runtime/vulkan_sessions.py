@@ -110,6 +110,19 @@ def test_what_one_dispatch_hands_on() -> None:
         np.testing.assert_array_equal(got, want)
 
 
+def test_products_of_16_bits() -> None:
+    """IREE has no SPIR-V for bf16 in products of sizes like these."""
+
+    def f(*x: jax.Array) -> list[jax.Array]:
+        return [jnp.maximum(v @ v.T, 0) for v in x]
+
+    rng = np.random.default_rng(0)
+    x = [jnp.asarray(rng.integers(-2, 3, (16, 32)), element) for element in (jnp.bfloat16, jnp.float16)]
+    session = _compiled(jax.jit(f).lower(*x)).load(deadline=120)
+    for got, want in zip(session(*map(np.asarray, x)), f(*x), strict=True):
+        np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
+
+
 @pytest.mark.parametrize("kind", ["i1", "u2", "i8", "u8"])
 def test_leading_zeros_of_other_widths_than_spirvs(kind: str) -> None:
     bits = 8 * np.dtype(kind).itemsize
