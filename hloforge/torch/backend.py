@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hloforge.dialect.errors import CompileError, OptionError, UnsupportedError
+from hloforge.torch.aliases import Placement, placements, shared_outputs
 from hloforge.torch.decompositions import decompositions
 from hloforge.torch.graph_program import GraphProgram, at_sizes
 from hloforge.torch.recurrent import keep_recurrent
@@ -125,7 +126,7 @@ def _compiled(
     graph: fx.GraphModule, inputs: Sequence[Any], *, settings: _Settings, name: str, frozen: Sequence[int] = ()
 ) -> Callable[..., Any]:
     """A graph compiled at once, if its sizes are known."""
-    programs = _Programs(graph, inputs, settings, name, frozen)
+    programs = _Programs(graph, inputs, settings, name, frozen, shared_outputs())
     if programs.is_static:
         programs.program(inputs)
     return _boxed(programs)
@@ -164,8 +165,10 @@ class _Programs:
         settings: _Settings,
         name: str,
         frozen: Sequence[int] = (),
+        shared: Mapping[int, int | None] | None = None,
     ) -> None:
         self._graph, self._settings, self._name, self._frozen = graph, settings, name, frozen
+        self._shared = shared or {}
         self._examples = inputs
         self.is_static = not any(_is_symbolic(each) for each in inputs)
         self._found: OrderedDict[Any, Program] = OrderedDict()
@@ -190,18 +193,31 @@ class _Programs:
     def _compile(self, arguments: Sequence[Any]) -> Program:
         settings = self._settings
         try:
+            placed: Sequence[Placement] = ()
             if self.is_static:
                 graph, inputs = self._graph, self._examples
             else:
                 graph, inputs = at_sizes(self._graph, arguments), arguments
+                placed = placements(graph, self._shared)
             # AOTAutograd's mode refuses the constants of a graph, which are tensors with elements.
             with unset_fake_temporarily():
-                return GraphProgram(graph, inputs, self._name, settings.target, frozen=self._frozen, **settings.others)
+                program = GraphProgram(
+                    graph, inputs, self._name, settings.target, frozen=self._frozen, **settings.others
+                )
+            return partial(_placed, program, placed) if placed else program
         except (UnsupportedError, CompileError) as error:
             if not settings.fallback:
                 raise
             warnings.warn(f"a graph runs in PyTorch, because hloforge cannot compile it: {error}", stacklevel=2)
             return partial(_eager, self._graph)
+
+
+def _placed(program: Program, placed: Sequence[Placement], arguments: Sequence[Any]) -> Sequence[Any]:
+    """The results of a program, some of them with strides and offset as PyTorch has them."""
+    results = list(program(arguments))
+    for each in placed:
+        results[each.output] = each.placed(results[each.output], arguments)
+    return results
 
 
 def _eager(graph: fx.GraphModule, arguments: Sequence[Any]) -> Any:

@@ -16,6 +16,7 @@ from hloforge.importers.template import Template
 from hloforge.importers.tensors import lift
 from hloforge.importers.tflite.graph import Scope
 from hloforge.importers.tflite.load import Model, Tensor, load_model
+from hloforge.importers.tflite.states import states_of
 
 
 def read_tflite(data: bytes, file: str) -> Program:
@@ -28,7 +29,8 @@ def read_tflite(data: bytes, file: str) -> Program:
     Returns:
         If all sizes are fixed, a verified program whose operations carry the names of the tensors that they make. Else
         a program with a ``template``: it is imported anew for the sizes of each call. Quantized inputs and outputs are
-        integers, as they are stored.
+        integers, as they are stored. States of layers of one step (SVDF, RNN, LSTM) are the last parameters, under
+        their names, and what they become the last results.
 
     Raises:
         ImporterError: the package tflite is missing, or the model is damaged.
@@ -47,14 +49,16 @@ class TfliteTemplate(Template):
     def __init__(self, model: Model, file: str) -> None:
         super().__init__(file, model.graphs[0].name or "main")
         self.model = model
+        self._states = states_of(model.graphs[0])
 
     def declared(self) -> list[Parameter]:
         graph = self.model.graphs[0]
-        return [Parameter(tensor.name, self._shape(tensor)) for tensor in map(graph.tensors.__getitem__, graph.inputs)]
+        given = [graph.tensors[number] for number in (*graph.inputs, *self._states)]
+        return [Parameter(tensor.name, self._shape(tensor)) for tensor in given]
 
     def declared_results(self) -> list[Shape]:
         graph = self.model.graphs[0]
-        return [self._shape(graph.tensors[number]) for number in graph.outputs]
+        return [self._shape(graph.tensors[number]) for number in (*graph.outputs, *self._states)]
 
     def imported(self, shapes: Sequence[Shape], values: Mapping[int, np.ndarray[Any, Any]]) -> Program:
         """The program for static shapes. Raises Needs, and as of ``read_tflite``."""
@@ -64,9 +68,11 @@ class TfliteTemplate(Template):
             for number, (parameter, shape) in enumerate(zip(self.parameters(), shapes, strict=True)):
                 value = builder.parameter(number, shape, parameter.name)
                 given.append(values.get(number, value))
-            results = [
-                lift(entry) for entry in Scope(builder.importing, self.model, self.model.graphs[0]).outputs(given)
-            ]
+            scope = Scope(builder.importing, self.model, self.model.graphs[0])
+            count = len(given) - len(self._states)
+            scope.values.update(zip(self._states, given[count:], strict=True))
+            found = scope.outputs(given[:count])
+            results = [lift(entry) for entry in (*found, *map(scope.tensor, self._states))]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
         program.source = self.file
         return program

@@ -37,7 +37,6 @@ def test_operations_carry_the_names_of_the_tensors_that_they_make() -> None:
         ("CUSTOM", {"custom": "Blur"}, "the custom operator Blur is not imported"),
         ("CUSTOM", {"custom": "FlexErf"}, "the custom operator of TensorFlow FlexErf"),
         ("VAR_HANDLE", {}, "VAR_HANDLE keeps a state between calls"),
-        ("SVDF", {}, "SVDF is one step of a layer that keeps its state"),
     ],
 )
 def test_what_is_not_imported_is_named_with_its_tensor(name: str, fields: dict[str, Any], words: str) -> None:

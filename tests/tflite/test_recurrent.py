@@ -143,9 +143,48 @@ def test_a_basic_step_gives_its_states() -> None:
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
 
 
+def step_layer(name: str) -> tuple[Layer, str, dict[str, Any]]:
+    """A layer of one step: its tensors, and the name and fields of its options."""
+    layer = Layer(20 if name == "LSTM" else 5)
+    layer.tensors[0] = T("x", (BATCH, WIDTH))
+    if name == "LSTM":
+        for gate in range(4):
+            layer.weight(1 + gate, UNITS, WIDTH)
+            layer.weight(5 + gate, UNITS, UNITS)
+            layer.weight(12 + gate, UNITS)
+        layer.state(18, UNITS)
+        layer.state(19, UNITS)
+        return layer, "LSTMOptions", {"FusedActivationFunction": TANH, "CellClip": 0.5}
+    if name == "RNN":
+        for place, dims in ((1, (UNITS, WIDTH)), (2, (UNITS, UNITS)), (3, (UNITS,))):
+            layer.weight(place, *dims)
+        layer.state(4, UNITS)
+        return layer, "RNNOptions", {"FusedActivationFunction": TANH}
+    steps, rank = 3, 2
+    for place, dims in ((1, (rank * UNITS, WIDTH)), (2, (rank * UNITS, steps)), (3, (UNITS,))):
+        layer.weight(place, *dims)
+    layer.state(4, rank * UNITS * steps)
+    return layer, "SVDFOptions", {"FusedActivationFunction": TANH, "Rank": rank}
+
+
 @pytest.mark.parametrize("name", ["SVDF", "RNN", "LSTM"])
-def test_a_step_that_keeps_its_state_is_refused(name: str) -> None:
-    options = {"SVDF": "SVDFOptions", "RNN": "RNNOptions", "LSTM": "LSTMOptions"}[name]
-    layer = Layer(5)
-    with pytest.raises(hloforge.Error, match=f"{name} is one step of a layer that keeps its state"):
-        hloforge.read(layer.file(name, options, UNITS))
+def test_a_step_takes_and_gives_its_state(name: str) -> None:
+    """The interpreter keeps the state from call to call; a program takes what the last call gave."""
+    tf = pytest.importorskip("tensorflow", reason="TensorFlow, whose interpreter judges, is not installed")
+    layer, options, fields = step_layer(name)
+    output = T("y", (BATCH, UNITS))
+    tensors = [*layer.tensors, output]
+    data = model(tensors, [Op(name, layer.inputs, [len(tensors) - 1], options, fields)], [0], [len(tensors) - 1])
+    interpreter = tf.lite.Interpreter(model_content=data)
+    interpreter.allocate_tensors()
+    program = hloforge.read(data)
+    run = hloforge.reference("xla").prepare(program)
+    states = [np.zeros(p.shape.dimensions, np.float32) for p in program.signature.parameters[1:]]
+    assert [p.name for p in program.signature.parameters[1:]] == [t.name for t in layer.tensors if t.variable]
+    for seed in range(4):
+        x = np.random.default_rng(seed).normal(size=(BATCH, WIDTH)).astype(np.float32)
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+        interpreter.invoke()
+        found, *states = run(x, *states)
+        expected = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

@@ -234,6 +234,20 @@ def test_steps_of_optimizers(kind: str) -> None:
 
 
 @pytest.mark.slow
+def test_views_by_symbolic_sizes_show_the_memory_of_the_input() -> None:
+    """AOTAutograd makes them by the strides and the offset of what the program returns."""
+
+    def half(x: torch.Tensor) -> torch.Tensor:
+        return x.split(x.shape[1] // 2, 1)[1]
+
+    fast = compiled(half, dynamic=True)
+    for rows, columns in ((3, 5), (4, 7)):
+        x = torch.randn(rows + 1, columns)[1:]
+        result, expected = fast(x), half(x)
+        torch.testing.assert_close(result, expected)
+        assert (result.data_ptr(), result.stride()) == (expected.data_ptr(), expected.stride())
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_what_is_computed_again_draws_the_same_numbers(dynamic: bool) -> None:
     def dropped(x: Any) -> Any:

@@ -1,21 +1,23 @@
-"""Layers that carry a state from step to step. It begins with zeros at every call, as in a new interpreter.
+"""Layers that carry a state from step to step. It begins with zeros at every call, as in a new interpreter; that of a
+layer of one step is an argument and a result of the program (states.py).
 
 Source: TFLite "unidirectional_sequence_lstm", "unidirectional_sequence_rnn", "bidirectional_sequence_lstm",
-"bidirectional_sequence_rnn", "lstm" (the basic kernel, whose states are inputs and outputs).
+"bidirectional_sequence_rnn", "lstm", "basic_rnn", "svdf".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
-from hloforge.importers.tensors import broadcast_to, cast, element_at, expand, fill, matmul, mean, put
+from hloforge.importers.tensors import broadcast_to, cast, element_at, expand, fill, matmul, mean, put, total, window
 from hloforge.importers.tflite.activations import activation
 from hloforge.importers.tflite.node import Node
 from hloforge.importers.tflite.registry import operator
+from hloforge.importers.tflite.states import keep
 
 # Numbers of inputs; four gates follow one another: input, forget, cell, output.
 _INPUT_WEIGHTS, _STATE_WEIGHTS, _PEEPHOLES, _BIASES, _PROJECTION, _STATES, _NORMS = 1, 5, 9, 12, 16, 18, 20
@@ -58,9 +60,10 @@ def plain_both_ways(node: Node) -> list[Value]:
 
 @operator("LSTM")
 def one_step(node: Node) -> list[Value]:
-    """A step of the basic kernel: input, output before, weights, biases, cell before; one matrix for all gates."""
+    """A step. Of the basic kernel: input, output before, weights, biases, cell before; one matrix for all gates."""
     if node.option("KernelType") != _BASIC:
-        refused(node)
+        after = _Lstm(node).step(_numbers(node, 0), [_numbers(node, _STATES), _numbers(node, _STATES + 1)])
+        return [keep(node, _STATES + part, state) for part, state in enumerate(after)][:1]
     x, h, weights, biases, cell = (_numbers(node, number) for number in range(5))
     together = ops.concat_in_dim([x, h], 1)
     sums = _product(together, weights)
@@ -74,12 +77,33 @@ def one_step(node: Node) -> list[Value]:
     return [ops.logistic(leaving) * ops.tanh(after), after, together, sums]
 
 
-@operator("SVDF", "RNN")
-def refused(node: Node) -> NoReturn:
-    raise UnsupportedError(
-        f"{node.name} is one step of a layer that keeps its state from call to call, and a program keeps none",
-        hint="convert the layer over a whole sequence, or with its state as an input and an output",
-    )
+@operator("RNN")
+def plain_step(node: Node) -> Value:
+    """Input, weights, recurrent weights, bias, and the output before, which is the state."""
+    weights, recurrent, bias = (_numbers(node, number) for number in (1, 2, 3))
+    sums = _product(_numbers(node, 0), weights) + _product(_numbers(node, 4), recurrent)
+    sums = sums + broadcast_to(bias, sums.dims)
+    return keep(node, 4, activation(sums, node.option("FusedActivationFunction"), node))
+
+
+@operator("SVDF")
+def filtered(node: Node) -> Value:
+    """A filter of the last steps of each feature; ``rank`` neighbouring features make an output.
+
+    Input, weights of features ``[filters, input]``, weights of steps ``[filters, steps]``, a bias, and the features of
+    the last steps, ``[batch, filters * steps]``, which are the state.
+    """
+    x, features, times, state = (_numbers(node, number) for number in (0, 1, 2, 4))
+    filters, steps = times.dims
+    batch, rank = x.dims[0], int(node.option("Rank", 1))
+    before = ops.reshape(state, [batch, filters, steps])
+    after = ops.concat_in_dim([window(before, 2, 1, steps), expand(_product(x, features), [2])], 2)
+    after = ops.reshape(keep(node, 4, ops.reshape(after, state.dims)), before.dims)
+    sums = total(after * ops.broadcast_in_dim(times, before.dims, [1, 2]), [2])
+    sums = total(ops.reshape(sums, [batch, filters // rank, rank]), [2])
+    if node.has(3):
+        sums = sums + broadcast_to(_numbers(node, 3), sums.dims)
+    return activation(sums, node.option("FusedActivationFunction"), node)
 
 
 def _plain(node: Node, offset: int, *, backward: bool) -> Value:
