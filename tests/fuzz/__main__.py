@@ -70,7 +70,9 @@ def main() -> int:
             last = max(last, *outcome.seeds)
             if len(outcome.seeds) == 1:
                 counts[outcome.kind] += 1
-            if outcome.is_finding:
+            # The CPU refuses nothing; GPUs refuse what their tables give a reason for.
+            is_limit = outcome.kind == "refused" and not asked.target.startswith("cpu")
+            if outcome.is_finding and not is_limit:
                 key = likeness(outcome)
                 alike[key] += 1
                 _told(outcome, asked.corpus, asked.bisect if alike[key] == 1 else 0)
