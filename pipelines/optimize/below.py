@@ -160,6 +160,14 @@ def one_workgroup_zero(opaque: Any) -> Any:
     return create("arith.index_cast", [number], [ir.IndexType.get()]).results[0]
 
 
+def multiple(zero: Any, number: int) -> Any:
+    """The same ``index`` 0, which the compiler does not know for the same.
+
+    IREE takes equal results of a dispatch for its first result, so no two may be written by equal operations.
+    """
+    return create("arith.muli", [zero, index(number)], [zero.type]).results[0] if number > 1 else zero
+
+
 def held(array: Any, zero: Any) -> Any:
     """The same array in the same place, by an operation: its first element is written over itself.
 

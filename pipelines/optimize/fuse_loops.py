@@ -104,9 +104,10 @@ def _in_one_dispatch(loop: Any, opaque: Value) -> list[Value]:
     def body(buffers: Sequence[Any]) -> list[Any]:
         zero = below.one_workgroup_zero(opaque.ir)
         targets = dict(zip(stored, buffers, strict=True))
-        first = [init(targets.get(number), zero) for number, init in enumerate(inits)]
+        zeros = [below.multiple(zero, number + 1) for number in range(len(carries))]
+        first = [init(targets.get(number), zeros[number]) for number, init in enumerate(inits)]
         results = _loop_below(loop, carries, first, zero)
-        return [carries[number].store(results[number], zero) for number in stored]
+        return [carries[number].store(results[number], zeros[number]) for number in stored]
 
     arrays = below.dispatch([carries[number].stored_type for number in stored], body)
     found = {number: Value(array) for number, array in zip(stored, arrays, strict=True)}

@@ -199,3 +199,15 @@ def test_random_loops(seed: int) -> None:
 def test_many_random_loops(seed: int) -> None:
     program, arguments = random_program(seed)
     assert agree(program, *arguments)
+
+
+@pytest.mark.parametrize("shape", ["u8[1]", "u8[]", "f32[40]"])
+def test_carries_that_change_places_stay_apart(shape: str) -> None:
+    """Both begin as one array, so IREE finds them equal, and gave the first result for both: the counter."""
+    with hloforge.Builder("exchanged") as builder:
+        x = builder.parameter(0, shape, "x")
+        i, a, b = ops.while_(
+            lambda i, *_: ops.lt(i, 3), lambda i, a, b: [ops.add(i, 1), b, a], [ops.constant(0, "s32"), x, x]
+        )
+        program = builder.build((a, b, ops.mul(i, 2)))
+    assert agree(program, values(shape, 0))
