@@ -12,15 +12,11 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.constants import constant
-from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.element_types import ElementType, element_type
-from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import ir, passmanager
-from hloforge.dialect.operations import operations
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 
 _HEAD = re.compile(r"^!quant\.uniform<([iu])(\d+)(?:<(-?\d+):(-?\d+)>)?:(\w+)(?::(\d+))?,")
-_ZERO = re.compile(r":(-?\d+)")
 
 
 @dataclass(frozen=True)
@@ -83,43 +79,18 @@ def quantized(element: Any) -> Quantized:
     if match[3] is not None:
         low, high = int(match[3]), int(match[4])
     axis = None if match[6] is None else int(match[6])
-    entries = text[match.end() :].strip(" {}>").split(",")
-    zeros = [int(found[1]) if (found := _ZERO.search(entry)) else 0 for entry in entries]
-    scales = _scales(element, axis, len(entries))
+    # Scales are printed with all of their digits.
+    entries = [entry.partition(":") for entry in text[match.end() :].strip(" {}>").split(",")]
+    expressed = element_type(match[5])
+    scales = np.array([float(scale) for scale, _, _ in entries]).astype(expressed.dtype)
+    zeros = np.array([int(zero or 0) for _, _, zero in entries], np.int64)
     shape = [] if axis is None else [len(entries)]
     return Quantized(
         element_type(f"{'u' if unsigned else 's'}{bits}"),
-        element_type(match[5]),
+        expressed,
         low,
         high,
         axis,
-        np.broadcast_to(scales, shape) if scales.size == 1 else scales.reshape(shape),
-        np.array(zeros, np.int64).reshape(shape),
+        scales.reshape(shape),
+        zeros.reshape(shape),
     )
-
-
-def _scales(element: Any, axis: int | None, count: int) -> np.ndarray[Any, Any]:
-    """The scales in the expressed type. A type prints them with seven digits, so StableHLO's own lowering is asked."""
-    sizes = [] if axis is None else [count if d == axis else 1 for d in range(axis + 1)]
-    with ir.Location.unknown():
-        module = ir.Module.create()
-        operand = ir.RankedTensorType.get(sizes, element)
-        result = ir.RankedTensorType.get(sizes, ir.Type.parse(_head(element)[5]))
-        with ir.InsertionPoint(module.body):
-            function = ir.Operation.create(
-                "func.func",
-                attributes={
-                    "sym_name": ir.StringAttr.get("scales"),
-                    "function_type": ir.TypeAttr.get(ir.FunctionType.get([operand], [result])),
-                },
-                regions=1,
-            )
-        block = function.regions[0].blocks.append(operand)
-        with ir.InsertionPoint(block):
-            value = emit("stablehlo.uniform_dequantize", [Value(block.arguments[0])], result)
-            ir.Operation.create("func.return", operands=[value.ir])
-        passmanager.PassManager.parse("builtin.module(func.func(stablehlo-legalize-quant-to-math))").run(
-            module.operation
-        )
-        constants = [op.attributes["value"] for op in operations(module, {"stablehlo.constant"})]
-        return next(array_of(value) for value in constants if isinstance(value.type.element_type, ir.FloatType))

@@ -56,7 +56,9 @@ _MLIR_START = re.compile(
     r"\s*(?:module\b(?!\s*\(|\s*\{\s*(?:ROOT\s+)?%?[\w.\-]+\s*=\s*\(?\w+\[)|builtin\.module|[#!][\w.$-]+\s*=|func\.func\b)"
 )
 _MLIR_OP = re.compile(r'\bfunc\.func\b|"?(?:stablehlo|chlo|mhlo|vhlo|builtin)\.\w+')
-_HLO_INSTRUCTION = re.compile(r"[\w.\-]+\s*=\s*\(*[a-z]\w*\[[^\]\n]*\]\S*\s+[a-z][\w\-]*\(")
+_HLO_SHAPE = r"(?:\((?:[^()\n]|\([^()\n]*\))*\)|\(*[a-z]\w*\[[^\]\n]*\]\S*)"
+# XLA reads single instructions, of which the name may be left out.
+_HLO_INSTRUCTION = re.compile(rf"(?:[\w.\-]+\s*=\s*|\A\s*){_HLO_SHAPE}\s+[a-z][\w\-]*\(")
 
 
 def detect(data: bytes) -> Form:

@@ -24,6 +24,10 @@ _HEADER = re.compile(rf"^[ \t]*(ENTRY\s+)?%?({_NAME})\s*(?:{_PARENTHESES}\s*->[^
 _REPLICATION = re.compile(r"\b(num_partitions|replica_count)\s*=\s*(\d+)")
 _ELIDED = re.compile(r"constant\(\s*\{\s*\.\.\.\s*\}\s*\)")
 _ERROR = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
+_METADATA = re.compile(r"\bmetadata\s*=\s*\{")
+_METADATA_VALUE = re.compile(r'"(?:\\.|[^"\\])*"|[^\s,{}]+')
+_COMMA = re.compile(r"\s*,")
+_BRACE = re.compile(r"[{}]")
 _UNKNOWN_ATTRIBUTE = re.compile(r'unexpected attribute "([^"]+)"')
 
 
@@ -49,7 +53,7 @@ class TextComputation:
 
 def without_opaque(text: str) -> str:
     """The text with strings and comments blanked out, positions kept."""
-    return _OPAQUE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    return _OPAQUE.sub(lambda match: _blanked(match[0]), text)
 
 
 def computations(text: str) -> list[TextComputation]:
@@ -70,7 +74,7 @@ def computations(text: str) -> list[TextComputation]:
     offsets = [offset for offset, _ in found]
     elided = {match.start() for match in _ELIDED.finditer(plain)}
     matches = list(_INSTRUCTION.finditer(plain))
-    ends = [match.start() for match in matches[1:]] + [len(plain)]
+    ends = [*(match.start() for match in matches[1:]), len(plain)][: len(matches)]
     elided_starts = sorted(elided)
     for match, end in zip(matches, ends, strict=True):
         owner = found[max(bisect.bisect_right(offsets, match.start()) - 1, 0)][1]
@@ -187,6 +191,44 @@ def drop_attribute(text: str, name: str, line: int, column: int) -> tuple[str, s
     end = _value_end(plain, matches[-1].end())
     removed = text[start:end]
     return text[:start] + "\n" * removed.count("\n") + text[end:], removed[1:].strip()
+
+
+def drop_from_metadata(text: str, name: str) -> str:
+    """Blank out ``name=value`` wherever it stands in ``metadata={…}``, which changes no result. Places are kept."""
+    plain = without_opaque(text)
+    key = re.compile(rf"(?<![\w.]){re.escape(name)}\s*=\s*")
+    pieces, done = [], 0
+    for metadata in _METADATA.finditer(plain):
+        for found in key.finditer(plain, metadata.end(), _closing(plain, metadata.end())):
+            if found.start() >= done:
+                end = _metadata_value_end(text, plain, found.end())
+                pieces += [text[done : found.start()], _blanked(text[found.start() : end])]
+                done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _metadata_value_end(text: str, plain: str, position: int) -> int:
+    """Behind a value, and the comma that may follow it."""
+    if text.startswith("{", position):
+        position = _closing(plain, position + 1) + 1
+    elif value := _METADATA_VALUE.match(text, position):
+        position = value.end()
+    comma = _COMMA.match(plain, position)
+    return comma.end() if comma else position
+
+
+def _closing(plain: str, position: int) -> int:
+    """Where the brace that is open at the position closes."""
+    depth = 1
+    for brace in _BRACE.finditer(plain, position):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.start()
+    return len(plain)
+
+
+def _blanked(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
 
 
 def _value_end(plain: str, position: int) -> int:

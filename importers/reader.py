@@ -151,8 +151,12 @@ def _convert_text(text: str, file: str, drop: bool, memory: int | None) -> tuple
         try:
             return guarded(native.hlo_text_to_mlir, text, file, memory=memory), dropped
         except ImporterError as error:
-            attribute = hlo_text.unknown_attribute(error.message) if drop else ""
-            where = error.location
+            attribute, where = hlo_text.unknown_attribute(error.message), error.location
+            without = hlo_text.drop_from_metadata(text, attribute) if attribute else text
+            if without != text:
+                text = without
+                continue
+            attribute = attribute if drop else ""
             change = hlo_text.drop_attribute(text, attribute, where.line, where.column) if attribute and where else None
             if change is None:
                 raise

@@ -100,9 +100,9 @@ def from_mlir(module: Any, file: str) -> Signature:
         ImporterError: there is no entry function, or its type has no XLA shape.
     """
     function = _entry(module)
-    cross_as_storage(function)
-    cross_as_integers(function)
     try:
+        cross_as_storage(function)
+        cross_as_integers(function)
         signature = Signature.of(module)
     except ValueError as error:
         where = location_of(function) or Location(file)

@@ -251,9 +251,30 @@ class TestUnknownAttributes:
         assert [entry.split(" (")[0] for entry in dropped] == ["is_stable=true", "novel={1,2}"]
         assert [location_of(op).line for op in operations(program.module, {"mhlo.topk"})] == [5]  # type: ignore[union-attr]
 
+    def test_of_metadata_nobody_has_to_ask(self) -> None:
+        """Fields of older and newer versions, which change no result, whatever their values look like."""
+        metadata = """metadata={op_name="a{novel=1}" preserve_layout=true, novel={x={1,2} y="}"}
+            novel="q\\"}" source_line=7}"""
+        program = read(HLO.replace("multiply(x, twos)", f"multiply(x, twos), {metadata}"))
+        np.testing.assert_array_equal(interpret(program.module, X)[0], 2 * X)
+        (product,) = operations(program.module, {"stablehlo.multiply"})
+        assert "a{novel=1}" in str(product.location)
+        with pytest.raises(ImporterError, match="novel"):
+            read(HLO.replace("multiply(x, twos)", f"multiply(x, twos), {metadata}, novel=3"))
+
     def test_other_errors_stay(self) -> None:
         with pytest.raises(ImporterError, match="nonsense"):
             read(HLO.replace("multiply", "nonsense"), drop_unknown_attributes=True)
+
+
+@pytest.mark.parametrize("head", ["", "y = ", "%y.1 = "])
+@pytest.mark.parametrize("shape", ["f32[3]{0}", "(f32[3]{0:T(8)}, f32[3]{0})"])
+def test_single_instructions(head: str, shape: str) -> None:
+    """XLA's parser makes parameters of their operands."""
+    opcode = "tuple" if "(" in shape else "add"
+    program = read(f"{head}{shape} {opcode}(f32[3]{{0}} %a, f32[3]{{0}} %b)\n")
+    results = interpret(program.module, X, X)
+    np.testing.assert_array_equal(results[0], X if opcode == "tuple" else X + X)
 
 
 def test_a_text_that_is_no_program_says_what_it_was_read_as() -> None:

@@ -117,3 +117,11 @@ def test_an_entry_that_is_no_program_is_refused() -> None:
     text = "func.func @main(%x: memref<4xf32>) {\n return\n}"
     with pytest.raises(ImporterError, match="memref"):
         read(text)
+
+
+@pytest.mark.parametrize("element", ["!quant.any<i8:f32>", "!quant.uniform<i8:f32:{0:2}, {{0.5:1}, {0.25:0}}>"])
+def test_quantized_types_without_meaning_in_stablehlo_are_refused(element: str) -> None:
+    type_ = f"tensor<4x{element}>"
+    with pytest.raises(ImporterError, match="no uniform quantized type") as caught:
+        read(f"\nfunc.func @main(%x: {type_}) -> {type_} {{\n return %x : {type_}\n}}")
+    assert caught.value.location is not None and caught.value.location.line == 2

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from hloforge import compile
+from hloforge.dialect.element_types import element_type
 from hloforge.importers.reader import read
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
 from hloforge.pipelines.manager import PassManager
@@ -76,6 +78,23 @@ def test_conversions(type_: str, scale: float, zero: int, dtype: Any, limits: tu
     quantized, floats = run(text, x, stored)
     np.testing.assert_array_equal(quantized, to_stored(x, scale, zero, *limits, dtype))
     np.testing.assert_array_equal(floats, to_float(stored, scale, zero))
+
+
+@pytest.mark.parametrize(
+    ("expressed", "scale"), [(np.float64, 1 / 255), (np.float16, 0.125), (ml_dtypes.bfloat16, 0.125)], ids=str
+)
+def test_numbers_stand_for_floats_of_any_width(expressed: Any, scale: float) -> None:
+    """The scale has all of its digits in f64."""
+    element = element_type(expressed).mlir
+    type_ = f"!quant.uniform<i8:{element}, {scale!r}:3>"
+    text = f"""func.func @main(%s: tensor<256x{type_}>) -> (tensor<256x{element}>, tensor<256x{type_}>) {{
+      %f = stablehlo.uniform_dequantize %s : (tensor<256x{type_}>) -> tensor<256x{element}>
+      %n = stablehlo.negate %f : tensor<256x{element}>
+      %q = stablehlo.uniform_quantize %n : (tensor<256x{element}>) -> tensor<256x{type_}>
+      return %f, %q : tensor<256x{element}>, tensor<256x{type_}> }}"""
+    floats, negated = run(text, BYTES)
+    np.testing.assert_array_equal(floats, (BYTES.astype(np.int64) - 3).astype(expressed) * expressed(scale))
+    np.testing.assert_array_equal(negated, np.clip(6 - BYTES.astype(int), -128, 127))
 
 
 def test_products_of_arrays_with_a_scale_a_column() -> None:
