@@ -14,6 +14,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("expecttest", reason="PyTorch's operator database needs it")
 
+import torch
+
 from tests.expectations import Outcome, read_expectations
 from tests.torch import judging
 from tests.torch.opinfo import cases_of, judge, operators
@@ -36,6 +38,12 @@ def _told(outcome: Outcome) -> str:
 def test_sample_compiled_by_hloforge() -> None:
     outcomes = judging.judge([case for name in SAMPLE for case in cases_of(name, 1)])
     assert {name: _told(outcome) for name, outcome in outcomes.items() if outcome.stage} == {}
+
+
+def test_products_of_flags_that_meet_at_an_element() -> None:
+    """Which JAX does not multiply."""
+    outcomes = [judge(case) for case in cases_of("scatter_reduce.prod", 3, [torch.bool])]
+    assert [_told(outcome) for outcome in outcomes] == ["passes"] * 3
 
 
 @pytest.mark.slow

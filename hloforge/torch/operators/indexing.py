@@ -121,7 +121,7 @@ def _reduced(x: Any, where: tuple[Any, ...], values: Any, reduce: str, include_s
     if reduce in ("sum", "add"):
         return _added(x, place, values)
     if reduce == "prod":
-        return place.multiply(values)
+        return place.min(values) if x.dtype == np.bool_ else place.multiply(values)
     if reduce == "amax":
         return place.max(values)
     if reduce == "amin":
