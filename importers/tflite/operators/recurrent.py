@@ -62,8 +62,8 @@ def plain_both_ways(node: Node) -> list[Value]:
 def one_step(node: Node) -> list[Value]:
     """A step. Of the basic kernel: input, output before, weights, biases, cell before; one matrix for all gates."""
     if node.option("KernelType") != _BASIC:
-        after = _Lstm(node).step(_numbers(node, 0), [_numbers(node, _STATES), _numbers(node, _STATES + 1)])
-        return [keep(node, _STATES + part, state) for part, state in enumerate(after)][:1]
+        states = _Lstm(node).step(_numbers(node, 0), [_numbers(node, _STATES), _numbers(node, _STATES + 1)])
+        return [keep(node, _STATES + part, state) for part, state in enumerate(states)][:1]
     x, h, weights, biases, cell = (_numbers(node, number) for number in range(5))
     together = ops.concat_in_dim([x, h], 1)
     sums = _product(together, weights)
