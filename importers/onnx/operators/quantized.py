@@ -44,14 +44,14 @@ def quantize_linear(node: Node) -> Value:
     if row.is_float:
         return to_narrow_float(ratio, row, saturate=bool(node.attribute("saturate", 1)))
     zero = _per_element(cast(node.value(2), wide), x, axis, block) if node.has(2) else full(ratio, 0)
-    return _stored(ops.round_nearest_even(ratio) + zero, row)
+    return stored(ops.round_nearest_even(ratio) + zero, row)
 
 
 def _wide(row: ElementType) -> Any:
     return "f64" if row.name == "f64" else "f32"
 
 
-def _stored(numbers: Value, row: ElementType) -> Value:
+def stored(numbers: Value, row: ElementType) -> Value:
     """Whole floats as integers of a type, of which the nearest stands for those out of range."""
     bounds = (full(numbers, float(bound)) for bound in (lowest(row), highest(row)))
     return cast(cast(ops.clamp(next(bounds), numbers, next(bounds)), "s32"), row)
@@ -104,7 +104,7 @@ def _requantized(node: Node, sums: Value, lhs: tuple[int, int], rhs: tuple[int, 
     ratio = factor / _per_element(cast(node.value(out[0]), "f32"), sums, -1, 0)
     row = node.row(out[1])
     zero = _per_element(cast(node.value(out[1]), "f32"), sums, -1, 0)
-    return _stored(ops.round_nearest_even(ratio) + zero, row)
+    return stored(ops.round_nearest_even(ratio) + zero, row)
 
 
 @operator("QLinearConv")
@@ -126,5 +126,5 @@ def quantize_by_range(node: Node) -> Any:
     scale = (high - low) / 255.0
     zero = ops.round_nearest_even(ops.clamp(0.0, -low / scale, 255.0))
     spread = [broadcast_to(part, x.dims) for part in (scale, zero)]
-    stored = _stored(ops.round_nearest_even(x / spread[0]) + spread[1], _U8)
-    return Outputs([stored, scale, cast(cast(zero, "s32"), _U8)])
+    units = stored(ops.round_nearest_even(x / spread[0]) + spread[1], _U8)
+    return Outputs([units, scale, cast(cast(zero, "s32"), _U8)])

@@ -1,0 +1,235 @@
+"""ONNX Runtime's own operators (``com.microsoft``) of elements, rows and products, as its optimizer writes them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hloforge.dialect import ops
+from hloforge.dialect.constants import full
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.values import Value
+from hloforge.importers.onnx.graph import Outputs
+from hloforge.importers.onnx.node import Node
+from hloforge.importers.onnx.operators.convolution import convolve
+from hloforge.importers.onnx.registry import DEFAULT_DOMAIN, operator
+from hloforge.importers.onnx.windows import windows_of
+from hloforge.importers.tensors import along, broadcast_to, cast, matmul, mean, take, together, total
+
+MICROSOFT = "com.microsoft"
+
+
+def _wide(x: Value) -> Value:
+    return cast(x, "f32") if x.element_type.bits < 32 else x
+
+
+def _gelu(x: Value) -> Value:
+    return 0.5 * x * (1.0 + ops.erf(x * math.sqrt(0.5)))
+
+
+@operator("Gelu", "BiasGelu", domain=MICROSOFT)
+def gelu(node: Node) -> Value:
+    x = node.value(0)
+    if node.has(1):
+        x = _sum(x, node.value(1))
+    return cast(_gelu(_wide(x)), x.element_type)
+
+
+@operator("FastGelu", domain=MICROSOFT)
+def fast_gelu(node: Node) -> Value:
+    x = _sum(node.value(0), node.value(1)) if node.has(1) else node.value(0)
+    wide = _wide(x)
+    inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
+    return cast(0.5 * wide * (1.0 + ops.tanh(inner)), x.element_type)
+
+
+@operator("QuickGelu", domain=MICROSOFT)
+def quick_gelu(node: Node) -> Value:
+    x = node.value(0)
+    wide = _wide(x)
+    return cast(wide * ops.logistic(float(node.attribute("alpha", 1.702)) * wide), x.element_type)
+
+
+def _sum(x: Value, y: Value) -> Value:
+    left, right = together(x, y)
+    return left + right
+
+
+def activated(node: Node, x: Value) -> Value:
+    """The function that an attribute names, of the result of a fused product or convolution."""
+    name = str(node.attribute("activation", ""))
+    given = [float(number) for number in node.attribute("activation_params") or ()]
+    alpha = float(node.attribute("activation_alpha", given[0] if given else 0.01))
+    match name:
+        case "":
+            return x
+        case "Relu":
+            return ops.max(x, 0.0)
+        case "Tanh":
+            return ops.tanh(x)
+        case "Sigmoid":
+            return ops.logistic(x)
+        case "LeakyRelu":
+            return ops.select(x < 0.0, x * alpha, x)
+        case "Clip":
+            low, high = given or (-math.inf, math.inf)
+            return ops.clamp(full(x, low), x, full(x, high))
+        case "HardSigmoid":
+            slope, shift = given or (0.2, 0.5)
+            return ops.clamp(full(x, 0.0), x * slope + shift, full(x, 1.0))
+    raise UnsupportedError(f"the activation {name!r} is not imported")
+
+
+# Rows ---------------------------------------------------------------------------------------------------------------
+
+
+def _spread(vector: Value, like: Value) -> Value:
+    return broadcast_to(cast(vector, like.element_type), like.dims)
+
+
+def layer_normal(x: Value, scale: Value | None, bias: Value | None, epsilon: float) -> tuple[Value, Value, Value]:
+    """Along the last axis, with means and one divided by the deviations; in f32 at least."""
+    wide = _wide(x)
+    center = mean(wide, [x.rank - 1], True)
+    centered = wide - broadcast_to(center, x.dims)
+    inverse = ops.rsqrt(mean(centered * centered, [x.rank - 1], True) + epsilon)
+    result = centered * broadcast_to(inverse, x.dims)
+    if scale is not None:
+        result = result * _spread(scale, result)
+    if bias is not None:
+        result = result + _spread(bias, result)
+    return cast(result, x.element_type), center, inverse
+
+
+@operator("SkipLayerNormalization", domain=MICROSOFT)
+def skip_layer_norm(node: Node) -> Any:
+    """Of a sum, which is the fourth output."""
+    combined = _added(node, 4)
+    bias = node.value(3) if node.has(3) else None
+    return Outputs([*layer_normal(combined, node.value(2), bias, float(node.attribute("epsilon", 1e-12))), combined])
+
+
+def _added(node: Node, bias: int) -> Value:
+    combined = node.value(0) + broadcast_to(node.value(1), node.dims(0))
+    return combined + broadcast_to(node.value(bias), combined.dims) if node.has(bias) else combined
+
+
+@operator("SkipSimplifiedLayerNormalization", domain=MICROSOFT)
+def skip_rms_norm(node: Node) -> Any:
+    combined = _added(node, 3)
+    result, inverse = _rms(combined, node.value(2), combined.rank - 1, float(node.attribute("epsilon", 1e-12)))
+    return Outputs([result, None, inverse, combined])
+
+
+def simplified_layer_norm(node: Node) -> Any:
+    """Without the mean. ONNX Runtime has it in ONNX's own domain."""
+    x = node.value(0)
+    return Outputs(_rms(x, node.value(1), node.axis(-1), float(node.attribute("epsilon", 1e-5))))
+
+
+for _domain in (DEFAULT_DOMAIN, MICROSOFT):
+    operator("SimplifiedLayerNormalization", domain=_domain)(simplified_layer_norm)
+
+
+def _rms(x: Value, scale: Value, axis: int, epsilon: float) -> tuple[Value, Value]:
+    wide = _wide(x)
+    inverse = ops.rsqrt(mean(wide * wide, list(range(axis, x.rank)), True) + epsilon)
+    result = wide * broadcast_to(inverse, x.dims) * _spread(scale, wide)
+    return cast(result, scale.element_type), inverse
+
+
+@operator("EmbedLayerNormalization", domain=MICROSOFT)
+def embed_layer_norm(node: Node) -> Any:
+    """The sum of the embeddings of words, places and segments, normalized; and how many words each mask has."""
+    words = node.value(0)
+    batch, length = words.dims
+    places = node.value(8) if node.has(8) else ops.iota("s32", [1, length], 1)
+    combined = take(node.value(2), words, 0)
+    combined = combined + broadcast_to(take(node.value(3), places, 0), combined.dims)
+    if node.has(1) and node.has(4):
+        combined = combined + take(node.value(4), node.value(1), 0)
+    result, _, _ = layer_normal(combined, node.value(5), node.value(6), float(node.attribute("epsilon", 1e-12)))
+    counts = total(cast(node.value(7), "s32"), [1]) if node.has(7) else full(ops.iota("s32", [batch], 0), 0)
+    return Outputs([result, counts, combined])
+
+
+# Products -----------------------------------------------------------------------------------------------------------
+
+
+@operator("FusedMatMul", "TransposeMatMul", domain=MICROSOFT)
+def fused_matmul(node: Node) -> Value:
+    """``alpha * A @ B`` with the last two dimensions of A and B exchanged, or the first moved before the last."""
+    sides = []
+    for number, side in enumerate("AB"):
+        x = node.value(number)
+        if node.attribute(f"transBatch{side}", 0) and x.rank > 2:
+            x = ops.transpose(x, [*range(1, x.rank - 1), 0, x.rank - 1])
+        if node.attribute(f"trans{side}", 0) and x.rank > 1:
+            x = ops.transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
+        sides.append(x)
+    product = matmul(*sides)
+    alpha = float(node.attribute("alpha", 1.0))
+    return product if alpha == 1.0 else product * alpha
+
+
+@operator("FusedGemm", domain=MICROSOFT)
+def fused_gemm(node: Node) -> Value:
+    sides = [0 if node.attribute("transA", 0) else 1], [1 if node.attribute("transB", 0) else 0]
+    product = ops.dot_general(node.value(0), node.value(1), ops.DotDimensionNumbers(*sides), "HIGHEST")
+    product = product * float(node.attribute("alpha", 1.0))
+    if node.has(2):
+        product = product + broadcast_to(node.value(2) * float(node.attribute("beta", 1.0)), product.dims)
+    return activated(node, product)
+
+
+@operator("FusedConv", domain=MICROSOFT)
+def fused_convolution(node: Node) -> Value:
+    """A convolution, to which another array may be added before the activation."""
+    x, kernel = node.value(0), node.value(1)
+    window = windows_of(node, x.dims[2:], kernel.dims[2:])
+    result = convolve(x, kernel, window.strides, window.pads, window.dilations, int(node.attribute("group", 1)))
+    if node.has(2):
+        result = result + broadcast_to(along(node.value(2), 1, result.rank), result.dims)
+    if node.has(3):
+        result = result + node.value(3)
+    return activated(node, result)
+
+
+@operator("MatMulNBits", domain=MICROSOFT)
+def product_of_bits(node: Node) -> Value:
+    """``A @ B.T`` of weights of 2, 4 or 8 bits, a scale and a zero point for each block of a row of B; the first
+    weight stands in the low bits of a byte."""
+    x = node.value(0)
+    depth, rows = int(node.attribute("K")), int(node.attribute("N"))
+    bits, block = int(node.attribute("bits", 4)), int(node.attribute("block_size"))
+    blocks = -(-depth // block)
+    if node.has(4):
+        raise UnsupportedError("MatMulNBits with g_idx, an order of the weights, is not imported")
+    numbers = ops.reshape(_unpacked(node.value(1), bits), [rows, blocks, block])
+    scales = cast(ops.reshape(node.value(2), [rows, blocks]), "f32")
+    if node.has(3) and node.row(3).is_float:
+        zeros = cast(ops.reshape(node.value(3), [rows, blocks]), "f32")
+    elif node.has(3):
+        stored = ops.reshape(node.value(3), [rows, -(-blocks * bits // 8)])
+        zeros = ops.slice(_unpacked(stored, bits), [0, 0], [rows, blocks])
+    else:
+        zeros = full(scales, float(1 << bits - 1))
+    centered = numbers - ops.broadcast_in_dim(zeros, numbers.dims, [0, 1])
+    weights = ops.reshape(centered * ops.broadcast_in_dim(scales, numbers.dims, [0, 1]), [rows, blocks * block])
+    weights = ops.slice(weights, [0, 0], [rows, depth])
+    wide = _wide(x)
+    product = ops.dot_general(wide, weights, ops.DotDimensionNumbers([x.rank - 1], [1]), "HIGHEST")
+    if node.has(5):
+        product = product + _spread(node.value(5), product)
+    return cast(product, x.element_type)
+
+
+def _unpacked(stored: Value, bits: int) -> Value:
+    """The numbers in bytes, f32, along the last dimension."""
+    count = 8 // bits
+    wide = cast(stored, "s32")
+    shape = [*stored.dims, count]
+    shifts = ops.iota("s32", shape, stored.rank) * bits
+    spread = ops.broadcast_in_dim(wide, shape, list(range(stored.rank)))
+    parts = ops.and_(ops.shift_right_logical(spread, shifts), (1 << bits) - 1)
+    return cast(ops.reshape(parts, [*stored.dims[:-1], stored.dims[-1] * count]), "f32")

@@ -1,0 +1,197 @@
+"""ONNX Runtime's attention operators (``com.microsoft``), as its optimizer and its exporter of language models write
+them: with weights, with heads apart, with groups of heads, and rotations of pairs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hloforge.dialect import ops
+from hloforge.dialect.constants import full
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.values import Value
+from hloforge.importers.onnx.graph import Outputs
+from hloforge.importers.onnx.node import Node
+from hloforge.importers.onnx.operators.contrib import MICROSOFT
+from hloforge.importers.onnx.operators.normalization import softmax
+from hloforge.importers.onnx.registry import operator
+from hloforge.importers.tensors import broadcast_to, cast, expand, matmul, numbers, pieces, take, window
+
+
+def _heads(x: Value, count: int) -> Value:
+    """[batch, length, heads * size] as [batch, heads, length, size]; what has four dimensions is it already."""
+    if x.rank == 4:
+        return x
+    batch, length, width = x.dims
+    return ops.transpose(ops.reshape(x, [batch, length, count, width // count]), [0, 2, 1, 3])
+
+
+def _joined(x: Value) -> Value:
+    batch, heads, length, size = x.dims
+    return ops.reshape(ops.transpose(x, [0, 2, 1, 3]), [batch, length, heads * size])
+
+
+def _attention(query: Value, key: Value, value: Value, addend: Value | None, scale: float) -> Value:
+    """``softmax(query @ key.T * scale + addend) @ value`` of [batch, heads, length, size], joined; in f32."""
+    row = query.element_type
+    scores = matmul(cast(query, "f32"), ops.transpose(cast(key, "f32"), [0, 1, 3, 2])) * scale
+    if addend is not None:
+        scores = scores + broadcast_to(cast(addend, "f32"), scores.dims)
+    return cast(_joined(matmul(softmax(scores, [3]), cast(value, "f32"))), row)
+
+
+def _where(kept: Value, penalty: float) -> Value:
+    """0 where something is kept, elsewhere a penalty."""
+    zero = full(cast(kept, "f32"), 0.0)
+    return ops.select(kept, zero, full(zero, penalty))
+
+
+def _padding(mask: Value, total: int, penalty: float) -> Value:
+    """Of a mask of keys: [batch] lengths, [batch, keys] of ones and zeros, or with the queries or heads in between."""
+    if mask.rank == 1:
+        (batch,) = mask.dims
+        kept = numbers([batch, total], 1) < broadcast_to(ops.reshape(cast(mask, "s32"), [batch, 1]), [batch, total])
+        mask = cast(kept, "s32")
+    kept = cast(mask, "s32").ne(0) if mask.rank != 2 else cast(mask, "s32") > 0
+    return expand(_where(kept, penalty), {2: [1, 2], 3: [1], 4: []}[mask.rank])
+
+
+def _causal(queries: int, keys: int, penalty: float) -> Value:
+    """The last query sees all keys, each one before it one less."""
+    shape = [1, 1, queries, keys]
+    return _where(numbers(shape, 3) <= numbers(shape, 2) + (keys - queries), penalty)
+
+
+def _all(parts: list[Value | None]) -> Value | None:
+    found: Value | None = None
+    for part in parts:
+        if part is not None and found is not None:
+            dims = [max(pair) for pair in zip(found.dims, part.dims, strict=True)]
+            found = broadcast_to(found, dims) + broadcast_to(part, dims)
+        else:
+            found = found if part is None else cast(part, "f32")
+    return found
+
+
+@operator("Attention", domain=MICROSOFT)
+def attention_with_weights(node: Node) -> Any:
+    """Inputs: the rows, the weights of query, key and value beside each other, a bias, a mask, past keys and values, an
+    addend to the scores. Outputs: the result, and past and present keys and values."""
+    x, weights = node.value(0), node.value(1)
+    heads = int(node.attribute("num_heads"))
+    if node.attribute("do_rotary", 0):
+        raise UnsupportedError("Attention with do_rotary is not imported")
+    sizes = [int(size) for size in node.attribute("qkv_hidden_sizes") or [weights.dims[1] // 3] * 3]
+    projected = matmul(x, weights)
+    if node.has(2):
+        projected = projected + broadcast_to(node.value(2), projected.dims)
+    query, key, value = (_heads(part, heads) for part in pieces(projected, 2, sizes))
+    present = None
+    if node.has(4):
+        past = [ops.reshape(window(node.value(4), 0, n, n + 1), node.dims(4)[1:]) for n in range(2)]
+        key, value = (ops.concat_in_dim([old, new], 2) for old, new in zip(past, (key, value), strict=True))
+    if node.wants(1):
+        present = ops.concat_in_dim([expand(key, [0]), expand(value, [0])], 0)
+    penalty = float(node.attribute("mask_filter_value", -10000.0))
+    queries, keys = query.dims[2], key.dims[2]
+    mask = _padding(node.value(3), keys, penalty) if node.has(3) else None
+    if node.has(3) and node.rank(3) == 1 and node.dims(3)[0] != x.dims[0]:
+        raise UnsupportedError("Attention with a mask of first and last places is not imported")
+    causal = _causal(queries, keys, _LEAST) if node.attribute("unidirectional", 0) else None
+    addend = _all([mask, causal, node.value(5) if node.has(5) else None])
+    scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(query.dims[3])
+    return Outputs([_attention(query, key, value, addend, scale), present])
+
+
+# What ONNX Runtime gives scores that causality forbids: the least f32.
+_LEAST = -3.4028234663852886e38
+
+
+@operator("MultiHeadAttention", domain=MICROSOFT)
+def multi_head_attention(node: Node) -> Any:
+    """Query, key and value as rows, as heads, or (key and value) packed; with a bias, a mask of keys, an addend to the
+    scores, and past keys and values."""
+    heads = int(node.attribute("num_heads"))
+    query, key, value = _unpacked(node)
+    bias = node.value(3) if node.has(3) else None
+    if bias is not None:
+        sizes = [heads * part.dims[3] if part.rank == 4 else part.dims[2] for part in (query, key, value)]
+        parts = pieces(bias, 0, sizes)
+        query, key, value = (
+            x + broadcast_to(part, x.dims) if x.rank == 3 else x
+            for x, part in zip((query, key, value), parts, strict=True)
+        )
+    query, key, value = (_heads(part, heads) for part in (query, key, value))
+    if node.has(6):
+        key, value = ops.concat_in_dim([node.value(6), key], 2), ops.concat_in_dim([node.value(7), value], 2)
+    queries, keys = query.dims[2], key.dims[2]
+    penalty = float(node.attribute("mask_filter_value", -10000.0))
+    mask = _padding(node.value(4), keys, penalty) if node.has(4) else None
+    causal = _causal(queries, keys, _LEAST) if node.attribute("unidirectional", 0) else None
+    addend = _all([mask, causal, node.value(5) if node.has(5) else None])
+    scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(query.dims[3])
+    return Outputs([_attention(query, key, value, addend, scale), key, value])
+
+
+def _unpacked(node: Node) -> tuple[Value, Value, Value]:
+    """Query, key and value, of packed ones too: heads of [query, key, value], or of [key, value]."""
+    query = node.value(0)
+    if query.rank == 5:
+        batch, length, heads, _, size = query.dims
+        parts = [ops.reshape(window(query, 3, n, n + 1), [batch, length, heads * size]) for n in range(3)]
+        return parts[0], parts[1], parts[2]
+    key = node.value(1)
+    if key.rank == 5:
+        batch, length, heads, _, size = key.dims
+        parts = [ops.reshape(window(key, 3, n, n + 1), [batch, length, heads * size]) for n in range(2)]
+        return query, parts[0], parts[1]
+    return query, key, node.value(2)
+
+
+@operator("RotaryEmbedding", domain=MICROSOFT)
+def rotary_embedding(node: Node) -> Value:
+    x = node.value(0)
+    cosines, sines = node.value(2), node.value(3)
+    size = int(node.attribute("rotary_embedding_dim", 0))
+    heads = int(node.attribute("num_heads", 0))
+    if node.attribute("is_packed_batching", 0):
+        raise UnsupportedError("RotaryEmbedding of packed batches is not imported")
+    if x.rank == 3 and not heads:
+        heads = x.dims[2] // (cosines.dims[1] * 2)
+    parted = _heads(x, heads)
+    batch, _, length, _ = parted.dims
+    places = cast(node.value(1), "s32")
+    if places.dims != (batch, length):
+        # One number: the place of the first row.
+        places = broadcast_to(ops.reshape(places, []), [batch, length]) + numbers([batch, length], 1)
+    interleaved = bool(node.attribute("interleaved", 0))
+    rotated = _rotated(parted, places, cosines, sines, size, interleaved)
+    return rotated if x.rank == 4 else _joined(rotated)
+
+
+def _rotated(x: Value, places: Value, cosines: Value, sines: Value, size: int, interleaved: bool) -> Value:
+    """Pairs of numbers turned by the angles of their places: neighbours if ``interleaved``, else from two halves.
+
+    Args:
+        x: [batch, heads, length, head size], of which the first ``size`` numbers are turned (0: all).
+        places: [batch, length], rows of the tables.
+    """
+    width = size or x.dims[3]
+    half = width // 2
+    batch, heads, length, _ = x.dims
+    turned = window(x, 3, 0, width)
+    cosine, sine = (
+        broadcast_to(expand(take(window(table, 1, 0, half), places, 0), [1]), [batch, heads, length, half])
+        for table in (cosines, sines)
+    )
+    if interleaved:
+        pairs = ops.reshape(turned, [batch, heads, length, half, 2])
+        left, right = (ops.reshape(window(pairs, 4, n, n + 1), cosine.dims) for n in range(2))
+    else:
+        left, right = pieces(turned, 3, [half, half])
+    first, second = left * cosine - right * sine, right * cosine + left * sine
+    if interleaved:
+        result = ops.reshape(ops.concat_in_dim([expand(first, [4]), expand(second, [4])], 4), turned.dims)
+    else:
+        result = ops.concat_in_dim([first, second], 3)
+    return result if width == x.dims[3] else ops.concat_in_dim([result, window(x, 3, width, x.dims[3])], 3)

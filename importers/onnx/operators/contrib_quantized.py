@@ -1,0 +1,131 @@
+"""ONNX Runtime's operators of quantized arrays (``com.microsoft``), computed in f32 between their integers."""
+
+from __future__ import annotations
+
+from hloforge.dialect import ops
+from hloforge.dialect.constants import full
+from hloforge.dialect.values import Value
+from hloforge.importers.onnx.node import Node
+from hloforge.importers.onnx.operators.contrib import MICROSOFT
+from hloforge.importers.onnx.operators.quantized import dequantize_linear, quantize_linear, stored
+from hloforge.importers.onnx.registry import operator
+from hloforge.importers.tensors import along, axis_of, broadcast_to, cast, greatest, least, matmul, mean, together
+
+operator("QuantizeLinear", domain=MICROSOFT)(quantize_linear)
+operator("DequantizeLinear", domain=MICROSOFT)(dequantize_linear)
+
+
+def _parameter(node: Node, number: int, like: Value, axis: int) -> Value:
+    """A scale or zero point for each element of an array, in f32: one for all, or one a place along an axis."""
+    given = cast(cast(node.value(number), "s32"), "f32") if not node.row(number).is_float else node.value(number)
+    if given.rank == 0 or given.dims == (1,):
+        return broadcast_to(ops.reshape(given, []), like.dims)
+    return broadcast_to(along(given, axis_of(axis, like.rank), like.rank) if given.rank == 1 else given, like.dims)
+
+
+def _real(node: Node, number: int, scale: int, zero: int, axis: int = -1) -> Value:
+    """The numbers that integers stand for."""
+    x = cast(cast(node.value(number), "s32"), "f32")
+    if node.has(zero):
+        x = x - _parameter(node, zero, x, axis)
+    return x * _parameter(node, scale, x, axis)
+
+
+def _integers(node: Node, x: Value, scale: int, zero: int, like: int = 0) -> Value:
+    """The integers that stand for numbers, of the type of the zero point; without one, of input ``like``."""
+    ratio = ops.round_nearest_even(x / _parameter(node, scale, x, -1))
+    if not node.has(zero):
+        return stored(ratio, node.row(like))
+    return stored(ratio + _parameter(node, zero, x, -1), node.row(zero))
+
+
+@operator("QLinearAdd", "QLinearMul", domain=MICROSOFT)
+def quantized_pair(node: Node) -> Value:
+    left, right = together(_real(node, 0, 1, 2), _real(node, 3, 4, 5))
+    return _integers(node, left + right if node.name == "QLinearAdd" else left * right, 6, 7)
+
+
+@operator("QLinearSigmoid", domain=MICROSOFT)
+def quantized_sigmoid(node: Node) -> Value:
+    return _integers(node, ops.logistic(_real(node, 0, 1, 2)), 3, 4)
+
+
+@operator("QLinearLeakyRelu", domain=MICROSOFT)
+def quantized_leaky_relu(node: Node) -> Value:
+    x = _real(node, 0, 1, 2)
+    return _integers(node, ops.select(x < 0.0, x * float(node.attribute("alpha", 0.01)), x), 3, 4)
+
+
+@operator("QLinearGlobalAveragePool", domain=MICROSOFT)
+def quantized_mean(node: Node) -> Value:
+    x = _real(node, 0, 1, 2)
+    axes = list(range(1, x.rank - 1)) if node.attribute("channels_last", 0) else list(range(2, x.rank))
+    return _integers(node, mean(x, axes, True), 3, 4)
+
+
+@operator("QLinearConcat", domain=MICROSOFT)
+def quantized_concatenation(node: Node) -> Value:
+    """Inputs: scale and zero point of the result, then each array with its own."""
+    parts = [_real(node, number, number + 1, number + 2) for number in range(2, len(node.inputs), 3)]
+    return _integers(node, ops.concat_in_dim(parts, axis_of(int(node.attribute("axis")), parts[0].rank)), 0, 1)
+
+
+@operator("QLinearWhere", domain=MICROSOFT)
+def quantized_choice(node: Node) -> Value:
+    chosen, left, right = together(node.value(0), _real(node, 1, 2, 3), _real(node, 4, 5, 6))
+    return _integers(node, ops.select(chosen, left, right), 7, 8, like=1)
+
+
+def _centered(node: Node, number: int, zero: int) -> Value:
+    """Integers less their zero point, in s32; one for each column, if it is a vector."""
+    x = cast(node.value(number), "s32")
+    if not node.has(zero):
+        return x
+    point = cast(node.value(zero), "s32")
+    return x - broadcast_to(ops.reshape(point, []) if point.dims == (1,) else point, x.dims)
+
+
+@operator("QGemm", domain=MICROSOFT)
+def quantized_gemm(node: Node) -> Value:
+    """The sums in f32 if the result has no scale; C is an addend in s32, of the product's own scale."""
+    a = _centered(node, 0, 2)
+    b = None if node.attribute("transB", 0) else _centered(node, 3, 5)
+    if node.attribute("transA", 0):
+        a = ops.transpose(a, [1, 0])
+    if b is None:
+        b = ops.transpose(cast(node.value(3), "s32"), [1, 0])
+        b = b - _column(node, 5, b) if node.has(5) else b
+    sums = matmul(a, b)
+    if node.has(6):
+        sums = sums + broadcast_to(node.value(6), sums.dims)
+    result = cast(sums, "f32") * _parameter(node, 1, sums, -1) * _parameter(node, 4, sums, -1)
+    result = result * float(node.attribute("alpha", 1.0))
+    return _integers(node, result, 7, 8) if node.has(7) else result
+
+
+def _column(node: Node, zero: int, like: Value) -> Value:
+    point = cast(node.value(zero), "s32")
+    return broadcast_to(ops.reshape(point, []) if point.dims in ((), (1,)) else point, like.dims)
+
+
+@operator("MatMulIntegerToFloat", domain=MICROSOFT)
+def product_to_floats(node: Node) -> Value:
+    sums = cast(matmul(_centered(node, 0, 4), _centered(node, 1, 5)), "f32")
+    result = sums * (_parameter(node, 2, sums, -2) * _parameter(node, 3, sums, -1))
+    return result + broadcast_to(node.value(6), result.dims) if node.has(6) else result
+
+
+@operator("DynamicQuantizeMatMul", domain=MICROSOFT)
+def product_of_quantized(node: Node) -> Value:
+    """The first factor is quantized to u8 by its range, as ``DynamicQuantizeLinear`` does."""
+    x = node.value(0)
+    axes = list(range(x.rank))
+    high, low = ops.max(greatest(x, axes), 0.0), ops.min(least(x, axes), 0.0)
+    scale = (high - low) / 255.0
+    zero = ops.round_nearest_even(ops.clamp(0.0, -low / scale, 255.0))
+    places = broadcast_to(zero, x.dims)
+    units = ops.round_nearest_even(x / broadcast_to(scale, x.dims)) + places
+    units = ops.clamp(full(x, 0.0), units, full(x, 255.0))
+    sums = cast(matmul(cast(units - places, "s32"), _centered(node, 1, 3)), "f32")
+    result = sums * (broadcast_to(scale, sums.dims) * _parameter(node, 2, sums, -1))
+    return result + broadcast_to(node.value(4), result.dims) if node.has(4) else result
