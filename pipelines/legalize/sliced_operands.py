@@ -15,7 +15,8 @@ elements or rename their type: "failed to translate the MLIR LLVM dialect" for a
 of slices with steps (``jax.scipy.fft.dct``), for a gather, a reversal or a small concatenation of a column
 (``x[..., 0][::-1]``), and for a gather from a part of rows whose start is known at run time;
 "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
-slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well.
+slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well. A padding that is negative somewhere,
+or that stands between elements, is such a slice too, for gathers of it, scatters into it, and itself of scatters.
 
 A conversion that widens IREE repeats in the dispatches of all that read it, and there forgets the steps of a slice of
 it where something else reads it too: silently, ``y[::2] * 2`` of ``y = x.astype(f32)`` had the first elements of ``y``.
@@ -55,7 +56,8 @@ def read_behind_a_barrier(op: Any) -> Replacement:
         value = op.operands[number]
         is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
         is_thinned = _has_steps(value) and not (joins and _is_of_rows(value))
-        if is_part or is_thinned or (_is_column(value) and not (joins and _is_large(op))):
+        is_padded = op.name == "stablehlo.gather" and _is_sliced_by_padding(_origin(value))
+        if is_part or is_padded or is_thinned or (_is_column(value) and not (joins and _is_large(op))):
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
 
@@ -94,9 +96,26 @@ def updated_behind_a_barrier(op: Any) -> Replacement:
     """Update the slice behind a barrier."""
     for number in range(len(op.results)):
         source = _origin(op.operands[number])
-        if source is not None and source.name in _SLICES:
+        if source is not None and (source.name in _SLICES or _is_sliced_by_padding(source)):
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
+
+
+@pattern("stablehlo.pad")
+def padded_behind_a_barrier(op: Any) -> Replacement:
+    """Pad what was scattered into behind a barrier, where the padding slices it or stands between its elements."""
+    source = _origin(op.operands[0])
+    if source is not None and source.name == "stablehlo.scatter" and _is_sliced_by_padding(op):
+        _keep_apart(op, 0)
+    return NoMatch("rewritten in place, if at all")
+
+
+def _is_sliced_by_padding(op: Any | None) -> bool:
+    """Whether a padding is negative somewhere, which slices, or writes with steps."""
+    if op is None or op.name != "stablehlo.pad":
+        return False
+    edges = (*integers(op, "edge_padding_low"), *integers(op, "edge_padding_high"))
+    return min(edges, default=0) < 0 or max(integers(op, "interior_padding"), default=0) > 0
 
 
 def _keep_apart(op: Any, number: int) -> None:
@@ -166,4 +185,5 @@ class LegalizeSlicedOperands(Pass):
     name: ClassVar[str] = "legalize-sliced-operands"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*read_behind_a_barrier, *updated_behind_a_barrier, *narrow_part))
+        apart = (*read_behind_a_barrier, *updated_behind_a_barrier, *padded_behind_a_barrier)
+        apply_patterns(module, (*apart, *narrow_part))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hloforge import Builder, Shape, compile, ops, program
+from hloforge import Builder, Shape, Value, compile, ops, program
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.legalize.sliced_operands import LegalizeSlicedOperands
 from hloforge.pipelines.manager import PassManager
@@ -171,3 +171,26 @@ def test_slices_with_steps_of_what_is_widened_keep_their_steps(narrow: str, wide
     expected = (2 * y[::2], y[::2] + y[1:5], 2 * y[::3, ::2], y)
     for found, want in zip(compile(made, cache=False).load()(given), expected, strict=True):
         np.testing.assert_array_equal(np.asarray(found, np.float32), want)
+
+
+def _replaced(x: Value, rows: Value) -> Value:
+    places = ops.constant(np.array([[2], [0]], np.int32))
+    return ops.scatter(
+        x, places, rows, lambda _, new: new,
+        update_window_dims=[1], inserted_window_dims=[0], scatter_dims_to_operand_dims=[0],
+    )  # fmt: skip
+
+
+def test_paddings_that_slice_stand_apart_from_gathers_and_scatters() -> None:
+    with Builder("padded") as builder:
+        x, start = builder.parameter(0, "f32[5,7]"), builder.parameter(1, "s32[1,2]")
+        cut = ops.pad(x, 1.0, [(2, -1, 0), (1, -1, 0)])
+        gathered = ops.gather(
+            cut, start, offset_dims=[0, 1], collapsed_slice_dims=[], start_index_map=[0, 1], slice_sizes=[3, 2],
+            index_vector_dim=1,
+        )  # fmt: skip
+        spread = ops.pad(_replaced(x, ops.slice(x, [3, 0], [5, 7])), 2.0, [(1, 3, 0), (0, 2, 1)])
+        program = builder.build((gathered, _replaced(cut, ops.slice(x, [0, 0], [2, 7])), spread))
+    inputs = (X, np.array([[2, 4]], np.int32))
+    for found, expected in zip(program.compile()(*inputs), program.evaluate(*inputs, engine="xla"), strict=True):
+        np.testing.assert_array_equal(found, expected)
