@@ -393,12 +393,20 @@ def multiplies_nothing(op: Any) -> bool:
 
 
 def mixes_up_types(op: Any) -> bool:
-    """A product in a wider type than its operands': of unsigned or complex numbers, or a convolution by groups."""
+    """A product in a wider type than its operands': of unsigned or complex numbers, by groups, or that sums nothing."""
     element = op.results[0].type.element_type
     if all(operand.type.element_type == element for operand in op.operands):
         return False
     is_unsigned = any(_is_unsigned_type(operand.type.element_type) for operand in op.operands)
-    return _is_by_groups(op) or is_unsigned or isinstance(element, ir.ComplexType)
+    return _is_by_groups(op) or is_unsigned or isinstance(element, ir.ComplexType) or _sums_nothing(op)
+
+
+def _sums_nothing(op: Any) -> bool:
+    """Whether each element of a ``dot_general`` is one product."""
+    if op.name != "stablehlo.dot_general":
+        return False
+    contracted = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"]).lhs_contracting_dimensions
+    return prod(op.operands[0].type.shape[d] for d in contracted) == 1
 
 
 def is_unsigned_factor(op: Any) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 
 import hloforge
 from hloforge import ops
+from hloforge.dialect.ops.dot import DotDimensionNumbers
 
 A = np.arange(9.0).reshape(3, 3)
 MASK = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]], bool)
@@ -121,3 +122,16 @@ NARROWER = """func.func @main(%i: tensor<1x6x4xi8>, %k: tensor<3x1x4xi8>, %x: te
       : (tensor<3x4x4xcomplex<f32>>, tensor<3x4x4xcomplex<f32>>) -> tensor<3x4x4xcomplex<f64>>
   return %0, %1 : tensor<1x4x4xi32>, tensor<3x4x4xcomplex<f64>>
 }"""
+
+
+def test_products_that_sum_nothing_may_share_narrow_factors() -> None:
+    with hloforge.Builder("outer") as builder:
+        x, y, z = (builder.parameter(n, shape) for n, shape in enumerate(("s16[3]", "s16[2]", "s16[2,3,1]")))
+        column = ops.reshape(x, [3, 1, 1])
+        outer = ops.dot_general(column, y, DotDimensionNumbers([], []), preferred_element_type="s32")
+        dimensions = DotDimensionNumbers([2], [2], [0], [1])
+        batch = ops.dot_general(column, z, dimensions, preferred_element_type="s32")
+        program = builder.build((outer, batch))
+    arrays = [np.arange(n, dtype=np.int16).reshape(dims) - 2 for n, dims in ((3, [3]), (2, [2]), (6, [2, 3, 1]))]
+    for got, want in zip(program.compile("cpu")(*arrays), program.evaluate(*arrays, engine="xla"), strict=True):
+        np.testing.assert_array_equal(got, want)
