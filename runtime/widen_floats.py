@@ -9,6 +9,7 @@ from hloforge.dialect.errors import ReferenceEngineError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import entry_function
+from hloforge.dialect.quantized import is_quantized
 
 # What these do depends on the width of their element type.
 _WIDTH_BOUND = frozenset({"stablehlo.bitcast_convert", "stablehlo.custom_call", "stablehlo.composite"})
@@ -25,13 +26,18 @@ def widen_floats(module: Any) -> None:
     """Give every float and complex value of a normalized module 64-bit parts, in place; conversions become identities.
 
     Raises:
-        ReferenceEngineError: an operation means something else at another width (``bitcast_convert``, …).
+        ReferenceEngineError: an operation or type means something else at another width (``bitcast_convert``, …).
     """
     ops = operations(module)
     for op in ops:
         if op.name in _WIDTH_BOUND and not (op.name == "stablehlo.bitcast_convert" and _is_of_integers(op)):
             raise ReferenceEngineError(
                 f"{op.name} cannot be widened to f64: it depends on the width of its type", location=location_of(op)
+            )
+        if any(is_quantized(value.type) for value in (*op.operands, *op.results)):
+            raise ReferenceEngineError(
+                f"{op.name} cannot be widened to f64: a quantized type names the float that it stands for",
+                location=location_of(op),
             )
     with in_context(module):
         for op in ops:

@@ -74,6 +74,15 @@ def test_what_depends_on_the_width_is_not_widened(xla: ReferenceEngine) -> None:
         xla.prepare(program(text), float64=True)
 
 
+def test_quantized_types_name_their_float_and_are_not_widened(xla: ReferenceEngine) -> None:
+    text = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.uniform_quantize %x : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 5.0e-01:1>>
+      %1 = stablehlo.uniform_dequantize %0 : (tensor<2x!quant.uniform<i8:f32, 5.0e-01:1>>) -> tensor<2xf32>
+      return %1 : tensor<2xf32> }"""
+    with pytest.raises(ReferenceEngineError, match="uniform_quantize cannot be widened"):
+        xla.prepare(program(text), float64=True)
+
+
 def test_bits_of_integers_do_not_depend_on_the_width_of_floats(xla: ReferenceEngine) -> None:
     text = """func.func @main(%n: tensor<2xi32>, %x: tensor<2xf32>) -> (tensor<2x4xui8>, tensor<2xf32>) {
       %0 = stablehlo.bitcast_convert %n : (tensor<2xi32>) -> tensor<2x4xui8>
