@@ -16,6 +16,9 @@ it finds this use too early, or twice where two results are one array (iree-org/
 "transient buffer has not been committed", or reads what another array has become. It leaves functions alone that call
 others, whatever those do. Arrays then end with their last reference, which costs no time that can be measured.
 
+An array that a branch hands on as it is, and that is read behind the conditional too, may lose its register to the
+conditional's result ("ref is null", or another array): there the branch hands on a copy.
+
 Behind an optimization barrier on what a loop carries, IREE does not wait for the turn before, which on a device with
 threads may still be writing. Such barriers end; a single number goes through arithmetic that IREE does not see through.
 """
@@ -38,6 +41,7 @@ from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
 _KEEP, _BARRIER = "hloforge.keep_buffers", "stablehlo.optimization_barrier"
+_CONDITIONALS = frozenset({"stablehlo.case", "stablehlo.if"})
 _CONTROL = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while", "scf.for", "scf.if", "scf.while"})
 
 
@@ -55,10 +59,34 @@ class KeepLoopBuffers(Pass):
         with in_context(module):
             for barrier in operations(module, {_BARRIER}):
                 _pass_carries(barrier)
+            for conditional in operations(module, _CONDITIONALS):
+                _copy_kept(conditional)
             with ir.InsertionPoint.at_block_begin(module.body):
                 _declare()
             with ir.InsertionPoint.at_block_begin(block):
                 create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(_KEEP))
+
+
+def _copy_kept(conditional: Any) -> None:
+    """Let branches return copies of arrays of static shape that are used behind the conditional."""
+    for region in conditional.regions:
+        end = list(region.blocks[0].operations)[-1].operation
+        with ir.InsertionPoint(end), end.location:
+            for number, value in enumerate(end.operands):
+                if _is_used_behind(value, conditional) and Value(value).shape.is_static:
+                    end.operands[number] = _opaque(Value(value)).ir
+
+
+def _is_used_behind(value: Any, conditional: Any) -> bool:
+    users = (_in_block(use.owner.operation, conditional.block) for use in value.uses)
+    return any(user is not None and conditional.is_before_in_block(user) for user in users)
+
+
+def _in_block(op: Any, block: Any) -> Any | None:
+    """The operation of a block that is this one, or around it; None if there is none."""
+    while op is not None and op.block != block:
+        op = op.parent if op.parent is None else op.parent.operation
+    return op
 
 
 def _pass_carries(barrier: Any) -> None:

@@ -22,12 +22,14 @@ in another form, as the only element of a list of TensorFlow is: that is such a 
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
+from hloforge.pipelines.legalize.constant_folds import number_of
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -39,11 +41,25 @@ _VARIES = frozenset({_BARRIER, "stablehlo.custom_call", "stablehlo.rng", "func.c
 
 @pattern("stablehlo.while")
 def without_loop(op: Any) -> Replacement:
-    """while whose condition is false -> its initial values: IREE forgets buffers of some that never run."""
-    condition = _definition(_terminator(op.regions[0].blocks[0]).operands[0])
-    if condition is None or condition.name != "stablehlo.constant" or condition.attributes["value"][0]:
+    """while that never runs -> its initial values: IREE forgets buffers of such loops."""
+    if _first(_terminator(op.regions[0].blocks[0]).operands[0], op) is not False:
         return NoMatch("it may run")
     return [Value(value) for value in op.operands]
+
+
+def _first(value: Any, loop: Any) -> bool | int | float | None:
+    """What a loop's condition first computes, where it is a known number or a comparison of integers."""
+    if isinstance(value.owner, ir.Block):
+        is_carry = value.owner == loop.regions[0].blocks[0]
+        return number_of(loop.operands[ir.BlockArgument(value).arg_number]) if is_carry else None
+    op = value.owner.operation
+    if op.name != "stablehlo.compare":
+        return number_of(value)
+    numbers = [_first(operand, loop) for operand in op.operands]
+    if not all(isinstance(number, int) for number in numbers):
+        return None
+    direction = str(op.attributes["comparison_direction"]).rsplit(maxsplit=1)[-1].rstrip(">")
+    return bool(getattr(operator, direction.lower())(*numbers))
 
 
 @pattern("stablehlo.while")

@@ -137,3 +137,24 @@ def test_complex_numbers_that_a_loop_carries_behind_barriers() -> None:
         want, old = want * old + want, want
     got = compile_module(unfused, Target(), CompileOptions()).load()(given)
     np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+def test_branches_hand_on_copies_of_what_is_read_behind_them() -> None:
+    """Such an array lost its register to the conditional's result, where that came from another branch."""
+    with hloforge.Builder("handed_on") as builder:
+        which, x = builder.parameter(0, "s32[]"), builder.parameter(1, "f32[300]")
+        y = ops.mul(x, 2)
+        branches: list[Callable[[Value], Value]] = [lambda y: y, ops.cos, ops.sin]
+        chosen = ops.conditional(which, branches, [y, y, x])
+        program = builder.build((y, chosen))
+    copy = program.clone()
+    lower(copy.module)
+    (conditional,) = operations(copy.module, {"stablehlo.case"})
+    ends = [list(region.blocks[0].operations)[-1] for region in conditional.regions]
+    assert all(end.operands[0].owner.operation.parent.operation == conditional for end in ends)
+    run = program.compile("cpu").load()
+    numbers = np.linspace(-3, 3, 300, dtype=np.float32)
+    for n in range(3):
+        arguments = (np.int32(n), numbers)
+        for found, expected in zip(run(*arguments), program.evaluate(*arguments, engine="xla"), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

@@ -238,25 +238,37 @@ def test_a_list_of_one_element_that_is_fixed_or_another_carry_compiles(
         np.testing.assert_array_equal(last, x if not count else x * (factor if part == "next" else 0))
 
 
-def test_a_loop_that_never_runs_is_left_out() -> None:
-    """IREE forgot the buffers of this one, and the program failed ("ref is null")."""
-    program = read("""func.func @main(%x: tensor<3xi32>) -> (tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) {
+@pytest.mark.parametrize(
+    "test",
+    [
+        "%t = stablehlo.constant dense<false> : tensor<i1>",
+        "%t = stablehlo.compare LT, %i, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+    ],
+)
+def test_a_loop_that_never_runs_is_left_out(test: str) -> None:
+    """IREE forgot the buffers of this one, and of the conditional, and the program failed ("ref is null")."""
+    program = read(f"""func.func @main(%x: tensor<3xi32>, %y: tensor<3xi32>)
+    -> (tensor<3xi32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) {{
   %zero = stablehlo.constant dense<0> : tensor<i32>
-  %never = stablehlo.constant dense<false> : tensor<i1>
+  %zeros = stablehlo.constant dense<0> : tensor<3xi32>
   %r:4 = stablehlo.while(%i = %zero, %a = %x, %b = %x, %c = %x)
       : tensor<i32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>
-    cond { stablehlo.return %never : tensor<i1> }
-    do {
-      %zeros = stablehlo.constant dense<0> : tensor<3xi32>
+    cond {{ {test} stablehlo.return %t : tensor<i1> }}
+    do {{
       %one = stablehlo.constant dense<1> : tensor<i32>
       stablehlo.return %one, %zeros, %b, %zeros : tensor<i32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>
-    }
-  %s:2 = "stablehlo.case"(%r#0) ({
-    stablehlo.return %r#2, %r#3 : tensor<3xi32>, tensor<3xi32>
-  }, {
-    stablehlo.return %r#3, %x : tensor<3xi32>, tensor<3xi32>
-  }) : (tensor<i32>) -> (tensor<3xi32>, tensor<3xi32>)
-  return %r#1, %s#0, %s#1 : tensor<3xi32>, tensor<3xi32>, tensor<3xi32> }""")
+    }}
+  %s:3 = "stablehlo.case"(%r#0) ({{
+    stablehlo.return %r#2, %r#3, %zeros : tensor<3xi32>, tensor<3xi32>, tensor<3xi32>
+  }}, {{
+    stablehlo.return %x, %x, %x : tensor<3xi32>, tensor<3xi32>, tensor<3xi32>
+  }}, {{
+    stablehlo.return %r#3, %y, %y : tensor<3xi32>, tensor<3xi32>, tensor<3xi32>
+  }}) : (tensor<i32>) -> (tensor<3xi32>, tensor<3xi32>, tensor<3xi32>)
+  return %r#1, %s#0, %s#1, %s#2 : tensor<3xi32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32> }}""")
+    module = program.clone().module
+    PassManager([LegalizeLoopCarries()]).run(module)
+    assert not operations(module, {"stablehlo.while"})
     x = np.array([4, 5, 6], np.int32)
-    for found in compile_program(program)(x):
-        np.testing.assert_array_equal(found, x)
+    for found, expected in zip(compile_program(program)(x, x + 3), (x, x, x, 0 * x), strict=True):
+        np.testing.assert_array_equal(found, expected)
