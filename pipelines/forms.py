@@ -101,9 +101,27 @@ def may_overflow_an_integer(op: Any) -> bool:
 
 
 def may_flush_a_subnormal(op: Any) -> bool:
-    """A ceil or floor of a type whose subnormal numbers the processor flushes; f16 is converted to f32 exactly."""
+    """A ceil or floor of a type whose subnormal numbers the processor flushes; f16 is converted to f32 exactly.
+
+    Not where both make up a truncation, of which a comparison that flushes too would choose the one away from zero.
+    """
     element = op.operands[0].type.element_type
-    return isinstance(element, (ir.BF16Type, ir.F32Type, ir.F64Type)) and IS_NORMAL not in op.attributes
+    if not isinstance(element, (ir.BF16Type, ir.F32Type, ir.F64Type)) or IS_NORMAL in op.attributes:
+        return False
+    return not all(_truncates(use.owner.operation, op.operands[0]) for use in op.results[0].uses)
+
+
+def _truncates(op: Any, x: Any) -> bool:
+    """A selection between ceil and floor of x by a comparison of x."""
+    if op.name != "stablehlo.select":
+        return False
+    owners = [operand.owner for operand in op.operands]
+    if any(isinstance(owner, ir.Block) for owner in owners):
+        return False
+    condition, *branches = owners
+    if {branch.name for branch in branches} != {"stablehlo.ceil", "stablehlo.floor"}:
+        return False
+    return condition.name == "stablehlo.compare" and all(x in list(owner.operands) for owner in (condition, *branches))
 
 
 def promoted_operands(op: Any) -> dict[int, Any]:
@@ -406,7 +424,7 @@ def _sums_nothing(op: Any) -> bool:
     if op.name != "stablehlo.dot_general":
         return False
     contracted = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"]).lhs_contracting_dimensions
-    return prod(op.operands[0].type.shape[d] for d in contracted) == 1
+    return bool(prod(op.operands[0].type.shape[d] for d in contracted) == 1)
 
 
 def is_unsigned_factor(op: Any) -> bool:

@@ -147,8 +147,8 @@ def updated(m: Maker) -> Any:
 
 @step(3, exact=True)
 def ordered(m: Maker) -> Any:
-    # XLA leaves integers of 2 bits as they are.
-    x = m.pick("ordered", least=1, where=lambda v: v.element_type.bits != 2)
+    # XLA leaves integers of 2 bits as they are; the interpreter takes NaN of f8e8m0fnu for less than all, XLA for more.
+    x = m.pick("ordered", least=1, where=lambda v: v.element_type.bits != 2 and v.element_type.name != "f8e8m0fnu")
     along = m.random.randrange(x.rank)
     if m.chance(0.4):
         comparator = None if x.element_type.is_float or m.chance(0.5) else m.random.choice((ops.gt, ops.lt))
