@@ -29,12 +29,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.decompose.reduce_precision import rounded
 from hloforge.pipelines.forms import IS_ROUNDED, ROUNDING, computes_in_bf16, is_integer_to_bf16
+from hloforge.pipelines.legalize.bf16_signs import keep_signs_of_nan, rounded_in_f32
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -96,7 +95,7 @@ def _in_f32(op: Any, *, pinned: bool) -> Replacement:
         if use.owner.operation.results[0].type == type_:
             use.owner.operation.results[0].replace_all_uses_with(created.result)
     value = Value(created.result)
-    return ops.convert_element_type(_rounded(value) if is_float and pinned else value, result.element_type)
+    return ops.convert_element_type(rounded_in_f32(value) if is_float and pinned else value, result.element_type)
 
 
 @pattern("stablehlo.convert")
@@ -107,7 +106,7 @@ def integer_by_f32(op: Any) -> Replacement:
     """
     if not is_integer_to_bf16(op):
         return NoMatch("not from an integer to bf16")
-    return ops.convert_element_type(_rounded(ops.convert_element_type(Value(op.operands[0]), "f32")), "bf16")
+    return ops.convert_element_type(rounded_in_f32(ops.convert_element_type(Value(op.operands[0]), "f32")), "bf16")
 
 
 @pattern("stablehlo.iota", "stablehlo.dynamic_iota")
@@ -137,20 +136,6 @@ def _is_subtracted_square(op: Any) -> bool:
     return ("stablehlo.subtract", 1) in uses
 
 
-def _rounded(value: Value) -> Value:
-    """An f32 value rounded to the precision of bf16, in f32: IREE folds a conversion to bf16 and back to nothing."""
-    if not value.shape.is_static:
-        return rounded(value, 8, 7)
-    bits = ir.IntegerType.get_signless(32)
-    return emit(
-        "stablehlo.reduce_precision",
-        [value],
-        value.type,
-        exponent_bits=ir.IntegerAttr.get(bits, 8),
-        mantissa_bits=ir.IntegerAttr.get(bits, 7),
-    )
-
-
 @register
 @dataclass(frozen=True)
 class LegalizeBf16(Pass):
@@ -160,5 +145,8 @@ class LegalizeBf16(Pass):
 
     def run(self, module: Any) -> None:
         with in_context(module):
-            arithmetic = in_f32_by_library if operations(module, _LIBRARY) else in_f32
+            by_library = bool(operations(module, _LIBRARY))
+        arithmetic = in_f32_by_library if by_library else in_f32
         apply_patterns(module, (*arithmetic, *integer_by_f32, *iota_by_integers))
+        with in_context(module):
+            keep_signs_of_nan(module, everywhere=not by_library)

@@ -9,7 +9,8 @@ After::
     %n = select (%x is subnormal and negative, by its bits), -1.0, %x
     %r = stablehlo.floor %n {hloforge.normal}
 
-IREE runs with subnormals flushed, where the floor of -1e-40 is -0. Source: StableHLO spec "floor", "ceil".
+IREE runs with subnormals flushed, where the floor of -1e-40 is -0. A truncation, which selects ceil or floor by the
+sign, stays: comparisons flush too, and would select -1 where ceil is -0. Source: StableHLO spec "floor", "ceil".
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import numpy as np
 from hloforge.dialect.element_types import element_type
 from hloforge.importers.reader import read
 from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.references import reference
 
 NAMES = ("bf16", "f16", "f32", "f64")
 
@@ -30,3 +31,22 @@ def test_ceil_and_floor_of_subnormal_numbers() -> None:
     want = [function(x.astype(np.float64)) for x in arguments for function in (np.ceil, np.floor)]
     for one, other in zip(got, want, strict=True):
         np.testing.assert_array_equal(one.astype(np.float64), other)
+
+
+def test_truncations_of_subnormal_numbers() -> None:
+    """As XLA's CPU client: a comparison that flushes chooses between ceil and floor."""
+    text = "func.func @main(%x: tensor<6xf32>, %y: tensor<6xf64>) -> (tensor<6xf32>, tensor<6xf64>) {\n"
+    for name, element in (("x", "f32"), ("y", "f64")):
+        text += f"""%{name}z = stablehlo.constant dense<0.0> : tensor<6x{element}>
+          %{name}p = stablehlo.compare GE, %{name}, %{name}z
+            : (tensor<6x{element}>, tensor<6x{element}>) -> tensor<6xi1>
+          %{name}f = stablehlo.floor %{name} : tensor<6x{element}>
+          %{name}c = stablehlo.ceil %{name} : tensor<6x{element}>
+          %{name}r = stablehlo.select %{name}p, %{name}f, %{name}c : tensor<6xi1>, tensor<6x{element}>\n"""
+    program = read(text + "return %xr, %yr : tensor<6xf32>, tensor<6xf64> }")
+    arguments = [np.array([-1e-40, 1e-40, -1.5, 1.5, -0.5, -0.0], np.float32)]
+    arguments.append(np.array([-1e-310, 1e-310, -1.5, 1.5, -0.5, -0.0]))
+    got = compile_program(program).load()(*arguments)
+    for one, other in zip(got, reference("xla", isolated=False).prepare(program)(*arguments), strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(np.trunc(other), [0, 0, -1, 1, 0, 0])
