@@ -19,6 +19,7 @@ from hloforge.importers.hlo_calls import renamed_calls
 from hloforge.importers.hlo_proto import Computation, label
 from hloforge.importers.hlo_scaled import with_called_products
 from hloforge.importers.hlo_starts import with_scalar_starts
+from hloforge.importers.hlo_tuples import with_constant_parts
 from hloforge.importers.hlo_windows import with_kept_windows
 from hloforge.importers.locations import Locator, rename_buffer
 
@@ -79,7 +80,8 @@ def _convert(proto: bytes, file: str, text: str | None) -> Converted:
     if text is not None:
         locator.positions, locator.lines = hlo_text.positions(text, computations)
     try:
-        bytecode = hlo_proto_to_stablehlo(with_called_products(with_scalar_starts(renamed_calls(labelled))))
+        plain = with_constant_parts(with_scalar_starts(renamed_calls(labelled)))
+        bytecode = hlo_proto_to_stablehlo(with_called_products(plain))
     except Exception as error:
         raise _conversion_error(str(error), locator) from None
     _verify(bytecode, locator)

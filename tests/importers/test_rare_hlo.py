@@ -225,3 +225,35 @@ def test_products_of_8_bit_floats_by_cublas() -> None:
     x, y = (rng.standard_normal((16, 32)).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
     product, _ = hloforge.compile(text)(x, y, np.float32(0.5))
     np.testing.assert_allclose(product, 0.25 * x.astype(float) @ y.astype(float).T, rtol=1e-5, atol=1e-5)
+
+
+def test_constants_of_tuple_shape() -> None:
+    """XLA's converter to StableHLO refuses them: judged by XLA's own parser, whose literals these are."""
+    text = """HloModule m
+    cond {
+      s = (s32[], (f32[2], pred[])) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      n = s32[] constant(3)
+      ROOT c = pred[] compare(i, n), direction=LT
+    }
+    body {
+      s = (s32[], (f32[2], pred[])) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      inner = (f32[2], pred[]) get-tuple-element(s), index=1
+      x = f32[2] get-tuple-element(inner), index=0
+      p = pred[] get-tuple-element(inner), index=1
+      one = s32[] constant(1)
+      j = s32[] add(i, one)
+      y = f32[2] add(x, x)
+      q = pred[] not(p)
+      next = (f32[2], pred[]) tuple(y, q)
+      ROOT t = (s32[], (f32[2], pred[])) tuple(j, next)
+    }
+    ENTRY main {
+      init = (s32[], (f32[2], pred[])) constant((0, ({1, -2.5}, false)))
+      none = () constant(())
+      ROOT w = (s32[], (f32[2], pred[])) while(init), condition=cond, body=body
+    }"""
+    count, (doubled, flag) = hloforge.compile(text)()
+    assert count == 3 and flag
+    np.testing.assert_array_equal(doubled, np.float32([8, -20]))
