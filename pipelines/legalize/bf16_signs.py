@@ -37,6 +37,9 @@ def keep_signs_of_nan(module: Any, *, everywhere: bool) -> None:
         module: of StableHLO; its context is entered.
         everywhere: also where results of conversions are returned, selected, moved or converted back.
     """
+    for op in operations(module, {"stablehlo.select"} if everywhere else frozenset()):
+        if op.parent.name == "func.func" and isinstance(op.results[0].type.element_type, ir.BF16Type):
+            _select_bits(op)
     for op in operations(module, {"stablehlo.convert"}):
         if op.parent.name != "func.func" or not _rounds_to_bf16(op):
             continue
@@ -52,6 +55,15 @@ def keep_signs_of_nan(module: Any, *, everywhere: bool) -> None:
                 wide = _in_f32(Value(op.operands[0])).ir
                 for result in widened:
                     result.replace_all_uses_with(wide)
+
+
+def _select_bits(op: Any) -> None:
+    """A selection of integers: IREE selects in f32, and rounds the result."""
+    with ir.InsertionPoint(op), op.location:
+        pred, *branches = (Value(operand) for operand in op.operands)
+        chosen = ops.select(pred, *(ops.bitcast_convert_type(branch, "u16") for branch in branches))
+        op.results[0].replace_all_uses_with(ops.bitcast_convert_type(chosen, "bf16").ir)
+    op.erase()
 
 
 def _rounds_to_bf16(op: Any) -> bool:

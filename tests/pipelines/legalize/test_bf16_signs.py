@@ -16,14 +16,16 @@ BITS = "tensor<16xui16>"
 
 
 def test_conversions_and_arithmetic_keep_the_sign_of_nan() -> None:
-    text = f"""func.func @main(%x: tensor<16xf32>) -> ({BF16}, {BITS}, {BF16}, {BF16}, {BITS}) {{
+    text = f"""func.func @main(%x: tensor<16xf32>) -> ({BF16}, {BITS}, {BF16}, {BF16}, {BITS}, {BF16}) {{
       %c = stablehlo.convert %x : (tensor<16xf32>) -> {BF16}
       %b = stablehlo.bitcast_convert %c : ({BF16}) -> {BITS}
       %n = stablehlo.negate %c : {BF16}
       %q = stablehlo.divide %c, %c : {BF16}
       %r = stablehlo.reverse %n, dims = [0] : {BF16}
       %m = stablehlo.bitcast_convert %r : ({BF16}) -> {BITS}
-      return %c, %b, %n, %q, %m : {BF16}, {BITS}, {BF16}, {BF16}, {BITS} }}"""
+      %p = stablehlo.compare LT, %c, %n : ({BF16}, {BF16}) -> tensor<16xi1>
+      %s = stablehlo.select %p, %c, %n : tensor<16xi1>, {BF16}
+      return %c, %b, %n, %q, %m, %s : {BF16}, {BITS}, {BF16}, {BF16}, {BITS}, {BF16} }}"""
     program = hloforge.read(text)
     got = hloforge.compile(program, target="cpu").load()(X)
     for one, other in zip(got, reference("xla", isolated=False).prepare(program)(X), strict=True):
