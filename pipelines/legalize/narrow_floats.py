@@ -35,11 +35,12 @@ from hloforge.pipelines.patterns import replace
 MOVING = frozenset(
     f"stablehlo.{name}"
     for name in (
-        *("after_all", "all_gather", "all_to_all", "broadcast_in_dim", "case", "collective_broadcast"),
+        *("after_all", "all_gather", "all_reduce", "all_to_all", "broadcast_in_dim", "case", "collective_broadcast"),
         *("collective_permute", "concatenate", "custom_call", "dynamic_broadcast_in_dim", "dynamic_gather"),
         *("dynamic_pad", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "gather"),
         *("get_dimension_size", "if", "infeed", "map", "optimization_barrier", "outfeed", "pad"),
-        *("real_dynamic_slice", "recv", "reduce", "reduce_window", "reshape", "return", "reverse", "scatter"),
+        *("real_dynamic_slice", "recv", "reduce", "reduce_scatter", "reduce_window", "reshape", "return"),
+        *("reverse", "scatter"),
         *("select", "select_and_scatter", "send", "slice", "sort", "transpose", "while"),
     )
 )

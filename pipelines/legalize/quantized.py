@@ -114,7 +114,7 @@ def _correct(entry: _Concerned) -> None:
 
 
 # Where elements only move, or a region of their own computes with them.
-_BY_STORAGE = MOVING | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
+_BY_STORAGE = MOVING
 
 
 def _compares_storage(entry: _Concerned) -> bool:

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import hloforge
 from hloforge import Builder, Shape, ops
 from hloforge.dialect.element_types import TABLE, ElementType
 from hloforge.dialect.mlir import in_context, parse_module, passmanager
@@ -228,3 +229,22 @@ def test_the_total_order_of_all_codes(row: ElementType) -> None:
     greatest_first, ascends = interpret(module, order.astype(np.uint8))
     np.testing.assert_array_equal(greatest_first, order[::-1])
     assert ascends.all()
+
+
+@pytest.mark.parametrize("name", ["f8E5M2", "f4E2M1FN"])
+@pytest.mark.parametrize("op", ["all_reduce", "reduce_scatter"])
+def test_reductions_of_a_single_device(op: str, name: str) -> None:
+    """Their computation is of the narrow type: of operands in f32 it was invalid, and compilation ended."""
+    along = "scatter_dimension = 1 : i64, " if op == "reduce_scatter" else ""
+    text = f"""func.func @main(%x: tensor<2x3x{name}>) -> tensor<2x3xf32> {{
+      %0 = "stablehlo.{op}"(%x) <{{{along}replica_groups = dense<0> : tensor<1x1xi64>}}> ({{
+        ^bb0(%a: tensor<{name}>, %b: tensor<{name}>):
+          %s = stablehlo.add %a, %b : tensor<{name}>
+          stablehlo.return %s : tensor<{name}>
+      }}) : (tensor<2x3x{name}>) -> tensor<2x3x{name}>
+      %1 = stablehlo.convert %0 : (tensor<2x3x{name}>) -> tensor<2x3xf32>
+      return %1 : tensor<2x3xf32> }}"""
+    x = np.array([[0.5, -1, 6], [-0.0, 2, 3]], ml_dtypes.float4_e2m1fn if "4E" in name else ml_dtypes.float8_e5m2)
+    program = hloforge.read(text)
+    expected = reference("xla", isolated=False).prepare(program)(x)
+    np.testing.assert_array_equal(hloforge.compile(program)(x), expected)
