@@ -30,6 +30,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
+from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
@@ -70,8 +71,9 @@ def narrow_part(op: Any) -> Replacement:
         return NoMatch("it is no part with steps of what is converted")
     bounds = [integers(op, name) for name in ("start_indices", "limit_indices", "strides")]
     part = ops.slice(Value(source.operands[0]), *bounds)
-    wide = Value(op.operands[0]).element_type
-    return ops.convert_element_type(part, wide) if _widens(source) else ops.bitcast_convert_type(part, wide)
+    # With its attributes: one of them may say that a number is within the integers.
+    attributes = {name: source.attributes[name] for name in source.attributes}
+    return emit(source.name, [part], op.results[0].type, **attributes)
 
 
 def _owner(value: Any) -> Any | None:

@@ -194,3 +194,13 @@ def test_paddings_that_slice_stand_apart_from_gathers_and_scatters() -> None:
     inputs = (X, np.array([[2, 4]], np.int32))
     for found, expected in zip(program.compile()(*inputs), program.evaluate(*inputs, engine="xla"), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_parts_of_floats_as_integers() -> None:
+    with Builder("integers") as builder:
+        x = builder.parameter(0, "bf16[7]")
+        y = ops.convert_element_type(x, "s32")
+        program = builder.build((ops.slice(y, [1], [7], [3]), y))
+    given = np.array([1.5, np.inf, -2.5, 3, np.nan, -1e30, 6], program.signature.parameters[0].shape.element.dtype)
+    for found, expected in zip(program.compile()(given), program.evaluate(given, engine="xla"), strict=True):
+        np.testing.assert_array_equal(found, expected)
