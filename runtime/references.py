@@ -13,6 +13,7 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import OptionError, ReferenceEngineError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.program import Program, Signature, entry_function
+from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.named import normalize
 from hloforge.runtime.convention import flatten_arguments, nest_results
 from hloforge.runtime.dense_resources import inline_dense_resources
@@ -101,7 +102,16 @@ class ReferenceProgram:
         expected = [leaf for leaf in self.signature.flat_results if crosses(leaf)]
         if len(results) != len(expected):
             raise ReferenceEngineError(f"{len(results)} results for the signature {self.signature}")
-        return nest_results(self.signature.result, results)
+        return nest_results(self.signature.result, list(map(_of_sign, results, expected)))
+
+
+def _of_sign(result: Any, shape: Shape) -> Any:
+    """A result in the program's type: XLA's CPU client gives the bits of a signed rng_bit_generator as unsigned."""
+    wanted = shape.element
+    given = element_type(result.dtype)
+    if wanted is None or not (wanted.is_integer and given.is_integer) or wanted.bits != given.bits:
+        return result
+    return result.view(wanted.dtype)
 
 
 def widened(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -236,3 +236,15 @@ def test_a_folder_of_the_packages_name_does_not_hide_it(tmp_path: Path, monkeypa
     x = np.array([1, 2], np.float32)
     np.testing.assert_array_equal(engine.prepare(program)(x), x)
     engine.close()
+
+
+def test_random_bits_of_a_signed_type_are_signed() -> None:
+    """XLA's CPU client gives them as unsigned; the bits are those of the unsigned type."""
+    text = """func.func @main(%s: tensor<2xui64>) -> (tensor<2xui64>, tensor<5x{0}>) {{
+      %0, %1 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY
+        : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5x{0}>)
+      return %0, %1 : tensor<2xui64>, tensor<5x{0}> }}"""
+    engine, state = reference("xla", isolated=False), np.array([1, 2], np.uint64)
+    (_, signed), (_, unsigned) = (engine.prepare(read(text.format(of)))(state) for of in ("i32", "ui32"))
+    assert signed.dtype == np.int32
+    np.testing.assert_array_equal(signed.view(np.uint32), unsigned)
