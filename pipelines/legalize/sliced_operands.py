@@ -63,6 +63,18 @@ def read_behind_a_barrier(op: Any) -> Replacement:
     return NoMatch("rewritten in place, if at all")
 
 
+@pattern("stablehlo.reduce_window")
+def skipped_behind_a_barrier(op: Any) -> Replacement:
+    """Let windows that leave elements out read behind a barrier: IREE computed what they read at their places alone."""
+    window, strides = integers(op, "window_dimensions"), integers(op, "window_strides")
+    if any(size == 1 < stride for size, stride in zip(window, strides, strict=False)):
+        for number in range(len(op.results)):
+            owner = _owner(op.operands[number])
+            if owner is not None and owner.name != "stablehlo.optimization_barrier":
+                _keep_apart(op, number)
+    return NoMatch("rewritten in place, if at all")
+
+
 @pattern(_SLICE)
 def narrow_part(op: Any) -> Replacement:
     """slice (convert x) with steps -> convert (slice x), where the conversion widens; also behind a change of sign."""
@@ -187,5 +199,5 @@ class LegalizeSlicedOperands(Pass):
     name: ClassVar[str] = "legalize-sliced-operands"
 
     def run(self, module: Any) -> None:
-        apart = (*read_behind_a_barrier, *updated_behind_a_barrier, *padded_behind_a_barrier)
+        apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier, *padded_behind_a_barrier)
         apply_patterns(module, (*apart, *narrow_part))

@@ -12,6 +12,10 @@ After::
 IREE 3.13 pads other types itself, and leaves types that nothing converts when it pads these. Source: StableHLO spec
 "reduce_window": windows lie over ``pad(input, init_value, padding[:, 0], padding[:, 1], base_dilations - 1)``.
 
+IREE makes a scan of a window as long as its dimension and padded by one less on one side, as of running sums, and
+leaves out its initial value. One that is not known to be the identity is therefore combined with the results, as XLA
+does.
+
 A convolution or reduction that has room for one window, as of 7 places in an image padded to 8 with strides of 2,
 leaves the end of the image unread. IREE folds that window's place away and takes the image to be as long as the window,
 which is an error of its compiler. Here a convolution's padding is made so much smaller, or negative: 7 places of 7. A
@@ -26,11 +30,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hloforge.dialect import ops
-from hloforge.dialect.constants import dense
+from hloforge.dialect.constants import constant, dense
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.emission import create, emit
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
+from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.forms import (
     leaves_edges_unread,
     pads_unsigned_windows,
@@ -38,6 +44,7 @@ from hloforge.pipelines.forms import (
     unread_window_edges,
     windows_leave_edges_unread,
 )
+from hloforge.pipelines.legalize.constant_folds import number_of
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -77,6 +84,46 @@ def of_one_window(op: Any) -> Replacement:
     return emit(op.name, [Value(operand) for operand in op.operands], op.results[0].type, **attributes)
 
 
+@pattern("stablehlo.reduce_window")
+def of_running_sums(op: Any) -> Replacement:
+    """reduce_window(x, init), as of running sums -> combine(init, reduce_window(x, identity))."""
+    array, init = map(Value, list(op.operands)[:2])
+    if len(op.results) != 1 or array.element_type.is_complex or not _is_scan(op):
+        return NoMatch("no scan of real numbers")
+    combiner = Combiner(op.regions[0])
+    identity = combiner.identity(0)
+    if identity is None or _number_before_conversions(init.ir) == identity:
+        return NoMatch("nothing is lost")
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    operands = [array, constant(identity, init.element_type)]
+    made = create(op.name, operands, [op.results[0].type], 1, **attributes)
+    combining = combiner.returned[0].owner.operation.name
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    found = Value(made.results[0])
+    return emit(combining, [ops.broadcast(init, found.dims), found], found.type)
+
+
+def _is_scan(op: Any) -> bool:
+    """A ``reduce_window`` as long as its dimension, and padded by one less on one side: running sums."""
+    dims = op.operands[0].type.shape
+    window = integers(op, "window_dimensions")
+    steps = [n for name in ("window_strides", "base_dilations", "window_dilations") for n in integers(op, name)]
+    long = [d for d, size in enumerate(window) if size > 1]
+    if not op.operands[0].type.has_static_shape or len(long) != 1 or any(step != 1 for step in steps):
+        return False
+    (along,) = long
+    if window[along] != dims[along] or "padding" not in op.attributes:
+        return False
+    edges = np.array(op.attributes["padding"])
+    return bool(edges.sum() == edges[along].max() == edges[along].sum() == dims[along] - 1)
+
+
+def _number_before_conversions(value: Any) -> Any:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.convert":
+        value = value.owner.operation.operands[0]
+    return number_of(value)
+
+
 @register
 @dataclass(frozen=True)
 class LegalizeWindowPadding(Pass):
@@ -85,4 +132,4 @@ class LegalizeWindowPadding(Pass):
     name: ClassVar[str] = "legalize-window-padding"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, (*over_padded, *of_one_window))
+        apply_patterns(module, (*of_running_sums, *over_padded, *of_one_window))

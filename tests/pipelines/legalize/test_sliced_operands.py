@@ -204,3 +204,14 @@ def test_parts_of_floats_as_integers() -> None:
     given = np.array([1.5, np.inf, -2.5, 3, np.nan, -1e30, 6], program.signature.parameters[0].shape.element.dtype)
     for found, expected in zip(program.compile()(given), program.evaluate(given, engine="xla"), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_what_windows_skip_is_computed_too() -> None:
+    with Builder("skipping") as builder:
+        x = builder.parameter(0, "s32[5,5]")
+        y = ops.mul(x, 3)
+        program = builder.build((ops.reduce_window(y, 0, ops.add, [1, 1], [2, 2]), y))
+    given = np.arange(25, dtype=np.int32).reshape(5, 5)
+    skipped, whole = program.compile()(given)
+    np.testing.assert_array_equal(whole, 3 * given)
+    np.testing.assert_array_equal(skipped, 3 * given[::2, ::2])

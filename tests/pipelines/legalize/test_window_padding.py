@@ -93,3 +93,21 @@ def test_padded_windows_of_booleans() -> None:
         program = builder.build(tuple(ops.reduce_window(mask, one, logic, [3], [], [(0, 2)]) for logic, one in kinds))
     for got, want in zip(program.compile("cpu")(x), program.evaluate(x, engine="xla"), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_running_sums_start_from_their_initial_value() -> None:
+    """IREE made scans of them, without it."""
+    with hloforge.Builder("running") as builder:
+        x, init = builder.parameter(0, "f32[2,6]"), builder.parameter(1, "f32[]")
+        counts = builder.parameter(2, "s32[6]")
+        before, behind = [(0, 0), (5, 0)], [(0, 0), (0, 5)]
+        found = (
+            ops.reduce_window(x, init, ops.add, [1, 6], [], before),
+            ops.reduce_window(x, init, ops.max, [1, 6], [], behind),
+            ops.reduce_window(counts, 7, ops.add, [6], [], [(5, 0)]),
+            ops.reduce_window(counts, 0, ops.add, [6], [], [(0, 5)]),
+        )
+        program = builder.build(found)
+    inputs = (np.linspace(-1, 2, 12, dtype=np.float32).reshape(2, 6), np.float32(1.5), np.arange(6, dtype=np.int32))
+    for result, want in zip(program.compile("cpu")(*inputs), program.evaluate(*inputs, engine="xla"), strict=True):
+        np.testing.assert_allclose(result, want, rtol=1e-6)
