@@ -108,7 +108,8 @@ def may_flush_a_subnormal(op: Any) -> bool:
     element = op.operands[0].type.element_type
     if not isinstance(element, (ir.BF16Type, ir.F32Type, ir.F64Type)) or IS_NORMAL in op.attributes:
         return False
-    return not all(_truncates(use.owner.operation, op.operands[0]) for use in op.results[0].uses)
+    users = [use.owner.operation for use in op.results[0].uses]
+    return not users or not all(_truncates(user, op.operands[0]) for user in users)
 
 
 def _truncates(op: Any, x: Any) -> bool:
