@@ -12,7 +12,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.convolution import convolve
-from hloforge.importers.onnx.registry import DEFAULT_DOMAIN, operator
+from hloforge.importers.onnx.registry import operator
 from hloforge.importers.onnx.windows import windows_of
 from hloforge.importers.tensors import along, broadcast_to, cast, matmul, mean, take, together, total
 
@@ -121,14 +121,11 @@ def skip_rms_norm(node: Node) -> Any:
     return Outputs([result, None, inverse, combined])
 
 
+@operator("SimplifiedLayerNormalization")
 def simplified_layer_norm(node: Node) -> Any:
     """Without the mean. ONNX Runtime has it in ONNX's own domain."""
     x = node.value(0)
     return Outputs(_rms(x, node.value(1), node.axis(-1), float(node.attribute("epsilon", 1e-5))))
-
-
-for _domain in (DEFAULT_DOMAIN, MICROSOFT):
-    operator("SimplifiedLayerNormalization", domain=_domain)(simplified_layer_norm)
 
 
 def _rms(x: Value, scale: Value, axis: int, epsilon: float) -> tuple[Value, Value]:
