@@ -34,6 +34,13 @@ def blocks(op: Any) -> Iterator[Any]:
         yield from region.blocks
 
 
+def in_block(op: Any, block: Any) -> Any:
+    """The operation of a block that is this one, or around it; None if there is none."""
+    while op is not None and op.block != block:
+        op = None if op.parent is None else op.parent.operation
+    return op
+
+
 def string_attribute(op: Any, name: str) -> str:
     """The text of a string or symbol attribute; empty if the operation lacks it."""
     attributes = op.operation.attributes

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import operations
-from hloforge.pipelines.legalize.protect_updated import in_block, names_of, needs
+from hloforge.dialect.operations import in_block, operations
+from hloforge.pipelines.legalize.protect_updated import names_of, needs
 
 _UPDATE, _SCATTER = "stablehlo.dynamic_update_slice", "stablehlo.scatter"
 # Sorts and Fourier transforms lie where their operands were.

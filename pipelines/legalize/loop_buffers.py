@@ -33,7 +33,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.emission import create, emit
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import in_block, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
 from hloforge.pipelines.legalize.loop_carries import opaque_copy
@@ -78,15 +78,8 @@ def _copy_kept(conditional: Any) -> None:
 
 
 def _is_used_behind(value: Any, conditional: Any) -> bool:
-    users = (_in_block(use.owner.operation, conditional.block) for use in value.uses)
+    users = (in_block(use.owner.operation, conditional.block) for use in value.uses)
     return any(user is not None and conditional.is_before_in_block(user) for user in users)
-
-
-def _in_block(op: Any, block: Any) -> Any | None:
-    """The operation of a block that is this one, or around it; None if there is none."""
-    while op is not None and op.block != block:
-        op = op.parent if op.parent is None else op.parent.operation
-    return op
 
 
 def _pass_carries(barrier: Any) -> None:

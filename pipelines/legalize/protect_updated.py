@@ -35,7 +35,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import in_block, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
@@ -273,13 +273,6 @@ def needs(op: Any, other: Any) -> bool:
         owners = (value.owner.operation for value in operands if not isinstance(value.owner, ir.Block))
         pending += (owner for owner in owners if owner.block == op.block)
     return False
-
-
-def in_block(op: Any, block: Any) -> Any:
-    """The operation of a block that is this one, or around it."""
-    while op.block != block:
-        op = op.parent.operation
-    return op
 
 
 def _reads(value: Any, array: Any, update: Any) -> bool:

@@ -105,6 +105,7 @@ CASES = [
     case("QGemm", u8(3, 4), *PAIR, s8(5, 4), np.float32([0.1, 0.2, 0.3, 0.4, 0.5]), np.zeros(5, np.int8), transB=1),
     case("MatMulIntegerToFloat", u8(3, 4), s8(4, 5), scale(0.02), f32(5), U(120), np.zeros(5, np.int8), f32(5)),
     case("DynamicQuantizeMatMul", f32(3, 4), s8(4, 5), scale(0.02), Z(3), f32(5)),
+    case("DynamicQuantizeMatMul", 0 * f32(3, 4), s8(4, 5), scale(0.02), Z(3), f32(5)),
     case("Attention", *ATTENTION, num_heads=2),
     case("Attention", *ATTENTION, MASK, num_heads=2),
     case("Attention", *ATTENTION, s32(3, 5), num_heads=2),

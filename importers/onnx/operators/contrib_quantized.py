@@ -7,9 +7,9 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.contrib import MICROSOFT
-from hloforge.importers.onnx.operators.quantized import dequantize_linear, quantize_linear, stored
+from hloforge.importers.onnx.operators.quantized import by_range, dequantize_linear, quantize_linear, stored
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.tensors import along, axis_of, broadcast_to, cast, greatest, least, matmul, mean, together
+from hloforge.importers.tensors import along, axis_of, broadcast_to, cast, matmul, mean, together
 
 operator("QuantizeLinear", domain=MICROSOFT)(quantize_linear)
 operator("DequantizeLinear", domain=MICROSOFT)(dequantize_linear)
@@ -119,10 +119,7 @@ def product_to_floats(node: Node) -> Value:
 def product_of_quantized(node: Node) -> Value:
     """The first factor is quantized to u8 by its range, as ``DynamicQuantizeLinear`` does."""
     x = node.value(0)
-    axes = list(range(x.rank))
-    high, low = ops.max(greatest(x, axes), 0.0), ops.min(least(x, axes), 0.0)
-    scale = (high - low) / 255.0
-    zero = ops.round_nearest_even(ops.clamp(0.0, -low / scale, 255.0))
+    scale, zero = by_range(x)
     places = broadcast_to(zero, x.dims)
     units = ops.round_nearest_even(x / broadcast_to(scale, x.dims)) + places
     units = ops.clamp(full(x, 0.0), units, full(x, 255.0))

@@ -117,14 +117,20 @@ def quantized_convolution(node: Node) -> Value:
     return _requantized(node, sums, (1, -1), (4, 1), (6, 7))
 
 
+def by_range(x: Value) -> tuple[Value, Value]:
+    """Scale and zero point, both as floats, at which all elements and zero lie in u8; 1 and 0 of zeros alone."""
+    axes = list(range(x.rank))
+    high, low = ops.max(greatest(x, axes), 0.0), ops.min(least(x, axes), 0.0)
+    scale = (high - low) / 255.0
+    scale = ops.select(scale.eq(0.0), full(scale, 1.0), scale)
+    return scale, ops.round_nearest_even(ops.clamp(0.0, -low / scale, 255.0))
+
+
 @operator("DynamicQuantizeLinear")
 def quantize_by_range(node: Node) -> Any:
     """To u8, with the scale at which zero and all elements find their place."""
     x = node.value(0)
-    axes = list(range(x.rank))
-    high, low = ops.max(greatest(x, axes), 0.0), ops.min(least(x, axes), 0.0)
-    scale = (high - low) / 255.0
-    zero = ops.round_nearest_even(ops.clamp(0.0, -low / scale, 255.0))
+    scale, zero = by_range(x)
     spread = [broadcast_to(part, x.dims) for part in (scale, zero)]
     units = stored(ops.round_nearest_even(x / spread[0]) + spread[1], _U8)
     return Outputs([units, scale, cast(cast(zero, "s32"), _U8)])
