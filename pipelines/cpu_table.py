@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hloforge.dialect.element_types import TABLE
 from hloforge.pipelines import forms
+from hloforge.pipelines.decompose.rng import has_no_state
 from hloforge.pipelines.host_calls import is_host_call
 from hloforge.pipelines.linalg import own_calls
 from hloforge.pipelines.linalg.registry import is_registered
@@ -227,6 +228,12 @@ ROWS: tuple[Capability, ...] = (
         "IREE reads wherever an index points",
         "stablehlo.gather",
         form=forms.is_not_in_bounds,
+    ),
+    *reject(
+        "its state is none: two u64 for Threefry, two or three for Philox",
+        "stablehlo.rng_bit_generator",
+        form=has_no_state,
+        hint="give it a key, and a counter, of u64",
     ),
     *decompose(
         "decompose-rng",

@@ -41,6 +41,7 @@ from hloforge.pipelines.decompose.unsigned_division import DecomposeUnsignedDivi
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
 from hloforge.pipelines.legalize.bf16_products import LegalizeBf16Products
+from hloforge.pipelines.legalize.bf16_reductions import LegalizeBf16Reductions
 from hloforge.pipelines.legalize.check_equal_sizes import CheckEqualSizes
 from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
 from hloforge.pipelines.legalize.complex_constants import LegalizeComplexConstants
@@ -61,6 +62,7 @@ from hloforge.pipelines.legalize.host_calls import LegalizeHostCalls
 from hloforge.pipelines.legalize.host_scalars import LegalizeHostScalars
 from hloforge.pipelines.legalize.import_host_calls import ImportHostCalls
 from hloforge.pipelines.legalize.independent_reductions import LegalizeIndependentReductions
+from hloforge.pipelines.legalize.keep_roundings import KeepRoundings
 from hloforge.pipelines.legalize.long_loops import LegalizeLongLoops
 from hloforge.pipelines.legalize.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
@@ -162,6 +164,7 @@ BORDER: tuple[Stage, ...] = (
     Stage(LegalizeHostCalls(), "the host is a border as well; takes tokens from calls, which order them from here on"),
     Stage(LegalizeEntryAbi(), "layouts and narrow types end at the border; what it builds is decomposed with the rest"),
     Stage(DropTokens(), "tokens order effects, and IREE has neither; the border has taken those of main"),
+    Stage(KeepRoundings(), "IREE folds conversions to bf16 and back; passes below make some that may fold"),
 )
 
 DECOMPOSE: tuple[Stage, ...] = (
@@ -252,6 +255,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
+    Stage(LegalizeBf16Reductions(), "IREE has no SPIR-V for some; stands behind the last canonicalization"),
     Stage(LegalizeBf16Products(), "IREE has no SPIR-V for products that read or write bf16; sees every conversion"),
     Stage(CheckEqualSizes(), "a call with arrays of unequal sizes would read beyond the smaller one"),
     Stage(LegalizeDynamicContractions(), "IREE takes dynamic dots and convolutions in some forms only"),
@@ -299,6 +303,9 @@ _OPTIMIZE = ".pipelines.optimize."
 # Targets whose devices IREE connects by libraries of their own; elsewhere the host moves arrays between devices.
 _CONNECTED = frozenset({"cuda"})
 
+# For targets whose devices have no bf16.
+_WITHOUT_BF16 = (LegalizeBf16Reductions, LegalizeBf16Products)
+
 # Passes that a program can do without.
 OPTIMIZING: tuple[str, ...] = (
     FuseLoops.name,
@@ -330,7 +337,7 @@ def stages(name: str, vectors: Vectors = AVX2) -> tuple[Stage, ...]:
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
     whole = (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
     if name != "vulkan":
-        whole = tuple(stage for stage in whole if not isinstance(stage.entry, LegalizeBf16Products))
+        whole = tuple(stage for stage in whole if not isinstance(stage.entry, _WITHOUT_BF16))
     if name == "cpu":
         return tuple(_with(stage, vectors) for stage in whole)
     return tuple(kept for stage in whole if (kept := _for_gpus(stage, name)) is not None)

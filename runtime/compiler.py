@@ -32,7 +32,7 @@ from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.specialize import is_dynamic
 from hloforge.pipelines.update_order import has_readers_beside_updates
 from hloforge.pipelines.weights import weights_of
-from hloforge.runtime import exact_floats, iree, workgroup_barriers
+from hloforge.runtime import exact_floats, idle_invocations, iree, workgroup_barriers
 from hloforge.runtime.branch_moves import with_ordered_moves
 from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.diagnostics import failure
@@ -242,7 +242,8 @@ def _compile_with(
     if target.kind == "vulkan":
         code = _compile_in_child(text.encode(), (*flags, exact_floats.STOP), lowered.name, options)
         resumed = (*flags, exact_floats.RESUME)
-        code = workgroup_barriers.with_barriers(exact_floats.decorated(code))
+        code = idle_invocations.without_idle_invocations(exact_floats.decorated(code))
+        code = workgroup_barriers.with_barriers(code)
         vmfb = _compile_in_child(code, resumed, lowered.name, options)
     else:
         made = iree.compile_in_process(text, flags) if options.isolation == "none" else None

@@ -32,6 +32,7 @@ import ml_dtypes
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.element_types import ElementType, Kind
+from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.random_bits import philox_bits, threefry_bits
@@ -44,12 +45,22 @@ _COUNTER = "hloforge.rng_blocks"
 _KEY = 0x243F6A8885A308D3
 
 
+def has_no_state(op: Any) -> bool:
+    """Whether an ``rng_bit_generator`` gets something else than a state: HLO's text may have any array there."""
+    state = Value(op.operands[0])
+    return state.element_type.name != "u64" or len(state.dims) != 1
+
+
 @pattern("stablehlo.rng_bit_generator")
 def by_counters(op: Any) -> Replacement:
     """The state after, and bits of any integer or float type; DEFAULT is Philox, as on XLA's CPU."""
     state, bits = Value(op.operands[0]), Value(op.results[1])
     if not bits.shape.is_static or not state.shape.is_static:
         return NoMatch("dynamic size")
+    if not any(list(result.uses) for result in op.results):
+        return [state, zeros(bits.element_type, bits.dims)]
+    if has_no_state(op):
+        return NoMatch("its state is none")
     row = bits.element_type
     algorithm = stablehlo.RngAlgorithmAttr(op.attributes["rng_algorithm"]).value
     generate = threefry_bits if algorithm == "THREE_FRY" else philox_bits

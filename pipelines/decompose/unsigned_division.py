@@ -7,7 +7,8 @@ Before::
 After: twice the quotient of x/2 is the right one or one less; a divisor of 2^31 and more goes once or not at all.
 
 IREE 3.13 has no SPIR-V for unsigned divisions of single numbers that stand in vectors of one element, as in small
-arrays. Source: H. S. Warren, "Hacker's Delight", 9-3.
+arrays. It makes such ones of signed divisions as well where it can tell that neither number is negative (x/2 by a
+constant), so -x/2 is divided. Source: H. S. Warren, "Hacker's Delight", 9-3.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def divided(x: Value, y: Value) -> tuple[Value, Value]:
     zero, one = full(x, 0), full(x, 1)
     none, large = y.eq(zero), (y >> (x.element_type.bits - 1)).ne(zero)
     divisor = ops.bitcast_convert_type(ops.select(none | large, one, y), signed)
-    half = ops.bitcast_convert_type(ops.div(ops.bitcast_convert_type(x >> 1, signed), divisor), unsigned)
-    low = ops.select(large, zero, half << 1)
+    half = ops.div(ops.neg(ops.bitcast_convert_type(x >> 1, signed)), divisor)
+    low = ops.select(large, zero, ops.bitcast_convert_type(ops.neg(half), unsigned) << 1)
     rest = x - low * y
     more = rest >= y
     quotient = ops.select(more, low + one, low)

@@ -123,6 +123,28 @@ def test_products_of_16_bits() -> None:
         np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
 
 
+def test_what_iree_has_no_spirv_for() -> None:
+    """Rows of bf16 and unsigned divisions; and products of groups, which idle invocations summed again."""
+
+    def f(x: jax.Array, n: jax.Array, image: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
+        scores = jnp.exp(x - x.max(1, keepdims=True))
+        convolved = jax.lax.conv_general_dilated(
+            image, kernel, (1,), "VALID", feature_group_count=2, dimension_numbers=("NWC", "WIO", "NWC")
+        )
+        return scores.astype(jnp.float32), n % jnp.full(n.shape, 7, n.dtype) + n, convolved
+
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.integers(-2, 3, (12, 128)), jnp.bfloat16)
+    n = jnp.arange(201, 209, dtype=jnp.uint8)
+    image, kernel = (jnp.asarray(rng.integers(-3, 4, shape), jnp.float32) for shape in ((2, 9, 4), (3, 2, 6)))
+    session = _compiled(jax.jit(f).lower(x, n, image, kernel)).load(deadline=120)
+    got = session(*map(np.asarray, (x, n, image, kernel)))
+    want = f(x, n, image, kernel)
+    np.testing.assert_allclose(got[0], want[0], rtol=2**-7)
+    for one, other in zip(got[1:], want[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("kind", ["i1", "u2", "i8", "u8"])
 def test_leading_zeros_of_other_widths_than_spirvs(kind: str) -> None:
     bits = 8 * np.dtype(kind).itemsize

@@ -10,9 +10,11 @@ import pytest
 from hloforge import Builder, Computation, ops
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import parse_module
+from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.rng import DecomposeRng
 from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.named import lower
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret
@@ -129,3 +131,21 @@ def test_a_dynamic_size_is_named_by_the_audit() -> None:
       return %x : tensor<?xf32> }""")
     with pytest.raises(UnsupportedError, match="decompose-rng left it"):
         compile_program(program, options=CompileOptions(dynamic_shapes="keep"))
+
+
+_OF_FLOATS = """
+func.func @main(%x: tensor<2xf32>) -> tensor<2x{row}> {{
+  %state, %bits = stablehlo.rng_bit_generator %x, algorithm = PHILOX
+      : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xui32>)
+  return %{result} : tensor<2x{row}>
+}}
+"""
+
+
+def test_a_state_that_is_none_is_named() -> None:
+    """HLO's text may have one, and does where nothing reads what comes of it."""
+    with pytest.raises(UnsupportedError, match=r"rng_bit_generator.*its state is none: two u64"):
+        lower(read(_OF_FLOATS.format(row="ui32", result="bits")).module)
+    unread = read(_OF_FLOATS.format(row="f32", result="x"))
+    lower(unread.module)
+    assert not operations(unread.module, ["stablehlo.rng_bit_generator"])
