@@ -110,7 +110,7 @@ class Compiled:
             for (kind, number), result in zip(convention.updates, results, strict=False):
                 changed = convention.state[number] if kind == "state" else leaves[number]
                 changed.copy_(result)
-        returned = [results[output.number] if isinstance(output, Result) else output for output in convention.outputs]
+        returned = [_returned(output, results) for output in convention.outputs]
         return pytree.tree_unflatten(returned, convention.out_spec)
 
     def _results(self, given: Sequence[Any]) -> list[torch.Tensor]:
@@ -120,6 +120,14 @@ class Compiled:
             return self._border.call([torch.as_tensor(argument) for argument in arguments])
         found = self.session(*(to_numpy(torch.as_tensor(argument)) for argument in arguments))
         return [to_torch(array) for array in (found if isinstance(found, tuple) else (found,))]
+
+
+def _returned(output: Any, results: Sequence[torch.Tensor]) -> Any:
+    """A leaf of what the module returns: a tensor, a number or a constant."""
+    if not isinstance(output, Result):
+        return output
+    found = results[output.number]
+    return found.item() if output.is_number else found
 
 
 class _Border:

@@ -8,12 +8,20 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, OutputKind
+from torch.export.graph_signature import (
+    InputKind,
+    OutputKind,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+)
 from torch.utils import _pytree as pytree
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.decompositions import decompositions
 
+# Numbers that a program computes; those that are known are ConstantArguments, or have an integer for a name.
+_NUMBERS = (SymBoolArgument, SymFloatArgument, SymIntArgument)
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
 
 
@@ -53,9 +61,15 @@ class Convention:
 
 @dataclass(frozen=True)
 class Result:
-    """A leaf of what is returned that the program computes: its number among the results."""
+    """A leaf of what is returned that the program computes.
+
+    Attributes:
+        number: among the results.
+        is_number: whether it is a number of Python's, not a tensor.
+    """
 
     number: int
+    is_number: bool = False
 
 
 def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | None = None) -> Convention:
@@ -108,7 +122,7 @@ def convention_of(exported: ExportedProgram, state: dict[str, torch.Tensor] | No
             assert out.target is not None
             updates.append(("user", numbers[out.target]))
         elif out.kind is OutputKind.USER_OUTPUT:
-            outputs.append(Result(count))
+            outputs.append(Result(count, isinstance(argument, _NUMBERS)))
         else:
             raise UnsupportedError(f"the exported program returns {out.kind.name}")
         count += 1

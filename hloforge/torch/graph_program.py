@@ -20,10 +20,10 @@ from hloforge.runtime.session import Session
 from hloforge.runtime.targets import Target
 from hloforge.torch.compiled import draw_seed
 from hloforge.torch.frozen import Weights, fixed_nodes, taken_out
-from hloforge.torch.interpreter import Interpreter, calls, check
+from hloforge.torch.interpreter import Interpreter, calls, check, is_token
 from hloforge.torch.memory import Argument, Order, Range, Result, detach, inverse, order_of
 from hloforge.torch.registry import is_random
-from hloforge.torch.types import dtype_of
+from hloforge.torch.types import dtype_of, torch_dtype_of
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,13 @@ class Output:
         argument: the number of the argument that is returned as it came.
         result: the number of the program's result.
         value: what it always is, if it is neither.
+        is_number: whether the result is a number of Python's, not a tensor.
     """
 
     argument: int | None = None
     result: int | None = None
     value: Any = None
+    is_number: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class GraphProgram:
     ) -> None:
         check(graph)
         platform.register()
+        inputs = _without_tokens(graph, inputs)
         self._weights = weights = Weights(graph, inputs, frozen)
         graph, self._inputs = weights.graph, weights.inputs
         numbers = [n for n, each in enumerate(self._inputs) if isinstance(each, torch.Tensor)]
@@ -152,7 +155,15 @@ class GraphProgram:
 def _taken(output: Output, arguments: Sequence[Any], results: Sequence[torch.Tensor]) -> Any:
     if output.argument is not None:
         return arguments[output.argument]
-    return output.value if output.result is None else results[output.result]
+    if output.result is None:
+        return output.value
+    return results[output.result].item() if output.is_number else results[output.result]
+
+
+def _without_tokens(graph: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
+    """The inputs with None for those that only tell the order of effects, for which a call has no tensor."""
+    nodes = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    return [None if is_token(node) else each for node, each in zip(nodes, inputs, strict=True)]
 
 
 def _is_random(graph: fx.GraphModule) -> bool:
@@ -216,13 +227,14 @@ class _Traced:
             elif node in places:
                 self.outputs.append(Output(argument=places[node]))
             else:
+                is_number = not isinstance(node.meta["val"], torch.Tensor)  # such as a counter of a while_loop
                 if node not in numbers:
                     numbers[node] = len(numbers)
-                    order = order_of(node.meta["val"])
-                    self.results.append((order, node.meta["val"].dtype))
+                    order = () if is_number else order_of(node.meta["val"])
+                    self.results.append((order, torch_dtype_of(value.dtype) if is_number else node.meta["val"].dtype))
                     self.nodes.append(node)
                     results.append(value.transpose(order))
-                self.outputs.append(Output(result=numbers[node]))
+                self.outputs.append(Output(result=numbers[node], is_number=is_number))
         return results
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import torch
 from torch import fx
@@ -21,14 +22,16 @@ from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.jax import platform
 from hloforge.torch.exported import names_of, prepared
-from hloforge.torch.interpreter import Interpreter, calls, check, flat
+from hloforge.torch.interpreter import Interpreter, calls, check, flat, is_token
 from hloforge.torch.registry import is_random
+from hloforge.torch.sizes import check_sizes
 from hloforge.torch.types import dtype_of
 
 # The last parameter of a program that draws random numbers.
 SEED = "seed"
 _PLACEHOLDER = "hloforge.torch"
-_TAKEN = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+_NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_TAKEN = (torch.Tensor, *_NUMBERS)
 
 
 def program_of(
@@ -78,7 +81,7 @@ def graph_of(
     """A graph whose operators are all imported, before it is traced; arguments and errors as of ``program_of``."""
     check(graph_module)
     nodes = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
-    values = [None if _is_token(node) else node.meta.get("val") for node in nodes]
+    values = [None if is_token(node) else node.meta.get("val") for node in nodes]
     if examples is not None:
         values = [example if value is None else value for value, example in zip(values, examples, strict=True)]
     return Graph(graph_module, tuple(names or (node.target for node in nodes)), tuple(values), name)
@@ -130,6 +133,9 @@ class Graph:
             sizes = zip(given.dimensions, wanted.dimensions, strict=False)
             if given.rank != wanted.rank or any(size != bound and bound >= 0 for size, bound in sizes):
                 raise ArgumentError(f"argument {parameter.name!r}: expected {wanted}, got {given}")
+        taken = self.taken
+        tensors = [self.values[number] for number in taken]
+        check_sizes(tensors, [self.names[number] for number in taken], shapes[: len(taken)])
         return self.traced(shapes, {number: int(values[number]) for number in self.size_parameters})
 
     def function(self, known: Mapping[int, int]) -> Callable[..., tuple[Any, ...]]:
@@ -143,7 +149,8 @@ class Graph:
             for number, (place, argument) in enumerate(zip(taken, given, strict=True)):
                 values[place] = known.get(number, argument)
             outputs = flat(interpreter.run(self.module, values))
-            return tuple(output for output in outputs if _is_result(output))
+            pairs = zip(outputs, self._outputs(), strict=True)
+            return tuple(_result(output, node) for output, node in pairs if _is_result(output) or _is_size(node))
 
         main.__name__ = self.title
         return main
@@ -163,13 +170,16 @@ class Graph:
         program.name = program.source = self.title
         return program
 
+    def _outputs(self) -> list[Any]:
+        """What the graph returns, leaf by leaf: nodes and constants."""
+        return flat(next(node for node in self.module.graph.nodes if node.op == "output").args[0])
+
     def placeholder(self) -> Program:
         """The program as far as it is known without sizes."""
         builder: Builder[Program] = Builder(self.title, Program)
         with builder:
             given = [builder.parameter(n, p.shape, p.name) for n, p in enumerate(self.parameters())]
-            output = next(node for node in self.module.graph.nodes if node.op == "output")
-            leaves = [leaf for leaf in flat(output.args[0]) if isinstance(leaf, fx.Node) and _has_shape(leaf)]
+            leaves = [leaf for leaf in self._outputs() if isinstance(leaf, fx.Node) and _has_shape(leaf)]
             shapes = [_shape_of(leaf.meta["val"]) for leaf in leaves]
             results = [ops.custom_call(_PLACEHOLDER, given, shape) for shape in shapes]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
@@ -178,18 +188,22 @@ class Graph:
         return program
 
 
-def _is_token(node: fx.Node) -> bool:
-    """Whether a placeholder only tells the order of effects, of which a program has none."""
-    users = [user.target for user in node.users]
-    return bool(users) and all(target is torch.ops.higher_order.with_effects for target in users)
-
-
 def _has_shape(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), _TAKEN)
 
 
 def _is_result(output: Any) -> bool:
     return isinstance(output, jax.Array | np.ndarray)
+
+
+def _is_size(node: Any) -> bool:
+    """Whether a leaf of what a graph returns is a number that PyTorch does not know when it traces."""
+    return isinstance(node, fx.Node) and isinstance(node.meta.get("val"), _NUMBERS)
+
+
+def _result(output: Any, node: Any) -> Any:
+    """An output as an array, also if it is a number that sizes decide."""
+    return output if _is_result(output) else jnp.asarray(output, _numpy(_shape_of(node.meta["val"])))
 
 
 def _numpy(shape: Shape) -> np.dtype[Any]:

@@ -98,6 +98,12 @@ def calls(graph_module: fx.GraphModule) -> Iterator[fx.Node]:
                 yield from calls(attribute)
 
 
+def is_token(node: fx.Node) -> bool:
+    """Whether a placeholder only tells the order of effects, of which a program has none."""
+    users = [user.target for user in node.users]
+    return bool(users) and all(target is torch.ops.higher_order.with_effects for target in users)
+
+
 def _is_plain(target: Any) -> bool:
     """Whether a function is Python's own arithmetic, of sizes and tuples."""
     if isinstance(target, torch._ops.OpOverload | torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator):

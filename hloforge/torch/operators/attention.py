@@ -1,0 +1,67 @@
+"""``flex_attention``: attention whose scores and mask the user's functions of one number change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from hloforge.torch.registry import Call, lowers
+
+
+@lowers("higher_order.flex_attention")
+def flex_attention(
+    call: Call,
+    query: Any,
+    key: Any,
+    value: Any,
+    change: Any,
+    blocks: Sequence[Any],
+    scale: float,
+    options: Any = None,
+    change_buffers: Sequence[Any] = (),
+    mask_buffers: Sequence[Any] = (),
+) -> Any:
+    """All scores, computed at once; the block mask says only which blocks a kernel could leave out.
+
+    Returns:
+        the attention; the logarithm to the base 2 of the sums of exponentials; and the greatest scores in its unit.
+    """
+    wide = jnp.float64 if query.dtype == jnp.float64 else jnp.float32
+    groups = query.shape[1] // key.shape[1]
+    key, value = (jnp.repeat(each, groups, axis=1) for each in (key, value))
+    key, value = (jnp.broadcast_to(each, (query.shape[0], *each.shape[1:])) for each in (key, value))
+    scores = jnp.einsum("bhqd,bhkd->bhqk", query.astype(wide), key.astype(wide)) * scale
+    places = [jnp.arange(size, dtype=jnp.int32) for size in scores.shape]
+    changed = _for_each(lambda *given: _one(call.run(change, given)), 1, change_buffers)(scores, *places)
+    kept = _for_each(lambda *given: _one(call.run(blocks[-1], given)), 0, mask_buffers)(*places)
+    scores = jnp.where(kept, changed, -jnp.inf).astype(wide)
+    greatest = jnp.max(scores, -1)
+    shift = jnp.where(jnp.isfinite(greatest), greatest, 0)
+    weights = jnp.exp(scores - shift[..., None])
+    total = jnp.sum(weights, -1)
+    logarithm = jnp.where(jnp.isneginf(greatest), -jnp.inf, jnp.log(total) + shift)
+    weights = weights / jnp.where(total == 0, 1, total)[..., None]
+    result = jnp.einsum("bhqk,bhkd->bhqd", weights.astype(query.dtype), value.astype(query.dtype))
+    return result, logarithm / math.log(2), greatest / math.log(2)
+
+
+def _for_each(function: Callable[..., Any], scores: int, buffers: Sequence[Any]) -> Callable[..., Any]:
+    """A function of (score,) batch, head, query and key, of single numbers, for arrays of all of them."""
+
+    def whole(*given: Any) -> Any:
+        return function(*given, *buffers)
+
+    for place in (3, 2, 1, 0):
+        axes = [None] * (scores + 4)
+        axes[scores + place] = 0  # type: ignore[call-overload]
+        # The scores have the dimensions that are still to come.
+        whole = jax.vmap(whole, in_axes=[0] * scores + axes[scores:])
+    return whole
+
+
+def _one(result: Any) -> Any:
+    return result[0] if isinstance(result, list | tuple) else result

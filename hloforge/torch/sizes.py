@@ -1,0 +1,90 @@
+"""What ``torch.export`` says of sizes that it leaves open: which are equal, derived from others, or bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.shapes import Shape
+
+# PyTorch takes sizes of 0 and 1 for special, and says so in bounds and guards; graphs hold for them too.
+_SPECIAL = (0, 1)
+
+
+def check_sizes(values: Sequence[Any], names: Sequence[str], shapes: Sequence[Shape]) -> None:
+    """Refuse sizes for which a graph was not traced, as the exported module does by its guards.
+
+    Args:
+        values: what the graph says of its tensors and numbers.
+        names: of the parameters, for messages.
+        shapes: of the arrays that are given for them, of the right ranks.
+
+    Raises:
+        ArgumentError: sizes that have to be equal are not, or one is out of its bounds.
+    """
+    sizes = [
+        (f"dimension {dimension} of {name!r}", wanted.node, given)
+        for value, name, shape in zip(values, names, shapes, strict=True)
+        if isinstance(value, torch.Tensor)
+        for dimension, (wanted, given) in enumerate(zip(value.shape, shape.dimensions, strict=True))
+        if isinstance(wanted, torch.SymInt)
+    ]
+    known: dict[Any, int] = {}
+    for what, node, given in sizes:
+        number = _solved(node.expr, given)
+        if number is not None:
+            symbol = next(iter(node.expr.free_symbols))
+            _check_range(what, node, symbol, number)
+            known.setdefault(symbol, number)
+    for what, node, given in sizes:
+        wanted = node.expr.subs(known)
+        if wanted.is_number and int(wanted) != given:
+            raise ArgumentError(f"{what} is {given}", hint=f"with the other sizes it has to be {int(wanted)}")
+    for guard in _guards(sizes):
+        if guard.subs(known) == sympy.false:
+            raise ArgumentError(f"the sizes break a condition of the exported module: {guard}", hint=_said(known))
+
+
+def _solved(expression: Any, given: int) -> int | None:
+    """The size of the one symbol in an expression, such as ``2*s0 + 1``; None if there are more, or no such size."""
+    if len(expression.free_symbols) != 1:
+        return None
+    symbol = next(iter(expression.free_symbols))
+    try:
+        found = sympy.Poly(expression - given, symbol)
+    except sympy.PolynomialError:
+        return None
+    if found.degree() != 1:
+        return None
+    factor, rest = found.all_coeffs()
+    solution = -rest / factor
+    if not solution.is_integer:
+        raise ArgumentError(f"a size is {given}", hint=f"it has to be of the form {expression}")
+    return int(solution)
+
+
+def _check_range(what: str, node: Any, symbol: Any, number: int) -> None:
+    bounds = node.shape_env.var_to_range.get(symbol)
+    if bounds is None:
+        return
+    least = 0 if bounds.lower <= 2 else int(bounds.lower)
+    if number < least or number > bounds.upper:
+        raise ArgumentError(
+            f"{what} is out of the bounds of the exported module: {number} for {symbol}",
+            hint=f"it was exported for {symbol} from {least} to {bounds.upper}",
+        )
+
+
+def _guards(sizes: Sequence[tuple[str, Any, int]]) -> list[Any]:
+    """The conditions under which the graph was traced, without those that tell sizes of 0 and 1 apart."""
+    environments = {id(node.shape_env): node.shape_env for _, node, _ in sizes}
+    guards = [guard.expr for each in environments.values() for guard in each.guards]
+    return [g for g in guards if not (isinstance(g, sympy.Ne) and any(side in _SPECIAL for side in g.args))]
+
+
+def _said(known: dict[Any, int]) -> str:
+    return ", ".join(f"{symbol} is {number}" for symbol, number in known.items())
