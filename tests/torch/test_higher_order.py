@@ -51,7 +51,7 @@ def test_a_loop_that_counts_with_a_number_of_python_returns_one() -> None:
 
 
 def test_checked_operators_take_tokens_that_a_call_does_not_bring() -> None:
-    """PyTorch threads a token through operators that raise for some elements, such as matrices that are not positive."""
+    """PyTorch threads a token through operators that raise for some elements, as Cholesky factors."""
 
     def factor(a: Any, b: Any) -> Any:
         return torch.linalg.cholesky(a) @ b
