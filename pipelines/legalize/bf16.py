@@ -19,8 +19,8 @@ A rounding between two sums or products is a conversion to bf16 and back, which 
 dispatch, as XLA's library fusions do (xla_allow_excess_precision): those are around products, convolutions and
 reductions. In a program without such, and around a transcendental function in any, where a lost rounding shows in the
 result, XLA rounds: there it is a ``reduce_precision``, which nothing folds. So is the rounding of a square that is
-subtracted from something, as in a variance: an infinite one would be finite on the way in a fused multiply-add.
-Source: XLA's FloatNormalization.
+subtracted from something, as in a variance: an infinite one would be finite on the way in a fused multiply-add; and
+each rounding whose reader is in f16, f64 or complex. Source: XLA's FloatNormalization.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.forms import IS_ROUNDED, ROUNDING, computes_in_bf16, is_integer_to_bf16
-from hloforge.pipelines.legalize.bf16_signs import keep_signs_of_nan, rounded_in_f32
+from hloforge.pipelines.legalize.bf16_signs import keep_signs_of_nan, once_rounded, rounded_in_f32, rounds_to_bf16
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -57,6 +57,10 @@ _ARITHMETIC = frozenset(
 
 # What XLA hands to a library, together with the arithmetic around it.
 _LIBRARY = frozenset(f"stablehlo.{name}" for name in ("convolution", "dot_general", "reduce", "reduce_window"))
+# What hands numbers on as they are.
+_CHOOSING = frozenset(
+    f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "reverse", "select", "slice", "transpose")
+)
 
 
 @pattern(*ROUNDING)
@@ -129,6 +133,31 @@ def _touches_a_function(op: Any) -> bool:
     return any(name in ROUNDING and name not in _ARITHMETIC for name in (op.name, *(user.name for user in users)))
 
 
+def _round_for_other_types(module: Any) -> None:
+    """Round in f32 what is converted to bf16, maybe selected and moved, and converted on to another type than f32.
+
+    IREE folds the two conversions.
+    """
+    pending = [op.operands[0] for op in operations(module, {"stablehlo.convert"}) if _widens_beyond_f32(op)]
+    seen = set()
+    while pending:
+        value = pending.pop()
+        if value in seen or isinstance(value.owner, ir.Block) or not isinstance(value.type.element_type, ir.BF16Type):
+            continue
+        seen.add(value)
+        op = value.owner.operation
+        if op.name in _CHOOSING:
+            pending += [operand for operand in op.operands if isinstance(operand.type, ir.RankedTensorType)]
+        elif op.name == "stablehlo.convert" and rounds_to_bf16(op):
+            with ir.InsertionPoint(op), op.location:
+                op.operands[0] = once_rounded(Value(op.operands[0])).ir
+
+
+def _widens_beyond_f32(op: Any) -> bool:
+    is_other = isinstance(op.results[0].type.element_type, (ir.F16Type, ir.F64Type, ir.ComplexType))
+    return is_other and isinstance(op.operands[0].type.element_type, ir.BF16Type)
+
+
 def _is_subtracted_square(op: Any) -> bool:
     if op.name != "stablehlo.multiply" or op.operands[0] != op.operands[1]:
         return False
@@ -149,4 +178,5 @@ class LegalizeBf16(Pass):
         arithmetic = in_f32_by_library if by_library else in_f32
         apply_patterns(module, (*arithmetic, *integer_by_f32, *iota_by_integers))
         with in_context(module):
+            _round_for_other_types(module)
             keep_signs_of_nan(module, everywhere=not by_library)

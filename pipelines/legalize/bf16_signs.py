@@ -41,7 +41,7 @@ def keep_signs_of_nan(module: Any, *, everywhere: bool) -> None:
         if op.parent.name == "func.func" and isinstance(op.results[0].type.element_type, ir.BF16Type):
             _select_bits(op)
     for op in operations(module, {"stablehlo.convert"}):
-        if op.parent.name != "func.func" or not _rounds_to_bf16(op):
+        if op.parent.name != "func.func" or not rounds_to_bf16(op):
             continue
         uses = [use for use in op.results[0].uses if use.owner.operation.parent.name == "func.func"]
         shown = [use for use in uses if _shows_a_sign(use.owner.operation, everywhere=everywhere)]
@@ -52,7 +52,7 @@ def keep_signs_of_nan(module: Any, *, everywhere: bool) -> None:
                 for use in shown:
                     use.owner.operation.operands[use.operand_number] = bits
             if widened:
-                wide = _in_f32(Value(op.operands[0])).ir
+                wide = once_rounded(Value(op.operands[0])).ir
                 for result in widened:
                     result.replace_all_uses_with(wide)
 
@@ -66,7 +66,8 @@ def _select_bits(op: Any) -> None:
     op.erase()
 
 
-def _rounds_to_bf16(op: Any) -> bool:
+def rounds_to_bf16(op: Any) -> bool:
+    """Whether a ``stablehlo.convert`` is one of f32 to bf16."""
     source, target = (value.type.element_type for value in (op.operands[0], op.results[0]))
     return isinstance(source, ir.F32Type) and isinstance(target, ir.BF16Type)
 
@@ -91,7 +92,8 @@ def _before_rounding(value: Any) -> Value:
     return Value(value.owner.operands[0] if _is_rounded(value) else value)
 
 
-def _in_f32(x: Value) -> Value:
+def once_rounded(x: Value) -> Value:
+    """An f32 value rounded to the precision of bf16, unless it is so already."""
     return x if _is_rounded(x.ir) else rounded_in_f32(x)
 
 

@@ -15,6 +15,8 @@ is left that reads no array, MLIR's vectorization of linear algebra adds it once
 1, not 5); and beside another reduction in one dispatch the two share the memory of their results (``jnp.cov`` with
 constant weights was infinite). So arrays of one number are hidden where they are reduced; so is, in functions of other
 arrays that are reduced, each operand by which MLIR finds that the function is one number (``constant_folds.py``).
+So is what a part is read of whose start is known at run time, unless it is a constant, as the part then is: IREE fills
+the array and copies the part in one dispatch, and refuses some of these.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
+from hloforge.dialect.constants import full
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import blocks
 from hloforge.dialect.program import entry_function
@@ -39,6 +42,8 @@ _VIEWS = frozenset(
 )
 _PRODUCTS = frozenset({"stablehlo.convolution", "stablehlo.dot", "stablehlo.dot_general"})
 _REDUCTIONS = _PRODUCTS | {"stablehlo.reduce", "stablehlo.reduce_window"}
+# What IREE computes where all operands are constants.
+_COMPUTED_BY_IREE = _PRODUCTS | {"stablehlo.reduce_window"}
 _NESTING = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while"})
 # Computations that a number changes once at most.
 _IDEMPOTENT = frozenset(f"stablehlo.{name}" for name in ("and", "maximum", "minimum", "or"))
@@ -79,8 +84,24 @@ class _Hiding:
                 if not _is_idempotent(op):
                     for number in arrays:
                         self.uncover(op.operands[number])
+            elif op.name == "stablehlo.dynamic_slice":
+                self.part(op)
             elif self.is_of_one_number(op):
                 self.equal.update(op.results)
+
+    def part(self, op: Any) -> None:
+        """A part of a constant is a constant; of what only IREE finds to be one number, it is read behind a barrier."""
+        array, result = op.operands[0], Value(op.results[0])
+        known = number_of(array)
+        if known is None:
+            if not isinstance(array.type.element_type, ir.ComplexType):
+                self.hide(op, [0])
+            self.uncover(op.operands[0])
+            return
+        with ir.InsertionPoint(op), op.location:
+            constant = full(result, known, result.element_type).ir
+        result.ir.replace_all_uses_with(constant)
+        self.equal.add(constant)
 
     def is_of_one_number(self, op: Any) -> bool:
         """Whether all elements of an operation's result are one number that is known now.
@@ -107,7 +128,7 @@ class _Hiding:
         operands = [op.operands[number] for number in arrays]
         if op.name in _PRODUCTS and not self.equal.issuperset(operands):
             return
-        if op.name != "stablehlo.reduce" and all(number_of(array) is not None for array in operands):
+        if op.name in _COMPUTED_BY_IREE and all(number_of(array) is not None for array in operands):
             return
         for number, array in zip(arrays, operands, strict=True):
             if array in self.equal:

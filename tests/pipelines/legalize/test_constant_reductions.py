@@ -139,3 +139,17 @@ def test_masks_of_other_numbers_stay() -> None:
     program = read(jax.jit(sums).lower(np.ones(4, np.float32), np.ones(4, np.int32)).as_text())
     LegalizeConstantReductions().run(program.module)
     assert not operations(program.module, {"stablehlo.optimization_barrier"})
+
+
+def test_parts_of_equal_numbers_compile() -> None:
+    """IREE fills the array in workgroups, beside the copy of its part, and refuses that."""
+
+    def program(start: Any, x: Any, factor: Any) -> Any:
+        part = jax.lax.dynamic_slice(jnp.negative(x - x), (np.int8(0), start, start), (1, 2, 1))
+        wide = jnp.einsum("ijk,ijk->ik", part, factor, preferred_element_type=jnp.uint32)
+        return part, wide, jax.lax.dynamic_slice(jnp.full((3, 4), 7), (start, start), (2, 2))
+
+    arguments = np.int8(1), np.full((1, 2, 2), 9, np.uint8), np.full((1, 2, 1), 200, np.uint8)
+    found = hloforge.compile(jax.jit(program).lower(*arguments), cache=False).load()(*arguments)
+    for got, want in zip(found, jax.jit(program)(*arguments), strict=True):
+        np.testing.assert_array_equal(got, want)
