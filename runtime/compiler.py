@@ -32,7 +32,7 @@ from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.specialize import is_dynamic
 from hloforge.pipelines.update_order import has_readers_beside_updates
 from hloforge.pipelines.weights import weights_of
-from hloforge.runtime import exact_floats, idle_invocations, iree, workgroup_barriers
+from hloforge.runtime import exact_floats, idle_invocations, iree, own_maxima, workgroup_barriers
 from hloforge.runtime.branch_moves import with_ordered_moves
 from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.diagnostics import failure
@@ -69,6 +69,8 @@ _SAFE_FUSION = "--iree-opt-level=O1"
 _NO_DISTRIBUTION = "--iree-codegen-llvmgpu-use-vector-distribution=false"
 # So did sums of what was converted from 32 bits to 64, which then become reductions of warps.
 _WARP_REDUCTIONS = "--iree-codegen-llvmgpu-use-reduction-vector-distribution=false"
+# Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
+_STOP, _RESUME = "--compile-to=executable-targets", "--compile-from=executable-targets"
 _SIGNALS = {int(number): number.name for number in signal.Signals}
 # LLVM goes on without what it does not know; a misspelt feature would only show as slowness.
 _UNRECOGNIZED = re.compile(r"^'([^']*)' is not a recognized (\w+) for this target", re.MULTILINE)
@@ -239,18 +241,27 @@ def _compile_with(
     )
     _attach(lowered.module, manifest)
     text = lowered.text(locations=True)
-    if target.kind == "vulkan":
-        code = _compile_in_child(text.encode(), (*flags, exact_floats.STOP), lowered.name, options)
-        resumed = (*flags, exact_floats.RESUME)
-        code = idle_invocations.without_idle_invocations(exact_floats.decorated(code))
-        code = workgroup_barriers.with_barriers(code)
-        vmfb = _compile_in_child(code, resumed, lowered.name, options)
+    if amend := _amendment(target):
+        code = _compile_in_child(text.encode(), (*flags, _STOP), lowered.name, options)
+        vmfb = _compile_in_child(amend(code), (*flags, _RESUME), lowered.name, options)
     else:
         made = iree.compile_in_process(text, flags) if options.isolation == "none" else None
         # A child repeats what failed: only there can the compiler's diagnostics be read.
         vmfb = made or _compile_in_child(text.encode(), flags, lowered.name, options)
     vmfb = with_ordered_moves(vmfb)
     return Executable(vmfb, manifest, weights=options.weights, libraries=options.libraries)
+
+
+def _amendment(target: Target) -> Callable[[bytes], bytes] | None:
+    """What is done to the code that IREE writes for a target, as text; None if nothing is."""
+    if target.kind == "vulkan":
+        return _amended_for_vulkan
+    return own_maxima.with_own_maxima if target.variant == "wasm32" else None
+
+
+def _amended_for_vulkan(code: bytes) -> bytes:
+    code = idle_invocations.without_idle_invocations(exact_floats.decorated(code))
+    return workgroup_barriers.with_barriers(code)
 
 
 def _attach(module: Any, manifest: Manifest) -> None:

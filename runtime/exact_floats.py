@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-# Where IREE has written SPIR-V, not yet as bytes.
-STOP, RESUME = "--compile-to=executable-targets", "--compile-from=executable-targets"
+__all__ = ["decorated"]
+
 _ARITHMETIC = re.compile(rb"^( *%\S+ = spirv\.F(?:Add|Sub|Mul|Div|Rem|Mod) [^:{\n]*) : ", re.MULTILINE)
 
 
