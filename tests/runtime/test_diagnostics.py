@@ -68,3 +68,10 @@ def test_known_causes_have_a_way_out(text: str, summary: str, message: str, hint
     assert message in error.message
     assert hint in error.hint
     assert bool(hint) == bool(error.hint)
+
+
+def test_what_a_target_without_libraries_misses() -> None:
+    text = "a.hlo:4:5: error: linking failed\nwasm-ld: error: x.o: undefined symbol: fmodf\n"
+    error = failure(text, "failed")
+    assert error.message == "IREE's compiler failed: the linker misses fmodf"
+    assert error.hint == "this target links no library of mathematics; compute without it, or for another target"
