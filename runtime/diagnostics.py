@@ -14,7 +14,6 @@ _TRAILING_IR = re.compile(r": (%\w+(:\d+)?(, %\w+(:\d+)?)* = )?\"?[\w.]+\"?\(%?.
 _STACK = re.compile(r"^(?:Please report issues|PLEASE submit|Stack dump| *#\d+ 0x)", re.MULTILINE)
 _PROGRAM = re.compile(r"^(\S*iree-compile: |<unknown>:0: error: )")
 _MORE_MEMORY = "raise the memory limit, or compile on a larger machine"
-_UNLINKED = "this target links no library of mathematics; compute without it, or for another target"
 _UNDEFINED = re.compile(r"undefined symbol: (\w+)")
 
 
@@ -33,7 +32,8 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         _UNDEFINED,
-        "the embedded linker has no libm: with a system linker, --iree-llvmcpu-link-embedded=false may help",
+        "no library of mathematics is linked: compute without it, or for another target; for this processor and with a "
+        "system linker, --iree-llvmcpu-link-embedded=false may help",
     ),
     Cause(
         re.compile("Unknown command line argument"), "IREE's compiler does not know this flag: see iree-compile --help"
@@ -72,7 +72,7 @@ def failure(stderr: str, summary: str, notes: tuple[str, ...] = ()) -> CompileEr
         f"IREE's compiler {summary}" + (f": {_short(message)}" if message else ""),
         location=location,
         notes=(*_others(messages), *notes),
-        hint=known[0].hint if known else _UNLINKED if symbols else "",
+        hint=known[0].hint if known else "",
     )
 
 
