@@ -14,6 +14,7 @@ from hloforge.dialect.errors import OptionError, ReferenceEngineError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.program import Program, Signature, entry_function
 from hloforge.dialect.shapes import Shape
+from hloforge.pipelines.decompose.composites import LowerComposites
 from hloforge.pipelines.named import normalize
 from hloforge.runtime.convention import flatten_arguments, nest_results
 from hloforge.runtime.dense_resources import inline_dense_resources
@@ -68,6 +69,7 @@ class ReferenceEngine:
         _drop_tokens(prepared.module)
         if not float64:
             return ReferenceProgram(program.signature, self._engine.compile(_bytecode(prepared.module)))
+        LowerComposites().run(prepared.module)
         widen_floats(prepared.module)
         function = self._engine.compile(_bytecode(prepared.module))
         return ReferenceProgram(program.signature, lambda arguments: function(list(map(widened, arguments))))

@@ -12,7 +12,7 @@ from hloforge.dialect.program import entry_function
 from hloforge.dialect.quantized import is_quantized
 
 # What these do depends on the width of their element type.
-_WIDTH_BOUND = frozenset({"stablehlo.bitcast_convert", "stablehlo.custom_call", "stablehlo.composite"})
+_WIDTH_BOUND = frozenset({"stablehlo.bitcast_convert", "stablehlo.custom_call"})
 
 
 def wide(row: ElementType) -> ElementType:
@@ -23,7 +23,7 @@ def wide(row: ElementType) -> ElementType:
 
 
 def widen_floats(module: Any) -> None:
-    """Give every float and complex value of a normalized module 64-bit parts, in place; conversions become identities.
+    """Give every float and complex value of a normalized module without composites 64-bit parts, in place; conversions become identities.
 
     Raises:
         ReferenceEngineError: an operation or type means something else at another width (``bitcast_convert``, …).

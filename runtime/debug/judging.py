@@ -104,18 +104,21 @@ class Judge:
         """
         opinions: list[tuple[ReferenceEngine, Report, Any]] = []
         notes: list[str] = []
-        failures: list[Error] = []
+        failures: dict[ReferenceEngine, Error] = {}
         for engine in self.engines:
             try:
                 opinions.append((engine, *self._opinion(engine, arguments, actual)))
             except Error as error:
-                failures.append(error)
+                failures[engine] = error
                 notes.append(f"{engine.name} could not say: {error.message}")
                 continue
             if opinions[-1][1].agrees:
                 break
         if not opinions:
-            raise _nobody(failures)
+            raise _nobody(tuple(failures.values()))
+        if not opinions[-1][1].agrees and self.tolerance is None:
+            for engine in failures:
+                opinions += self._wide_opinion(engine, arguments, actual)
         if any(result.problem for result in opinions[0][1].results):
             engine, report, _ = opinions[0]
             return Judgement(tuple(Verdict(result, engine.name, None) for result in report.results), tuple(notes))
@@ -136,6 +139,16 @@ class Judge:
             return report, expected
         return second_opinions(report, actual, expected, truth), expected
 
+    def _wide_opinion(
+        self, engine: ReferenceEngine, arguments: Sequence[Any], actual: Any
+    ) -> list[tuple[ReferenceEngine, Report, Any]]:
+        """What an engine that cannot evaluate the program says of it in float64, rounded to the program's types."""
+        try:
+            expected = _rounded(self.expected(engine, arguments, float64=True), actual)
+        except Error:
+            return []
+        return [(engine, compare(actual, expected), expected)]
+
     def _verdict(
         self,
         number: int,
@@ -151,6 +164,13 @@ class Judge:
             if not np.logical_and.reduce(masks).any():
                 found = replace(found, accepted=_EACH)
         return Verdict(found, engine.name, error_statistics(got[number], wanted[chosen][number]))
+
+
+def _rounded(wide: Any, like: Any) -> Any:
+    """Results in the element types of others, which are nested in the same tuples."""
+    if isinstance(wide, tuple | list):
+        return tuple(_rounded(*members) for members in zip(wide, like, strict=True))
+    return None if wide is None else np.asarray(wide).astype(np.asarray(like).dtype)
 
 
 def _arrays(program: Program, results: Any) -> list[np.ndarray[Any, Any]]:

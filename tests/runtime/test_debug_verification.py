@@ -16,7 +16,7 @@ from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.statistics import error_statistics
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess
 from hloforge.runtime.debug.trial_inputs import ValueRange, check_ranges, trial_arguments
-from hloforge.runtime.references import ReferenceEngine
+from hloforge.runtime.references import ReferenceEngine, reference
 
 ADD = """HloModule add
 ENTRY e {
@@ -106,6 +106,27 @@ def test_an_engine_that_cannot_say_is_noted() -> None:
     assert found.agrees and found.notes == ("engine0 could not say: it is too large",)
     with pytest.raises(ReferenceEngineError, match="it is too large"):
         judge(None)(arguments, actual)
+
+
+# XLA's verifier refuses computations of floats of several widths.
+MIXED = """func.func @main(%x: tensor<4xf32>, %h: tensor<4xf16>) -> tensor<4xf32> {
+  %0 = "stablehlo.map"(%x, %h) <{dimensions = array<i64: 0>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f16>):
+      %1 = stablehlo.add %a, %a : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+  }) : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def test_an_engine_that_cannot_say_is_asked_in_float64_where_the_other_one_disagrees() -> None:
+    x, h = np.float32([1, 2, 3, 4]), np.zeros(4, np.float16)
+    engines = [reference("xla", isolated=False), ReferenceEngine("other", _Says([0, 0, 0, 0]))]
+    judge = Judge(read(MIXED), engines)
+    found = judge((x, h), x + x)
+    assert found.agrees and found.verdicts[0].engine == "xla"
+    assert not judge((x, h), x).agrees
 
 
 PLANTED = """

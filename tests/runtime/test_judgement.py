@@ -66,6 +66,17 @@ def test_loops_reductions_and_complex_numbers_widen(xla: ReferenceEngine) -> Non
     assert count == 4 and count.dtype == np.int32 and squares.dtype == np.complex128
 
 
+def test_composites_widen_by_what_they_stand_for(xla: ReferenceEngine) -> None:
+    text = """func.func @main(%x: tensor<bf16>) -> tensor<bf16> {
+      %0 = stablehlo.composite "a.square" %x {decomposition = @body} : (tensor<bf16>) -> tensor<bf16>
+      return %0 : tensor<bf16> }
+    func.func private @body(%x: tensor<bf16>) -> tensor<bf16> {
+      %0 = stablehlo.multiply %x, %x : tensor<bf16>
+      return %0 : tensor<bf16> }"""
+    x = np.array(1 + 2**-7, ml_dtypes.bfloat16)
+    assert xla.prepare(program(text), float64=True)(x) == (1 + 2**-7) ** 2
+
+
 def test_what_depends_on_the_width_is_not_widened(xla: ReferenceEngine) -> None:
     text = """func.func @main(%x: tensor<2xf32>) -> tensor<2xi32> {
       %0 = stablehlo.bitcast_convert %x : (tensor<2xf32>) -> tensor<2xi32>
