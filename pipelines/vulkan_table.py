@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hloforge.pipelines import cpu_table
 from hloforge.pipelines.decompose.convolution import LIMIT, is_unfolded, lacks_kernel
+from hloforge.pipelines.decompose.logarithm import is_unsafe
 from hloforge.pipelines.legalize import long_loops
 from hloforge.pipelines.legalize.complex_products import joins_products
 from hloforge.pipelines.verdicts import Capability, Verdict, decompose, reject
@@ -41,6 +42,13 @@ ROWS: tuple[Capability, ...] = (
         elements=("s8", "u8", "s16", "u16", "s64", "u64"),
     ),
     *decompose("decompose-logarithm", "SPIR-V has no logarithm of f64", "stablehlo.log", elements=("f64",)),
+    *decompose(
+        "decompose-logarithm",
+        "a device's may take subnormal numbers for the least normal one",
+        "stablehlo.log",
+        elements=("bf16", "f32"),
+        form=is_unsafe,
+    ),
     *decompose(
         "decompose-remainder",
         "Vulkan's is NaN where a quotient overflows",

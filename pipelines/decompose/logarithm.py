@@ -1,12 +1,17 @@
-"""``decompose-logarithm``: logarithm of float64 as arithmetic.
+"""``decompose-logarithm``: logarithm of float64 as arithmetic, of float32 without subnormal numbers.
 
 Before::
 
     %l = stablehlo.log %x : tensor<4xf64>
+    %m = stablehlo.log %y : tensor<4xf32>
 
-After: x = 2^k (1 + f) by the exponent's bits, ln x = k ln 2 + ln(1 + f), the last as a series in f / (2 + f).
+After: x = 2^k (1 + f) by the exponent's bits, ln x = k ln 2 + ln(1 + f), the last as a series in f / (2 + f)::
 
-GPUs behind Vulkan have no logarithm of f64: SPIR-V's extended instructions take 16 and 32 bits. Within an ulp.
+    %z = select |%y| < 2^-126, 0, %y
+    %m = stablehlo.log %z {hloforge.normal} : tensor<4xf32>
+
+GPUs behind Vulkan have no logarithm of f64: SPIR-V's extended instructions take 16 and 32 bits. Within an ulp. Of
+subnormal f32 Mesa's is the least normal number's, -87.3; XLA's is that of 0, minus infinity. bf16 is computed in f32.
 Source: FreeBSD msun e_log.c (Sun Microsystems, 1993); special values: IEEE 754-2019, 9.2.1.
 """
 
@@ -18,6 +23,8 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.emission import emit
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
     EXPONENT_OF_ONE,
@@ -34,6 +41,9 @@ from hloforge.pipelines.decompose.real_arithmetic import (
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
+# A logarithm of f32 that gets no subnormal number.
+_NORMAL = "hloforge.normal"
+_LEAST_NORMAL = 2.0**-126
 # ln 2 as 33 bits, so that small multiples are exact, and the rest.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 # ln((1+s)/(1-s)) = 2s + s R(s^2), to 2^-58.45 for |s| below 0.1716
@@ -71,6 +81,24 @@ def log(x: Value) -> Value:
     return ops.select(is_nan(x), x, ops.select(finite & ~is_negative(x), value, edge))
 
 
+def is_unsafe(op: Any) -> bool:
+    """Whether a ``log`` is of f64, or may be of a subnormal number."""
+    return _NORMAL not in op.attributes
+
+
+@pattern("stablehlo.log")
+def of_normal_numbers(op: Any) -> Replacement:
+    """log of bf16, f32 -> log of f32, of 0 for subnormal numbers; any shape."""
+    x = Value(op.operands[0])
+    row = x.element_type
+    if row.name not in ("bf16", "f32") or not is_unsafe(op):
+        return NoMatch("not f32, or of normal numbers")
+    wide = ops.convert_element_type(x, "f32")
+    normal = ops.select(ops.abs(wide) < _LEAST_NORMAL, full(wide, 0), wide)
+    logarithm = emit("stablehlo.log", [normal], wide.ir.type, **{_NORMAL: ir.UnitAttr.get()})
+    return ops.convert_element_type(logarithm, row)
+
+
 @pattern("stablehlo.log")
 def by_series(op: Any) -> Replacement:
     """log of f64 -> arithmetic; any shape."""
@@ -83,9 +111,9 @@ def by_series(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class DecomposeLogarithm(Pass):
-    """Replace float64 logarithms by arithmetic."""
+    """Replace float64 logarithms by arithmetic, and keep subnormal numbers from those of float32."""
 
     name: ClassVar[str] = "decompose-logarithm"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, by_series)
+        apply_patterns(module, (*by_series, *of_normal_numbers))

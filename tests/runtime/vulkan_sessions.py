@@ -88,6 +88,13 @@ def test_drivers_do_not_cancel_roundings() -> None:
     np.testing.assert_array_equal(session(_X / 8), (_X / 8 + big) - big)
 
 
+def test_logarithms_of_subnormal_numbers_are_those_of_xla() -> None:
+    x = np.array([0, 1e-40, -1e-40, 1.2e-38, 3], np.float32)
+    function = jax.jit(lambda v: jnp.log(v) + jnp.log(v.astype(jnp.bfloat16)))
+    session = _compiled(function.lower(x)).load(deadline=60)
+    np.testing.assert_allclose(session(x), function(x), rtol=1e-2)
+
+
 def test_what_one_dispatch_hands_on() -> None:
     """IREE leaves barriers out between what is computed in a workgroup's memory and what reads it."""
 

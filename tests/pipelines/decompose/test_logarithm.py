@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hloforge.pipelines.decompose.logarithm import DecomposeLogarithm
+from hloforge.dialect.element_types import element_type
+from hloforge.dialect.operations import operations
+from hloforge.importers.reader import read
+from hloforge.pipelines.decompose.logarithm import DecomposeLogarithm, is_unsafe
+from hloforge.runtime.references import reference
 from tests.elementwise import SPECIAL, assert_special, evaluate, worst
+from tests.engines import interpret
 
 RANGES = {"near 1": (-0.5, 0.5), "any": (-708, 709), "subnormal": (-744, -708)}
 
@@ -22,3 +27,28 @@ def test_special_values() -> None:
     with np.errstate(invalid="ignore", divide="ignore"):
         want = np.log(SPECIAL)
     assert_special(evaluate("log", (DecomposeLogarithm(),), SPECIAL), want, SPECIAL)
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+def test_subnormal_numbers_are_those_of_xla(element: str) -> None:
+    program = read(
+        f"func.func @main(%x: tensor<8x{element}>) -> tensor<8x{element}> {{\n"
+        f"%r = stablehlo.log %x : tensor<8x{element}>\n return %r : tensor<8x{element}> }}"
+    )
+    x = np.array([0, -0.0, 1e-40, -1e-40, 1.2e-38, 2, np.inf, np.nan]).astype(element_type(element).dtype)
+    copy = program.clone()
+    DecomposeLogarithm().run(copy.module)
+    (logarithm,) = operations(copy.module, ["stablehlo.log"])
+    assert not is_unsafe(logarithm)
+    got, want = interpret(copy.module, x)[0], reference("xla").prepare(program)(x)
+    np.testing.assert_allclose(*(np.asarray(values).astype(np.float32).ravel() for values in (got, want)), rtol=2**-7)
+
+
+def test_sizes_may_be_known_to_the_call_alone() -> None:
+    program = read(
+        "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n"
+        "%r = stablehlo.log %x : tensor<?xf32>\n return %r : tensor<?xf32> }"
+    )
+    DecomposeLogarithm().run(program.module)
+    x = np.array([1, 1e-40], np.float32)
+    np.testing.assert_array_equal(interpret(program.module, x)[0], np.array([0, -np.inf], np.float32))
