@@ -16,6 +16,7 @@ _NODE = re.compile(r"(?:\{\{function_node [^}]+\}\} ?)?\{\{node ([^}]+)\}\}")
 _UNKNOWN = re.compile(r"(\w+) \((?:No registered|Trying to access)[^{]*" + _NODE.pattern)
 _CONSTANT = re.compile(r"Input (\d+) to node `([^`]+)` with op (\w+) must be a compile-time constant")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+_RETURNED = "_Retval"
 _HINT = "XLA has no such operation: compute it outside of the function, or with operations that XLA has"
 
 
@@ -57,6 +58,9 @@ def refusal(report: str, graph: Any) -> UnsupportedError:
     named = {node: kind for kind, node in _UNKNOWN.findall(report)}
     # Where an operation returns strings, so do TensorFlow's own operations behind it.
     unknown = {node: kind for node, kind in named.items() if not kind.startswith("_")} or named
+    if unknown and all(kind == _RETURNED for kind in unknown.values()):
+        message = "the function returns strings, and XLA has arrays of numbers only"
+        return UnsupportedError(message, hint="make strings of its results outside of it")
     if unknown:
         kinds = list(dict.fromkeys(unknown.values()))
         node = next(iter(unknown))
@@ -72,6 +76,26 @@ def refusal(report: str, graph: Any) -> UnsupportedError:
         return UnsupportedError(message, location=_line(constant.node, lines, report), hint=hint)
     match = _NODE.search(report)
     return UnsupportedError(_brief(report), location=_line(match[1] if match else "", lines, report))
+
+
+def refuse_growing_lists(graph: Any) -> None:
+    """Refuse a ``tf.TensorArray`` with ``dynamic_size=True``, of which XLA silently leaves out what grows.
+
+    Args:
+        graph: of the function.
+
+    Raises:
+        UnsupportedError: a write that may make a list longer, with its line.
+    """
+    definition = graph.as_graph_def()
+    nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
+    grown = [n for n in nodes if n.op == "TensorListSetItem" and n.attr["resize_if_index_out_of_bounds"].b]
+    if grown:
+        raise UnsupportedError(
+            f"a TensorArray with dynamic_size=True ({grown[0].name}): XLA gives lists a fixed size",
+            location=_named(grown[0].name, lines_of(graph)),
+            hint="make it with its size, as tf.TensorArray(dtype, size)",
+        )
 
 
 def _brief(report: str) -> str:

@@ -64,7 +64,10 @@ class _Signature:
         self._model = model
         self._function = function
 
-    def __call__(self, **named: Any) -> Any:
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        if positional:
+            wanted = ", ".join(self._function.structured_input_signature[1])
+            raise ArgumentError("a signature takes its arguments by name", hint=f"they are {wanted}")
         return self._function(**named)
 
 

@@ -20,7 +20,7 @@ from hloforge.importers.reader import read
 from hloforge.importers.source import NamedBytes
 from hloforge.tensorflow.arrays import variable_value
 from hloforge.tensorflow.nests import Arguments
-from hloforge.tensorflow.refusals import UnknownConstant, refusal, unknown_constant
+from hloforge.tensorflow.refusals import UnknownConstant, refusal, refuse_growing_lists, unknown_constant
 from hloforge.tensorflow.source_lines import CALLS, with_user_lines
 
 _PLACEHOLDER = "hloforge.tensorflow"
@@ -198,6 +198,7 @@ class Tracer:
         takes_constants = False
         while True:
             traced, function = self._trace(specs, values, takes_constants)
+            refuse_growing_lists(traced.concrete.graph)
             try:
                 # On a machine with a GPU TensorFlow would lower for that.
                 with tf.device("/CPU:0"):

@@ -15,7 +15,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 import onnxruntime as ort
-from onnx import ValueInfoProto, helper
+from onnx import ValueInfoProto, helper, numpy_helper
 
 import hloforge
 from hloforge.importers.onnx.registry import registered
@@ -40,7 +40,7 @@ def s32(*numbers: Any) -> Any:
     return np.array(numbers, np.int32)
 
 
-def scale(number: float) -> Any:
+def scale(number: Any) -> Any:
     return np.float32(number)
 
 
@@ -52,9 +52,11 @@ def case(name: str, *inputs: Any, outputs: int = 1, skip: Sequence[int] = (), **
 
 
 Q, K, V = (f32(2, 5, 8) for _ in range(3))
+GROUPED = (f32(2, 1, 64), f32(2, 1, 32), f32(2, 1, 32))
 ROW = (f32(8), f32(8))
 ANGLES = RANDOM.uniform(0, 6, (16, 2)).astype(np.float32)
 TABLES = (np.cos(ANGLES), np.sin(ANGLES))
+WIDE_TABLES = (np.tile(TABLES[0], 4), np.tile(TABLES[1], 4))
 U, Z = np.uint8, np.int8
 PAIR = (scale(0.02), U(120))
 SINGLES = (scale(0.02), U(120), scale(0.004), U(3))
@@ -99,6 +101,13 @@ CASES = [
     case("QLinearLeakyRelu", u8(3, 4), *PAIR, scale(0.02), U(30), alpha=0.1),
     case("QLinearGlobalAveragePool", u8(1, 3, 4, 4), *PAIR, scale(0.01), U(100)),
     case("QLinearGlobalAveragePool", u8(1, 4, 4, 3), *PAIR, scale(0.01), U(100), channels_last=1),
+    case("QLinearSoftmax", u8(3, 40), *PAIR, scale(0.003996), U(0), axis=-1, opset=13),
+    case("QLinearSoftmax", s8(3, 4, 5), scale(0.02), Z(3), scale(1 / 256), Z(-128), axis=1, opset=12),
+    case("QLinearAveragePool", u8(2, 3, 5, 6), *SINGLES, kernel_shape=[2, 3], strides=[2, 1], pads=[1, 0, 0, 1]),
+    case(
+        "QLinearAveragePool", s8(1, 5, 5, 3), scale(0.02), Z(3), scale(0.0313), Z(-7),
+        kernel_shape=[2, 2], channels_last=1,
+    ),
     case("QLinearConcat", scale(0.03), U(110), u8(2, 3), *PAIR, u8(2, 2), scale(0.004), U(3), axis=1),
     case("QLinearWhere", np.array([[True], [False]]), u8(2, 3), *PAIR, u8(2, 3), scale(0.004), U(3), scale(0.03), U(7)),
     case("QGemm", u8(3, 4), *PAIR, s8(4, 5), scale(0.01), Z(0), s32(*range(5)), scale(0.05), U(128)),
@@ -119,12 +128,41 @@ CASES = [
     case("RotaryEmbedding", f32(2, 5, 8), np.arange(10, dtype=np.int64).reshape(2, 5), *TABLES),
     case("RotaryEmbedding", f32(2, 2, 5, 4), np.array([3], np.int64), *TABLES, interleaved=1),
     case("RotaryEmbedding", f32(2, 5, 16), np.array([1], np.int64), *TABLES, num_heads=2, rotary_embedding_dim=4),
+    case(
+        "GroupQueryAttention",
+        *GROUPED, f32(2, 2, 6, 16), f32(2, 2, 6, 16), s32(6, 6), s32(7), *WIDE_TABLES,
+        outputs=3, num_heads=4, kv_num_heads=2, do_rotary=1,
+    ),
+    case(
+        "GroupQueryAttention",
+        f32(2, 5, 64), f32(2, 5, 32), f32(2, 5, 32), None, None, s32(4, 4), s32(5),
+        outputs=3, num_heads=4, kv_num_heads=2, local_window_size=3,
+    ),
+    case(
+        "GroupQueryAttention",
+        f32(2, 5, 128), None, None, None, None, s32(4, 4), s32(5), *WIDE_TABLES,
+        outputs=3, num_heads=4, kv_num_heads=2, do_rotary=1, rotary_interleaved=1, softcap=5.0,
+    ),
+    case(
+        "QAttention", u8(2, 5, 8), s8(8, 24), f32(24), scale(0.02), scale(0.01), MASK, U(120), Z(4),
+        num_heads=2, unidirectional=1,
+    ),
+    case(
+        "QAttention", u8(2, 5, 8), s8(8, 24), f32(24), scale(0.02), np.abs(f32(24)) * 0.01, None, U(120), 0 * s8(24),
+        num_heads=2,
+    ),
+    # What both compute differs by the quantization of inputs and states: none for zeros and weights in units.
+    case(
+        "DynamicQuantizeLSTM", 0 * f32(3, 2, 4), s8(1, 4, 12), s8(1, 3, 12) // 64, f32(1, 24), None, 0 * f32(1, 2, 3),
+        0 * f32(1, 2, 3), None, scale([0.01]), Z([3]), scale([0.02]), Z([0]), outputs=3, hidden_size=3,
+    ),
 ]  # fmt: skip
 
 
 def model_of(name: str, inputs: Sequence[Any], outputs: int, attributes: dict[str, Any], domain: str) -> bytes:
     """A model of one operator, whose inputs are those of the graph, but for what says sizes."""
     given = {f"x{number}": np.asarray(array) for number, array in enumerate(inputs) if array is not None}
+    fixed = {"x6"} & set(given) if name == "GroupQueryAttention" else set()
     names = [f"x{number}" if array is not None else "" for number, array in enumerate(inputs)]
     results = [f"y{number}" for number in range(outputs)]
     node = helper.make_node(name, names, results, "node", domain=domain, **attributes)
@@ -132,8 +170,9 @@ def model_of(name: str, inputs: Sequence[Any], outputs: int, attributes: dict[st
     graph = helper.make_graph(
         [node],
         "graph",
-        [helper.make_tensor_value_info(key, types[key], a.shape) for key, a in given.items()],
+        [helper.make_tensor_value_info(key, types[key], a.shape) for key, a in given.items() if key not in fixed],
         [ValueInfoProto(name=key) for key in results],
+        [numpy_helper.from_array(given[key], key) for key in fixed],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
     data: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()

@@ -122,6 +122,23 @@ def test_errors_name_the_operation_and_the_users_line() -> None:
         hloforge.tensorflow.compile(function, [tf.constant("text")])
 
 
+def test_what_xla_would_get_wrong_or_does_not_have_is_refused(tmp_path: Path) -> None:
+    def grows(x: Any) -> Any:
+        rows = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+        return rows.write(0, x).write(1, x * 2).stack()
+
+    with pytest.raises(UnsupportedError, match="dynamic_size") as caught:
+        hloforge.tensorflow.read(grows, [X])
+    assert caught.value.location is not None and caught.value.location.file == __file__
+    with pytest.raises(UnsupportedError, match="returns strings"):
+        hloforge.tensorflow.read(tf.strings.as_string, [X])
+    module = tf.Module()
+    module.double = tf.function(lambda x: {"y": x * 2}, input_signature=[tf.TensorSpec([None, 3])])
+    tf.saved_model.save(module, str(tmp_path), signatures=module.double)
+    with pytest.raises(ArgumentError, match="by name"):
+        hloforge.tensorflow.compile(tmp_path, [X])
+
+
 @pytest.mark.slow
 def test_a_stack_of_lstms_trains() -> None:
     """Also where no loop fuses: IREE lost count of lists of one element, which the last layer's loops carry."""

@@ -13,6 +13,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.contrib import MICROSOFT
+from hloforge.importers.onnx.operators.contrib_quantized import centered, parameter
 from hloforge.importers.onnx.operators.normalization import softmax
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.tensors import broadcast_to, cast, expand, matmul, numbers, pieces, take, window
@@ -31,10 +32,14 @@ def _joined(x: Value) -> Value:
     return ops.reshape(ops.transpose(x, [0, 2, 1, 3]), [batch, length, heads * size])
 
 
-def _attention(query: Value, key: Value, value: Value, addend: Value | None, scale: float) -> Value:
+def _attention(
+    query: Value, key: Value, value: Value, addend: Value | None, scale: float, softcap: float = 0.0
+) -> Value:
     """``softmax(query @ key.T * scale + addend) @ value`` of [batch, heads, length, size], joined; in f32."""
     row = query.element_type
     scores = matmul(cast(query, "f32"), ops.transpose(cast(key, "f32"), [0, 1, 3, 2])) * scale
+    if softcap:
+        scores = ops.tanh(scores / softcap) * softcap
     if addend is not None:
         scores = scores + broadcast_to(cast(addend, "f32"), scores.dims)
     return cast(_joined(matmul(softmax(scores, [3]), cast(value, "f32"))), row)
@@ -77,30 +82,47 @@ def _all(parts: list[Value | None]) -> Value | None:
 def attention_with_weights(node: Node) -> Any:
     """Inputs: the rows, the weights of query, key and value beside each other, a bias, a mask, past keys and values, an
     addend to the scores. Outputs: the result, and past and present keys and values."""
-    x, weights = node.value(0), node.value(1)
-    heads = int(node.attribute("num_heads"))
-    if node.attribute("do_rotary", 0):
-        raise UnsupportedError("Attention with do_rotary is not imported")
-    sizes = [int(size) for size in node.attribute("qkv_hidden_sizes") or [weights.dims[1] // 3] * 3]
-    projected = matmul(x, weights)
+    projected = matmul(node.value(0), node.value(1))
     if node.has(2):
         projected = projected + broadcast_to(node.value(2), projected.dims)
+    return _self_attention(node, projected, mask=3, past=4, addend=5)
+
+
+@operator("QAttention", domain=MICROSOFT)
+def quantized_attention(node: Node) -> Any:
+    """The same of 8-bit rows and weights: their products are exact, and the rest is computed in f32."""
+    sums = cast(matmul(centered(node, 0, 6), centered(node, 1, 7)), "f32")
+    projected = sums * (parameter(node, 3, sums, -1) * parameter(node, 4, sums, -1))
+    projected = projected + broadcast_to(node.value(2), projected.dims)
+    return _self_attention(node, projected, mask=5, past=8)
+
+
+def _self_attention(node: Node, projected: Value, *, mask: int, past: int, addend: int | None = None) -> Any:
+    """Attention of the projections of one array to queries, keys and values, beside each other.
+
+    Args:
+        mask, past, addend: numbers of inputs.
+    """
+    heads = int(node.attribute("num_heads"))
+    if node.attribute("do_rotary", 0):
+        raise UnsupportedError(f"{node.name} with do_rotary is not imported")
+    sizes = [int(size) for size in node.attribute("qkv_hidden_sizes") or [projected.dims[2] // 3] * 3]
     query, key, value = (_heads(part, heads) for part in pieces(projected, 2, sizes))
     present = None
-    if node.has(4):
-        past = [ops.reshape(window(node.value(4), 0, n, n + 1), node.dims(4)[1:]) for n in range(2)]
-        key, value = (ops.concat_in_dim([old, new], 2) for old, new in zip(past, (key, value), strict=True))
+    if node.has(past):
+        old = [ops.reshape(window(node.value(past), 0, n, n + 1), node.dims(past)[1:]) for n in range(2)]
+        key, value = ops.concat_in_dim([old[0], key], 2), ops.concat_in_dim([old[1], value], 2)
     if node.wants(1):
         present = ops.concat_in_dim([expand(key, [0]), expand(value, [0])], 0)
     penalty = float(node.attribute("mask_filter_value", -10000.0))
     queries, keys = query.dims[2], key.dims[2]
-    mask = _padding(node.value(3), keys, penalty) if node.has(3) else None
-    if node.has(3) and node.rank(3) == 1 and node.dims(3)[0] != x.dims[0]:
-        raise UnsupportedError("Attention with a mask of first and last places is not imported")
+    if node.has(mask) and node.rank(mask) == 1 and node.dims(mask)[0] != projected.dims[0]:
+        raise UnsupportedError(f"{node.name} with a mask of first and last places is not imported")
+    kept = _padding(node.value(mask), keys, penalty) if node.has(mask) else None
     causal = _causal(queries, keys, _LEAST) if node.attribute("unidirectional", 0) else None
-    addend = _all([mask, causal, node.value(5) if node.has(5) else None])
+    addends = _all([kept, causal, node.value(addend) if addend is not None and node.has(addend) else None])
     scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(query.dims[3])
-    return Outputs([_attention(query, key, value, addend, scale), present])
+    return Outputs([_attention(query, key, value, addends, scale), present])
 
 
 # What ONNX Runtime gives scores that causality forbids: the least f32.
@@ -195,3 +217,80 @@ def _rotated(x: Value, places: Value, cosines: Value, sines: Value, size: int, i
     else:
         result = ops.concat_in_dim([first, second], 3)
     return result if width == x.dims[3] else ops.concat_in_dim([result, window(x, 3, width, x.dims[3])], 3)
+
+
+@operator("GroupQueryAttention", domain=MICROSOFT)
+def group_query_attention(node: Node) -> Any:
+    """Causal attention of a decoder: several heads of the query to one of the keys, whose past comes as a buffer of
+    which each row of the batch says how much of it is filled (``seqlens_k``, one less than past and new together)."""
+    heads, groups = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))
+    query, key, value = _packed_or_apart(node, heads, groups)
+    batch, _, length, size = query.dims
+    whole = max(int(node.integers(6)[0]), node.dims(3)[2] if node.has(3) else 0)
+    ends = ops.reshape(cast(node.value(5), "s32"), [batch]) + 1
+    past = ends - length
+    if int(node.integers(6)[0]) == length:
+        past = full(past, 0)  # the first rows, of which some may be padding behind the end
+    if node.attribute("do_rotary", 0):
+        places = numbers([batch, length], 1) + ops.broadcast_in_dim(past, [batch, length], [0])
+        if node.has(9):
+            places = cast(node.value(9), "s32")
+        turn = (places, node.value(7), node.value(8), 0, bool(node.attribute("rotary_interleaved", 0)))
+        query, key = _rotated_by_tables(query, *turn), _rotated_by_tables(key, *turn)
+    key, value = (
+        _behind(new, node.value(number) if node.has(number) else None, past, whole)
+        for number, new in ((3, key), (4, value))
+    )
+    shape = [batch, 1, length, whole]
+    at = numbers(shape, 2) + ops.broadcast_in_dim(past, shape, [0])
+    kept = numbers(shape, 3) <= at
+    reach = int(node.attribute("local_window_size", -1))
+    if reach > 0:
+        kept = ops.and_(kept, numbers(shape, 3) > at - reach)
+    scale = float(node.attribute("scale", 0.0)) or 1 / math.sqrt(size)
+    addend = _all([_where(kept, _LEAST), node.value(10) if node.has(10) else None])
+    keys, values = _repeated(key, heads // groups), _repeated(value, heads // groups)
+    softcap = float(node.attribute("softcap", 0.0))
+    return Outputs([_attention(query, keys, values, addend, scale, softcap), key, value])
+
+
+def _rotated_by_tables(x: Value, places: Value, cosines: Value, sines: Value, size: int, interleaved: bool) -> Value:
+    return _rotated(x, places, cosines, sines, size or 2 * cosines.dims[1], interleaved)
+
+
+def _packed_or_apart(node: Node, heads: int, groups: int) -> tuple[Value, Value, Value]:
+    for number, what in ((11, "head_sink"), (12, "k_scale")):
+        if node.has(number):
+            raise UnsupportedError(f"GroupQueryAttention with {what} is not imported")
+    query = node.value(0)
+    if node.has(1):
+        return _heads(query, heads), _heads(node.value(1), groups), _heads(node.value(2), groups)
+    size = query.dims[2] // (heads + 2 * groups)
+    parts = pieces(query, 2, [heads * size, groups * size, groups * size])
+    return _heads(parts[0], heads), _heads(parts[1], groups), _heads(parts[2], groups)
+
+
+def _behind(new: Value, old: Value | None, past: Value, whole: int) -> Value:
+    """The first ``past`` rows of a buffer, then new ones; what lies behind is the buffer's, or zero."""
+    batch, heads, length, size = new.dims
+    if old is None or old.dims[2] == 0:
+        if whole == length:
+            return new
+        old = broadcast_to(full(window(new, 2, 0, 1), 0.0), [batch, heads, whole, size])
+    elif old.dims[2] < whole:
+        filler = full(broadcast_to(window(new, 2, 0, 1), [batch, heads, whole - old.dims[2], size]), 0.0)
+        old = ops.concat_in_dim([old, filler], 2)
+    place = numbers([batch, whole], 1)
+    start = ops.broadcast_in_dim(past, place.dims, [0])
+    is_new = ops.and_(place >= start, place < start + length)
+    from_new = ops.clamp(full(place, 0), place - start, full(place, length - 1))
+    row = numbers([batch, whole], 0) * length + from_new
+    rows = ops.reshape(ops.transpose(new, [0, 2, 1, 3]), [batch * length, heads * size])
+    moved = ops.transpose(ops.reshape(take(rows, row, 0), [batch, whole, heads, size]), [0, 2, 1, 3])
+    return ops.select(ops.broadcast_in_dim(is_new, moved.dims, [0, 2]), moved, old)
+
+
+def _repeated(x: Value, count: int) -> Value:
+    batch, heads, length, size = x.dims
+    shape = [batch, heads, count, length, size]
+    return ops.reshape(ops.broadcast_in_dim(x, shape, [0, 1, 3, 4]), [batch, heads * count, length, size])

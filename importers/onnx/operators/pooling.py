@@ -60,8 +60,14 @@ def max_pool(node: Node) -> Any:
 
 @operator("AveragePool")
 def average_pool(node: Node) -> Value:
-    """Padding counts with ``count_include_pad``; what lies beyond the padding never does."""
-    x = node.value(0)
+    return averages(node, node.value(0))
+
+
+def averages(node: Node, x: Value) -> Value:
+    """The means of windows, by the attributes of a node.
+
+    Padding counts with ``count_include_pad``; what lies beyond the padding never does.
+    """
     spatial = x.dims[2:]
     window = windows_of(node, spatial, node.attribute("kernel_shape"))
     row = x.element_type
