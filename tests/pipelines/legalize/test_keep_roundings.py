@@ -19,7 +19,7 @@ def compared(function: Any, *arguments: Any) -> None:
     """Each result of a program, bit for bit beside XLA's."""
     jitted = jax.jit(function)
     found = hloforge.compile(jitted.lower(*arguments), cache=False).load()(*arguments)
-    for got, (name, want) in zip(found, sorted(jitted(*arguments).items()), strict=True):
+    for got, (name, want) in zip(jax.tree.leaves(found), sorted(jitted(*arguments).items()), strict=True):
         np.testing.assert_array_equal(np.asarray(got), np.asarray(want), err_msg=name)
 
 
@@ -48,12 +48,40 @@ def test_functions_of_bf16_are_rounded_for_other_types(element: str) -> None:
         compared(program, np.linspace(-2, 2, 33).astype(jnp.bfloat16), np.arange(8, dtype=np.int32))
 
 
-def test_exact_conversions_stay() -> None:
-    def program(x: Any, n: Any) -> Any:
-        return x.astype(jnp.bfloat16).astype(np.float32), n.astype(jnp.bfloat16).astype(np.int32)
+def test_what_the_program_rounds_is_rounded_for_every_reader() -> None:
+    half = jnp.bfloat16
 
-    lowered = jax.jit(program).lower(jnp.zeros(4, jnp.float8_e5m2), np.zeros(4, np.int32))
+    def program(x: Any) -> Any:
+        rounded = x.astype(half)
+        return {
+            "equal": (rounded == (x * np.float32(1.001)).astype(half)).sum(1),
+            "exponential": jnp.exp(rounded),
+            "floor": jnp.floor((x * 100).astype(half)).max(1),
+            "difference": (rounded - (x * np.float32(1.01)).astype(half)).max(1),
+            "transposed": rounded.T[::2].astype(jnp.float32).max(0),
+        }
+
+    compared(program, np.random.default_rng(0).normal(size=(16, 64)).astype(np.float32))
+
+
+def test_factors_are_rounded() -> None:
+    """Powers of two, and what a rounding takes away from them: sums are exact."""
+
+    def program(x: Any, y: Any) -> Any:
+        half = jnp.bfloat16
+        return {"product": jnp.einsum("ij,ij->i", x.astype(half), y.astype(half), preferred_element_type=jnp.float32)}
+
+    x = (2.0 ** np.arange(-8, 8)).astype(np.float32).reshape(2, 8)
+    compared(program, x * np.float32(1 + 2**-10), x * np.float32(1 - 2**-12))
+
+
+def test_exact_conversions_and_returned_ones_stay() -> None:
+    def program(x: Any, n: Any, y: Any) -> Any:
+        returned = y.astype(jnp.bfloat16)
+        return x.astype(jnp.bfloat16).astype(np.float32), n.astype(jnp.bfloat16).astype(np.int32), returned
+
+    lowered = jax.jit(program).lower(jnp.zeros(4, jnp.float8_e5m2), np.zeros(4, np.int32), np.zeros(4, np.float32))
     module = read(lowered.as_text()).module
     KeepRoundings().run(module)
     assert not operations(module, {"stablehlo.reduce_precision"})
-    assert len(operations(module, {"stablehlo.convert"})) == 4
+    assert len(operations(module, {"stablehlo.convert"})) == 5
