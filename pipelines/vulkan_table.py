@@ -9,6 +9,7 @@ from hloforge.pipelines import cpu_table
 from hloforge.pipelines.decompose.convolution import LIMIT, is_unfolded, lacks_kernel
 from hloforge.pipelines.decompose.logarithm import is_unsafe
 from hloforge.pipelines.legalize import long_loops
+from hloforge.pipelines.legalize.complex_constants import is_complex_array
 from hloforge.pipelines.legalize.complex_products import joins_products
 from hloforge.pipelines.verdicts import Capability, Verdict, decompose, reject
 
@@ -34,6 +35,12 @@ ROWS: tuple[Capability, ...] = (
         "IREE has no SPIR-V for the complex results of two products in one dispatch",
         "stablehlo.complex",
         form=joins_products,
+    ),
+    *decompose(
+        "legalize-complex-constants",
+        "IREE has no SPIR-V for complex constants of unequal numbers",
+        "stablehlo.constant",
+        form=is_complex_array,
     ),
     *decompose(
         "decompose-leading-zeros",
