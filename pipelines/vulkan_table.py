@@ -10,7 +10,7 @@ from hloforge.pipelines.decompose.convolution import LIMIT, is_unfolded, lacks_k
 from hloforge.pipelines.decompose.logarithm import is_unsafe
 from hloforge.pipelines.legalize import long_loops
 from hloforge.pipelines.legalize.complex_constants import is_complex_array
-from hloforge.pipelines.legalize.complex_products import joins_products
+from hloforge.pipelines.legalize.complex_products import is_complex_row, joins_products
 from hloforge.pipelines.verdicts import Capability, Verdict, decompose, reject
 
 # Code of our own for processors.
@@ -35,6 +35,12 @@ ROWS: tuple[Capability, ...] = (
         "IREE has no SPIR-V for the complex results of two products in one dispatch",
         "stablehlo.complex",
         form=joins_products,
+    ),
+    *decompose(
+        "legalize-complex-products",
+        "IREE has no SPIR-V for complex products with a vector",
+        "stablehlo.dot_general",
+        form=is_complex_row,
     ),
     *decompose(
         "legalize-complex-constants",

@@ -9,20 +9,25 @@ After::
     %parts:2 = stablehlo.optimization_barrier %re, %im
     %z = stablehlo.complex %parts#0, %parts#1
 
+    %v = stablehlo.dot_general %a, %b, ...    // complex; of a single row or column
+    four products of the parts, whose sum and difference are the parts of %v
+
 IREE 3.13 computes the products, what elementwise operations make of them and the numbers in one dispatch, and has no
-SPIR-V for its vectors of one complex number, nor for the part of the array that a workgroup writes. Source: XLA
-"Complex", "OptimizationBarrier".
+SPIR-V for its vectors of one complex number, nor for the part of the array that a workgroup writes. Neither has it for
+products with a vector, which subgroups sum. Source: XLA "Complex", "OptimizationBarrier".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value, leaves
+from hloforge.pipelines.forms import is_static
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -54,12 +59,39 @@ def behind_a_barrier(op: Any) -> Replacement:
     return ops.complex(real, imaginary)
 
 
+def is_complex_row(op: Any) -> bool:
+    """Whether a ``dot_general`` of complex numbers has one row or one column, of known size."""
+    if not is_static(op) or not isinstance(op.results[0].type.element_type, ir.ComplexType):
+        return False
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    lhs, rhs = ([*op_.type.shape] for op_ in op.operands)
+    taken = [*numbers.lhs_batching_dimensions, *numbers.lhs_contracting_dimensions]
+    of_rhs = [*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions]
+    free = (prod(size for d, size in enumerate(dims) if d not in away) for dims, away in ((lhs, taken), (rhs, of_rhs)))
+    return 1 in free
+
+
+@pattern("stablehlo.dot_general")
+def by_parts(op: Any) -> Replacement:
+    """(a + bi)(c + di) = ac - bd + (ad + bc)i, of arrays."""
+    if not is_complex_row(op):
+        return NoMatch("not complex, or no vector")
+    a, b, c, d = (part(Value(operand)) for operand in op.operands for part in (ops.real, ops.imag))
+    type_ = ir.RankedTensorType.get(op.results[0].type.shape, a.ir.type.element_type)
+
+    def dot(x: Value, y: Value) -> Value:
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        return Value(ir.Operation.create(op.name, [type_], [x.ir, y.ir], attributes).result)
+
+    return ops.complex(dot(a, c) - dot(b, d), dot(a, d) + dot(b, c))
+
+
 @register
 @dataclass(frozen=True)
 class LegalizeComplexProducts(Pass):
-    """Put barriers between products and the complex numbers of which they are the parts."""
+    """Put barriers between products and the complex numbers of which they are the parts; take vectors by parts."""
 
     name: ClassVar[str] = "legalize-complex-products"
 
     def run(self, module: Any) -> None:
-        apply_patterns(module, behind_a_barrier)
+        apply_patterns(module, (*by_parts, *behind_a_barrier))

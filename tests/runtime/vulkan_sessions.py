@@ -152,6 +152,16 @@ def test_what_iree_has_no_spirv_for() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+def test_complex_numbers() -> None:
+    """IREE has no SPIR-V for constants of unequal ones, nor for products with a vector."""
+    rng = np.random.default_rng(0)
+    x, y = ((rng.integers(-9, 9, n) + 1j * rng.integers(-9, 9, n)).astype(np.complex64) for n in ((64, 64), 64))
+    function = jax.jit(lambda a, b: (a @ b, b * y))
+    session = _compiled(function.lower(x, y)).load(deadline=60)
+    for got, want in zip(session(x, y), function(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("kind", ["i1", "u2", "i8", "u8"])
 def test_leading_zeros_of_other_widths_than_spirvs(kind: str) -> None:
     bits = 8 * np.dtype(kind).itemsize

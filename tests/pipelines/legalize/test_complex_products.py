@@ -44,3 +44,19 @@ def test_what_is_computed_from_products() -> None:
     module = _module(is_product=True, is_summed=True)
     LegalizeComplexProducts().run(module)
     assert len(operations(module, ["stablehlo.optimization_barrier"])) == 1
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_products_with_a_vector_are_of_real_numbers(columns: int) -> None:
+    with hloforge.Builder("rows") as builder:
+        x, y = (builder.parameter(n, hloforge.Shape.array("f32", 3, (3, columns)[n]), f"p{n}") for n in range(2))
+        z = ops.dot_general(ops.complex(x, x + x), ops.complex(y, y - 1.0), _ROWS)
+        module = builder.build([ops.real(z), ops.imag(z)]).module
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, (3, size)).astype(np.float32) for size in (3, columns))
+    want = (a + 2j * a) @ (b + 1j * (b - 1))
+    LegalizeComplexProducts().run(module)
+    products = operations(module, ["stablehlo.dot_general"])
+    assert len(products) == (4 if columns == 1 else 1)
+    for got, part in zip(interpret(module, a, b), (want.real, want.imag), strict=True):
+        np.testing.assert_array_equal(got, part)
