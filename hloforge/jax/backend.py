@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -28,6 +30,7 @@ _PRIORITY = -100
 _NUMPY_KINDS = "biufc"
 # DLPack knows read-only arrays from this version on.
 _KNOWS_READ_ONLY, _OLD = (1, 0), (0, 0)
+_DEVICES_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 _NOTHING = "module { func.func @main() { return } }"
 
 
@@ -75,9 +78,17 @@ def _bring_the_cpu() -> None:
         if wanted and "cpu" not in wanted.split(","):
             # JAX holds its lock, and has no list of backends before all of them are there.
             xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
-        return create()
+        return _lasting(create())
 
     xla_bridge._backend_factories[platform.PLATFORM] = replace(registration, factory=create_both)
+
+
+def _lasting(client: Any) -> Any:
+    """The client, which nothing ends any more: numpy's views of its arrays, as a script's variables, outlive JAX's last
+    moment, and jaxlib asks the client when they go.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+    return client
 
 
 def _share_by_dlpack() -> None:
@@ -193,6 +204,15 @@ def _tell_of_guards(guard: Callable[[], None]) -> None:
         return update
 
     state._update_global_hook, state._update_thread_local_hook = guarded(everywhere), guarded(in_thread)
+
+
+def cpu_devices() -> int:
+    """How many devices JAX is to make of its CPU, by ``jax_num_cpu_devices`` or by XLA's flag; at least 1."""
+    asked = xla_bridge.num_cpu_devices.value
+    if asked < 0:
+        flags = _DEVICES_FLAG.findall(os.environ.get("XLA_FLAGS", ""))
+        asked = int(flags[-1]) if flags else 1
+    return max(asked, 1)
 
 
 def guards_copies_to_host() -> bool:

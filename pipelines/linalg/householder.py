@@ -55,6 +55,9 @@ def reflector(vector: Value, place: Value) -> Reflector:
         size = ops.max(ops.abs(ops.real(vector)), ops.abs(ops.imag(vector)))
     largest = ops.reduce(zero_unless(here | beyond, size), 0, ops.max, [1, 2])
     largest = ops.select(largest > 0, largest, full(largest, 1))
+    if dims[2] == 1:
+        # IREE takes the one number's real part for it: a loop over a matrix of a single row.
+        largest = ops.optimization_barrier(largest)
     scaled = vector / spread(typed_as(largest, vector), dims)
     tail = ops.reduce(zero_unless(beyond, squares(scaled)), 0, ops.add, [1, 2])
     alpha = element_at(scaled, ops.constant(0, "s32"), place)

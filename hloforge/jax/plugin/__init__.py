@@ -10,7 +10,7 @@ import atexit
 import os
 from typing import Any
 
-# How many devices there are, each a thread of this process.
+# How many devices there are, each a thread of this process; without it as many as JAX is to make of its CPU.
 DEVICES_VARIABLE = "HLOFORGE_JAX_DEVICES"
 
 
@@ -36,7 +36,11 @@ def initialize() -> None:
 
 def _options() -> dict[str, Any]:
     """What the client is created with. Raises ValueError for a number of devices that is none."""
-    count = os.environ.get(DEVICES_VARIABLE, "1")
+    from hloforge.jax import backend
+
+    count = os.environ.get(DEVICES_VARIABLE)
+    if count is None:
+        return {"devices": backend.cpu_devices()}
     if not count.isdecimal() or int(count) < 1:
         raise ValueError(f"{DEVICES_VARIABLE}={count!r}: give a number of devices, 1 or more")
     return {"devices": int(count)}

@@ -63,6 +63,35 @@ def test_the_interpreter_ends_in_peace(devices: int) -> None:
     assert not re.search("nanobind|leaked|fork|Fatal|warning", process.stderr, re.IGNORECASE), process.stderr
 
 
+def test_a_script_that_fails_ends_in_peace() -> None:
+    # numpy's view of a result goes after JAX has ended; memory that was given back holds no old values.
+    code = """
+import jax, numpy as np
+x = np.ones((3, 3), np.complex64)
+f = jax.jit(lambda x: (x @ x * 2, x[:0]))
+with jax.default_device(jax.devices("cpu")[0]):
+    a = jax.device_get(f(x))
+b = jax.device_get(f(x))
+print([np.abs(p - q).max() for p, q in zip(a, b)])
+"""
+    environment = os.environ | {"JAX_PLATFORMS": "hloforge", "MALLOC_PERTURB_": "165"}
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    assert process.stderr.endswith("which has no identity\n")
+
+
+@pytest.mark.parametrize("how", ["setting", "flag"])
+def test_there_are_as_many_devices_as_of_the_cpu(how: str) -> None:
+    setting = "jax.config.update('jax_num_cpu_devices', 3)" if how == "setting" else ""
+    code = f"import jax; {setting}\nprint(jax.devices())"
+    environment = {name: value for name, value in os.environ.items() if name != "HLOFORGE_JAX_DEVICES"}
+    environment |= {"JAX_PLATFORMS": "hloforge"}
+    if how == "flag":
+        environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert process.stdout.count("id=") == 3
+
+
 def test_the_platforms_that_the_user_named_stay() -> None:
     code = "import jax; jax.devices(); print(jax.config.jax_platforms, jax.devices('cpu'))"
     environment = os.environ | {"JAX_PLATFORMS": "hloforge"}

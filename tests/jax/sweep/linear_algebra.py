@@ -115,7 +115,7 @@ def cases() -> Iterator[Case]:
         "batched": lambda x: [
             _L.det(x),
             _L.inv(x + 5 * jnp.eye(4)),
-            _L.solve(x, x),
+            _L.solve(x, x) + 1,
             _L.cholesky(_positive(x)),
             lax.linalg.triangular_solve(x + 9 * jnp.eye(4), x, left_side=False, lower=True),
         ],
@@ -132,14 +132,14 @@ def cases() -> Iterator[Case]:
             _L.matrix_rank(x),
             _L.svd(x, full_matrices=True)[1],
             _L.svdvals(x.T),
-            _L.lstsq(x, x[:, 0])[0],
+            _L.lstsq(x, x[:, 0])[0] + 1,
         ],
         tall,
         dtypes=_ALL,
     )
     yield from rows(
         "eig",
-        lambda x: [jnp.sort_complex(_L.eigvals(x)), (lambda w, v: x @ v - v * w)(*_L.eig(x))],
+        lambda x: [jnp.sort_complex(_L.eigvals(x)), (lambda w, v: x @ v - v * w + 1)(*_L.eig(x))],
         square,
         dtypes=_ALL,
     )
@@ -179,7 +179,7 @@ def cases() -> Iterator[Case]:
         lambda x: [
             _L.cholesky(-_positive(x)),
             _L.det(x * 0),
-            _L.inv(x * 0),
+            jnp.abs(_L.inv(x * 0)),
             _L.svdvals(x * jnp.nan),
             _L.eigvalsh(x * jnp.inf),
             _L.matrix_rank(x * 0),

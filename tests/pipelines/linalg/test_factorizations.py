@@ -153,3 +153,11 @@ def test_complex_matrices() -> None:
 
     for got, want in zip(evaluated(program, a, d), by_jax(program, a, d), strict=True):
         np.testing.assert_allclose(got, want, atol=1e-13)
+
+
+def test_a_complex_matrix_of_one_row() -> None:
+    # The imaginary parts are the larger ones: IREE took the real part for the largest.
+    row, batch = random((1, 3), "complex64") * (1 + 9j), random((2, 1, 1), "complex64") * (1 + 9j)
+    found = evaluated(lambda *a: [jnp.linalg.qr(x, mode="r") for x in a], row, batch)
+    for a, r in zip((row, batch), found, strict=True):
+        np.testing.assert_allclose(abs(r), abs(a), rtol=1e-6)
