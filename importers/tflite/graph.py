@@ -12,6 +12,7 @@ from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.values import TupleValue, Value
 from hloforge.importers.graphs import Importing
 from hloforge.importers.tflite.folding import fold
+from hloforge.importers.tflite.lists import writes_of
 from hloforge.importers.tflite.load import Graph, Model, Operator
 from hloforge.importers.tflite.node import Node
 from hloforge.importers.tflite.quantization import quantized
@@ -39,9 +40,14 @@ class Scope:
         if len(inputs) != len(self.graph.inputs):
             raise ImporterError(f"graph {self.graph.name!r} takes {len(self.graph.inputs)} inputs, not {len(inputs)}")
         self.values.update(zip(self.graph.inputs, inputs, strict=True))
-        for number, operator in enumerate(self.graph.operators, 1):
-            with self.importing.at(self._label(operator), number):
-                for place, output in zip(operator.outputs, self._outputs(operator), strict=False):
+        writes = writes_of(self.graph)
+        for number, operator in enumerate(self.graph.operators):
+            if number in writes.parts:
+                continue
+            with self.importing.at(self._label(operator), number + 1):
+                write = writes.joins.get(number)
+                outputs = self._outputs(operator) if write is None else [write.value(Node(operator, self))]
+                for place, output in zip(operator.outputs, outputs, strict=False):
                     if place >= 0:
                         self.values[place] = self._stored(output, place)
         return [self.tensor(number) for number in self.graph.outputs]

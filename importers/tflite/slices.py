@@ -33,3 +33,17 @@ def strided_places(
     if len(places) > len(dims) + sum(place is None or place is Ellipsis for place in places):
         raise ValueError(f"{len(places)} slices of {len(dims)} dimensions")
     return tuple(places)
+
+
+def whole_or_single(node: Node, rank: int) -> tuple[bool, ...] | None:
+    """For each entry of ``begin``, whether it takes one element of its axis; the others take all.
+
+    None if some do neither.
+    """
+    count = node.dims(1)[0]
+    if node.option("EllipsisMask") or node.option("NewAxisMask") or count > rank:
+        return None
+    single = tuple(bool(node.option("ShrinkAxisMask") & 1 << bit) for bit in range(count))
+    whole = node.option("BeginMask") & node.option("EndMask")
+    is_plain = all(shrinks or whole & 1 << bit for bit, shrinks in enumerate(single))
+    return single if is_plain and set(node.integers(3)) == {1} else None

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloforge.dialect.errors import UnsupportedError
 from hloforge.importers.tflite.load import load_model
 from tests.tflite.cases import INPUTS, categories, weights
 from tests.tflite.judge import converted, inputs_of, interpreted, results_of
@@ -228,14 +227,26 @@ def _recurrent(tf: Any, *, unroll: bool) -> bytes:
     return data
 
 
-def test_recurrent_layers(tf: Any) -> None:
-    data = _recurrent(tf, unroll=True)
+@pytest.mark.parametrize("unroll", [True, False])
+def test_recurrent_layers(unroll: bool, tf: Any) -> None:
+    """In a loop, the converter writes an element of a list by slices whose sizes change from turn to turn."""
+    data = _recurrent(tf, unroll=unroll)
     expected, names = interpreted(tf, data, [INPUTS["sequence"]])
     assert max(differences(results_of(data, [INPUTS["sequence"]]), expected, names).values()) < 1e-5
 
 
-def test_loops_over_lists_are_refused_at_their_slices(tf: Any) -> None:
-    """The converter writes an element of a list by slices whose sizes change from turn to turn."""
-    with pytest.raises(UnsupportedError, match="sizes depend on what a loop computes") as caught:
-        results_of(_recurrent(tf, unroll=False), [INPUTS["sequence"]])
-    assert "TensorListSetItem" in str(caught.value)
+def test_lists_in_loops(tf: Any) -> None:
+    """Written from the end, one element too early, and read at computed places."""
+
+    @tf.function(input_signature=[tf.TensorSpec([4, 3])])
+    def function(x: Any) -> Any:
+        rows = tf.TensorArray(tf.float32, 4)
+        for i in tf.range(4):
+            rows = rows.write(3 - i, x[i] * 2.0 + x[i - 1] + x[-1, i % 3])
+        return rows.stack()
+
+    concrete = function.get_concrete_function()
+    data = tf.lite.TFLiteConverter.from_concrete_functions([concrete], None).convert()
+    x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    expected, names = interpreted(tf, data, [x])
+    assert max(differences(results_of(data, [x]), expected, names).values()) < 1e-6

@@ -15,7 +15,7 @@ from hloforge.importers.tflite.activations import activated
 from hloforge.importers.tflite.graph import Outputs
 from hloforge.importers.tflite.node import Node
 from hloforge.importers.tflite.registry import operator
-from hloforge.importers.tflite.slices import strided_places
+from hloforge.importers.tflite.slices import strided_places, whole_or_single
 
 
 @operator("RESHAPE")
@@ -103,7 +103,25 @@ def slice_(node: Node) -> Value:
 @operator("STRIDED_SLICE")
 def strided_slice(node: Node) -> Value:
     x = node.value(0)
+    if node.constant(1) is None and (places := whole_or_single(node, x.rank)) is not None:
+        return _elements_at(node, x, places)
     return indexed(x, strided_places(node, x.dims, *(node.integers(number) for number in (1, 2, 3))))
+
+
+def _elements_at(node: Node, x: Value, single: tuple[bool, ...]) -> Value:
+    """The elements at computed places of some axes, which vanish; negative places count from the end."""
+    begin = node.value(1)
+    starts, sizes = list[Any](), list[int]()
+    for axis, extent in enumerate(x.dims):
+        if axis < len(single) and single[axis]:
+            start = ops.reshape(window(begin, 0, axis, axis + 1), [])
+            starts.append(ops.select(start < 0, start + extent, start))
+            sizes.append(1)
+        else:
+            starts.append(fill([], 0, begin.element_type))
+            sizes.append(extent)
+    kept = [extent for axis, extent in enumerate(x.dims) if not (axis < len(single) and single[axis])]
+    return ops.reshape(ops.dynamic_slice(x, starts, sizes), kept)
 
 
 def indexed(x: Value, places: tuple[Any, ...]) -> Value:
