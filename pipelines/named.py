@@ -40,6 +40,7 @@ from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.decompose.unsigned_division import DecomposeUnsignedDivision
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
+from hloforge.pipelines.legalize.bf16_constants import LegalizeBf16Constants
 from hloforge.pipelines.legalize.bf16_products import LegalizeBf16Products
 from hloforge.pipelines.legalize.bf16_reductions import LegalizeBf16Reductions
 from hloforge.pipelines.legalize.check_equal_sizes import CheckEqualSizes
@@ -255,6 +256,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
+    Stage(LegalizeBf16Constants(), "IREE has no SPIR-V for those; a canonicalization would undo it"),
     Stage(LegalizeBf16Reductions(), "IREE has no SPIR-V for some; stands behind the last canonicalization"),
     Stage(LegalizeBf16Products(), "IREE has no SPIR-V for products that read or write bf16; sees every conversion"),
     Stage(CheckEqualSizes(), "a call with arrays of unequal sizes would read beyond the smaller one"),
@@ -304,7 +306,7 @@ _OPTIMIZE = ".pipelines.optimize."
 _CONNECTED = frozenset({"cuda"})
 
 # For targets whose devices have no bf16.
-_WITHOUT_BF16 = (LegalizeBf16Reductions, LegalizeBf16Products)
+_WITHOUT_BF16 = (LegalizeBf16Constants, LegalizeBf16Reductions, LegalizeBf16Products)
 
 # Passes that a program can do without.
 OPTIMIZING: tuple[str, ...] = (

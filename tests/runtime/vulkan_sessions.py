@@ -21,6 +21,7 @@ func.func @main(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> (tensor<3x4xf32>, t
   return %0, %x : tensor<3x4xf32>, tensor<3x4xf32>
 }
 """
+_ROW = np.arange(128) % 5
 _X = np.arange(12, dtype=np.float32).reshape(3, 4)
 _Y = np.full((3, 4), 2, np.float32)
 
@@ -131,10 +132,10 @@ def test_products_of_16_bits() -> None:
 
 
 def test_what_iree_has_no_spirv_for() -> None:
-    """Rows of bf16 and unsigned divisions; and products of groups, which idle invocations summed again."""
+    """Rows and constants of bf16, unsigned divisions; and products of groups, which idle invocations summed again."""
 
     def f(x: jax.Array, n: jax.Array, image: jax.Array, kernel: jax.Array) -> tuple[jax.Array, ...]:
-        scores = jnp.exp(x - x.max(1, keepdims=True))
+        scores = jnp.exp(x - x.max(1, keepdims=True)) + jnp.asarray(_ROW, jnp.bfloat16)
         convolved = jax.lax.conv_general_dilated(
             image, kernel, (1,), "VALID", feature_group_count=2, dimension_numbers=("NWC", "WIO", "NWC")
         )
