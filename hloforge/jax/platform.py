@@ -106,7 +106,24 @@ def _rules() -> dict[Any, Rule]:
     rules = {primitive: _as_on_cpu(_by_any_algorithm(primitive.name, rule)) for primitive, rule in chosen.items()}
     call = mlir._lowerings[_export.call_exported_p].rule
     inspection = _inspecting(mlir._lowerings[inspect_sharding_p].rule)
-    return rules | {_export.call_exported_p: _of_exported(call, _as_on_cpu(call)), inspect_sharding_p: inspection}
+    erf = {jax.lax.erf_p: _by_wider_floats(mlir._lowerings[jax.lax.erf_p].rule, jax.lax.erf)}
+    own = {_export.call_exported_p: _of_exported(call, _as_on_cpu(call)), inspect_sharding_p: inspection}
+    return rules | erf | own
+
+
+def _by_wider_floats(rule: Rule, function: Callable[..., Any]) -> Rule:
+    """A function of 8-bit floats through f32: jaxlib cannot hand it to a plugin as it is."""
+
+    def widened(x: Any) -> Any:
+        return jax.lax.convert_element_type(function(jax.lax.convert_element_type(x, "float32")), x.dtype)
+
+    by_f32 = mlir.lower_fun(widened, multiple_results=False)
+
+    def lower(context: Any, *operands: Any, **parameters: Any) -> Any:
+        is_small = context.avals_in[0].dtype.itemsize == 1
+        return by_f32(context, *operands) if is_small else rule(context, *operands, **parameters)
+
+    return lower
 
 
 def _by_any_algorithm(name: str, rule: Rule) -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,15 @@ def test_rules_that_the_cpu_gets_later_serve_here() -> None:
 
     with pytest.raises(ValueError, match="not functionalized"):
         jax.jit(checked).trace(b[0]).lower(lowering_platforms=("hloforge",))
+
+
+def test_erf_of_small_floats_is_written_for_plugins() -> None:
+    hloforge.jax.register()
+    x = np.float32([0, 0.5, -1, 2]).astype(jnp.float8_e4m3fn)
+    text = jax.jit(jax.lax.erf).trace(x).lower(lowering_platforms=("hloforge",)).as_text()
+    assert not re.search("chlo.erf.*f8", text)
+    found = hloforge.compile(text).load()(x)
+    assert np.array_equal(np.asarray(found), np.asarray(jax.jit(jax.lax.erf)(x)))
 
 
 def matrix(*sizes: int) -> Array:
