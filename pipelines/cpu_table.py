@@ -229,12 +229,7 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.gather",
         form=forms.is_not_in_bounds,
     ),
-    *reject(
-        "its state is none: two u64 for Threefry, two or three for Philox",
-        "stablehlo.rng_bit_generator",
-        form=has_no_state,
-        hint="give it a key, and a counter, of u64",
-    ),
+    *reject("its state is none: two u64, or three for Philox", "stablehlo.rng_bit_generator", form=has_no_state),
     *decompose(
         "decompose-rng",
         "IREE's uniform numbers are a ramp, its Philox is another, its Threefry crashes on some shapes",
@@ -242,10 +237,7 @@ ROWS: tuple[Capability, ...] = (
         "stablehlo.rng_bit_generator",
     ),
     *decompose(
-        "legalize-narrow-floats",
-        "IREE refuses or misreads most floats of 4 and 8 bits",
-        "*",
-        elements=_NARROW_FLOATS,
+        "legalize-narrow-floats", "IREE refuses or misreads most floats of 4 and 8 bits", "*", elements=_NARROW_FLOATS
     ),
     *decompose(
         "legalize-narrow-integers",
