@@ -208,7 +208,7 @@ def _tell_of_guards(guard: Callable[[], None]) -> None:
 
 def cpu_devices() -> int:
     """How many devices JAX is to make of its CPU, by ``jax_num_cpu_devices`` or by XLA's flag; at least 1."""
-    asked = xla_bridge.num_cpu_devices.value
+    asked: int = xla_bridge.num_cpu_devices.value
     if asked < 0:
         flags = _DEVICES_FLAG.findall(os.environ.get("XLA_FLAGS", ""))
         asked = int(flags[-1]) if flags else 1
