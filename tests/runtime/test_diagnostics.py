@@ -48,7 +48,12 @@ def test_ir_is_cut_off(line: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "summary", "message", "hint"),
     [
-        ("ld.lld: error: undefined symbol: sin\nld: undefined symbol: cos\n", "failed", "misses cos, sin", "no library of mathematics"),
+        (
+            "ld.lld: error: undefined symbol: sin\nld: undefined symbol: cos\n",
+            "failed",
+            "misses cos, sin",
+            "no library of mathematics",
+        ),
         ("x:1:1: error: exceeded stack allocation limit of 32768", "failed", "32768", "stack-allocation-limit=BYTES"),
         ("terminate: std::bad_alloc\n", "crashed (SIGABRT)", "bad_alloc", "memory limit"),
         ("terminate called without an active exception\n", "crashed (SIGABRT)", "terminate", "memory limit"),
