@@ -23,7 +23,9 @@ def wide(row: ElementType) -> ElementType:
 
 
 def widen_floats(module: Any) -> None:
-    """Give every float and complex value of a normalized module without composites 64-bit parts, in place; conversions become identities.
+    """Give every float and complex value of a normalized module without composites 64-bit parts, in place.
+
+    Conversions become identities.
 
     Raises:
         ReferenceEngineError: an operation or type means something else at another width (``bitcast_convert``, …).
