@@ -17,10 +17,10 @@ goes on in f32, XLA hands the value on as it was before the rounding.
 
 A rounding between two sums or products is a conversion to bf16 and back, which IREE folds where both stand in one
 dispatch, as XLA's library fusions do (xla_allow_excess_precision): those are around products, convolutions and
-reductions. In a program without such, and around a transcendental function in any, where a lost rounding shows in the
-result, XLA rounds: there it is a ``reduce_precision``, which nothing folds. So is the rounding of a square that is
-subtracted from something, as in a variance: an infinite one would be finite on the way in a fused multiply-add; and
-each rounding whose reader is in f16, f64 or complex. Source: XLA's FloatNormalization.
+reductions of floats. In a program without such, and around a transcendental function in any, where a lost rounding
+shows in the result, XLA rounds: there it is a ``reduce_precision``, which nothing folds. So is the rounding of a square
+that is subtracted from something, as in a variance: an infinite one would be finite on the way in a fused multiply-add;
+and each rounding whose reader is in f16, f64 or complex. Source: XLA's FloatNormalization.
 """
 
 from __future__ import annotations
@@ -125,6 +125,10 @@ def iota_by_integers(op: Any) -> Replacement:
     return ops.convert_element_type(Value(created.result), "bf16")
 
 
+def _is_of_floats(op: Any) -> bool:
+    return not isinstance(op.operands[0].type.element_type, ir.IntegerType)
+
+
 def _touches_a_function(op: Any) -> bool:
     """Whether the operation, or a bf16 operation that uses its result, is more than arithmetic."""
     users = [use.owner.operation for use in op.results[0].uses]
@@ -174,7 +178,7 @@ class LegalizeBf16(Pass):
 
     def run(self, module: Any) -> None:
         with in_context(module):
-            by_library = bool(operations(module, _LIBRARY))
+            by_library = any(_is_of_floats(op) for op in operations(module, _LIBRARY))
         arithmetic = in_f32_by_library if by_library else in_f32
         apply_patterns(module, (*arithmetic, *integer_by_f32, *iota_by_integers))
         with in_context(module):

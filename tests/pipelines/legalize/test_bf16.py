@@ -127,3 +127,19 @@ def test_operands_of_decomposed_functions_are_rounded() -> None:
     expected = np.sin(product), np.tan(product), np.abs(product) ** y.astype(np.float64)
     for got, want in zip(hloforge.load(hloforge.compile(text))(x, y), expected, strict=True):
         np.testing.assert_array_equal(got, want.astype(BF16))
+
+
+def test_reductions_of_flags_are_no_library() -> None:
+    """A loop that ends when all of its flags are set rounds after every operation, as any program of arithmetic."""
+    text = """func.func @main(%x: tensor<64xbf16>, %y: tensor<64xbf16>) -> (tensor<64xbf16>, tensor<i1>) {
+      %false = stablehlo.constant dense<false> : tensor<i1>
+      %p = stablehlo.multiply %x, %y : tensor<64xbf16>
+      %s = stablehlo.add %p, %x : tensor<64xbf16>
+      %d = stablehlo.subtract %s, %p : tensor<64xbf16>
+      %m = stablehlo.compare GT, %d, %y : (tensor<64xbf16>, tensor<64xbf16>) -> tensor<64xi1>
+      %any = stablehlo.reduce(%m init: %false) applies stablehlo.or across dimensions = [0]
+        : (tensor<64xi1>, tensor<i1>) -> tensor<i1>
+      return %d, %any : tensor<64xbf16>, tensor<i1> }"""
+    found = hloforge.compile(text, cache=False).load()(X, Y)
+    for got, want in zip(found, interpret(text, X, Y), strict=True):
+        np.testing.assert_array_equal(got, want)
