@@ -116,13 +116,16 @@ def adopt(program: Program) -> Any:
     guest = ir.Module.parse(program.text(locations=True))
     anchor = home.regions[0].blocks[0].operations[0]
     functions = {string_attribute(function, "sym_name"): function for function in guest.body.operations}
+    del functions[ENTRY]
+    names: set[str] = set()
     for symbol, function in functions.items():
-        if symbol == ENTRY:
-            continue
-        # No name that another function of the guest has: their uses would become one.
-        fresh = unique_symbol(home, symbol, functions.keys() - {symbol})
+        # No name that another function of the guest has or had: their uses would become one.
+        fresh = unique_symbol(home, symbol, names | functions.keys() - {symbol})
+        names.add(fresh)
         if fresh != symbol:
             ir.SymbolTable.replace_all_symbol_uses(symbol, fresh, guest.operation)
             function.operation.attributes["sym_name"] = ir.StringAttr.get(fresh)
+    # Functions call each other, so that all have their names before the first one leaves the guest.
+    for function in functions.values():
         function.operation.move_before(anchor)
     return guest

@@ -186,6 +186,27 @@ def test_functions_of_equal_names_stay_apart() -> None:
     assert [result.item() for result in run(build(main, "f32[]"), np.float32(3))] == [2, 36]
 
 
+def test_functions_that_call_each_other_keep_their_callees() -> None:
+    """The callee stands behind its caller, and has a name that is taken where the program is called."""
+    helper = read("""func.func @main(%x: tensor<f32>) -> tensor<f32> {
+      %0 = call @outer(%x) : (tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32> }
+    func.func private @outer(%x: tensor<f32>) -> tensor<f32> {
+      %0 = call @body(%x) : (tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32> }
+    func.func private @body(%x: tensor<f32>) -> tensor<f32> {
+      %0 = stablehlo.multiply %x, %x : tensor<f32>
+      return %0 : tensor<f32> }""")
+
+    def main(x: Value) -> Any:
+        def body(y: Value) -> Value:
+            return y - 1.0
+
+        return [ops.call(body, x), ops.call(helper, x)]
+
+    assert [result.item() for result in run(build(main, "f32[]"), np.float32(3))] == [2, 9]
+
+
 def test_a_program_is_applied_to_its_own_shapes_only() -> None:
     square = build(lambda x: x * x, "f32[2]")
     with pytest.raises(OperationError, match=r"takes \(f32\[2\]\), and is applied to \(f32\[3\]\)"):
