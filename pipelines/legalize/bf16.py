@@ -157,6 +157,15 @@ def _round_for_other_types(module: Any) -> None:
                 op.operands[0] = once_rounded(Value(op.operands[0])).ir
 
 
+def _round_in_loops(module: Any) -> None:
+    """Round what passes before have converted to bf16, as CHLO's functions do; outside of loops and branches
+    ``keep_signs_of_nan`` does."""
+    for op in operations(module, {"stablehlo.convert"}):
+        if op.parent.name != "func.func" and rounds_to_bf16(op):
+            with ir.InsertionPoint(op), op.location:
+                op.operands[0] = once_rounded(Value(op.operands[0])).ir
+
+
 def _widens_beyond_f32(op: Any) -> bool:
     is_other = isinstance(op.results[0].type.element_type, (ir.F16Type, ir.F64Type, ir.ComplexType))
     return is_other and isinstance(op.operands[0].type.element_type, ir.BF16Type)
@@ -183,4 +192,6 @@ class LegalizeBf16(Pass):
         apply_patterns(module, (*arithmetic, *integer_by_f32, *iota_by_integers))
         with in_context(module):
             _round_for_other_types(module)
+            if not by_library:
+                _round_in_loops(module)
             keep_signs_of_nan(module, everywhere=not by_library)

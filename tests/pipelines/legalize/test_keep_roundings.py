@@ -75,6 +75,18 @@ def test_factors_are_rounded() -> None:
     compared(program, x * np.float32(1 + 2**-10), x * np.float32(1 - 2**-12))
 
 
+def test_functions_in_loops_are_rounded() -> None:
+    """The inverse error function is an expansion of CHLO, which computes in f32."""
+
+    def program(x: Any) -> Any:
+        def turn(_: Any, y: Any) -> Any:
+            return jax.lax.erf_inv(y) * jnp.bfloat16(0.3) + y
+
+        return {"turned": jax.lax.fori_loop(0, 3, turn, x)}
+
+    compared(program, np.linspace(-0.5, 0.5, 65).astype(jnp.bfloat16))
+
+
 def test_exact_conversions_and_returned_ones_stay() -> None:
     def program(x: Any, n: Any, y: Any) -> Any:
         returned = y.astype(jnp.bfloat16)
