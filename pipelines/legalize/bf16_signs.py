@@ -93,7 +93,7 @@ def _before_rounding(value: Any) -> Value:
 
 
 def once_rounded(x: Value) -> Value:
-    """An f32 value rounded to the precision of bf16, unless it is so already."""
+    """A value of f32 or f64 rounded to the precision of bf16 in its type, unless it is so already."""
     return x if _is_rounded(x.ir) else rounded_in_f32(x)
 
 
@@ -106,7 +106,7 @@ def _by_bits(x: Value) -> Value:
 
 
 def rounded_in_f32(value: Value) -> Value:
-    """An f32 value rounded to the precision of bf16, in f32: IREE folds a conversion to bf16 and back to nothing."""
+    """A value rounded to the precision of bf16 in its own type: IREE folds a conversion to bf16 and back to nothing."""
     if not value.shape.is_static:
         return rounded(value, 8, 7)
     bits = ir.IntegerType.get_signless(32)
