@@ -131,7 +131,12 @@ class Judge:
     def _opinion(self, engine: ReferenceEngine, arguments: Sequence[Any], actual: Any) -> tuple[Report, Any]:
         expected = self.expected(engine, arguments)
         report = compare(actual, expected, tolerance=self.tolerance)
-        if report.agrees or self.tolerance is not None or any(result.problem for result in report.results):
+        if report.agrees:
+            return report, expected
+        if not _are_same(_arrays(self.program, expected), _arrays(self.program, self.expected(engine, arguments))):
+            # XLA's CPU client reads memory that nothing wrote in some convolutions of f16.
+            raise ReferenceEngineError(f"{engine.name} gives another answer each time")
+        if self.tolerance is not None or any(result.problem for result in report.results):
             return report, expected
         try:
             truth = self.expected(engine, arguments, float64=True)
@@ -175,6 +180,11 @@ def _rounded(wide: Any, like: Any) -> Any:
 
 def _arrays(program: Program, results: Any) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(leaf) for leaf in result_leaves(program.signature.result, results)]
+
+
+def _are_same(some: Sequence[np.ndarray[Any, Any]], others: Sequence[np.ndarray[Any, Any]]) -> bool:
+    """Whether arrays have the same bytes."""
+    return all(one.tobytes() == other.tobytes() for one, other in zip(some, others, strict=True))
 
 
 def _nobody(failures: Sequence[Error]) -> ReferenceEngineError:

@@ -198,7 +198,21 @@ def scattered(m: Maker) -> Any:
     if 0 in x.dims or count * prod(sizes) > LARGEST:
         raise UnfitError
     places = _index(m, m.element("integer"), (count, len(indexed)))
-    return _scatter(m, x, places, sizes, gone, indexed)
+    return _scatter(
+        m, x, _within(places, [x.dims[d] for d in indexed], [sizes[d] for d in indexed]), sizes, gone, indexed
+    )
+
+
+def _within(places: Value, dims: list[int], window: list[int]) -> Value:
+    """Places of windows, none of which lies in the array in part: the interpreter writes that part, XLA nothing."""
+    if set(window) == {1}:
+        return places
+    whole = integer_range(element_type(places.element_type.name))
+    bounds = [whole if size == 1 else (0, min(dim - size, whole[1])) for dim, size in zip(dims, window, strict=True)]
+    least, greatest = (
+        ops.constant([[bound[end] for bound in bounds]] * places.dims[0], places.element_type.name) for end in (0, 1)
+    )
+    return ops.clamp(least, places, greatest)
 
 
 @step(1.5)

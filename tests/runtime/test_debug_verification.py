@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,23 @@ def test_an_engine_that_cannot_say_is_noted() -> None:
     assert found.agrees and found.notes == ("engine0 could not say: it is too large",)
     with pytest.raises(ReferenceEngineError, match="it is too large"):
         judge(None)(arguments, actual)
+
+
+class _Wavers:
+    """An engine that answers 1, then 2 …, as XLA's client does where it reads memory that nothing wrote."""
+
+    def compile(self, module: bytes) -> Callable[[Sequence[Any]], list[Any]]:
+        answers = itertools.count(1)
+        return lambda arguments: [np.full(4, next(answers), np.float32)]
+
+
+def test_an_engine_that_contradicts_itself_is_not_believed() -> None:
+    engines = [ReferenceEngine("wavers", _Wavers()), ReferenceEngine("other", _Says([0, 0, 0, 0]))]
+    arguments, actual = trial_arguments(read(ADD), "random", 0), np.zeros(4, np.float32)
+    found = Judge(read(ADD), engines)(arguments, actual)
+    assert found.agrees and found.notes == ("wavers could not say: wavers gives another answer each time",)
+    with pytest.raises(ReferenceEngineError, match="another answer each time"):
+        Judge(read(ADD), engines[:1])(arguments, actual)
 
 
 # XLA's verifier refuses computations of floats of several widths.
