@@ -63,6 +63,9 @@ _KEEP_ASSERTIONS = "--iree-opt-strip-assertions=false"
 _IN_ORDER = "--iree-stream-partitioning-favor=debug"
 # Loops whose first values are computed from constants alone crash IREE: sizes of hoisted arrays are known too late.
 _NO_HOISTING = "--iree-opt-const-expr-hoisting=false"
+# Every dispatch as one piece of work. IREE fails on dispatches that copy one of their results ("write affecting
+# operations on global resources are restricted to workgroup distributed contexts") unless nothing is shared out.
+_ONE_WORKER = "--iree-llvmcpu-disable-distribution"
 # O2's further fusions make IREE run for ever on the sums of a batch normalization for CUDA, and fail on scatters.
 _SAFE_FUSION = "--iree-opt-level=O1"
 # On GPUs of CUDA and ROCm, products of some types (bf16) "failed to distribute" over their threads otherwise.
@@ -198,13 +201,14 @@ def _optimizations(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
         return _optimizations_for_gpus(module, target)
     if is_dynamic(module):
         # Its fusions at O2 take a loop's carry of dynamic size for a scalar: a generator drew one number for all.
-        return ((_NO_MASKS,), (), (_NO_HOISTING,))
+        return ((_NO_MASKS,), (), (_NO_HOISTING,), (_NO_HOISTING, _ONE_WORKER))
     # One search for constant expressions may take minutes.
     kept = (_NO_HOISTING,) if hoists_in_vain(module) else ()
     fast = (_SUMS_IN_VECTORS, _NO_MASKS, *kept)
     tiled = [(*fast, _DATA_TILING)] if gains_by_data_tiling(module) else []
     hoisted = fast[:2]
-    return tuple(dict.fromkeys((*tiled, fast, hoisted, (_NO_MASKS, *kept), kept, (_NO_HOISTING,))))
+    slower = ((_NO_MASKS, *kept), kept, (_NO_HOISTING,), (_NO_HOISTING, _ONE_WORKER))
+    return tuple(dict.fromkeys((*tiled, fast, hoisted, *slower)))
 
 
 def _optimizations_for_gpus(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:

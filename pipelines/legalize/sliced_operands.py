@@ -15,8 +15,9 @@ elements or rename their type: "failed to translate the MLIR LLVM dialect" for a
 of slices with steps (``jax.scipy.fft.dct``), for a gather, a reversal or a small concatenation of a column
 (``x[..., 0][::-1]``), and for a gather from a part of rows whose start is known at run time;
 "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
-slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well. A padding that is negative somewhere,
-or that stands between elements, is such a slice too, for gathers of it, scatters into it, and itself of scatters.
+slice (``x[0].at[i].set(y)``), and for any padding of a scatter's result. Arithmetic between them keeps them apart as
+well. A padding that is negative somewhere, or that stands between elements, is such a slice too, for gathers of it,
+windows of it, scatters into it, and other paddings of it.
 
 A conversion that widens IREE repeats in the dispatches of all that read it, and there forgets the steps of a slice of
 it where something else reads it too: silently, ``y[::2] * 2`` of ``y = x.astype(f32)`` had the first elements of ``y``.
@@ -39,11 +40,30 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pa
 
 _SLICE = "stablehlo.slice"
 _SLICES = (_SLICE, "stablehlo.dynamic_slice")
+_PADDED_APART = ("stablehlo.gather", "stablehlo.reduce_window")
 _SMALL = 64  # Elements of a concatenation that IREE 3.13 does not share out among workers; measured for each width.
 # Operations that IREE puts into the dispatch of what reads them, without any arithmetic.
 _REARRANGING = frozenset(
     f"stablehlo.{name}" for name in ("bitcast_convert", "broadcast_in_dim", "reshape", "reverse", "transpose")
 )
+
+
+@pattern("stablehlo.convert")
+def widened_behind_a_barrier(op: Any) -> Replacement:
+    """Widen gathered booleans to bytes behind a barrier.
+
+    IREE keeps booleans as bytes: where something else reads them too, it copies one result for the other by what it
+    gives to no worker.
+    """
+    source = _origin(op.operands[0])
+    if source is not None and source.name == "stablehlo.gather" and _is_pred_as_bytes(op):
+        _keep_apart(op, 0)
+    return NoMatch("rewritten in place, if at all")
+
+
+def _is_pred_as_bytes(op: Any) -> bool:
+    given, made = Value(op.operands[0]).element_type, Value(op.results[0]).element_type
+    return given.name == "pred" and made.is_integer and made.bits == 8
 
 
 @pattern("stablehlo.gather", "stablehlo.reverse", "stablehlo.concatenate", "stablehlo.reduce_window")
@@ -57,7 +77,7 @@ def read_behind_a_barrier(op: Any) -> Replacement:
         value = op.operands[number]
         is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
         is_thinned = _has_steps(value) and not (joins and _is_of_rows(value))
-        is_padded = op.name == "stablehlo.gather" and _is_sliced_by_padding(_origin(value))
+        is_padded = op.name in _PADDED_APART and _is_sliced_by_padding(_origin(value))
         if is_part or is_padded or is_thinned or (_is_column(value) and not (joins and _is_large(op))):
             _keep_apart(op, number)
     return NoMatch("rewritten in place, if at all")
@@ -117,9 +137,9 @@ def updated_behind_a_barrier(op: Any) -> Replacement:
 
 @pattern("stablehlo.pad")
 def padded_behind_a_barrier(op: Any) -> Replacement:
-    """Pad what was scattered into behind a barrier, where the padding slices it or stands between its elements."""
+    """Pad what was scattered into, or sliced by another padding, behind a barrier."""
     source = _origin(op.operands[0])
-    if source is not None and source.name == "stablehlo.scatter" and _is_sliced_by_padding(op):
+    if source is not None and (source.name == "stablehlo.scatter" or _is_sliced_by_padding(source)):
         _keep_apart(op, 0)
     return NoMatch("rewritten in place, if at all")
 
@@ -200,4 +220,4 @@ class LegalizeSlicedOperands(Pass):
 
     def run(self, module: Any) -> None:
         apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier, *padded_behind_a_barrier)
-        apply_patterns(module, (*apart, *narrow_part))
+        apply_patterns(module, (*apart, *widened_behind_a_barrier, *narrow_part))

@@ -191,6 +191,32 @@ def test_flags_are_passed_through_and_remembered() -> None:
     assert compile_program(read(ADD), "cpu", CompileOptions(flags=flags)).manifest.flags[-1:] == flags
 
 
+# IREE copies what it scattered within the dispatch, by an operation that it gives to no worker.
+COPIED = """
+func.func @main(%x: tensor<3xi32>) -> tensor<3xi32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %windows = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 1>}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %r = stablehlo.xor %a, %b : tensor<i32>
+    stablehlo.return %r : tensor<i32>
+  }) : (tensor<3xi32>, tensor<i32>) -> tensor<3xi32>
+  %places = stablehlo.constant dense<[[0], [2], [1]]> : tensor<3x1xi32>
+  %s = "stablehlo.scatter"(%x, %places, %windows) <{scatter_dimension_numbers = #stablehlo.scatter<
+    inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = true}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    stablehlo.return %b : tensor<i32>
+  }) : (tensor<3xi32>, tensor<3x1xi32>, tensor<3xi32>) -> tensor<3xi32>
+  return %s : tensor<3xi32>
+}
+"""
+
+
+def test_what_cannot_be_shared_out_is_one_piece_of_work() -> None:
+    executable = compile_program(read(COPIED))
+    assert "--iree-llvmcpu-disable-distribution" in executable.manifest.flags
+    np.testing.assert_array_equal(executable.load()(np.array([5, 6, 7], np.int32)), [5, 7, 6])
+
+
 def test_what_crashes_the_compiler_is_tried_without_optimizations_and_then_without_hoisting(fake: Any) -> None:
     fake('cat >/dev/null; case "$*" in *hoisting=false*) echo vmfb;; *) kill -SEGV $$;; esac')
     executable = compile_program(read(ADD))

@@ -196,6 +196,38 @@ def test_paddings_that_slice_stand_apart_from_gathers_and_scatters() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("edges", [(1, 0), (0, 3)])
+def test_paddings_of_scatters(edges: tuple[int, int]) -> None:
+    with Builder("padded") as builder:
+        x, rows = builder.parameter(0, "f32[5,7]"), builder.parameter(1, "f32[2,7]")
+        program = builder.build(ops.pad(_replaced(x, rows), 1.0, [(0, 0, 0), (*edges, 0)]))
+    inputs = (X, -X[:2])
+    np.testing.assert_array_equal(program.compile()(*inputs), program.evaluate(*inputs, engine="xla"))
+
+
+def test_windows_and_paddings_of_what_a_padding_slices() -> None:
+    with Builder("padded") as builder:
+        cut = ops.pad(ops.sin(builder.parameter(0, "f32[5,7]")), 0.0, [(1, 1, 0), (-1, 0, 0)])
+        windows = ops.reduce_window(cut, 0.0, ops.add, [2, 2], [1, 1], [(1, 0), (2, 2)])
+        program = builder.build((windows, ops.pad(cut, 1.0, [(2, 0, 0), (0, 1, 0)])))
+    for found, expected in zip(program.compile()(X), program.evaluate(X, engine="xla"), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_gathered_booleans_as_bytes_beside_themselves() -> None:
+    with Builder("bytes") as builder:
+        x, start = builder.parameter(0, "pred[9]"), builder.parameter(1, "s32[4,1]")
+        found = ops.gather(
+            x, start, offset_dims=[], collapsed_slice_dims=[0], start_index_map=[0], slice_sizes=[1],
+            index_vector_dim=1,
+        )  # fmt: skip
+        program = builder.build((found, ops.convert_element_type(found, "s8")))
+    given = (np.arange(9) % 3 == 0, np.array([[3], [1], [6], [8]], np.int32))
+    picked, converted = program.compile()(*given)
+    np.testing.assert_array_equal(picked, [True, False, True, False])
+    np.testing.assert_array_equal(converted, [1, 0, 1, 0])
+
+
 def test_parts_of_floats_as_integers() -> None:
     with Builder("integers") as builder:
         x = builder.parameter(0, "bf16[7]")
