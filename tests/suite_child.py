@@ -52,7 +52,7 @@ class SuiteChild:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                env=support_vulkan.environment(),
+                env=getattr(SUITES[self.suite], "environment", support_vulkan.environment)(),
             )
         process = self._process
         assert process.stdin is not None and process.stdout is not None

@@ -76,6 +76,11 @@ def _outcome(row: Row, elements: list[str], target: str) -> tuple[Outcome, set[i
         executable = compile_program(program, target, CompileOptions(reproducer_dir=REPRODUCERS))
     except Error as error:
         return Outcome("compile", str(error)), set()
+    return ran(row, program, arguments, executable)
+
+
+def ran(row: Row, program: Any, arguments: list[Any], executable: Executable) -> tuple[Outcome, set[int]]:
+    """What a row's compiled program computes, and the numbers of the element types that differ."""
     try:
         if row.oracle is not None:
             return _by_oracle(row, executable, arguments)

@@ -1,4 +1,4 @@
-"""Rows of operations compile for CUDA, strictly against the file of expected failures; nothing is run."""
+"""Rows of operations for CUDA, strictly against the file of expected failures; an emulator runs them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def child() -> Iterator[SuiteChild]:
 
 
 @pytest.mark.parametrize("name", _parameters())
-def test_row_compiles_to_ptx(name: str, child: SuiteChild) -> None:
+def test_row_for_cuda(name: str, child: SuiteChild) -> None:
     judge(name, child.outcome(name), KNOWN)
 
 
