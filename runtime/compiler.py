@@ -32,7 +32,15 @@ from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.specialize import is_dynamic
 from hloforge.pipelines.update_order import has_readers_beside_updates
 from hloforge.pipelines.weights import weights_of
-from hloforge.runtime import exact_floats, idle_invocations, iree, own_maxima, workgroup_barriers
+from hloforge.runtime import (
+    block_barriers,
+    exact_floats,
+    idle_invocations,
+    iree,
+    own_maxima,
+    repeated_threads,
+    workgroup_barriers,
+)
 from hloforge.runtime.branch_moves import with_ordered_moves
 from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.diagnostics import failure
@@ -260,12 +268,18 @@ def _amendment(target: Target) -> Callable[[bytes], bytes] | None:
     """What is done to the code that IREE writes for a target, as text; None if nothing is."""
     if target.kind == "vulkan":
         return _amended_for_vulkan
+    if target.kind == "cuda":
+        return _amended_for_cuda
     return own_maxima.with_own_maxima if target.variant == "wasm32" else None
 
 
 def _amended_for_vulkan(code: bytes) -> bytes:
     code = idle_invocations.without_idle_invocations(exact_floats.decorated(code))
     return workgroup_barriers.with_barriers(code)
+
+
+def _amended_for_cuda(code: bytes) -> bytes:
+    return block_barriers.with_block_barriers(repeated_threads.without_repeated_threads(code))
 
 
 def _attach(module: Any, manifest: Manifest) -> None:
