@@ -50,8 +50,9 @@ class Device:
     @property
     def architecture(self) -> str:
         """Of CUDA and HIP: ``sm_90``, ``gfx1100``; empty for others."""
-        # HIP adds features: gfx90a:sramecc+:xnack-.
-        return self.info.get("gpu-arch-name", "").partition(":")[0]
+        # HIP adds features: gfx90a:sramecc+:xnack-. CUDA tells a number: 9.0.
+        capability = self.info.get("gpu-compute-capability", "").replace(".", "")
+        return self.info.get("gpu-arch-name", "").partition(":")[0] or (f"sm_{capability}" if capability else "")
 
 
 @dataclass(frozen=True)

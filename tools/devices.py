@@ -16,6 +16,7 @@ _SHOWN = {
     "api": "Vulkan",
     "driver_info": "driver",
     "gpu-arch-name": "architecture",
+    "gpu-compute-capability": "compute capability",
     "memory": "memory",
     "memory-total-global-memory-size": "memory",
     "block-max-thread-count": "threads of a block",

@@ -35,7 +35,7 @@ def test_without_a_gpu_it_says_why(
 
 
 def test_the_gpu_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = Device("cuda://GPU-1", "NVIDIA H200", {"gpu-arch-name": "sm_90"})
+    gpu = Device("cuda://GPU-1", "NVIDIA H200", {"gpu-compute-capability": "9.0"})
     monkeypatch.setattr(drivers, "driver", lambda name: Driver(name, (gpu,)))
     found = machine.machine("cuda")
     assert (found.name, str(found.target)) == ("NVIDIA H200", "cuda:sm_90")

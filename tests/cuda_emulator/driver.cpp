@@ -11,6 +11,8 @@ EXPORTED int cuGetErrorName(int code, const char** name) {
                                                               {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
                                                               {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
                                                               {kNoDevice, "CUDA_ERROR_NO_DEVICE"},
+                                                              {kNoBinary, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+
                                                               {kInvalidPtx, "CUDA_ERROR_INVALID_PTX"},
                                                               {kNotFound, "CUDA_ERROR_NOT_FOUND"},
                                                               {kNotReady, "CUDA_ERROR_NOT_READY"},
@@ -104,11 +106,15 @@ EXPORTED int cuMemAlloc(uint64_t* at, size_t size) {
   return memory ? status() : kOutOfMemory;
 }
 EXPORTED int cuMemAllocManaged(uint64_t* at, size_t size, unsigned) { return cuMemAlloc(at, size); }
-EXPORTED int cuMemFree(uint64_t at) { return release(reinterpret_cast<void*>(at)), kSuccess; }
+EXPORTED int cuMemFree(uint64_t at) {
+  // Nothing that was asked for before still reads it.
+  Stream::wait_for_all();
+  return release(reinterpret_cast<void*>(at)), kSuccess;
+}
 EXPORTED int cuMemHostAlloc(void** at, size_t size, unsigned) {
   return (*at = allocate(size)) ? status() : kOutOfMemory;
 }
-EXPORTED int cuMemFreeHost(void* at) { return release(at), kSuccess; }
+EXPORTED int cuMemFreeHost(void* at) { return cuMemFree(reinterpret_cast<uint64_t>(at)); }
 EXPORTED int cuMemHostRegister(void* at, size_t size, unsigned) { return add_memory(at, size), kSuccess; }
 EXPORTED int cuMemHostUnregister(void* at) { return remove_memory(at), kSuccess; }
 EXPORTED int cuMemHostGetDevicePointer(uint64_t* at, void* host, unsigned) {
@@ -136,7 +142,14 @@ EXPORTED int cuMemsetD8Async(uint64_t at, unsigned char value, size_t count, voi
   return stream_of(stream).add([=] { fill(at, value, 1, count); }), status();
 }
 EXPORTED int cuMemcpyAsync(uint64_t to, uint64_t from, size_t size, void* stream) {
-  stream_of(stream).add([=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), size); });
+  const char* bytes = reinterpret_cast<const char*>(from);
+  if (has_memory(from)) {
+    stream_of(stream).add([=] { std::memmove(reinterpret_cast<void*>(to), bytes, size); });
+  } else {
+    stream_of(stream).add(
+        [to, kept = std::string(bytes, size)] { std::memcpy(reinterpret_cast<void*>(to), kept.data(), kept.size()); });
+  }
+  if (!has_memory(to)) stream_of(stream).wait();
   return status();
 }
 EXPORTED int cuMemcpyHtoDAsync(uint64_t to, const void* from, size_t size, void* stream) {
@@ -147,6 +160,8 @@ EXPORTED int cuModuleLoadDataEx(Loaded** loaded, const void* image, unsigned, vo
   try {
     auto made = std::make_unique<Loaded>();
     made->module = parse(static_cast<const char*>(image));
+    int asked = std::atoi(made->module->target.c_str() + std::strlen("sm_"));
+    if (asked > architecture()) return kNoBinary;
     for (const auto& [name, place] : made->module->globals)
       add_memory(reinterpret_cast<void*>(place.first), place.second);
     *loaded = made.release();
@@ -181,6 +196,17 @@ EXPORTED int cuLaunchKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned g
                             unsigned bz, unsigned shared_bytes, void* stream, void** arguments, void**) {
   Launch launch = prepared(kernel, {gx, gy, gz}, {bx, by, bz}, shared_bytes, arguments);
   stream_of(stream).add([launch = std::move(launch)] { execute(launch); });
+  return status();
+}
+
+// By the names that programs which link the library see.
+EXPORTED int cuCtxPushCurrent_v2(void* context) { return cuCtxPushCurrent(context); }
+EXPORTED int cuCtxPopCurrent_v2(void** context) { return cuCtxPopCurrent(context); }
+EXPORTED int cuDevicePrimaryCtxRelease_v2(int device) { return cuDevicePrimaryCtxRelease(device); }
+EXPORTED int cuMemAlloc_v2(uint64_t* at, size_t size) { return cuMemAlloc(at, size); }
+EXPORTED int cuMemFree_v2(uint64_t at) { return cuMemFree(at); }
+EXPORTED int cuCtxSynchronize() {
+  Stream::wait_for_all();
   return status();
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -29,6 +30,7 @@ enum Result : int {
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidContext = 201,
+  kNoBinary = 209,
   kInvalidPtx = 218,
   kNotFound = 500,
   kNotReady = 600,
@@ -61,7 +63,16 @@ struct Stream {
   bool busy = false, ends = false;
   std::thread worker{[this] { work(); }};
 
+  Stream() {
+    std::lock_guard<std::mutex> guard(all_lock);
+    all.insert(this);
+  }
+
   ~Stream() {
+    {
+      std::lock_guard<std::mutex> guard(all_lock);
+      all.erase(this);
+    }
     {
       std::lock_guard<std::mutex> guard(lock);
       ends = true;
@@ -83,7 +94,17 @@ struct Stream {
     changed.wait(guard, [this] { return queue.empty() && !busy; });
   }
 
+  static void wait_for_all() {
+    std::lock_guard<std::mutex> guard(all_lock);
+    for (Stream* stream : all) {
+      if (stream->worker.get_id() != std::this_thread::get_id()) stream->wait();
+    }
+  }
+
  private:
+  static inline std::mutex all_lock;
+  static inline std::set<Stream*> all;
+
   void work() {
     std::unique_lock<std::mutex> guard(lock);
     for (;;) {

@@ -110,6 +110,11 @@ bool remove_memory(const void* start) {
   return memory.erase(reinterpret_cast<uint64_t>(start)) > 0;
 }
 
+bool has_memory(uint64_t address) {
+  Memory found;
+  return find_memory(address, &found);
+}
+
 uint64_t instructions_run() { return instructions; }
 
 char* reach(Thread& thread, uint64_t address, size_t size, Access access, const Instruction& instruction) {

@@ -209,7 +209,7 @@ Step conversion(Instruction& made, const Parts& parts) {
 }
 
 Step memory(const Parts& parts) {
-  if (parts[0] == "ld" && has(parts, "param")) return load_parameter;
+  if (parts[0] == "ld" && (has(parts, "param") || has(parts, "param::entry"))) return load_parameter;
   bool loads = parts[0] == "ld" || parts[0] == "ldu";
   return loads ? load : store;
 }

@@ -60,6 +60,8 @@ char* reach(Thread& thread, uint64_t address, size_t size, Access access, const 
 // Memory of the device, kept so that accesses can be checked.
 void add_memory(const void* start, size_t size);
 bool remove_memory(const void* start);
+// Whether the driver knows an address: pageable memory of the host it copies at once.
+bool has_memory(uint64_t address);
 struct Launch {
   const Function* function;
   unsigned grid[3];

@@ -363,7 +363,7 @@ class Parser {
     bool stores = base == "st" || base == "red" || base == "bar" || base == "barrier" || base == "cp" ||
                   base == "prefetch" || base == "stmatrix" ||
                   (base == "wmma" && parts.size() > 1 && parts[1] == "store");
-    bool by_parameter = base == "ld" && parts.size() > 1 && parts[1] == "param";
+    bool by_parameter = base == "ld" && parts.size() > 1 && parts[1].rfind("param", 0) == 0;
     for (size_t i = 0; i < operands.size(); ++i) {
       const std::string& text = operands[i];
       auto& list = i == 0 && !stores ? made.to : made.operands;

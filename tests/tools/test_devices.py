@@ -27,7 +27,6 @@ device_extensions: 2
 """
 CUDA = """
 - gpu-compute-capability: 9.0
-- gpu-arch-name: sm_90
 - block-max-thread-count: 1024
 - block-max-shared-memory: 227 KB
 - memory-total-global-memory-size: 143771 MB

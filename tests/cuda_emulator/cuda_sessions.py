@@ -1,0 +1,175 @@
+"""Sessions on CUDA devices, of which the emulator has two: results, memory, DLPack, threads, models.
+
+``test_cuda_sessions.py`` runs them in a process of their own.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge.dialect.errors import Error
+from hloforge.runtime import drivers
+
+_AFFINE = """
+func.func @main(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
+  %0 = stablehlo.multiply %x, %y : tensor<3x4xf32>
+  return %0, %x : tensor<3x4xf32>, tensor<3x4xf32>
+}
+"""
+_X = np.arange(12, dtype=np.float32).reshape(3, 4)
+_Y = np.full((3, 4), 2, np.float32)
+_KIND = 2  # DLPack's kDLCUDA
+
+
+class _Foreign:
+    """Another framework's tensor, of which the host sees nothing."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.owner.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        place: tuple[int, int] = self.owner.__dlpack_device__()
+        return place
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError("it does not lie in the host's memory")
+
+
+@pytest.fixture(scope="module")
+def affine() -> hloforge.Executable:
+    return hloforge.compile(_AFFINE, target="cuda", cache=False)
+
+
+@pytest.fixture(scope="module")
+def session(affine: hloforge.Executable) -> hloforge.Session:
+    return affine.load(deadline=60)
+
+
+def test_the_code_is_for_the_device_at_hand(affine: hloforge.Executable, session: hloforge.Session) -> None:
+    assert affine.manifest.target == f"cuda:{drivers.driver('cuda').devices[0].architecture}"
+    assert session.device == "cuda"
+
+
+def test_each_of_several_devices(affine: hloforge.Executable) -> None:
+    found = drivers.driver("cuda").devices
+    assert len({device.uri for device in found}) == 2
+    for number, device in enumerate(found):
+        made, _ = affine.load(device=device.uri).call_device(_X, _Y)
+        assert made.__dlpack_device__() == (_KIND, number)
+        np.testing.assert_array_equal(np.asarray(made), _X * 2)
+
+
+def test_results_stay_on_the_device_until_they_are_read(session: hloforge.Session) -> None:
+    gc.collect()
+    before = session.memory.live
+    product, same = session.call_device(_X, _Y)
+    again = session.call_device(product, same)[0]
+    assert session.memory.live > before
+    assert session.memory.peak >= session.memory.live
+    np.testing.assert_array_equal(np.asarray(again), _X * 2 * _X)
+    del product, same, again
+    gc.collect()
+    # The device frees memory behind the work that it has been given.
+    end = time.monotonic() + 10
+    while session.memory.live > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert session.memory.live == before
+
+
+def test_tensors_of_others_are_read_where_they_lie(session: hloforge.Session) -> None:
+    product, _ = session.call_device(_X, _Y)
+    assert product.__dlpack_device__() == (_KIND, 0)
+    np.testing.assert_array_equal(session(_Foreign(product), _Y)[0], _X * 4)
+    stored = session.put(_Foreign(product), 1)
+    np.testing.assert_array_equal(session(_X, stored)[0], _X * 2 * _X)
+
+
+def test_calls_in_the_background_and_of_several_threads(session: hloforge.Session) -> None:
+    futures = [session.submit(_X * number, _Y) for number in range(8)]
+    for number, future in enumerate(futures):
+        np.testing.assert_array_equal(future.result()[0], _X * number * 2)
+    wrong = []
+
+    def calls(number: int) -> None:
+        for _ in range(50):
+            if not np.array_equal(session(_X * number, _Y)[0], _X * number * 2):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=calls, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_donation_keeps_what_is_still_seen() -> None:
+    step = jax.jit(lambda x, y: (x + y, x * y), donate_argnums=0)
+    session = hloforge.compile(step.lower(_X, _Y), target="cuda", cache=False).load(deadline=60)
+    total, product = session.call_device(session.put(_X, 0), _Y)
+    second, _ = session.call_device(total, _Y)
+    np.testing.assert_array_equal(np.asarray(second), _X + 4)
+    np.testing.assert_array_equal(np.asarray(product), _X * 2)
+
+
+def test_functions_of_the_host_see_and_return_arrays() -> None:
+    def f(x: jax.Array) -> jax.Array:
+        shape = jax.ShapeDtypeStruct((3, 4), jnp.float32)
+        return jax.pure_callback(lambda v: np.asarray(v) + 1, shape, x * 2) * 3
+
+    session = hloforge.compile(jax.jit(f).lower(_X), target="cuda", cache=False).load(deadline=60)
+    np.testing.assert_array_equal(session(_X), (_X * 2 + 1) * 3)
+
+
+def test_code_for_newer_devices_is_refused() -> None:
+    executable = hloforge.compile(_AFFINE, target="cuda:sm_120", cache=False)
+    with pytest.raises(Error, match="cannot run here"):
+        executable.load()(_X, _Y)
+
+
+def _attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    scores = jnp.einsum("hqd,hkd->hqk", q, k) * q.shape[-1] ** -0.5
+    return jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(scores, axis=-1), v)
+
+
+def _network(x: jax.Array, kernel: jax.Array, dense: jax.Array) -> jax.Array:
+    y = jax.nn.relu(jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+    y = jax.lax.reduce_window(y, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    mean, variance = y.mean((0, 1, 2)), y.var((0, 1, 2))
+    return jax.nn.log_softmax(((y - mean) * jax.lax.rsqrt(variance + 1e-3)).mean((1, 2)) @ dense)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "element"),
+    [
+        (jnp.matmul, ((64, 64), (64, 64)), "bfloat16"),
+        (jnp.matmul, ((33, 65), (65, 17)), "float32"),
+        (_attention, ((2, 64, 32),) * 3, "float32"),
+        (lambda x: jax.nn.softmax(x, -1), ((9, 257),), "float32"),
+        (lambda x: (jnp.argmax(x, 1), jnp.sort(x, 0), jnp.cumsum(x, 1)), ((9, 33),), "float32"),
+        (_network, ((2, 8, 8, 3), (3, 3, 3, 8), (8, 5)), "float32"),
+        (lambda x, i: (x.at[i.astype(jnp.int32) % 3].add(1.0), x - x.max(0)), ((9, 33), (40,)), "float32"),
+    ],
+)
+def test_kernels_of_each_kind(function: Callable[..., Any], shapes: Any, element: str) -> None:
+    rng = np.random.default_rng(0)
+    arguments = [jnp.asarray(rng.standard_normal(shape) * 2, element) for shape in shapes]
+    expected = jax.jit(function)(*arguments)
+    session = hloforge.compile(jax.jit(function).lower(*arguments), target="cuda", cache=False).load(deadline=120)
+    found = session(*map(np.asarray, arguments))
+    for got, want in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        tolerance = 2e-2 if element == "bfloat16" else 1e-4
+        np.testing.assert_allclose(np.asarray(got, np.float32), np.asarray(want, np.float32), tolerance, tolerance)
