@@ -235,14 +235,19 @@ def is_no_bf16_rounding(op: Any) -> bool:
 _FILLS = ("stablehlo.constant", "stablehlo.broadcast_in_dim")
 
 
+def _is_filled(value: Any) -> bool:
+    """Whether an array repeats a number, or is a part of one that does."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name in ("stablehlo.slice", "stablehlo.dynamic_slice"):
+        value = value.owner.operands[0]
+    return not isinstance(value.owner, ir.Block) and value.owner.name in _FILLS
+
+
 def fills_with_complex(op: Any) -> bool:
-    """A pad of complex numbers, an update of a complex constant, or a broadcast of a c128 scalar."""
+    """A pad of complex numbers, an update of a complex constant or a part of it, or a broadcast of a c128 scalar."""
     if "pad" in op.name:
         return isinstance(op.results[0].type.element_type, ir.ComplexType)
     if op.name == "stablehlo.dynamic_update_slice":
-        array = op.operands[0]
-        is_filled = not isinstance(array.owner, ir.Block) and array.owner.name in _FILLS
-        return is_filled and isinstance(array.type.element_type, ir.ComplexType)
+        return _is_filled(op.operands[0]) and isinstance(op.operands[0].type.element_type, ir.ComplexType)
     return is_wide_complex(op) and all(size == 1 for size in op.operands[0].type.shape)
 
 

@@ -64,6 +64,23 @@ def test_updates_of_constants_as_in_the_gradient_of_a_real_fourier_transform() -
     np.testing.assert_allclose(compile_program(read(text)).load()(x), x * factors, rtol=1e-6)
 
 
+def test_updates_of_parts_of_a_constant() -> None:
+    program = read(
+        """func.func @main(%i: tensor<i8>, %x: tensor<1x1xcomplex<f32>>) -> (tensor<3x2xcomplex<f32>>, tensor<1x2xcomplex<f32>>) {
+  %c = stablehlo.constant dense<(-1.5, 2.0)> : tensor<3x2xcomplex<f32>>
+  %part = stablehlo.dynamic_slice %c, %i, %i, sizes = [1, 2]
+      : (tensor<3x2xcomplex<f32>>, tensor<i8>, tensor<i8>) -> tensor<1x2xcomplex<f32>>
+  %made = stablehlo.dynamic_update_slice %part, %x, %i, %i
+      : (tensor<1x2xcomplex<f32>>, tensor<1x1xcomplex<f32>>, tensor<i8>, tensor<i8>) -> tensor<1x2xcomplex<f32>>
+  return %c, %made : tensor<3x2xcomplex<f32>>, tensor<1x2xcomplex<f32>>
+}
+"""  # noqa: E501 - the signature of a function
+    )
+    whole, made = compile_program(program)(np.int8(1), np.full((1, 1), 7, np.complex64))
+    np.testing.assert_array_equal(whole, np.full((3, 2), -1.5 + 2j))
+    np.testing.assert_array_equal(made, [[-1.5 + 2j, 7]])
+
+
 def test_paddings_of_a_padded_array() -> None:
     text = """func.func @main(%x: tensor<4x6xcomplex<f32>>, %v: tensor<complex<f32>>, %w: tensor<complex<f32>>)
         -> tensor<7x6xcomplex<f32>> {
