@@ -6,8 +6,9 @@ Most of what IREE lacks or gets wrong it does before it generates code for any t
 from __future__ import annotations
 
 from hloforge.pipelines import cpu_table
+from hloforge.pipelines.decompose.logarithm import is_unsafe
 from hloforge.pipelines.replicas.combine import COLLECTIVES
-from hloforge.pipelines.verdicts import Capability, native
+from hloforge.pipelines.verdicts import Capability, decompose, native
 
 # Code of our own for processors.
 _FOR_PROCESSORS = frozenset({"keep-factorizations"})
@@ -15,5 +16,12 @@ _FOR_PROCESSORS = frozenset({"keep-factorizations"})
 ROWS: tuple[Capability, ...] = (
     # IREE connects these devices itself (NCCL), and tells each its number.
     *native("stablehlo.replica_id", *sorted(COLLECTIVES)),
+    *decompose(
+        "decompose-logarithm",
+        "IREE's own takes subnormal numbers for the least normal one",
+        "stablehlo.log",
+        elements=("bf16",),
+        form=is_unsafe,
+    ),
     *(row for row in cpu_table.ROWS if row.by not in _FOR_PROCESSORS),
 )

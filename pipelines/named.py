@@ -353,6 +353,8 @@ def _for_gpus(stage: Stage, target: str) -> Stage | None:
         return replace(stage, entry=DecomposeRemainder(all_types=True))
     if isinstance(stage.entry, LegalizeComplexConstants) and target == "vulkan":
         return replace(stage, entry=LegalizeComplexConstants(arrays=True))
+    if isinstance(stage.entry, DecomposeLogarithm) and target == "cuda":
+        return replace(stage, entry=DecomposeLogarithm(narrow_only=True))
     if isinstance(stage.entry, DecomposeScatter) and target == "cuda":
         return replace(stage, entry=DecomposeScatter(complex_by_elements=True))
     if isinstance(stage.entry, LowerCollectives) and target in _CONNECTED:

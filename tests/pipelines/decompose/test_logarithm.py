@@ -29,15 +29,15 @@ def test_special_values() -> None:
     assert_special(evaluate("log", (DecomposeLogarithm(),), SPECIAL), want, SPECIAL)
 
 
-@pytest.mark.parametrize("element", ["f32", "bf16"])
-def test_subnormal_numbers_are_those_of_xla(element: str) -> None:
+@pytest.mark.parametrize(("element", "narrow_only"), [("f32", False), ("bf16", False), ("bf16", True)])
+def test_subnormal_numbers_are_those_of_xla(element: str, narrow_only: bool) -> None:
     program = read(
         f"func.func @main(%x: tensor<8x{element}>) -> tensor<8x{element}> {{\n"
         f"%r = stablehlo.log %x : tensor<8x{element}>\n return %r : tensor<8x{element}> }}"
     )
     x = np.array([0, -0.0, 1e-40, -1e-40, 1.2e-38, 2, np.inf, np.nan]).astype(element_type(element).dtype)
     copy = program.clone()
-    DecomposeLogarithm().run(copy.module)
+    DecomposeLogarithm(narrow_only).run(copy.module)
     (logarithm,) = operations(copy.module, ["stablehlo.log"])
     assert not is_unsafe(logarithm)
     got, want = interpret(copy.module, x)[0], reference("xla").prepare(program)(x)
@@ -52,3 +52,14 @@ def test_sizes_may_be_known_to_the_call_alone() -> None:
     DecomposeLogarithm().run(program.module)
     x = np.array([1, 1e-40], np.float32)
     np.testing.assert_array_equal(interpret(program.module, x)[0], np.array([0, -np.inf], np.float32))
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_others_are_left_alone(element: str) -> None:
+    program = read(
+        f"func.func @main(%x: tensor<8x{element}>) -> tensor<8x{element}> {{\n"
+        f"%r = stablehlo.log %x : tensor<8x{element}>\n return %r : tensor<8x{element}> }}"
+    )
+    DecomposeLogarithm(narrow_only=True).run(program.module)
+    (logarithm,) = operations(program.module, ["stablehlo.log"])
+    assert is_unsafe(logarithm)
