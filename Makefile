@@ -8,7 +8,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-all test-jax soak fuzz lint format typecheck bench gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-all test-jax soak fuzz cuda-emulator lint format typecheck bench gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,10 @@ test-jax: $(STAMP)
 # Random programs against XLA's CPU client and StableHLO's interpreter (docs/fuzzing.md): about two seconds of one core each.
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz $(FUZZ_OPTIONS)
+
+# An NVIDIA GPU in software, for debugging: prints what LD_LIBRARY_PATH has to be (docs/targets.md).
+cuda-emulator: $(STAMP)
+	@$(BIN)/python -m tests.cuda_emulator.library
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

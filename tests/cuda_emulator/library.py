@@ -1,4 +1,7 @@
-"""The emulator as a library, built by the system's C++ compiler once for each state of its sources."""
+"""The emulator as a library, built by the system's C++ compiler once for each state of its sources.
+
+``python -m tests.cuda_emulator.library`` prints its folder, for ``LD_LIBRARY_PATH``.
+"""
 
 from __future__ import annotations
 
@@ -61,3 +64,9 @@ def _build(sources: list[Path], folder: Path) -> None:
 
 def _run(*arguments: str | Path) -> None:
     subprocess.run(["c++", *_FLAGS, *map(str, arguments)], check=True)
+
+
+if __name__ == "__main__":
+    if reason := missing():
+        raise SystemExit(reason)
+    print(library().parent)
