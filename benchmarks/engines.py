@@ -20,7 +20,7 @@ from hloforge.runtime import devices, iree
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.convention import nest_results
 from hloforge.runtime.devices import rt
-from hloforge.runtime.reference_engines import _device_put
+from hloforge.runtime.reference_engines import _device_put, provide_lapack
 from hloforge.runtime.targets import Target
 from hloforge.tools.calling import leaves
 from hloforge.tools.forms import bytecode, drop_signature
@@ -138,17 +138,10 @@ def prepare_plain(vmfb: bytes, compile_seconds: float, device: str, arguments: S
     return Prepared(call, results, compile_seconds)
 
 
-def _register_lapack() -> None:
-    """Make LAPACK's functions known to XLA's client, as JAX does when it lowers a program that calls one."""
-    import jax
-
-    jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
-
-
 def prepare_xla(program: Program, arguments: Sequence[Array], client: Any = None) -> Prepared:
     """XLA with its default flags: its CPU client, or another one."""
     if b"lapack_" in bytecode(program):
-        _register_lapack()
+        provide_lapack()
     client = client or _jax.get_tfrt_cpu_client(asynchronous=False)
     device = client.devices()[0]
     code, devices_ = bytecode(program), _jax.DeviceList((device,))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias
@@ -44,6 +44,8 @@ class XlaEngine:
 
     def compile(self, module: bytes) -> FlatFunction:
         device = self._client.devices()[0]
+        if b"lapack_" in module:
+            provide_lapack()
         try:
             executable = self._client.compile_and_load(module, _jax.DeviceList((device,)), _jax.CompileOptions())
         except Exception as error:
@@ -59,6 +61,17 @@ class XlaEngine:
                 raise ReferenceEngineError(f"XLA's CPU client failed to run it: {_first_line(error)}") from None
 
         return call
+
+
+@cache
+def provide_lapack() -> None:
+    """Make LAPACK's functions, which JAX's programs call, known to XLA's client. Without SciPy they stay unknown."""
+    with contextlib.suppress(ImportError):
+        from jaxlib import lapack
+
+        lapack._lapack.initialize()
+        for name, target, version in lapack.registrations()["cpu"]:
+            _jax.register_custom_call_target(name.encode(), target, "Host", version)
 
 
 class _OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]

@@ -248,3 +248,15 @@ def test_random_bits_of_a_signed_type_are_signed() -> None:
     (_, signed), (_, unsigned) = (engine.prepare(read(text.format(of)))(state) for of in ("i32", "ui32"))
     assert signed.dtype == np.int32
     np.testing.assert_array_equal(signed.view(np.uint32), unsigned)
+
+
+def test_xla_knows_the_functions_of_lapack_that_jax_calls() -> None:
+    jax = pytest.importorskip("jax")
+    x = np.array([[4, 1, 0], [1, 5, 2], [0, 2, 6]], np.float32)
+    lowered = jax.jit(jax.numpy.linalg.cholesky).lower(x).as_text()
+    assert "lapack_spotrf_ffi" in lowered
+    engine = reference("xla")
+    try:
+        np.testing.assert_allclose(engine.prepare(read(lowered))(x), np.linalg.cholesky(x), rtol=1e-5)
+    finally:
+        engine.close()
