@@ -80,6 +80,8 @@ _SAFE_FUSION = "--iree-opt-level=O1"
 _NO_DISTRIBUTION = "--iree-codegen-llvmgpu-use-vector-distribution=false"
 # So did sums of what was converted from 32 bits to 64, which then become reductions of warps.
 _WARP_REDUCTIONS = "--iree-codegen-llvmgpu-use-reduction-vector-distribution=false"
+# Convolutions of 16 bits by groups of the batch, as products of CUDA's tensor cores, were zero in most places.
+_NO_IMPLICIT_PRODUCTS = "--iree-codegen-llvmgpu-use-igemm=false"
 # Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
 _STOP, _RESUME = "--compile-to=executable-targets", "--compile-from=executable-targets"
 _SIGNALS = {int(number): number.name for number in signal.Signals}
@@ -225,9 +227,16 @@ def _optimizations_for_gpus(module: Any, target: Target) -> tuple[tuple[str, ...
     fast = (_SAFE_FUSION,) if on_cuda and not is_dynamic(module) else ()
     if not on_cuda:
         return ((), (_NO_HOISTING,))
+    exact = (_NO_IMPLICIT_PRODUCTS,) if target.kind == "cuda" and _has_narrow_convolutions(module) else ()
     plain = (_NO_DISTRIBUTION, _WARP_REDUCTIONS)
-    fewer = ((*fast, _WARP_REDUCTIONS), (*fast, _NO_DISTRIBUTION), (*fast, *plain))
-    return tuple(dict.fromkeys((fast, *fewer, plain, (*plain, _NO_HOISTING))))
+    fewer = ((), (_WARP_REDUCTIONS,), (_NO_DISTRIBUTION,), plain)
+    attempts = (*((*fast, *flags) for flags in fewer), plain, (*plain, _NO_HOISTING))
+    return tuple(dict.fromkeys((*exact, *flags) for flags in attempts))
+
+
+def _has_narrow_convolutions(module: Any) -> bool:
+    found = operations(module, ["stablehlo.convolution"])
+    return any(str(operation.operands[0].type.element_type) in ("bf16", "f16") for operation in found)
 
 
 def _compile_with(
