@@ -339,6 +339,12 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "legalize-window-padding",
+        "IREE takes windows as long as their dimension, padded by one less, for running sums, whatever stands behind",
+        "stablehlo.reduce_window",
+        form=forms.windows_pass_for_running_sums,
+    ),
+    *decompose(
+        "legalize-window-padding",
         "IREE takes the image to end where its only window does",
         "stablehlo.convolution",
         form=forms.leaves_edges_unread,

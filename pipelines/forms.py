@@ -216,6 +216,19 @@ def windows_leave_edges_unread(op: Any) -> bool:
     return is_static(op) and any(unread_window_edges(op))
 
 
+def windows_pass_for_running_sums(op: Any) -> bool:
+    """A reduction of windows as long as their dimension, padded by one less on one side and more on the other."""
+    if not is_static(op):
+        return False
+    dims, edges = op.operands[0].type.shape, _numbers_of(op, "padding")
+    windows = integers(op, "window_dimensions")
+    pairs = zip(edges[::2], edges[1::2], strict=True)
+    return any(
+        size == window > 1 and (size - 1 in pair) and 0 not in pair
+        for size, window, pair in zip(dims, windows, pairs, strict=False)
+    )
+
+
 def is_static_dynamism(op: Any) -> bool:
     """A dynamic conv, gather or pad of arrays of static size whose sizes or paddings are constants."""
     constants = all(

@@ -14,7 +14,7 @@ IREE 3.13 pads other types itself, and leaves types that nothing converts when i
 
 IREE makes a scan of a window as long as its dimension and padded by one less on one side, as of running sums, and
 leaves out its initial value. One that is not known to be the identity is therefore combined with the results, as XLA
-does.
+does. It takes windows with padding on the other side too for running sums, and fails: these are padded before.
 
 A convolution or reduction that has room for one window, as of 7 places in an image padded to 8 with strides of 2,
 leaves the end of the image unread. IREE folds that window's place away and takes the image to be as long as the window,
@@ -43,6 +43,7 @@ from hloforge.pipelines.forms import (
     unread_edges,
     unread_window_edges,
     windows_leave_edges_unread,
+    windows_pass_for_running_sums,
 )
 from hloforge.pipelines.legalize.constant_folds import number_of
 from hloforge.pipelines.passes import Pass, register
@@ -54,7 +55,8 @@ _TAKEN = ("padding", "base_dilations")
 @pattern("stablehlo.reduce_window")
 def over_padded(op: Any) -> Replacement:
     """reduce_window -> pad, reduce_window without padding and base dilation; static operands."""
-    if not (pads_unsigned_windows(op) or windows_leave_edges_unread(op)):
+    forms = (pads_unsigned_windows, windows_leave_edges_unread, windows_pass_for_running_sums)
+    if not any(form(op) for form in forms):
         return NoMatch("IREE pads it")
     operands = [Value(operand) for operand in op.operands]
     count = len(op.results)

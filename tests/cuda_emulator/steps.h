@@ -304,8 +304,14 @@ struct Convert {
     } else {
       to = static_cast<To>(from);
     }
-    if constexpr (is_float<To>) to = finished<To>(i, to);
-    set(t, i.to[0], to);
+    if constexpr (is_float<To>) {
+      set(t, i.to[0], finished<To>(i, to));
+    } else if constexpr (std::is_signed_v<To>) {
+      // The register may be wider: the sign fills it.
+      set(t, i.to[0], static_cast<int64_t>(to));
+    } else {
+      set(t, i.to[0], to);
+    }
   }
 };
 

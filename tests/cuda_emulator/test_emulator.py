@@ -145,6 +145,12 @@ def test_conversions(run: Run, line: str, given: Any, made: Any) -> None:
     np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
 
 
+def test_narrow_conversions_fill_the_register_with_the_sign(run: Run) -> None:
+    operand = _INTEGERS.astype(np.int32)
+    found = element_by_element(run, "cvt.s8.s32 %y, %x0;", [operand], np.int32)
+    np.testing.assert_array_equal(found, operand.astype(np.int8).astype(np.int32))
+
+
 def test_conversions_to_integers_end_at_their_ends(run: Run) -> None:
     operand = np.array(_FLOATS, np.float32)
     ends = np.iinfo(np.int32)

@@ -111,3 +111,14 @@ def test_running_sums_start_from_their_initial_value() -> None:
     inputs = (np.linspace(-1, 2, 12, dtype=np.float32).reshape(2, 6), np.float32(1.5), np.arange(6, dtype=np.int32))
     for result, want in zip(program.compile("cpu")(*inputs), program.evaluate(*inputs, engine="xla"), strict=True):
         np.testing.assert_allclose(result, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("edges", [(2, 3), (3, 2)])
+def test_windows_that_are_no_running_sums(edges: tuple[int, int]) -> None:
+    """IREE takes windows as long as their dimension for running sums where one side is padded as for these."""
+    with hloforge.Builder("windows") as builder:
+        x = builder.parameter(0, "f32[3]")
+        program = builder.build(ops.reduce_window(x, 0.0, ops.add, [3], [1], [edges]))
+    x = np.array([1, 10, 100], np.float32)
+    padded = np.pad(x, edges)
+    np.testing.assert_array_equal(program.compile()(x), [padded[place : place + 3].sum() for place in range(6)])
