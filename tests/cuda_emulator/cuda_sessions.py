@@ -162,6 +162,12 @@ def _network(x: jax.Array, kernel: jax.Array, dense: jax.Array) -> jax.Array:
         (lambda x: (jnp.argmax(x, 1), jnp.sort(x, 0), jnp.cumsum(x, 1)), ((9, 33),), "float32"),
         (_network, ((2, 8, 8, 3), (3, 3, 3, 8), (8, 5)), "float32"),
         (lambda x, i: (x.at[i.astype(jnp.int32) % 3].add(1.0), x - x.max(0)), ((9, 33), (40,)), "float32"),
+        # Threads that read what others write, with barriers of ours between.
+        (lambda x: (jnp.argmax(x, 0), jnp.argmin(x, 0), x.min(-1), x.argmax(-1)), ((257, 33),), "float32"),
+        (lambda x: (jax.lax.cummax(x, 1), jnp.cumsum(x, 0)), ((33, 65),), "float32"),
+        # IREE left out the sum over warps.
+        (lambda x, w: ((x * w).sum(), jax.nn.logsumexp(x[:, 1:])), ((32, 7), (7,)), "float32"),
+        (lambda x: x.sum((1, 3)), ((2, 32, 3, 7),), "float32"),
     ],
 )
 def test_kernels_of_each_kind(function: Callable[..., Any], shapes: Any, element: str) -> None:
