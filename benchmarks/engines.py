@@ -14,13 +14,13 @@ import numpy as np
 
 import hloforge
 from benchmarks.cases import Array, Body
-from hloforge.dialect.mlir import _jax
+from hloforge.dialect.mlir import _jax, provide_lapack
 from hloforge.dialect.program import Program
 from hloforge.runtime import devices, iree
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.convention import nest_results
 from hloforge.runtime.devices import rt
-from hloforge.runtime.reference_engines import _device_put, provide_lapack
+from hloforge.runtime.reference_engines import _device_put
 from hloforge.runtime.targets import Target
 from hloforge.tools.calling import leaves
 from hloforge.tools.forms import bytecode, drop_signature

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
@@ -38,6 +38,7 @@ __all__ = [
     "mhlo",
     "parse_module",
     "passmanager",
+    "provide_lapack",
     "rewrite",
     "sdy",
     "stablehlo",
@@ -115,3 +116,14 @@ def hlo_proto_to_stablehlo(proto: bytes) -> bytes:
     """XLA's own converter: serialized ``HloModuleProto`` to StableHLO (and leftover ``mhlo``) bytecode, unverified."""
     result: bytes = _jax.mlir.hlo_to_stablehlo(proto)
     return result
+
+
+@functools.cache
+def provide_lapack() -> None:
+    """Make LAPACK's functions, which JAX's programs call, known to XLA's client. Without SciPy they stay unknown."""
+    with suppress(ImportError):
+        from jaxlib import lapack
+
+        lapack._lapack.initialize()
+        for name, target, version in lapack.registrations()["cpu"]:
+            _jax.register_custom_call_target(name.encode(), target, "Host", version)

@@ -333,15 +333,9 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "legalize-window-padding",
-        "IREE takes the array to end where its only window does",
+        "IREE takes the array to end where its only window does, and windows as long as it for running sums",
         "stablehlo.reduce_window",
-        form=forms.windows_leave_edges_unread,
-    ),
-    *decompose(
-        "legalize-window-padding",
-        "IREE takes windows as long as their dimension, padded by one less, for running sums, whatever stands behind",
-        "stablehlo.reduce_window",
-        form=forms.windows_pass_for_running_sums,
+        form=forms.windows_are_misread,
     ),
     *decompose(
         "legalize-window-padding",

@@ -229,6 +229,11 @@ def windows_pass_for_running_sums(op: Any) -> bool:
     )
 
 
+def windows_are_misread(op: Any) -> bool:
+    """Either of the two forms above."""
+    return windows_leave_edges_unread(op) or windows_pass_for_running_sums(op)
+
+
 def is_static_dynamism(op: Any) -> bool:
     """A dynamic conv, gather or pad of arrays of static size whose sizes or paddings are constants."""
     constants = all(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from math import prod
 from types import SimpleNamespace
 from typing import Any, Protocol, TypeAlias
@@ -19,7 +19,7 @@ from hloforge.dialect.constants import dense
 from hloforge.dialect.element_types import ElementType, Kind, element_type
 from hloforge.dialect.emission import emit
 from hloforge.dialect.errors import ReferenceEngineError
-from hloforge.dialect.mlir import _hlo, _jax, in_context, ir, parse_module, passmanager, stablehlo
+from hloforge.dialect.mlir import _hlo, _jax, in_context, ir, parse_module, passmanager, provide_lapack, stablehlo
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
@@ -61,17 +61,6 @@ class XlaEngine:
                 raise ReferenceEngineError(f"XLA's CPU client failed to run it: {_first_line(error)}") from None
 
         return call
-
-
-@cache
-def provide_lapack() -> None:
-    """Make LAPACK's functions, which JAX's programs call, known to XLA's client. Without SciPy they stay unknown."""
-    with contextlib.suppress(ImportError):
-        from jaxlib import lapack
-
-        lapack._lapack.initialize()
-        for name, target, version in lapack.registrations()["cpu"]:
-            _jax.register_custom_call_target(name.encode(), target, "Host", version)
 
 
 class _OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]

@@ -42,8 +42,7 @@ from hloforge.pipelines.forms import (
     pads_unsigned_windows,
     unread_edges,
     unread_window_edges,
-    windows_leave_edges_unread,
-    windows_pass_for_running_sums,
+    windows_are_misread,
 )
 from hloforge.pipelines.legalize.constant_folds import number_of
 from hloforge.pipelines.passes import Pass, register
@@ -55,8 +54,7 @@ _TAKEN = ("padding", "base_dilations")
 @pattern("stablehlo.reduce_window")
 def over_padded(op: Any) -> Replacement:
     """reduce_window -> pad, reduce_window without padding and base dilation; static operands."""
-    forms = (pads_unsigned_windows, windows_leave_edges_unread, windows_pass_for_running_sums)
-    if not any(form(op) for form in forms):
+    if not (pads_unsigned_windows(op) or windows_are_misread(op)):
         return NoMatch("IREE pads it")
     operands = [Value(operand) for operand in op.operands]
     count = len(op.results)
