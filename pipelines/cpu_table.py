@@ -11,6 +11,7 @@ from hloforge.pipelines.linalg.registry import is_registered
 from hloforge.pipelines.optimize.strips import suits_strips
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.verdicts import Capability, decompose, native, reject
+from hloforge.pipelines.window_forms import windows_are_misread
 
 _FEEDS = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send")
 
@@ -335,7 +336,7 @@ ROWS: tuple[Capability, ...] = (
         "legalize-window-padding",
         "IREE takes the array to end where its only window does, and windows as long as it for running sums",
         "stablehlo.reduce_window",
-        form=forms.windows_are_misread,
+        form=windows_are_misread,
     ),
     *decompose(
         "legalize-window-padding",

@@ -177,7 +177,7 @@ def unread_edges(op: Any) -> list[int]:
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     image, kernel, result = (value.type.shape for value in (*op.operands, *op.results))
     space = len(numbers.input_spatial_dimensions)
-    edges = _numbers_of(op, "padding") or [0] * (2 * space)
+    edges = numbers_of(op, "padding") or [0] * (2 * space)
     unread = []
     for number in range(space):
         size, window = (
@@ -194,44 +194,6 @@ def unread_edges(op: Any) -> list[int]:
 def leaves_edges_unread(op: Any) -> bool:
     """A convolution with one window along some dimension, which does not reach the end of the padded image."""
     return is_static(op) and any(unread_edges(op))
-
-
-def unread_window_edges(op: Any) -> list[int]:
-    """``unread_edges`` of a reduction of windows."""
-    image, result = op.operands[0].type.shape, op.results[0].type.shape
-    rank = len(image)
-    edges = _numbers_of(op, "padding") or [0] * (2 * rank)
-    windows = integers(op, "window_dimensions")
-    spreads, reaches = (integers(op, name) or [1] * rank for name in ("base_dilations", "window_dilations"))
-    unread = []
-    for number, size in enumerate(image):
-        spread = (size - 1) * spreads[number] + 1 + edges[2 * number] + edges[2 * number + 1]
-        reach = (windows[number] - 1) * reaches[number] + 1
-        unread.append(spread - reach if result[number] == 1 and size > 0 else 0)
-    return unread
-
-
-def windows_leave_edges_unread(op: Any) -> bool:
-    """A reduction with one window along some dimension, which does not reach the end of the padded array."""
-    return is_static(op) and any(unread_window_edges(op))
-
-
-def windows_pass_for_running_sums(op: Any) -> bool:
-    """A reduction of windows as long as their dimension, padded by one less on one side and more on the other."""
-    if not is_static(op):
-        return False
-    dims, edges = op.operands[0].type.shape, _numbers_of(op, "padding")
-    windows = integers(op, "window_dimensions")
-    pairs = zip(edges[::2], edges[1::2], strict=True)
-    return any(
-        size == window > 1 and (size - 1 in pair) and 0 not in pair
-        for size, window, pair in zip(dims, windows, pairs, strict=False)
-    )
-
-
-def windows_are_misread(op: Any) -> bool:
-    """Either of the two forms above."""
-    return windows_leave_edges_unread(op) or windows_pass_for_running_sums(op)
 
 
 def is_static_dynamism(op: Any) -> bool:
@@ -356,13 +318,13 @@ def is_product_of_features(op: Any) -> bool:
     is_float = isinstance(result.element_type, ir.F32Type | ir.F64Type)
     is_alike = image.element_type == kernel.element_type == result.element_type
     is_one = all(kernel.shape[d] == 1 for d in numbers.kernel_spatial_dimensions)
-    is_in_place = list(image.shape)[2:] == list(result.shape)[2:] and not any(_numbers_of(op, "padding"))
+    is_in_place = list(image.shape)[2:] == list(result.shape)[2:] and not any(numbers_of(op, "padding"))
     steps = [*integers(op, "window_strides"), *integers(op, "lhs_dilation")]
     is_worth = image.shape[1] >= _FEWEST_FEATURES and prod(result.shape) > 0
     return stands_first and is_float and is_alike and is_one and is_in_place and set(steps) <= {1} and is_worth
 
 
-def _numbers_of(op: Any, name: str) -> list[int]:
+def numbers_of(op: Any, name: str) -> list[int]:
     """The numbers of an attribute of any shape; none where it is left out."""
     return [int(number) for number in op.attributes[name]] if name in op.attributes else []
 

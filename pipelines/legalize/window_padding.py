@@ -41,12 +41,11 @@ from hloforge.pipelines.forms import (
     leaves_edges_unread,
     pads_unsigned_windows,
     unread_edges,
-    unread_window_edges,
-    windows_are_misread,
 )
 from hloforge.pipelines.legalize.constant_folds import number_of
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.window_forms import unread_window_edges, windows_are_misread
 
 _TAKEN = ("padding", "base_dilations")
 
