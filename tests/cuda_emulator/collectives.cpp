@@ -10,10 +10,6 @@ namespace {
 using Lanes = Thread* const (&)[32];
 using Parts = std::vector<std::string>;
 
-// The last operand of such an instruction is its mask (`meet` in execute.cpp).
-constexpr uint16_t kMasked = 0x8000;
-// Waits for nobody.
-constexpr uint16_t kUnmasked = 0x4000;
 enum Mode {
   kDown,
   kUp,

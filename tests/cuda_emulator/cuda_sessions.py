@@ -19,6 +19,7 @@ import pytest
 import hloforge
 from hloforge.dialect.errors import Error
 from hloforge.runtime import drivers
+from tests import device_checks
 
 _AFFINE = """
 func.func @main(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>) {
@@ -117,21 +118,11 @@ def test_calls_in_the_background_and_of_several_threads(session: hloforge.Sessio
 
 
 def test_donation_keeps_what_is_still_seen() -> None:
-    step = jax.jit(lambda x, y: (x + y, x * y), donate_argnums=0)
-    session = hloforge.compile(step.lower(_X, _Y), target="cuda", cache=False).load(deadline=60)
-    total, product = session.call_device(session.put(_X, 0), _Y)
-    second, _ = session.call_device(total, _Y)
-    np.testing.assert_array_equal(np.asarray(second), _X + 4)
-    np.testing.assert_array_equal(np.asarray(product), _X * 2)
+    device_checks.donation_keeps_what_is_still_seen("cuda")
 
 
 def test_functions_of_the_host_see_and_return_arrays() -> None:
-    def f(x: jax.Array) -> jax.Array:
-        shape = jax.ShapeDtypeStruct((3, 4), jnp.float32)
-        return jax.pure_callback(lambda v: np.asarray(v) + 1, shape, x * 2) * 3
-
-    session = hloforge.compile(jax.jit(f).lower(_X), target="cuda", cache=False).load(deadline=60)
-    np.testing.assert_array_equal(session(_X), (_X * 2 + 1) * 3)
+    device_checks.functions_of_the_host_see_and_return_arrays("cuda")
 
 
 def test_code_for_newer_devices_is_refused() -> None:

@@ -210,8 +210,7 @@ EXPORTED int cuCtxSynchronize() {
   return status();
 }
 
-// What tests read: instructions that kernels ran, and the first fault.
-EXPORTED uint64_t emulator_instructions() { return instructions_run(); }
+// What tests read: the first fault.
 EXPORTED const char* emulator_fault() {
   std::lock_guard<std::mutex> guard(fault_lock);
   return fault.c_str();

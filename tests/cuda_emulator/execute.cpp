@@ -24,7 +24,6 @@ constexpr size_t kLargestNoted = 8 << 20;
 std::mutex memory_lock;
 std::map<uint64_t, Memory> memory;  // by start
 std::atomic<uint64_t> memory_version{1};
-std::atomic<uint64_t> instructions{0};
 std::atomic<uint32_t> launches{0};
 
 std::string hexadecimal(uint64_t value) {
@@ -115,8 +114,6 @@ bool has_memory(uint64_t address) {
   return find_memory(address, &found);
 }
 
-uint64_t instructions_run() { return instructions; }
-
 char* reach(Thread& thread, uint64_t address, size_t size, Access access, const Instruction& instruction) {
   if (address % (size & -size) != 0 && size <= 16)
     fail(thread, instruction, "an address that is not aligned: " + hexadecimal(address));
@@ -141,13 +138,11 @@ char* reach(Thread& thread, uint64_t address, size_t size, Access access, const 
 namespace {
 
 // Runs a thread until it waits or ends.
-uint64_t advance(Thread& thread) {
+void advance(Thread& thread) {
   const std::vector<Instruction>& code = thread.block->function->code;
-  uint64_t count = 0;
   int32_t at = thread.at;
   for (;;) {
     const Instruction& i = code[at];
-    ++count;
     if (i.predicate_sign && (get<bool>(thread, i.predicate) ? 1 : -1) != i.predicate_sign) {
       ++at;
       continue;
@@ -181,7 +176,7 @@ uint64_t advance(Thread& thread) {
         fail(thread, i, "a trap");
     }
     thread.at = at;
-    return count;
+    return;
   }
 }
 
@@ -206,13 +201,13 @@ bool meet(Block& block, uint32_t first) {
       if (thread.state != Thread::kInCollective || thread.at != place) continue;
       lanes[n - first] = &thread;
       present |= 1u << (n - first);
-      wanted |= i.detail & 0x8000 ? get<uint32_t>(thread, i.operands.back()) : ~0u;
+      wanted |= i.detail & kMasked ? get<uint32_t>(thread, i.operands.back()) : ~0u;
     }
     uint32_t left = 0;
     for (uint32_t n = first; n < end; ++n) {
       if (block.threads[n].state != Thread::kDone) left |= 1u << (n - first);
     }
-    if (!(i.detail & 0x4000) && (wanted & left) != present) continue;
+    if (!(i.detail & kUnmasked) && (wanted & left) != present) continue;
     at = place;
     break;
   }
@@ -246,7 +241,6 @@ void run_block(Block& block, uint64_t seed) {
   size_t count = block.threads.size();
   std::vector<uint32_t> warps((count + 31) / 32);
   for (size_t n = 0; n < warps.size(); ++n) warps[n] = static_cast<uint32_t>(n);
-  uint64_t ran = 0;
   for (size_t left = count; left > 0;) {
     // Another order of warps each time, so that what lacks a barrier is seen to lack it.
     for (size_t n = warps.size(); n > 1; --n) {
@@ -260,7 +254,7 @@ void run_block(Block& block, uint64_t seed) {
         for (size_t n = first; n < end; ++n) {
           Thread& thread = block.threads[seed & 1 ? first + end - 1 - n : n];
           if (thread.state != Thread::kReady) continue;
-          ran += advance(thread);
+          advance(thread);
           left -= thread.state == Thread::kDone;
           moved = true;
         }
@@ -273,7 +267,6 @@ void run_block(Block& block, uint64_t seed) {
       }
     }
   }
-  instructions += ran;
 }
 
 void begin(Block& block, const Launch& launch, const unsigned (&at)[3]) {

@@ -73,9 +73,6 @@ struct Launch {
 // Runs a launch to its end. Raises Fault.
 void run(const Launch& launch);
 
-// Instructions and threads that ran since the process began, for messages of tests.
-uint64_t instructions_run();
-
 template <class T>
 T get(const Thread& thread, int32_t slot) {
   T value;

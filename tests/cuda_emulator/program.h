@@ -134,6 +134,9 @@ std::unique_ptr<Module> parse(const std::string& text);
 // The decoder's second half (instructions.cpp): sets kind, step, together and detail from an opcode's parts.
 void decode(Instruction& instruction, const std::vector<std::string>& parts);
 
+// Of a collective instruction's detail: its last operand is the mask of lanes that it waits for; or it waits for none.
+constexpr uint16_t kMasked = 0x8000, kUnmasked = 0x4000;
+
 // Where addresses lie: below kSharedEnd in the block's shared memory, below kLocalEnd in the thread's own.
 constexpr uint64_t kSharedEnd = 1ull << 24;
 constexpr uint64_t kLocalEnd = 1ull << 25;

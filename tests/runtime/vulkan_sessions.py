@@ -13,6 +13,7 @@ import pytest
 import hloforge
 from hloforge.dialect.errors import LoadError, UnsupportedError
 from hloforge.runtime import devices
+from tests import device_checks
 from tests.support_vulkan import TARGET
 
 _AFFINE = """
@@ -65,21 +66,11 @@ def test_arrays_cross_between_devices(affine: hloforge.Session) -> None:
 
 
 def test_donation_keeps_what_is_still_seen() -> None:
-    step = jax.jit(lambda x, y: (x + y, x * y), donate_argnums=0)
-    session = _compiled(step.lower(_X, _Y)).load(deadline=60)
-    total, product = session.call_device(session.put(_X, 0), _Y)
-    second, _ = session.call_device(total, _Y)
-    np.testing.assert_array_equal(np.asarray(second), _X + 4)
-    np.testing.assert_array_equal(np.asarray(product), _X * 2)
+    device_checks.donation_keeps_what_is_still_seen(TARGET)
 
 
 def test_functions_of_the_host_see_and_return_arrays() -> None:
-    def f(x: jax.Array) -> jax.Array:
-        shape = jax.ShapeDtypeStruct((3, 4), jnp.float32)
-        return jax.pure_callback(lambda v: np.asarray(v) + 1, shape, x * 2) * 3
-
-    session = _compiled(jax.jit(f).lower(_X)).load(deadline=60)
-    np.testing.assert_array_equal(session(_X), (_X * 2 + 1) * 3)
+    device_checks.functions_of_the_host_see_and_return_arrays(TARGET)
 
 
 def test_drivers_do_not_cancel_roundings() -> None:
