@@ -12,6 +12,7 @@ from hloforge.dialect.emission import emit, i64, i64s
 from hloforge.dialect.errors import OperationError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.shapes import Shape
+from hloforge.dialect.traits import shape_operand
 from hloforge.dialect.values import Operand, Value
 
 _PYTHON_TYPES = (bool, int, float, complex)
@@ -144,24 +145,11 @@ def _spread_to_bound(value: Value, like: Value, dimensions: Sequence[int]) -> Va
     return result
 
 
-# Operations whose result has the shape of each operand of its rank: sizes are read where the shape comes from.
-_ELEMENTWISE = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        *("abs", "add", "and", "atan2", "bitcast_convert", "cbrt", "ceil", "compare", "complex", "convert", "cosine"),
-        *("divide", "exponential", "exponential_minus_one", "floor", "imag", "is_finite", "log", "log_plus_one"),
-        *("logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power", "real", "remainder"),
-        *("round_nearest_afz", "round_nearest_even", "rsqrt", "select", "shift_left", "shift_right_arithmetic"),
-        *("shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
-    )
-)
-
-
 def sizes_of(value: Value) -> Value:
     """The dimension sizes of a value as an s32 vector, read at run time where dynamic."""
     source = value.ir
-    while (op := _defining(source)) is not None and op.name in _ELEMENTWISE:
-        source = next(operand for operand in op.operands if operand.type.rank == value.rank)
+    while (op := _defining(source)) is not None and (operand := shape_operand(op)) is not None:
+        source = operand
     if op is not None and op.name == "stablehlo.dynamic_broadcast_in_dim":
         known = Value(op.operands[1])
         return known if known.element_type.name == "s32" else emit("stablehlo.convert", [known], _sizes_type(known))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hloforge.dialect import traits
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import blocks, operations
 from hloforge.dialect.values import Value
@@ -50,14 +51,8 @@ def read_values(op: Any) -> list[Any]:
     return list(dict.fromkeys(read))
 
 
-# Operations that mean the same element by element as they do on scalars.
-_NAMES = """
-    abs add and atan2 bitcast_convert cbrt ceil clamp compare complex constant convert cosine count_leading_zeros divide
-    exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not
-    or popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
-    shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
-"""
-ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in _NAMES.split())
+# Operations that mean the same element by element as they do on scalars: constants of one number are spread.
+ELEMENTWISE = traits.ELEMENTWISE | {"stablehlo.constant"}
 
 
 def is_elementwise(region: Any) -> bool:

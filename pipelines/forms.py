@@ -9,6 +9,7 @@ from typing import Any
 from hloforge.dialect.idioms import IN_BOUNDS
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import integers
+from hloforge.dialect.traits import FLOAT_ARITHMETIC
 from hloforge.pipelines.phases import Phases
 from hloforge.pipelines.window_rows import WindowRows
 
@@ -20,12 +21,7 @@ IS_NORMAL = "hloforge.normal"
 IS_ROUNDED = "hloforge.rounded"
 
 # Elementwise operations on floats that round their result. A selection is left out: it moves bits.
-_ROUNDING = """
-abs add atan2 cbrt ceil clamp compare cosine divide exponential exponential_minus_one floor log log_plus_one logistic
-maximum minimum multiply negate power remainder round_nearest_afz round_nearest_even rsqrt sign sine sqrt subtract tan
-tanh
-"""
-ROUNDING = tuple(f"stablehlo.{name}" for name in _ROUNDING.split())
+ROUNDING = tuple(sorted(FLOAT_ARITHMETIC))
 
 
 def is_static(op: Any) -> bool:

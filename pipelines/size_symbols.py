@@ -15,21 +15,14 @@ import numpy as np
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
+from hloforge.dialect.traits import ELEMENTWISE
 
 Symbol: TypeAlias = int | tuple[Any, ...]
 
 # Operations whose results have the sizes of every operand of their rank.
-POINTWISE = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        *("abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "cosine", "divide"),
-        *("exponential", "exponential_minus_one", "floor", "imag", "is_finite", "log", "log_plus_one", "logistic"),
-        *("maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power", "real", "reduce_precision"),
-        *("remainder", "reverse", "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "shift_left"),
-        *("shift_right_arithmetic", "shift_right_logical", "sign", "sine", "sort", "sqrt", "subtract", "tan", "tanh"),
-        *("count_leading_zeros", "dynamic_update_slice", "optimization_barrier", "xor"),
-    )
-)
+POINTWISE = (ELEMENTWISE - {"stablehlo.bitcast_convert"}) | {
+    f"stablehlo.{name}" for name in ("dynamic_update_slice", "optimization_barrier", "reverse", "sort")
+}
 # The operand that lists the sizes of the result.
 _LISTED = {"stablehlo.dynamic_broadcast_in_dim": 1, "stablehlo.dynamic_iota": 0, "stablehlo.dynamic_reshape": 1}
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers, operations
+from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
 from hloforge.pipelines.optimize.below import DISPATCH
 from hloforge.pipelines.optimize.scalar_code import WORK
 from hloforge.pipelines.weights import weights_of
@@ -32,18 +33,8 @@ _WORD, _FUNCTION, _CHEAP_COST = 16, 32, 2
 _BY_NUMBERS = 2
 # Integers are divided one by one, by known numbers as those of 64 bits are multiplied, in parts.
 _DIVISION, _LONG_PRODUCT = 512, 16
-_COSTLY = """
-cbrt cosine exponential exponential_minus_one log log_plus_one logistic power sine tan tanh
-"""
-_CHEAP = """
-abs add and bitcast_convert ceil clamp compare convert divide floor maximum minimum multiply negate not or remainder
-round_nearest_afz round_nearest_even rsqrt select shift_left shift_right_arithmetic shift_right_logical sign sqrt
-subtract xor
-"""
-_ELEMENTWISE = {
-    **{f"stablehlo.{name}": _FUNCTION for name in _COSTLY.split()},
-    **{f"stablehlo.{name}": _CHEAP_COST for name in _CHEAP.split()},
-}
+_COSTLY = TRANSCENDENTAL - {"stablehlo.rsqrt", "stablehlo.sqrt"}
+_ELEMENTWISE = {name: _FUNCTION if name in _COSTLY else _CHEAP_COST for name in sorted(ELEMENTWISE)}
 # Handing over a further dispatch of a running call takes 24 to 36 µs, where the first takes 150.
 _IN_LOOP = 6
 # The least elements in a turn that are worth it (of ``devices``), and light operations beside each of those at most.

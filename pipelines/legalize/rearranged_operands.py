@@ -27,18 +27,12 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
+from hloforge.dialect.traits import UNARY
 from hloforge.pipelines.passes import Pass, register
 
 _REARRANGING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
-_FUNCTIONS = tuple(
-    f"stablehlo.{name}"
-    for name in (
-        *("abs", "cbrt", "ceil", "convert", "cosine", "count_leading_zeros", "exponential", "exponential_minus_one"),
-        *("floor", "imag", "is_finite", "log", "log_plus_one", "logistic", "negate", "not", "popcnt", "real"),
-        *("reduce_precision", "round_nearest_afz", "round_nearest_even", "rsqrt"),
-        *("sign", "sine", "sqrt", "tan", "tanh"),
-    )
-)
+# Functions of one array that keep its shape.
+_FUNCTIONS = tuple(sorted(UNARY - {"stablehlo.bitcast_convert"}))
 
 
 @register

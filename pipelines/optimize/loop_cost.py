@@ -12,6 +12,7 @@ from typing import Any
 
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
 from hloforge.pipelines.optimize.carries import ELEMENTS
 
 
@@ -19,16 +20,11 @@ def _stablehlo(names: str) -> frozenset[str]:
     return frozenset(f"stablehlo.{name}" for name in names.split())
 
 
-# Work that IREE unrolls into vector instructions, each of the size of the whole operation.
-_CHEAP = _stablehlo(
-    "abs add and broadcast_in_dim ceil clamp compare concatenate convert divide floor iota is_finite maximum minimum "
-    "multiply negate not or pad reduce remainder reverse round_nearest_afz round_nearest_even rsqrt select shift_left "
-    "shift_right_arithmetic shift_right_logical sign sqrt subtract transpose xor"
-)
-# The same, at some twenty instructions an element.
-_DEAR = _stablehlo(
-    "atan2 cbrt cosine count_leading_zeros exponential exponential_minus_one log log_plus_one logistic popcnt power "
-    "sine tan tanh"
+# Work that IREE unrolls into vector instructions, each of the size of the whole operation: some twenty for an element.
+_DEAR = (TRANSCENDENTAL - _stablehlo("rsqrt sqrt")) | _stablehlo("count_leading_zeros popcnt")
+# The same, with one or a few. Complex numbers are not among ``ELEMENTS``.
+_CHEAP = (ELEMENTWISE - _DEAR - _stablehlo("bitcast_convert complex imag real")) | _stablehlo(
+    "broadcast_in_dim concatenate iota pad reduce reverse transpose"
 )
 # Operations that copy a part of an array, and the operand or result (-1) whose elements they copy.
 _COPIES = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import ceil, log2, prod
 from typing import Any
 
+from hloforge.dialect import traits
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.shapes import Shape
@@ -20,13 +21,7 @@ _FUSED = 2  # a multiplication with its addition
 _COMPLEX = 4  # such of a complex product
 
 # Elements of these are functions that take a processor many steps each.
-TRANSCENDENTAL = frozenset(
-    "stablehlo." + name
-    for name in (
-        *("exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "power", "sqrt", "rsqrt", "cbrt"),
-        *("tanh", "sine", "cosine", "tan", "atan2"),
-    )
-) | frozenset(
+TRANSCENDENTAL = traits.TRANSCENDENTAL | frozenset(
     "chlo." + name
     for name in (
         *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh", "tan", "erf", "erf_inv", "erfc"),
@@ -34,16 +29,7 @@ TRANSCENDENTAL = frozenset(
     )
 )
 # Elementwise in StableHLO's classification, one for each element.
-ARITHMETIC = frozenset(
-    "stablehlo." + name
-    for name in (
-        *("abs", "add", "and", "ceil", "clamp", "compare", "complex", "convert", "count_leading_zeros", "divide"),
-        *("floor", "imag", "is_finite", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "real"),
-        *("reduce_precision", "remainder", "round_nearest_afz", "round_nearest_even", "select", "shift_left"),
-        *("shift_right_arithmetic", "shift_right_logical", "sign", "subtract", "xor"),
-        *("uniform_dequantize", "uniform_quantize"),
-    )
-)
+ARITHMETIC = traits.of_kind(traits.Kind.ELEMENTWISE) - TRANSCENDENTAL - {"stablehlo.bitcast_convert"}
 # No operation at all: their memory is another value's, or nobody's.
 _FREE = frozenset(
     "stablehlo." + name
