@@ -22,6 +22,7 @@ from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.custom_partitioning import TARGET as CUSTOM_PARTITIONING
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import has_functions
+from hloforge.runtime.limited import make_executable, within
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replicas import Replicas
 from hloforge.runtime.specializing import at_sizes
@@ -88,6 +89,18 @@ def compile(
         reading["signature"] = signature
     if _is_exported_program(source):
         source = as_program(source)
+    with within(chosen):
+        made = _read_and_compiled(source, targets, chosen, reading)
+    executable = replace(bundled(made) if targets[1:] else made[0], host=callbacks, libraries=chosen.libraries)
+    if output is not None:
+        executable.save(output)
+    return executable
+
+
+def _read_and_compiled(
+    source: ProgramLike, targets: Sequence[Target], chosen: CompileOptions, reading: dict[str, Any]
+) -> list[Executable]:
+    """The program for each target."""
     if not isinstance(source, Program):
         source = NamedBytes(*load(_readable(source)))
         if is_onnx(data := source.getvalue()) and refers_to_files(data):
@@ -96,11 +109,7 @@ def compile(
     if isinstance(source, Program):
         # A template's own module tells nothing of what it computes.
         source, chosen = at_sizes(source, chosen)
-    made = [_compiled(source, one, options_for(one, chosen) if targets[1:] else chosen, reading) for one in targets]
-    executable = replace(bundled(made) if targets[1:] else made[0], host=callbacks, libraries=chosen.libraries)
-    if output is not None:
-        executable.save(output)
-    return executable
+    return [_compiled(source, one, options_for(one, chosen) if targets[1:] else chosen, reading) for one in targets]
 
 
 def _compiled(
@@ -114,11 +123,22 @@ def _compiled(
     place = cache.entry(contents, reading | {"file": _file(source)}, target, options)
     executable = place.find()
     if executable is None or not has_functions(executable.manifest, options):
-        if isinstance(source, NamedBytes):
-            source.seek(0)  # another target may have read it
-        executable = compile_program(as_program(source, **reading), target, options)
+        executable = _compiled_anew(source, target, options, reading)
         place.store(executable)
     return executable
+
+
+def _compiled_anew(
+    source: Program | NamedBytes, target: Target, options: CompileOptions, reading: dict[str, Any]
+) -> Executable:
+    if isinstance(source, Program):
+        return compile_program(source, target, options)
+
+    def make(_: Program | None, options: CompileOptions) -> Executable:
+        source.seek(0)  # another target may have read it
+        return compile_program(as_program(source, **reading), target, options)
+
+    return make_executable(make, None, options)
 
 
 def replicate(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hloforge.dialect import budget
 from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations
@@ -53,6 +54,7 @@ class PassManager:
         for number, entry in enumerate(self.passes):
             if isinstance(entry, NativePass):
                 self._check(module, unchecked)
+            budget.enter(f"the pass {entry}")
             if self.on_pass:
                 self.on_pass(entry)
             start = time.perf_counter()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from hloforge.dialect import budget
 from hloforge.dialect.errors import Error
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations
@@ -95,6 +96,7 @@ def apply_patterns(root: Any, patterns: Iterable[Pattern]) -> Outcome:
 
 def _rewrite(op: Any, candidates: list[Pattern], outcome: Outcome) -> bool:
     for candidate in candidates:
+        budget.check()
         try:
             with ir.InsertionPoint(op), op.location:
                 replacement = candidate.rewrite(op)

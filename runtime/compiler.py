@@ -6,6 +6,7 @@ and never the end of the user's process. Module and vmfb go through pipes: whoev
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import resource
@@ -16,11 +17,12 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hloforge.dialect import budget
 from hloforge.dialect.errors import CompileError, OptionError
+from hloforge.dialect.forked import end_with_parent
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program, entry_function
@@ -47,6 +49,7 @@ from hloforge.runtime.diagnostics import failure
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.files import temporary_folder
 from hloforge.runtime.host import with_host_functions
+from hloforge.runtime.limited import limited_form, make_executable, within
 from hloforge.runtime.limits import check_elements
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
@@ -85,6 +88,8 @@ _WARP_REDUCTIONS = "--iree-codegen-llvmgpu-use-reduction-vector-distribution=fal
 _NO_IMPLICIT_PRODUCTS = "--iree-codegen-llvmgpu-use-igemm=false"
 # Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
 _STOP, _RESUME = "--compile-to=executable-targets", "--compile-from=executable-targets"
+# No status of a process.
+_TIMEOUT = 1 << 16
 _SIGNALS = {int(number): number.name for number in signal.Signals}
 # LLVM goes on without what it does not know; a misspelt feature would only show as slowness.
 _UNRECOGNIZED = re.compile(r"^'([^']*)' is not a recognized (\w+) for this target", re.MULTILINE)
@@ -106,8 +111,17 @@ def compile_program(
     options = options or CompileOptions()
     targets = parse_targets(target)
     if len(targets) > 1:
-        return bundled([compile_program(program, one, options_for(one, options)) for one in targets])
-    target = targets[0]
+        with within(options):
+            return bundled([compile_program(program, one, options_for(one, options)) for one in targets])
+
+    def make(program: Program | None, options: CompileOptions) -> Executable:
+        assert program is not None
+        return _compile_for(program, targets[0], options)
+
+    return make_executable(make, program, options)
+
+
+def _compile_for(program: Program, target: Target, options: CompileOptions) -> Executable:
     program, options = at_sizes(program, options)
     if program.template is not None:
         return compile_dynamic(program, lambda form: compile_program(form, target, options), target, options)
@@ -130,7 +144,7 @@ def compile_program(
 
         return compile_lowered(lowered, target, options)
 
-    return compile_dynamic(program, compile_form, target, options)
+    return compile_dynamic(program, limited_form(compile_form, options), target, options)
 
 
 def compile_lowered(
@@ -300,7 +314,13 @@ def _attach(module: Any, manifest: Manifest) -> None:
 
 def _compile_in_child(text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions) -> bytes:
     command = [iree.compiler_binary(), "-", "-o", "-", *flags]
-    status, vmfb, stderr = _run(command, text, options)
+    with within(options):
+        budget.enter("IREE's compiler")
+        status, vmfb, stderr = _run(command, text, options)
+        if status == _TIMEOUT and (running := budget.budget()) is not None:
+            error = running.out_of_time()
+            error.notes = (f"reproduce with: {_write_reproducer(text, flags, name, options)}",)
+            raise error
     unknown = _UNRECOGNIZED.search(stderr)
     if unknown is not None:
         raise OptionError(f"the code generator knows no {unknown[2]} {unknown[1]}", hint="see llc -mattr=help of LLVM")
@@ -310,8 +330,8 @@ def _compile_in_child(text: bytes, flags: tuple[str, ...], name: str, options: C
     raise failure(stderr.replace("<stdin>", f"{name}.mlir"), _summary(status), notes)
 
 
-def _run(command: list[str], data: bytes, options: CompileOptions) -> tuple[int | str, bytes, str]:
-    """Exit status (``timeout`` when it ran out of time), standard output and standard error of a command."""
+def _run(command: list[str], data: bytes, options: CompileOptions) -> tuple[int, bytes, str]:
+    """Exit status (``_TIMEOUT`` when it ran out of time), standard output and standard error of a command."""
     with temporary_folder() as folder:
         # IREE's linker leaves its files if it is killed.
         environment = os.environ | {"TMPDIR": str(folder)} if folder else None
@@ -320,11 +340,13 @@ def _run(command: list[str], data: bytes, options: CompileOptions) -> tuple[int 
 
 def _run_in(
     environment: dict[str, str] | None, command: list[str], data: bytes, options: CompileOptions
-) -> tuple[int | str, bytes, str]:
-    pipe = subprocess.PIPE
+) -> tuple[int, bytes, str]:
+    pipe, tie = subprocess.PIPE, _tied_to_this_process()
+    # Where util-linux is missing the child asks for it itself, which makes a slower fork of it.
+    ask = None if tie else functools.partial(end_with_parent, os.getpid())
     try:
         child = subprocess.Popen(
-            [*_tied_to_this_process(), *command], stdin=pipe, stdout=pipe, stderr=pipe, env=environment
+            [*tie, *command], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, preexec_fn=ask
         )
     except OSError as error:
         raise CompileError(f"IREE's compiler cannot be started: {error.strerror}", hint="reinstall it") from None
@@ -332,16 +354,16 @@ def _run_in(
         try:
             if options.memory_limit is not None:
                 resource.prlimit(child.pid, resource.RLIMIT_AS, (options.memory_limit, options.memory_limit))
-            output, errors = child.communicate(data, options.timeout)
+            output, errors = child.communicate(data, budget.remaining())
             return child.returncode, output, errors.decode(errors="replace")
         except subprocess.TimeoutExpired:
-            return "timeout", b"", ""
+            return _TIMEOUT, b"", ""
         finally:
             # Also on Ctrl-C: no compiler outlives the call.
             child.kill()
 
 
-@cache
+@functools.cache
 def _tied_to_this_process() -> tuple[str, ...]:
     """A prefix that lets the kernel kill the compiler when this process is killed, where util-linux has it."""
     tool = shutil.which("setpriv")

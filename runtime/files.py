@@ -15,6 +15,8 @@ from hloforge.dialect.errors import CompileError
 
 # What is to go if the process ends by a signal, while no block of ours will be left in order.
 _pending: set[Path] = set()
+# Where temporary folders are made, if not in the system's place.
+_nest: list[Path] = []
 # The main thread goes on, and may write into a folder that is being removed, or remove it as well.
 _ATTEMPTS = 3
 
@@ -29,12 +31,19 @@ def remove_pending() -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
+def nest_temporary_folders(folder: Path | None) -> None:
+    """Make a child's temporary folders in one that its parent removes; what is pending is the parent's."""
+    _pending.clear()
+    if folder is not None:
+        _nest.append(folder)
+
+
 @contextmanager
 def temporary_folder() -> Iterator[Path | None]:
     """A folder that is removed with all that lies in it; None where none can be made."""
     try:
         # Pending before it is there, for a signal may come in between.
-        folder = Path(tempfile.gettempdir(), f"hloforge-{uuid4().hex}")
+        folder = Path(_nest[-1] if _nest else tempfile.gettempdir(), f"hloforge-{uuid4().hex}")
         _pending.add(folder)
         folder.mkdir(mode=0o700)
     except OSError:

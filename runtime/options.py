@@ -24,8 +24,10 @@ class CompileOptions:
     Attributes:
         flags: further flags of IREE's compiler, each ``--iree-…``; a later one overrides hloforge's own.
         isolation: ``process`` (a crash of the compiler is an error) or ``none`` (in this process, 40 ms sooner).
-        timeout: seconds that one run of IREE's compiler may take; None for no limit.
-        memory_limit: bytes of address space of IREE's compiler; None for no limit.
+        timeout: seconds that all of a compilation may take: reading, passes, IREE's compiler with all its attempts;
+            None for no limit. A form of a dynamic program that a call compiles has as many again.
+        memory_limit: bytes that each of its processes may take: IREE's compiler, and the child that reads and runs the
+            passes, beside what this process has; None for no limit.
         reproducer_dir: where a failed compilation leaves its input and command line; None for a temporary folder.
         verify: check the IR between passes.
         cache: look for the same compilation on disk first, and keep this one there (runtime/cache.py).

@@ -17,6 +17,7 @@ from hloforge.runtime.bundle import bundled, options_for
 from hloforge.runtime.compiler import compile_lowered
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.host import has_functions, with_host_functions
+from hloforge.runtime.limited import limited_form, make_executable, within
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.partition import partitioned
 from hloforge.runtime.specializing import at_sizes, compile_dynamic
@@ -37,8 +38,7 @@ def build(
         reading: as of ``read_program``.
     """
     targets = parse_targets(target)
-    with progress("compiling") as say:
-        say("reading")
+    with within(options):
         with watch.step("open"):
             data, file = load(PurePath(source) if isinstance(source, str) and source != STDIO else source)
             # The cache does not see tensors that stand in other files.
@@ -50,15 +50,27 @@ def build(
                 executable = place.find() if kept else None
             if executable is not None and has_functions(executable.manifest, options):
                 return executable
-            with watch.step("read"):
-                program = read_program(NamedBytes(data, file), **reading)
-            executable = build_program(program, chosen, options, watch, say)
+            executable = _build_anew(NamedBytes(data, file), chosen, options, watch, reading)
             if kept:
                 place.store(executable)
             return executable
 
         several = [made(one, options_for(one, options) if targets[1:] else options) for one in targets]
         return replace(bundled(several) if several[1:] else several[0], libraries=options.libraries)
+
+
+def _build_anew(
+    source: NamedBytes, target: Target, options: CompileOptions, watch: Stopwatch, reading: dict[str, Any]
+) -> Executable:
+    def make(_: Program | None, options: CompileOptions) -> Executable:
+        with progress("compiling") as say:
+            say("reading")
+            source.seek(0)  # another target may have read it
+            with watch.step("read"):
+                program = read_program(source, **reading)
+            return build_program(program, target, options, watch, say)
+
+    return make_executable(make, None, options, also=watch.steps)
 
 
 def build_program(
@@ -93,8 +105,10 @@ def build_program(
         say("iree-compile")
         return copy
 
-    def compile_form(form: Program) -> Executable:
+    def compile_lowered_form(form: Program) -> Executable:
         return compile_lowered(lambda without: lowered(form, without), target, options)
+
+    compile_form = limited_form(compile_lowered_form, options)
 
     with watch.step("iree-compile"):
         return compile_dynamic(program, compile_form, target, options)

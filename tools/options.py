@@ -238,8 +238,8 @@ def compiler_options(function: Function) -> Function:
                 show_default=True,
                 help="Where IREE's compiler runs.",
             ),
-            click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for IREE's compiler."),
-            click.option("--memory-limit", callback=_byte_count, metavar="BYTES", help="Memory for IREE: 4G, 500M."),
+            click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for all of it."),
+            click.option("--memory-limit", callback=_byte_count, metavar="BYTES", help="Of each process: 4G, 500M."),
             click.option("--reproducer-dir", type=click.Path(path_type=Path), help="Where a failure leaves its input."),
             click.option(
                 "--cache/--no-cache",
