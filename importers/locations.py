@@ -45,7 +45,11 @@ class Locator:
         match = _LABEL.search(text)
         if match is None or int(match[1]) >= len(self.instructions):
             return None
-        position = self.positions.get(int(match[1]))
+        return self.place(int(match[1]))
+
+    def place(self, number: int) -> Location:
+        """Where the instruction of a label stands."""
+        position = self.positions.get(number)
         return Location(self.file, position.line, position.column) if position else Location(self.file)
 
     def explain(self, text: str) -> str:

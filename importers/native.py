@@ -13,11 +13,13 @@ from typing import Any
 from hloforge.dialect.errors import Error, ImporterError, Location
 from hloforge.dialect.hlo_groups import with_listed_groups
 from hloforge.dialect.mlir import _hlo, _jax, context, hlo_proto_to_stablehlo, ir
+from hloforge.dialect.nesting import bound_nesting, check_brackets
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
 from hloforge.importers.hlo_calls import renamed_calls
 from hloforge.importers.hlo_proto import Computation, label
 from hloforge.importers.hlo_scaled import with_called_products
+from hloforge.importers.hlo_shapes import check_shapes
 from hloforge.importers.hlo_starts import with_scalar_starts
 from hloforge.importers.hlo_tuples import with_constant_parts
 from hloforge.importers.hlo_windows import with_kept_windows
@@ -42,6 +44,7 @@ class Converted:
 
 def hlo_text_to_mlir(text: str, file: str) -> Converted:
     """HLO text. Raises ImporterError with XLA's message and its line and column."""
+    check_brackets(text.encode(), file)
     try:
         proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     except Exception as error:
@@ -80,8 +83,11 @@ def _convert(proto: bytes, file: str, text: str | None) -> Converted:
     if text is not None:
         locator.positions, locator.lines = hlo_text.positions(text, computations)
     try:
+        check_shapes(labelled, locator)
         plain = with_constant_parts(with_scalar_starts(renamed_calls(labelled)))
         bytecode = hlo_proto_to_stablehlo(with_called_products(plain))
+    except Error:
+        raise
     except Exception as error:
         raise _conversion_error(str(error), locator) from None
     _verify(bytecode, locator)
@@ -105,7 +111,8 @@ def _conversion_error(message: str, locator: Locator) -> ImporterError:
 def _verify(bytecode: bytes, locator: Locator) -> None:
     with context():
         try:
-            ir.Module.parse(bytecode).operation.verify()
+            module = ir.Module.parse(bytecode)
+            module.operation.verify()
         except ir.MLIRError as error:
             diagnostic = error.error_diagnostics[0]
             raise ImporterError(
@@ -113,10 +120,12 @@ def _verify(bytecode: bytes, locator: Locator) -> None:
                 location=locator.find(f"{diagnostic.location} {diagnostic.message}") or Location(locator.file),
                 hint="the instruction is malformed, or of a form that StableHLO cannot express",
             ) from None
+        bound_nesting(module, locator.file, lambda op: locator.find(str(op.location)))
 
 
 def mlir_text_to_bytecode(text: str, file: str) -> bytes:
     """StableHLO, CHLO or MHLO text. Raises ImporterError with the parser's message, line and column."""
+    check_brackets(text.encode(), file)
     with context():
         module = _printable(_parse(text, file), file)
         rename_buffer(module, file)
@@ -171,6 +180,7 @@ def _mlir_error(error: Any, file: str) -> ImporterError:
 
 def _printable(module: Any, file: str) -> Any:
     """The module, if its names are UTF-8: damaged ones pass the parser, and break whoever asks for them later."""
+    bound_nesting(module, file)
     try:
         text = module.operation.get_asm(enable_debug_info=True, large_elements_limit=1)
         # MLIR escapes every byte of a string that is not ASCII, and characters of several bytes stand in one piece.
