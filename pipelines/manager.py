@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from hloforge.dialect import budget
-from hloforge.dialect.errors import PassError
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.errors import Error, PassError
+from hloforge.dialect.mlir import in_context
 from hloforge.dialect.operations import location_of, operations
-from hloforge.pipelines.passes import NativePass, Pass, diagnostic_text
+from hloforge.pipelines.defects import copy_of, find_defect
+from hloforge.pipelines.passes import NativePass, NativePassError, Pass
 
 
 @dataclass(frozen=True)
@@ -48,29 +49,48 @@ class PassManager:
         """Run every pass.
 
         Raises:
-            Error: what a pass raises; or PassError if passes leave invalid IR, or one what it promised to remove.
+            Error: what a pass raises.
+            DefectError: a pass left invalid IR, or failed by another exception.
+            PassError: a pass left what it promised to remove.
         """
-        unchecked: list[Pass] = []
+        # What passes got, to find out which of them is to blame.
+        given = copy_of(module) if self.verify else None
+        done: list[Pass] = []
+        try:
+            self._run(module, done)
+        except NativePassError as error:
+            raise (error if given is None else find_defect(given, done, error)) from None
+        except (Error, MemoryError):
+            raise
+        except Exception as error:
+            if given is None:
+                raise
+            raise find_defect(given, done, error) from error
+
+    def _run(self, module: Any, done: list[Pass]) -> None:
+        is_checked = True
         for number, entry in enumerate(self.passes):
-            if isinstance(entry, NativePass):
-                self._check(module, unchecked)
+            # MLIR's own passes crash on what is invalid.
+            if isinstance(entry, NativePass) and not is_checked:
+                self._check(module)
+            done.append(entry)
             budget.enter(f"the pass {entry}")
             if self.on_pass:
                 self.on_pass(entry)
             start = time.perf_counter()
             entry.run(module)
             self.timings.append(Timing(str(entry), time.perf_counter() - start))
-            unchecked.append(entry)
+            is_checked = False
             _audit(module, entry)
             if self.dump_after & {"all", entry.name, str(entry)}:
                 self._dump(module, number, entry)
-        self._check(module, unchecked)
+        self._check(module)
 
-    def _check(self, module: Any, unchecked: list[Pass]) -> None:
-        """Verify what passes left since the last time."""
-        if self.verify and unchecked:
-            _verify(module, unchecked)
-            unchecked.clear()
+    def _check(self, module: Any) -> None:
+        """Raise an MLIRError if what passes left is invalid."""
+        if self.verify:
+            with in_context(module):
+                module.operation.verify()
 
     def _dump(self, module: Any, number: int, entry: Pass) -> None:
         text = module.operation.get_asm(large_elements_limit=16)
@@ -80,15 +100,6 @@ class PassManager:
         self.dump_to.mkdir(parents=True, exist_ok=True)
         label = "".join(char if char.isalnum() or char in "-_" else "_" for char in str(entry))[:60]
         (self.dump_to / f"{number:03d}-{label}.mlir").write_text(text)
-
-
-def _verify(module: Any, entries: Sequence[Pass]) -> None:
-    with in_context(module):
-        try:
-            module.operation.verify()
-        except ir.MLIRError as error:
-            names = f"pass {entries[0]}" if len(entries) == 1 else f"one of the passes {', '.join(map(str, entries))}"
-            raise PassError(f"{names} left invalid IR: {diagnostic_text(error)}") from None
 
 
 def _audit(module: Any, entry: Pass) -> None:

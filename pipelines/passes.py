@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, ClassVar, TypeVar
 
-from hloforge.dialect.errors import PassError, PipelineError
+from hloforge.dialect.errors import Location, PassError, PipelineError
 from hloforge.dialect.mlir import in_context, ir, passmanager
+from hloforge.dialect.operations import file_location
 from hloforge.pipelines.vectors import AVX2, Vectors
 
 
@@ -65,6 +66,10 @@ class VectorPass(Pass):
         return Vectors(self.vector_bytes, self.vector_count)
 
 
+class NativePassError(PassError):
+    """A pass of MLIR's or StableHLO's does not take the program."""
+
+
 @dataclass(frozen=True)
 class NativePass(Pass):
     """Passes of MLIR and StableHLO, by MLIR's own pipeline text (``canonicalize``, ``func.func(cse)``)."""
@@ -80,7 +85,9 @@ class NativePass(Pass):
             try:
                 manager.run(module.operation)
             except ir.MLIRError as error:
-                raise PassError(f"pass {self.pipeline}: {diagnostic_text(error)}") from None
+                raise NativePassError(
+                    f"pass {self.pipeline}: {diagnostic_text(error)}", location=place(error)
+                ) from None
 
     def __str__(self) -> str:
         return self.pipeline
@@ -99,6 +106,15 @@ def diagnostic_text(error: Any) -> str:
     """The first diagnostic of an MLIRError, on one line."""
     diagnostics = getattr(error, "error_diagnostics", None)
     return str(diagnostics[0].message if diagnostics else error).strip().splitlines()[0]
+
+
+def place(error: Any) -> Location | None:
+    """Where the operation stands that an MLIRError names first, in its diagnostics or their notes."""
+    for diagnostic in getattr(error, "error_diagnostics", None) or ():
+        for one in (diagnostic, *diagnostic.notes):
+            if found := file_location(one.location):
+                return found
+    return None
 
 
 PassType = TypeVar("PassType", bound=type[Pass])

@@ -10,11 +10,9 @@ import functools
 import os
 import re
 import resource
-import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -41,6 +39,7 @@ from hloforge.runtime import (
     iree,
     own_maxima,
     repeated_threads,
+    reproducers,
     workgroup_barriers,
 )
 from hloforge.runtime.branch_moves import with_ordered_moves
@@ -131,15 +130,16 @@ def _compile_for(program: Program, target: Target, options: CompileOptions) -> E
     def compile_form(form: Program) -> Executable:
         def lowered(without: frozenset[str]) -> Program:
             copy = form.clone()
-            lower(
-                copy.module,
-                target=target.pipeline,
-                vectors=target.vectors,
-                without=without | options.without,
-                verify=options.verify,
-                dump_after=options.dump_after,
-                dump_to=options.dump_to,
-            )
+            with reproducers.of_defects(form.name, options.reproducer_dir):
+                lower(
+                    copy.module,
+                    target=target.pipeline,
+                    vectors=target.vectors,
+                    without=without | options.without,
+                    verify=options.verify,
+                    dump_after=options.dump_after,
+                    dump_to=options.dump_to,
+                )
             return copy
 
         return compile_lowered(lowered, target, options)
@@ -167,7 +167,7 @@ def compile_lowered(
     # Without O2's fusions rather than without fused loops: those of complex matrices came out wrong, besides slow.
     safe = () if is_dynamic(fused.module) else ((_FEWER_FUSIONS, *first[1:]),)
     for flags in (first, *(flags for flags in others if _SUMS_IN_VECTORS in flags), *safe):
-        with suppress(CompileError):
+        with suppress(CompileError), reproducers.tentative():
             return _compile_with(flags, fused, target, options)
     return compile_module(lowered(frozenset({FuseLoops.name})), target, options)
 
@@ -181,7 +181,7 @@ def compile_module(lowered: Program, target: Target, options: CompileOptions) ->
     *attempts, last = _optimizations(lowered.module, target)
     for flags in attempts:
         # A slower program is better than none: IREE's optimizations fail on some that it compiles without them.
-        with suppress(CompileError):
+        with suppress(CompileError), reproducers.tentative():
             return _compile_with(flags, lowered, target, options)
     return _compile_with(last, lowered, target, options)
 
@@ -319,14 +319,14 @@ def _compile_in_child(text: bytes, flags: tuple[str, ...], name: str, options: C
         status, vmfb, stderr = _run(command, text, options)
         if status == _TIMEOUT and (running := budget.budget()) is not None:
             error = running.out_of_time()
-            error.notes = (f"reproduce with: {_write_reproducer(text, flags, name, options)}",)
+            error.notes = reproducers.of_compiler(text, flags, name, options.reproducer_dir)
             raise error
     unknown = _UNRECOGNIZED.search(stderr)
     if unknown is not None:
         raise OptionError(f"the code generator knows no {unknown[2]} {unknown[1]}", hint="see llc -mattr=help of LLVM")
     if status == 0 and vmfb:
         return vmfb
-    notes = (f"reproduce with: {_write_reproducer(text, flags, name, options)}",)
+    notes = reproducers.of_compiler(text, flags, name, options.reproducer_dir)
     raise failure(stderr.replace("<stdin>", f"{name}.mlir"), _summary(status), notes)
 
 
@@ -380,16 +380,3 @@ def _summary(status: int | str) -> str:
     if isinstance(status, int) and status < 0:
         return f"crashed ({_SIGNALS.get(-status, f'signal {-status}')})"
     return "failed"
-
-
-def _write_reproducer(text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions) -> str:
-    """Keep the compiler's input; returns the command line that repeats the failure."""
-    label = "".join(char if char.isalnum() or char in "-_." else "_" for char in name)[:80] or "module"
-    try:
-        folder = options.reproducer_dir or Path(tempfile.mkdtemp(prefix="hloforge-repro-"))
-        path = folder / f"{label}.repro.mlir"
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text)
-    except OSError as error:
-        return f"(the reproducer could not be written: {error})"
-    return f"iree-compile {shlex.quote(str(path))} -o out.vmfb {shlex.join(flags)}"

@@ -28,7 +28,8 @@ class CompileOptions:
             None for no limit. A form of a dynamic program that a call compiles has as many again.
         memory_limit: bytes that each of its processes may take: IREE's compiler, and the child that reads and runs the
             passes, beside what this process has; None for no limit.
-        reproducer_dir: where a failed compilation leaves its input and command line; None for a temporary folder.
+        reproducer_dir: where a failed compilation leaves its input; None for ``failures`` in the cache, which keeps the
+            last few (runtime/reproducers.py).
         verify: check the IR between passes.
         cache: look for the same compilation on disk first, and keep this one there (runtime/cache.py).
         dynamic_shapes: what becomes of sizes that are known at run time only: ``keep`` (one module for all sizes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ import pytest
 from hloforge.dialect.errors import PassError, UnsupportedError
 from hloforge.dialect.mlir import in_context, ir, parse_module
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.defects import DefectError
 from hloforge.pipelines.manager import PassManager
 from hloforge.pipelines.named import PIPELINES, lower, stages
 from hloforge.pipelines.passes import NativePass, Pass, register
@@ -56,14 +58,63 @@ def test_a_leftover_of_a_promised_removal_is_located() -> None:
     assert "stablehlo.add %arg0" in caught.value.op
 
 
+def defect_of(*passes: Pass) -> DefectError:
+    with pytest.raises(DefectError) as caught:
+        PassManager(passes).run(parse_module(ADD))
+    assert "defect of hloforge" in caught.value.hint
+    return caught.value
+
+
 def test_invalid_ir_is_blamed_on_the_pass_that_left_it() -> None:
-    with pytest.raises(PassError, match="pass nothing left invalid IR"):
-        PassManager([Breaks()]).run(parse_module(ADD))
+    error = defect_of(Breaks())
+    assert error.message.startswith("pass nothing left invalid IR: ")
+    assert str(error.location) == "model.hlo:7:3"
 
 
 def test_invalid_ir_is_found_before_a_native_pass_sees_it() -> None:
-    with pytest.raises(PassError, match="one of the passes symbol-dce, nothing left invalid IR"):
-        PassManager([NativePass("symbol-dce"), Breaks(), NativePass("func.func(cse)")]).run(parse_module(ADD))
+    error = defect_of(NativePass("symbol-dce"), Breaks(), NativePass("func.func(cse)"))
+    assert error.message.startswith("pass nothing left invalid IR")
+
+
+@dataclass(frozen=True)
+class Counts(Nothing):
+    """The third of three like it breaks the IR; they are verified together."""
+
+    name: ClassVar[str] = "counts"
+    number: int = 0
+
+    def run(self, module: Any) -> None:
+        if self.number == 2:
+            Breaks().run(module)
+
+
+def test_of_passes_that_are_verified_together_one_is_named() -> None:
+    error = defect_of(*(Counts(number) for number in range(5)))
+    assert error.message.startswith("pass counts{number=2} left invalid IR")
+    assert error.pipeline == "counts{number=2}"
+    assert "stablehlo.add" in error.before and error.before.count("return") == 1
+
+
+@dataclass(frozen=True)
+class Fails(Nothing):
+    def run(self, module: Any) -> None:
+        next(iter(()))
+
+
+def test_an_exception_of_a_pass_is_a_located_defect() -> None:
+    error = defect_of(NativePass("symbol-dce"), Fails())
+    assert error.message == "pass nothing failed: StopIteration: no message"
+    assert str(error.location) == "model.hlo:7:3"
+    assert isinstance(error.__cause__, StopIteration)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_of_a_pipeline_of_native_passes_the_one_that_fails_is_named() -> None:
+    text = ADD.replace("stablehlo.add %x, %x : tensor<2xf32>", "chlo.erf_inv %x : tensor<2xf32> -> tensor<2xf32>")
+    passes = NativePass("symbol-dce,func.func(canonicalize{max-iterations=3}),stablehlo-legalize-to-vhlo,symbol-dce")
+    with pytest.raises(PassError) as caught:
+        PassManager([passes]).run(parse_module(text))
+    assert caught.value.message.startswith("pass stablehlo-legalize-to-vhlo failed")
 
 
 def test_dumps_are_numbered_files_and_only_those_asked_for(tmp_path: Path) -> None:
