@@ -87,7 +87,10 @@ def target(name: str, function: Any, *, kind: str | None = None, copy: bool = Fa
     if isinstance(function, str | PathLike):
         found = library_function(function, name, kind)
         if found is None:
-            raise LoadError(f"the library {function} has no symbol {name!r}", hint='declare it extern "C"')
+            raise LoadError(
+                f"the library {function} has no symbol {name!r} of its own",
+                hint='declare it extern "C"; functions of libraries that it links are not taken',
+            )
         return found
     if isinstance(function, Sequence) and all(map(callable, function)):
         return Callbacks(tuple(function))

@@ -6,8 +6,7 @@ import ctypes
 from _ctypes import CFuncPtr
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from hloforge.dialect.host_calls import ORIGINAL, TYPED_FFI, HostCall
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime.arrays import Codec
 from hloforge.runtime.devices import apart
+from hloforge.runtime.host_libraries import Library
 from hloforge.runtime.host_targets import Bound, HostTarget, arrays_of
 
 # The stages of a typed handler.
@@ -231,17 +231,14 @@ def _capsule_pointer(capsule: Any) -> int:
     return found
 
 
-def library_function(path: str | PathLike[str], name: str, kind: str | None = None) -> NativeFunction | None:
-    """A function of a shared library by its symbol; None if the library has no such symbol.
+def library_function(library: str | PathLike[str], name: str, kind: str | None = None) -> NativeFunction | None:
+    """A function that a shared library itself defines, by its symbol; None if it has none that may be called so.
+
+    Args:
+        library: ``libmy.so``, or ``libmy.so:f,g`` for these functions alone.
 
     Raises:
-        LoadError: there is no such library, or it cannot be loaded.
+        LoadError: there is no such library, it cannot be loaded, or it lacks a function that is named.
     """
-    file = Path(fspath(path))
-    try:
-        # An absolute path: of a bare name the system would look in its own folders alone.
-        library = ctypes.CDLL(str(file.absolute() if file.exists() else file))
-    except OSError as error:
-        raise LoadError(f"cannot load the library {path}: {error}") from None
-    function = getattr(library, name, None)
+    function = Library.parse(library).function(name)
     return None if function is None else native_function(function, name, kind)

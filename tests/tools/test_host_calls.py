@@ -51,3 +51,17 @@ def test_what_is_missing_is_said_at_the_first_moment(call: Call, program: Path, 
     assert "calls functions of the host that nobody registered: myfunc" in result.stderr
     nowhere = call("run", vmfb, INPUT, "--library=./none.so")
     assert nowhere.exit_code == 1 and "cannot load the library none.so" in nowhere.stderr
+
+
+def test_a_library_gives_what_it_defines_and_what_is_listed(call: Call, tmp_path: Path) -> None:
+    library, path = built("names.c"), tmp_path / "p.mlir"
+    text = """func.func @main(%x: tensor<8xi8>) -> tensor<8xi8> {
+      %y = stablehlo.custom_call @NAME(%x) : (tensor<8xi8>) -> tensor<8xi8>
+      return %y : tensor<8xi8> }"""
+    path.write_text(text.replace("NAME", "system"))
+    refused = call("run", path, f"--library={library}", "--input=random")
+    assert refused.exit_code == 1 and refused.stderr.count("error:") == 1
+    assert f"{path}:2:12: error: custom_call @system is not supported" in refused.stderr
+    path.write_text(text.replace("NAME", "copied"))
+    assert call("run", path, f"--library={library}:copied", "--input=random").exit_code == 0
+    assert call("run", path, f"--library={library}:weak", "--input=random").exit_code == 1
