@@ -16,6 +16,7 @@ from typing import Any
 
 from hloforge.dialect.emission import mlir_type_of
 from hloforge.dialect.errors import CompileError
+from hloforge.dialect.marks import PREFIX
 from hloforge.dialect.mlir import _hlo, _jax, in_context, ir
 from hloforge.dialect.operations import file_location, location_of, operations, string_attribute
 from hloforge.dialect.program import Program, Signature, entry_function
@@ -24,7 +25,6 @@ from hloforge.dialect.shapes import Shape
 from hloforge.dialect.tuples import pack, unpack
 from hloforge.dialect.values import Value, leaves, nest
 
-_PREFIX = "hloforge."
 _ALIASING = "tf.aliasing_output"
 _TOP_K = "mhlo.topk"
 # Fields of HloModuleProto that hold the entry's calling convention.
@@ -56,7 +56,7 @@ def sources(program: Program) -> tuple[str, str]:
     copy = program.clone()
     with in_context(copy.module):
         attributes = copy.module.operation.attributes
-        for name in [name for name in attributes if name.startswith(_PREFIX)]:
+        for name in [name for name in attributes if name.startswith(PREFIX)]:
             del attributes[name]
         for op in operations(copy.module):
             _check_constant(op)

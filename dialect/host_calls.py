@@ -17,13 +17,14 @@ import numpy as np
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.marks import PREFIX
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.shapes import Shape
 
 # The VM module that holds a program's host functions.
 MODULE = "host"
 # Targets of this prefix are hloforge's own: a pass made the call, and whoever loads the program binds it.
-INTERNAL = "hloforge."
+INTERNAL = PREFIX
 # What JAX calls its Python callbacks by on the CPU, with their number as an attribute.
 JAX_CALLBACKS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
 # API versions of custom calls: the original one, and XLA's typed FFI.

@@ -7,14 +7,12 @@ from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.computations import fill_region
-from hloforge.dialect.constants import constant
+from hloforge.dialect.constants import constant, full
 from hloforge.dialect.element_types import ElementType, mlir_type
 from hloforge.dialect.emission import create, flag
+from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value, leaves
-
-# Says of a scatter or gather that its indices lie in bounds, and a scatter's rows lead: what IREE takes as it is.
-IN_BOUNDS = "in_bounds"
 
 
 def typed_like(value: Value, dtype: Any) -> Any:
@@ -54,8 +52,14 @@ def reduce_pair(
     return first, second
 
 
+def within(places: Value, size: int) -> Value:
+    """Integers clamped to ``0 .. size - 1``: what ``take_rows`` may be given of numbers that a program brings."""
+    low, high = (full(places, bound) for bound in (0, size - 1))
+    return ops.max(low, ops.min(places, high))
+
+
 def take_rows(operand: Value, rows: Value) -> Value:
-    """``operand[rows]``: ``[p, ...]`` and ``[n]`` to ``[n, ...]`` (XLA "Gather"); every row must exist."""
+    """``operand[rows]``: ``[p, ...]`` and ``[n]`` to ``[n, ...]`` (XLA "Gather"); every row must exist (``within``)."""
     return take(operand, ops.reshape(rows, [*rows.dims, 1]), 0)
 
 

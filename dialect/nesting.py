@@ -40,7 +40,7 @@ _CALLEES = {
     "mhlo.custom_call": "called_computations",
 }
 _FLATTER = "flatten it: a select instead of a branch, one `case` of many branches, or functions that do not nest"
-_STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
+_STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?')
 
 
 def bound_nesting(module: Any, file: str, place: Callable[[Any], Location | None] = location_of) -> None:

@@ -34,6 +34,15 @@ def blocks(op: Any) -> Iterator[Any]:
         yield from region.blocks
 
 
+def drop_argument_locations(module: Any) -> None:
+    """Forget where the arguments of all blocks stand, in whose locations a file can write anything."""
+    nowhere = ir.Location.unknown(module.context)
+    for op in operations(module):
+        for block in blocks(op):
+            for argument in block.arguments:
+                argument.set_location(nowhere)
+
+
 def in_block(op: Any, block: Any) -> Any:
     """The operation of a block that is this one, or around it; None if there is none."""
     while op is not None and op.block != block:

@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hloforge.dialect.errors import ImporterError, UnsupportedError
+from hloforge.dialect.marks import INPUT_OUTPUT_ALIAS, PARAMETER_NAMES, PARAMETER_SHAPES, RESULT_SHAPE
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.shapes import Shape
 
 ENTRY = "main"
-_NAMES = "hloforge.parameter_names"
-_SHAPES = "hloforge.parameter_shapes"
-_RESULT = "hloforge.result_shape"
-_ALIAS = "hloforge.input_output_alias"
 
 
 @dataclass(frozen=True)
@@ -102,10 +99,10 @@ class Signature:
                 )
         with in_context(module):
             attributes = module.operation.attributes
-            attributes[_NAMES] = _strings(parameter.name for parameter in self.parameters)
-            attributes[_SHAPES] = _strings(str(parameter.shape) for parameter in self.parameters)
-            attributes[_RESULT] = ir.StringAttr.get(str(self.result))
-            attributes[_ALIAS] = _strings(map(str, self.aliases))
+            attributes[PARAMETER_NAMES] = _strings(parameter.name for parameter in self.parameters)
+            attributes[PARAMETER_SHAPES] = _strings(str(parameter.shape) for parameter in self.parameters)
+            attributes[RESULT_SHAPE] = ir.StringAttr.get(str(self.result))
+            attributes[INPUT_OUTPUT_ALIAS] = _strings(map(str, self.aliases))
 
     @classmethod
     def of(cls, module: Any) -> Signature:
@@ -116,13 +113,13 @@ class Signature:
         """
         entry = entry_function(module)
         attributes = module.operation.attributes
-        if _SHAPES not in attributes:
+        if PARAMETER_SHAPES not in attributes:
             return _from_function(entry)
         try:
-            names, shapes = _texts(attributes[_NAMES]), _texts(attributes[_SHAPES])
+            names, shapes = _texts(attributes[PARAMETER_NAMES]), _texts(attributes[PARAMETER_SHAPES])
             parameters = tuple(Parameter(n, Shape.parse(s)) for n, s in zip(names, shapes, strict=True))
-            aliases = tuple(map(Alias.parse, _texts(attributes[_ALIAS])))
-            return cls(parameters, Shape.parse(ir.StringAttr(attributes[_RESULT]).value), aliases)
+            aliases = tuple(map(Alias.parse, _texts(attributes[INPUT_OUTPUT_ALIAS])))
+            return cls(parameters, Shape.parse(ir.StringAttr(attributes[RESULT_SHAPE]).value), aliases)
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             reason = str(error).partition("\n")[0]
             raise ImporterError(f"malformed hloforge.* signature attributes: {reason}") from None

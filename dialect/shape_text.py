@@ -25,7 +25,8 @@ from hloforge.dialect.shapes import Shape
 
 _Item = TypeVar("_Item")
 
-_SPACE = re.compile(r"(?:\s+|/\*.*?\*/)*", re.DOTALL)
+# A comment that does not end reaches to the end, so that each character is looked at once.
+_SPACE = re.compile(r"(?:\s++|/\*(?:.*?\*/|.*))*+", re.DOTALL)
 _STARTS_SPACE = frozenset(" \t\r\n/")
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _NUMBER = re.compile(r"\d+")

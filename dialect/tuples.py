@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hloforge.dialect.emission import emit, i32, mlir_type_of
+from hloforge.dialect.marks import RESULT_ALIASES, RESULT_SHAPE
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.shapes import Shape
@@ -18,8 +19,6 @@ from hloforge.dialect.values import TupleValue, Value, leaves, nest
 _TUPLE, _ELEMENT = "stablehlo.tuple", "stablehlo.get_tuple_element"
 _FUNCTION, _RETURN = "func.func", "func.return"
 _CUSTOM_CALL, _ALIASES = "stablehlo.custom_call", "output_operand_aliases"
-# What a custom call remembers of a tuple that was its result, where its several results do not say it.
-RESULT_SHAPE, RESULT_ALIASES = "hloforge.result_shape", "hloforge.result_aliases"
 # What hands tuples on and can hand on their leaves instead; StableHLO's loops and branches take none.
 _CARRIERS = frozenset({"func.call", "stablehlo.composite", _CUSTOM_CALL})
 _HOLDERS = _CARRIERS | {_TUPLE, _ELEMENT, _FUNCTION, _RETURN}

@@ -7,6 +7,8 @@ import re
 
 from hloforge.dialect.errors import ImporterError
 from hloforge.importers.exported_program import archive_of_torch, is_exported
+from hloforge.importers.guard import guarded
+from hloforge.importers.hlo_instructions import has_instruction
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.hlo_text import without_opaque
 from hloforge.importers.jax_export import unwrap as unwrap_export
@@ -56,17 +58,20 @@ _MLIR_START = re.compile(
     r"\s*(?:module\b(?!\s*\(|\s*\{\s*(?:ROOT\s+)?%?[\w.\-]+\s*=\s*\(?\w+\[)|builtin\.module|[#!][\w.$-]+\s*=|func\.func\b)"
 )
 _MLIR_OP = re.compile(r'\bfunc\.func\b|"?(?:stablehlo|chlo|mhlo|vhlo|builtin)\.\w+')
-_HLO_SHAPE = r"(?:\((?:[^()\n]|\([^()\n]*\))*\)|\(*[a-z]\w*\[[^\]\n]*\]\S*)"
-# XLA reads single instructions, of which the name may be left out.
-_HLO_INSTRUCTION = re.compile(rf"(?:[\w.\-]+\s*=\s*|\A\s*){_HLO_SHAPE}\s+[a-z][\w\-]*\(")
+# Data from which on the detection runs behind the guard, which costs as much as looking through so many bytes.
+_LARGE = 1 << 20
 
 
 def detect(data: bytes) -> Form:
-    """The form of a program.
+    """The form of a program; in time that is linear in its size.
 
     Raises:
         ImporterError: it is none that hloforge reads; the message says what it looks like.
     """
+    return guarded(_detect, data) if len(data) > _LARGE else _detect(data)
+
+
+def _detect(data: bytes) -> Form:
     if not data.strip():
         raise ImporterError("the input is empty", hint=_EXPECTED)
     if data.startswith(_MLIR_MAGIC):
@@ -120,7 +125,7 @@ def _text_form(text: str) -> Form | None:
         return Form.HLO_TEXT
     if _MLIR_START.match(plain):
         return Form.MLIR_TEXT
-    if _HLO_INSTRUCTION.search(plain):
+    if has_instruction(plain):
         return Form.HLO_TEXT
     # MLIR's operations may be quoted, so its text is searched with the strings in.
     return Form.MLIR_TEXT if _MLIR_OP.search(text) else None

@@ -13,6 +13,7 @@ from hloforge.dialect.constants import dense
 from hloforge.dialect.element_types import ElementType, Kind, element_type
 from hloforge.dialect.errors import ElidedConstantError, Location, OptionError
 from hloforge.dialect.inlining import inline_calls
+from hloforge.dialect.marks import ELIDED
 from hloforge.dialect.mlir import in_context, ir, passmanager
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import Parameter, Signature, entry_function
@@ -24,7 +25,6 @@ _HINT = (
     "dump the module with --xla_dump_hlo_as_proto or print_large_constants to keep its values; or go on without them: "
     "--elided=parameters makes each an argument, --elided=random fills in seeded values"
 )
-_MARK = "hloforge.elided"
 _ELIDED_MLIR = re.compile(r"dense(?:_resource)?<__elided__>")
 
 
@@ -105,11 +105,11 @@ def to_parameters(module: Any, constants: dict[int, tuple[str, list[Any]]], sign
         integer = ir.IntegerType.get_signless(64)
         for number, (_, ops) in constants.items():
             for op in ops:
-                op.attributes[_MARK] = ir.IntegerAttr.get(integer, number)
+                op.attributes[ELIDED] = ir.IntegerAttr.get(integer, number)
         inline_calls(module)
         passmanager.PassManager.parse("builtin.module(symbol-dce)").run(module.operation)
         entry = entry_function(module)
-        marked = [op for op in operations(module, {"stablehlo.constant"}) if _MARK in op.attributes]
+        marked = [op for op in operations(module, {"stablehlo.constant"}) if ELIDED in op.attributes]
         added = _replace(entry, marked, {number: name for number, (name, _) in constants.items()}, signature)
         _extend_type(entry, len(added))
     return replace(signature, parameters=(*signature.parameters, *added))
@@ -119,7 +119,7 @@ def _replace(entry: Any, marked: list[Any], names: dict[int, str], signature: Si
     used = {parameter.name for parameter in signature.parameters}
     arguments: dict[int, Any] = {}
     added: list[Parameter] = []
-    marked.sort(key=lambda op: int(ir.IntegerAttr(op.attributes[_MARK]).value))
+    marked.sort(key=lambda op: int(ir.IntegerAttr(op.attributes[ELIDED]).value))
     for op in marked:
         if _function_of(op) != entry.operation:
             raise ElidedConstantError(
@@ -127,7 +127,7 @@ def _replace(entry: Any, marked: list[Any], names: dict[int, str], signature: Si
                 location=location_of(op),
                 hint="--elided=random fills in seeded values",
             )
-        number = int(ir.IntegerAttr(op.attributes[_MARK]).value)
+        number = int(ir.IntegerAttr(op.attributes[ELIDED]).value)
         if number not in arguments:
             arguments[number] = entry.regions[0].blocks[0].add_argument(op.results[0].type, op.location)
             added.append(Parameter(_unused(names[number], used), Shape.of_type(op.results[0].type)))

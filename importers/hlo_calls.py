@@ -8,13 +8,31 @@ Field numbers: xla/service/hlo.proto (HloInstructionProto).
 
 from __future__ import annotations
 
-from hloforge.dialect.protobuf import encode, first, rewrite
+from collections.abc import Iterator
+
+from hloforge.dialect.protobuf import encode, fields, first, rewrite
 from hloforge.importers.hlo_proto import COMPUTATIONS, INSTRUCTIONS
 
-_TARGET = 28
+_METADATA, _OP_NAME, _TARGET = 7, 2, 28
 _PREFIX, _OTHER = b"mhlo.", b"chlo."
 # Those that the converter makes operations of: they compute with sizes.
 _CONVERTED = frozenset({b"mhlo.dynamic_broadcast_in_dim", b"mhlo.dynamic_reshape", b"mhlo.real_dynamic_slice"})
+
+
+def calls_of(module: bytes, prefix: str) -> Iterator[tuple[str, str]]:
+    """The targets of custom calls that begin with a prefix, each with the name that the metadata gives its instruction.
+
+    Raises:
+        ValueError: the bytes are not a module.
+    """
+    if prefix.encode() not in module:
+        return
+    for computation in (entry for entry in fields(module) if entry.number == COMPUTATIONS):
+        for instruction in (entry for entry in fields(computation.payload) if entry.number == INSTRUCTIONS):
+            target, metadata = first(instruction.payload, _TARGET), first(instruction.payload, _METADATA)
+            if target is not None and target.text.startswith(prefix):
+                name = first(metadata.payload, _OP_NAME) if metadata else None
+                yield target.text, name.text if name else ""
 
 
 def renamed_calls(module: bytes) -> bytes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hloforge.dialect.marks import INSTRUCTION_LABEL
 from hloforge.dialect.protobuf import Field, encode, fields, first, is_message
 
 _MODULE_ENTRY_ID, _MODULE_ENTRY_NAME, COMPUTATIONS = 6, 2, 3
@@ -20,7 +21,7 @@ _NAME, _OPCODE, _METADATA, _PARAMETER_NUMBER, _ID = 1, 2, 7, 9, 35
 _OP_NAME, _SOURCE_FILE, _SOURCE_LINE = 2, 3, 4
 _WRAPPED_MODULE = 1
 # Names of the labels; no framework writes such an op_name.
-LABEL = "hloforge#"
+LABEL = INSTRUCTION_LABEL
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 
+from hloforge.dialect.marks import SCALED_DOT
 from hloforge.dialect.protobuf import encode, encode_number, fields, first, rewrite, unpack
 from hloforge.importers.hlo_proto import COMPUTATIONS, INSTRUCTIONS
 
@@ -17,7 +18,7 @@ _OPCODE, _TARGET, _NUMBERS, _CONFIGURATION, _PRECISION, _API_VERSION = 2, 28, 30
 _REPLACED = (_OPCODE, _TARGET, _NUMBERS, _CONFIGURATION, _PRECISION, _API_VERSION)
 _CONTRACTING, _BATCH = (1, 2), (3, 4)
 _NAME = b"scaled-dot"
-_OWN = b"hloforge.scaled_dot"
+_OWN = SCALED_DOT.encode()
 _ORIGINAL_API = 1
 
 

@@ -13,14 +13,17 @@ from itertools import accumulate
 
 from hloforge.importers.hlo_proto import Computation, Instruction
 
-_OPAQUE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+# Every pattern here takes time that is linear in the text. So each alternative of this one succeeds where it begins: a
+# string or comment that does not end reaches to the end of the text.
+_OPAQUE = re.compile(r'"(?:\\.|[^"\\])*+(?:"|\\?\Z)|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL)
 _NAME = r"[A-Za-z_][\w.\-]*"
 _ELEMENT = r"(?:pred|token|opaque|tuple|b?f\d|[suc]\d)"
 # An attribute (`index=0`) is never followed by a shape, so a name before one is an instruction.
 _INSTRUCTION = re.compile(rf"(?<![\w.\-%])%?({_NAME})\s*=\s*(?=\(|{_ELEMENT}\w*\[)")
-# `%name (parameters) -> shape {` or `name {`; the brace of a layout has no space before it, that of a body has.
+# `%name (parameters) -> shape {` or `name {`; the brace of a layout has no space before it, that of a body has. A shape
+# has no `>`, so that no two headers are looked for in the same text.
 _PARENTHESES = r"\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\)"
-_HEADER = re.compile(rf"^[ \t]*(ENTRY\s+)?%?({_NAME})\s*(?:{_PARENTHESES}\s*->[^=]*?)?\s\{{", re.MULTILINE)
+_HEADER = re.compile(rf"^[ \t]*(ENTRY\s+)?%?({_NAME})\s*(?:{_PARENTHESES}\s*->(?:<=|[^=>])*?)?\s\{{", re.MULTILINE)
 _REPLICATION = re.compile(r"\b(num_partitions|replica_count)\s*=\s*(\d+)")
 _ELIDED = re.compile(r"constant\(\s*\{\s*\.\.\.\s*\}\s*\)")
 _ERROR = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
@@ -100,12 +103,12 @@ def positions(text: str, parsed: Iterable[Computation]) -> tuple[dict[int, Posit
     Returns:
         The position of the instruction with that running number, and the line of the computation of that name.
     """
-    unpaired = computations(text)
+    unpaired = _Unpaired(computations(text))
     found: dict[int, Position] = {}
     lines: dict[str, int] = {}
     number = 0
     for computation in parsed:
-        source = _take(unpaired, computation)
+        source = unpaired.take(computation)
         if source is not None:
             lines["main" if computation.is_entry else function_name(computation.name)] = source.line
             for index, position in _pair(computation, source.instructions):
@@ -119,19 +122,35 @@ def function_name(computation: str) -> str:
     return re.sub(r"[^\w.$]", "_", computation)
 
 
-def _take(unpaired: list[TextComputation], computation: Computation) -> TextComputation | None:
-    def fits(candidate: TextComputation) -> bool:
-        if computation.is_entry and candidate.is_entry:
-            return True
-        return candidate.name == computation.name
+class _Unpaired:
+    """Computations of the text that no parsed one has taken yet, by their names."""
 
-    def nearly(candidate: TextComputation) -> bool:
-        return _same_base(candidate.name, computation.name)
+    def __init__(self, found: list[TextComputation]) -> None:
+        self.found = found
+        self.taken: set[int] = set()
+        # The first one is the last of its list. Entries have a name of their own here.
+        self.by_name: dict[str | None, list[int]] = {}
+        self.by_base: dict[str, list[int]] = {}
+        for number in reversed(range(len(found))):
+            self.by_name.setdefault(found[number].name, []).append(number)
+            self.by_base.setdefault(_base(found[number].name), []).append(number)
+            if found[number].is_entry:
+                self.by_name.setdefault(None, []).append(number)
 
-    chosen = next(filter(fits, unpaired), None) or next(filter(nearly, unpaired), None)
-    if chosen is not None:
-        unpaired.remove(chosen)
-    return chosen
+    def take(self, computation: Computation) -> TextComputation | None:
+        """The first of that name, or the entry; else the first whose name differs by what the parser added."""
+        fitting = [self.by_name.get(computation.name, []), self.by_name.get(None, []) if computation.is_entry else []]
+        numbers = [number for one in fitting if (number := self.first(one)) is not None]
+        chosen = min(numbers) if numbers else self.first(self.by_base.get(_base(computation.name), []))
+        if chosen is None:
+            return None
+        self.taken.add(chosen)
+        return self.found[chosen]
+
+    def first(self, numbers: list[int]) -> int | None:
+        while numbers and numbers[-1] in self.taken:
+            numbers.pop()
+        return numbers[-1] if numbers else None
 
 
 def _pair(computation: Computation, source: list[Position]) -> Iterable[tuple[int, Position]]:
@@ -145,7 +164,11 @@ def _pair(computation: Computation, source: list[Position]) -> Iterable[tuple[in
 
 
 def _base(name: str) -> str:
-    return re.sub(r"(\.\d+)+$", "", name)
+    """The name without the numbers at its end: ``p0`` of ``p0.1.2``."""
+    end = len(name)
+    while (dot := name.rfind(".", 0, end)) >= 0 and name[dot + 1 : end].isdecimal():
+        end = dot
+    return name[:end]
 
 
 def _same_base(text_name: str, name: str) -> bool:
@@ -197,9 +220,12 @@ def drop_from_metadata(text: str, name: str) -> str:
     """Blank out ``name=value`` wherever it stands in ``metadata={…}``, which changes no result. Places are kept."""
     plain = without_opaque(text)
     key = re.compile(rf"(?<![\w.]){re.escape(name)}\s*=\s*")
-    pieces, done = [], 0
+    pieces, done, closed = [], 0, 0
     for metadata in _METADATA.finditer(plain):
-        for found in key.finditer(plain, metadata.end(), _closing(plain, metadata.end())):
+        if metadata.start() < closed:
+            continue  # inside of the one before, where it was looked for
+        closed = _closing(plain, metadata.end())
+        for found in key.finditer(plain, metadata.end(), closed):
             if found.start() >= done:
                 end = _metadata_value_end(text, plain, found.end())
                 pieces += [text[done : found.start()], _blanked(text[found.start() : end])]

@@ -12,11 +12,12 @@ from typing import Any
 
 from hloforge.dialect.errors import Error, ImporterError, Location
 from hloforge.dialect.hlo_groups import with_listed_groups
+from hloforge.dialect.marks import PREFIX
 from hloforge.dialect.mlir import _hlo, _jax, context, hlo_proto_to_stablehlo, ir
 from hloforge.dialect.nesting import bound_nesting, check_brackets
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
-from hloforge.importers.hlo_calls import renamed_calls
+from hloforge.importers.hlo_calls import calls_of, renamed_calls
 from hloforge.importers.hlo_proto import Computation, label
 from hloforge.importers.hlo_scaled import with_called_products
 from hloforge.importers.hlo_shapes import check_shapes
@@ -24,6 +25,7 @@ from hloforge.importers.hlo_starts import with_scalar_starts
 from hloforge.importers.hlo_tuples import with_constant_parts
 from hloforge.importers.hlo_windows import with_kept_windows
 from hloforge.importers.locations import Locator, rename_buffer
+from hloforge.importers.vetting import check_target
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,9 @@ def _convert(proto: bytes, file: str, text: str | None) -> Converted:
     locator = Locator(file, [i for computation in computations for i in computation.instructions])
     if text is not None:
         locator.positions, locator.lines = hlo_text.positions(text, computations)
+    # Before calls of our own are written into the module.
+    for target, name in calls_of(labelled, PREFIX):
+        check_target(target, locator.find(name) or Location(file))
     try:
         check_shapes(labelled, locator)
         plain = with_constant_parts(with_scalar_starts(renamed_calls(labelled)))

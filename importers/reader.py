@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hloforge.dialect.errors import Error, ImporterError, Location, OptionError
+from hloforge.dialect.marks import DROPPED_ATTRIBUTES, PARTITIONED, SCALED_DOT
 from hloforge.dialect.mlir import context, in_context, ir
 from hloforge.dialect.program import Program
 from hloforge.dialect.tuples import flatten_tuples
@@ -19,10 +20,10 @@ from hloforge.importers.onnx.reader import read_onnx
 from hloforge.importers.saved_model import read_model
 from hloforge.importers.source import Source, load
 from hloforge.importers.tflite.reader import read_tflite
+from hloforge.importers.vetting import check_signature, vet
 
-_DROPPED = "hloforge.dropped_attributes"
-# What XLA's partitioner adds to the name of the entry computation, and what says so of a module.
-_PARTITIONED_NAME, _PARTITIONED = "_spmd", "hloforge.partitioned"
+# What XLA's partitioner adds to the name of the entry computation.
+_PARTITIONED_NAME = "_spmd"
 # Each round takes one attribute away; a file with more unknown ones is not of this format at all.
 _ROUNDS = 64
 
@@ -36,6 +37,7 @@ def read(
     name: str | None = None,
     drop_unknown_attributes: bool = False,
     signature: str | None = None,
+    keep_marks: bool = False,
 ) -> Program:
     """Read a program.
 
@@ -50,6 +52,9 @@ def read(
         drop_unknown_attributes: read HLO text of a newer XLA without the attributes that this one does not know.
             What was dropped is listed in the module's attribute ``hloforge.dropped_attributes``.
         signature: which function of a SavedModel; by default ``serving_default``, or the only one.
+        keep_marks: MLIR that passes of hloforge have made, read as it is, with what they wrote for each other and for
+            IREE (``dialect/marks.py``). Passes believe that: a file that you did not make yourself may then read and
+            write any memory when the program runs.
 
     Returns:
         A verified module with ``main``, whose operations carry the file's positions. It may still hold ``mhlo``
@@ -82,7 +87,7 @@ def read(
         elif form is Form.TORCH_EXPORT:
             program = read_exported(data, file, lambda bytecode: _read_mlir(bytecode, Form.MLIR_BYTECODE, file))
         else:
-            program = _read_mlir(data, form, file)
+            program = _read_mlir(data, form, file, keep_marks=keep_marks)
     except Error as error:
         error.location = error.location or Location(file)
         if wanted is None and isinstance(error, ImporterError):
@@ -134,7 +139,7 @@ def _read_hlo(data: bytes, form: Form, file: str, elided: str, seed: int, drop: 
     if dropped:
         with in_context(program.module):
             values = [ir.StringAttr.get(entry) for entry in dropped]
-            program.module.operation.attributes[_DROPPED] = ir.ArrayAttr.get(values)
+            program.module.operation.attributes[DROPPED_ATTRIBUTES] = ir.ArrayAttr.get(values)
     return program
 
 
@@ -170,6 +175,7 @@ def _finish_hlo(converted: Converted, elided: str, seed: int) -> Program:
     module = _parse(converted.bytecode)
     convention = signature.from_hlo(converted, module)
     ops_by_label = locator.apply(module)
+    vet(module, locator.file, own_targets=frozenset({SCALED_DOT}))
     constants = _elided_constants(converted, ops_by_label)
     if constants and elided == "random":
         elision.fill_random(constants, seed)
@@ -179,7 +185,7 @@ def _finish_hlo(converted: Converted, elided: str, seed: int) -> Program:
     entries = [computation.name for computation in converted.computations if computation.is_entry]
     if any(name.endswith(_PARTITIONED_NAME) for name in entries):
         with in_context(module):
-            module.operation.attributes[_PARTITIONED] = ir.UnitAttr.get()
+            module.operation.attributes[PARTITIONED] = ir.UnitAttr.get()
     return Program(module, convention, _module_name(module), locator.file)
 
 
@@ -191,7 +197,7 @@ def _elided_constants(converted: Converted, ops: dict[int, list[Any]]) -> dict[i
     return {number: (positions[number].name, ops[number]) for number in numbers if number in ops}
 
 
-def _read_mlir(data: bytes, form: Form, file: str) -> Program:
+def _read_mlir(data: bytes, form: Form, file: str, *, keep_marks: bool = False) -> Program:
     if form is Form.MLIR_TEXT:
         text = _text(data)
         elision.refuse_mlir(text, file)
@@ -200,14 +206,18 @@ def _read_mlir(data: bytes, form: Form, file: str) -> Program:
         bytecode = guarded(native.mlir_bytecode_to_bytecode, data, file)
     else:
         bytecode = guarded(native.portable_artifact_to_bytecode, data, file)
-    return _finish_mlir(_parse(bytecode), file)
+    return _finish_mlir(_parse(bytecode), file, keep_marks=keep_marks)
 
 
-def _finish_mlir(module: Any, file: str) -> Program:
+def _finish_mlir(module: Any, file: str, *, keep_marks: bool = False) -> Program:
+    if not keep_marks:
+        vet(module, file)
     with in_context(module):
         convention = signature.from_mlir(module, file)
         # A signature's main takes and returns leaves.
         flatten_tuples(module)
+        if not keep_marks:
+            check_signature(module, convention, file)
     signature.attach(convention, module)
     return Program(module, convention, _module_name(module), file)
 

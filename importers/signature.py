@@ -8,6 +8,7 @@ from typing import Any
 
 from hloforge.dialect.abi import buffer_layout, physical_shape
 from hloforge.dialect.errors import ImporterError, Location
+from hloforge.dialect.marks import NUM_PARTITIONS, NUM_REPLICAS, PARAMETER_SHAPES
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Alias, Parameter, Signature, entry_function
@@ -24,8 +25,8 @@ _RESULT_TILES = "mhlo.xla_entry_computation_result_tiles"
 # What JAX says of one argument or result: ``default``, ``auto`` or a layout such as ``{0,1}``.
 _MODE = "mhlo.layout_mode"
 _FRONTEND, _MESHES = "mhlo.frontend_attributes", "xla.sdy.meshes"
-_REPLICATION = {"num_partitions": "hloforge.num_partitions", "replica_count": "hloforge.num_replicas"}
-_RENAMED = {"mhlo.num_partitions": "hloforge.num_partitions", "mhlo.num_replicas": "hloforge.num_replicas"}
+_REPLICATION = {"num_partitions": NUM_PARTITIONS, "replica_count": NUM_REPLICAS}
+_RENAMED = {"mhlo.num_partitions": NUM_PARTITIONS, "mhlo.num_replicas": NUM_REPLICAS}
 
 
 def from_hlo(converted: Converted, module: Any) -> Signature:
@@ -107,7 +108,7 @@ def from_mlir(module: Any, file: str) -> Signature:
     except ValueError as error:
         where = location_of(function) or Location(file)
         raise ImporterError(f"main's type is no XLA program shape: {error}", location=where) from None
-    if "hloforge.parameter_shapes" in module.operation.attributes:
+    if PARAMETER_SHAPES in module.operation.attributes:
         return signature
     names = [_argument_name(argument, i) for i, argument in enumerate(function.arguments)]
     shapes = _with_layouts([p.shape for p in signature.parameters], module, _PARAMETER_LAYOUTS, _PARAMETER_TILES)

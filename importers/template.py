@@ -11,11 +11,10 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.builder import Builder
 from hloforge.dialect.errors import ArgumentError, UnsupportedError
+from hloforge.dialect.marks import GRAPH
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.needs import Needs
-
-_PLACEHOLDER = "hloforge.graph"
 
 
 class Template(ABC):
@@ -97,7 +96,7 @@ class Template(ABC):
                 builder.parameter(number, parameter.shape, parameter.name)
                 for number, parameter in enumerate(self.parameters())
             ]
-            results = [ops.custom_call(_PLACEHOLDER, given, shape) for shape in self.declared_results()]
+            results = [ops.custom_call(GRAPH, given, shape) for shape in self.declared_results()]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
         program.source = self.file
         program.template = self

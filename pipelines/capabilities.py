@@ -11,6 +11,7 @@ from typing import Any
 
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import OptionError
+from hloforge.dialect.marks import BELOW
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines import cpu_table, cuda_table, vulkan_table
 from hloforge.pipelines.verdicts import Capability, Verdict
@@ -22,9 +23,7 @@ TABLES: dict[str, tuple[Capability, ...]] = {"cpu": cpu_table.ROWS, "vulkan": vu
 _COMPILED = {"cuda": cuda_table.ROWS}
 
 # Dialects below StableHLO, which IREE takes as they are.
-_BELOW = frozenset(
-    {"arith", "builtin", "cf", "flow", "func", "iree_tensor_ext", "linalg", "math", "scf", "tensor", "util", "vector"}
-)
+_BELOW = BELOW | {"builtin", "func"}
 _NATIVE = Capability("", Verdict.NATIVE)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hloforge.dialect import marks
 from hloforge.dialect.element_types import TABLE
 from hloforge.pipelines import forms
 from hloforge.pipelines.decompose.rng import has_no_state
 from hloforge.pipelines.host_calls import is_host_call
-from hloforge.pipelines.linalg import own_calls
 from hloforge.pipelines.linalg.registry import is_registered
 from hloforge.pipelines.optimize.strips import suits_strips
 from hloforge.pipelines.replicas.combine import COLLECTIVES
@@ -386,12 +386,12 @@ ROWS: tuple[Capability, ...] = (
     *decompose(
         "decompose-factorizations",
         "IREE has no factorizations",
-        f"stablehlo.custom_call@{own_calls.CHOLESKY}",
-        f"stablehlo.custom_call@{own_calls.LU}",
-        f"stablehlo.custom_call@{own_calls.QR}",
-        f"stablehlo.custom_call@{own_calls.ORTHOGONAL}",
-        f"stablehlo.custom_call@{own_calls.TRIDIAGONAL_QL}",
-        f"stablehlo.custom_call@{own_calls.BIDIAGONAL_QR}",
+        f"stablehlo.custom_call@{marks.CHOLESKY}",
+        f"stablehlo.custom_call@{marks.LU}",
+        f"stablehlo.custom_call@{marks.QR}",
+        f"stablehlo.custom_call@{marks.ORTHOGONAL}",
+        f"stablehlo.custom_call@{marks.TRIDIAGONAL_QL}",
+        f"stablehlo.custom_call@{marks.BIDIAGONAL_QR}",
     ),
     *decompose("decompose-cholesky", "IREE has no factorizations", "stablehlo.cholesky"),
     *decompose("decompose-triangular-solve", "IREE has no solvers", "stablehlo.triangular_solve"),

@@ -6,19 +6,12 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from hloforge.dialect.idioms import IN_BOUNDS
+from hloforge.dialect.marks import IN_BOUNDS, IN_RANGE, NORMAL
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.traits import FLOAT_ARITHMETIC
 from hloforge.pipelines.phases import Phases
 from hloforge.pipelines.window_rows import WindowRows
-
-# An attribute on conversions whose operand is clamped to the integer's range.
-IN_RANGE = "hloforge.in_range"
-# An attribute on ceil and floor whose operand holds no subnormal number that the result depends on.
-IS_NORMAL = "hloforge.normal"
-# An attribute on conversions from bf16 that a decomposition made: what they convert is rounded before.
-IS_ROUNDED = "hloforge.rounded"
 
 # Elementwise operations on floats that round their result. A selection is left out: it moves bits.
 ROUNDING = tuple(sorted(FLOAT_ARITHMETIC))
@@ -102,7 +95,7 @@ def may_flush_a_subnormal(op: Any) -> bool:
     Not where both make up a truncation, of which a comparison that flushes too would choose the one away from zero.
     """
     element = op.operands[0].type.element_type
-    if not isinstance(element, (ir.BF16Type, ir.F32Type, ir.F64Type)) or IS_NORMAL in op.attributes:
+    if not isinstance(element, (ir.BF16Type, ir.F32Type, ir.F64Type)) or NORMAL in op.attributes:
         return False
     users = [use.owner.operation for use in op.results[0].uses]
     return not users or not all(_truncates(user, op.operands[0]) for user in users)

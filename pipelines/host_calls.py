@@ -13,30 +13,28 @@ from difflib import get_close_matches
 from typing import Any
 
 from hloforge.dialect.host_calls import INTERNAL, HostCall
+from hloforge.dialect.marks import HOST_CALL, HOST_FUNCTIONS
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.pipelines.linalg.registry import is_registered
 
-_FUNCTIONS = "hloforge.host_functions"
 # Targets that other passes than decompose-linalg replace.
 _DECOMPOSED = frozenset({"shape_assertion", "stablehlo.dynamic_reduce_window"})
-# The text of the record, on a call and on the function that is imported in its place.
-RECORD = "hloforge.host_call"
 
 
 def declare_host_functions(module: Any, names: Iterable[str]) -> None:
     """Write the names of the host's functions onto a module."""
     with in_context(module):
         texts = [ir.StringAttr.get(name) for name in sorted(set(names))]
-        module.operation.attributes[_FUNCTIONS] = ir.ArrayAttr.get(texts)
+        module.operation.attributes[HOST_FUNCTIONS] = ir.ArrayAttr.get(texts)
 
 
 def host_functions(module: Any) -> tuple[str, ...]:
     """The names on a module."""
     attributes = module.operation.attributes
-    if _FUNCTIONS not in attributes:
+    if HOST_FUNCTIONS not in attributes:
         return ()
-    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(attributes[_FUNCTIONS]))
+    return tuple(ir.StringAttr(name).value for name in ir.ArrayAttr(attributes[HOST_FUNCTIONS]))
 
 
 def is_host_call(op: Any) -> bool:
@@ -59,8 +57,8 @@ def custom_call_targets(module: Any) -> set[str]:
 
 def host_calls_of(module: Any) -> tuple[HostCall, ...]:
     """The records of the functions that a lowered module imports, by their numbers."""
-    functions = [op.operation for op in module.body.operations if RECORD in op.operation.attributes]
-    return tuple(HostCall.from_json(string_attribute(function, RECORD)) for function in functions)
+    functions = [op.operation for op in module.body.operations if HOST_CALL in op.operation.attributes]
+    return tuple(HostCall.from_json(string_attribute(function, HOST_CALL)) for function in functions)
 
 
 def _module_of(op: Any) -> Any:

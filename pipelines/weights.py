@@ -26,6 +26,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.emission import create, emit
+from hloforge.dialect.marks import KEY, SHAPE, WEIGHT
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.program import Program, Signature, entry_function
@@ -51,8 +52,6 @@ ELEMENTS = {
     "f8e5m2fnuz": "F8_E5M2FNUZ",
     "f8e8m0fnu": "F8_E8M0",
 }
-_SYMBOL = "hloforge.weight."
-_KEY, _SHAPE = "hloforge.key", "hloforge.shape"
 
 
 def is_storable(shape: Shape) -> bool:
@@ -62,8 +61,8 @@ def is_storable(shape: Shape) -> bool:
 
 def weights_of(module: Any) -> dict[str, Shape]:
     """The weights that a module looks up, with their shapes, by name."""
-    found = [op for op in operations(module, ["util.global"]) if _KEY in op.attributes]
-    return {string_attribute(op, _KEY): Shape.parse(string_attribute(op, _SHAPE)) for op in found}
+    found = [op for op in operations(module, ["util.global"]) if KEY in op.attributes]
+    return {string_attribute(op, KEY): Shape.parse(string_attribute(op, SHAPE)) for op in found}
 
 
 def take_parameters(program: Program, names: Collection[str]) -> Program:
@@ -139,7 +138,7 @@ def _load(module: Any, key: str, shape: Shape) -> Value:
     """The weight of this name, at the current insertion point."""
     stored = _storage(shape)
     type_ = stored.mlir_type()
-    symbol = f"{_SYMBOL}{len(weights_of(module))}"
+    symbol = f"{WEIGHT}{len(weights_of(module))}"
     with ir.InsertionPoint.at_block_begin(module.body):
         create(
             "util.global",
@@ -150,7 +149,7 @@ def _load(module: Any, key: str, shape: Shape) -> Value:
             sym_visibility=ir.StringAttr.get("private"),
             type=ir.TypeAttr.get(type_),
             initial_value=ir.Attribute.parse(f'#flow.parameter.named<"{SCOPE}"::{json.dumps(key)}> : {type_}'),
-            **{_KEY: ir.StringAttr.get(key), _SHAPE: ir.StringAttr.get(str(shape))},
+            **{KEY: ir.StringAttr.get(key), SHAPE: ir.StringAttr.get(str(shape))},
         )
     return _from_storage(emit("util.global.load", [], type_, **{"global": ir.FlatSymbolRefAttr.get(symbol)}), shape)
 

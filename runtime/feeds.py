@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hloforge.dialect.errors import ExecutionError
-from hloforge.pipelines.replicas.lower_feeds import INFEED, OUTFEED, RECV, SEND
+from hloforge.dialect.marks import INFEED, OUTFEED, RECV, SEND
 from hloforge.runtime.host_targets import HostTarget, PythonFunction
 
 # Seconds that a program or its host waits for the other, if nobody says.

@@ -22,8 +22,9 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from hloforge.dialect.errors import CompileError, Location, OptionError, UnsupportedError
+from hloforge.dialect.marks import PART_LABEL
 from hloforge.dialect.mlir import in_context, ir, parse_module, stablehlo
-from hloforge.dialect.operations import file_location, operations
+from hloforge.dialect.operations import drop_argument_locations, file_location, operations
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.replicas.annotations import check_devices, drop_gspmd, is_sharded, uses_shardy
 from hloforge.pipelines.replicas.shards import Sharded, Sharding
@@ -33,7 +34,7 @@ from hloforge.runtime.frames import read_frame, write_frame
 from hloforge.runtime.options import CompileOptions
 
 # Names that stand for the locations of operations while XLA has them.
-_LABEL = re.compile(r"hloforge:(\d+)")
+_LABEL = re.compile(rf"{PART_LABEL}(\d+)")
 # The type of a channel that collectives use. Source: StableHLO, "channel_handle".
 _DEVICE_TO_DEVICE = 1
 # What XLA puts before a reason: the kind of error, and where MLIR found it.
@@ -181,7 +182,9 @@ def _label(module: Any, file: str) -> list[Any]:
         found = operations(module)
         locations = [op.location for op in found]
         for number, op in enumerate(found):
-            op.location = ir.Location.name(f"hloforge:{number}")
+            op.location = ir.Location.name(f"{PART_LABEL}{number}")
+        # A file may have called its arguments by numbers of ours.
+        drop_argument_locations(module)
         return [*locations, ir.Location.file(file, 0, 0)]
 
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from hloforge.dialect.errors import LoadError
 from hloforge.dialect.host_calls import HostCall
+from hloforge.dialect.marks import COMBINE, GATHER, MOVE, RECV, SEND
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.replicas.grid import Grid
 from hloforge.pipelines.replicas.in_parts import ALL_GATHER, REDUCE_SCATTER
-from hloforge.pipelines.replicas.lower_collectives import COMBINE, GATHER, MOVE, NOBODY, NUMBERS
-from hloforge.pipelines.replicas.lower_feeds import RECV, SEND
+from hloforge.pipelines.replicas.lower_collectives import NOBODY, NUMBERS
 from hloforge.runtime.arrays import Codec
 from hloforge.runtime.communicator import Arrays, Combination, Communicator
 from hloforge.runtime.devices import apart

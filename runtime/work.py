@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import isqrt, prod
 from typing import Any
 
+from hloforge.dialect.marks import WORK
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
 from hloforge.pipelines.optimize.below import DISPATCH
-from hloforge.pipelines.optimize.scalar_code import WORK
 from hloforge.pipelines.weights import weights_of
 
 # Multiplications and additions that a core does in registers in the time of one element to and from memory. Measured:

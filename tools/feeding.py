@@ -16,9 +16,9 @@ import numpy as np
 from hloforge.dialect.abi import crosses
 from hloforge.dialect.errors import ArgumentError, ExecutionError, OptionError
 from hloforge.dialect.host_calls import HostCall
+from hloforge.dialect.marks import INFEED, OUTFEED, RECV, SEND
 from hloforge.dialect.program import Parameter
 from hloforge.dialect.shapes import Shape
-from hloforge.pipelines.replicas.lower_feeds import INFEED, OUTFEED, RECV, SEND
 from hloforge.runtime.feeds import Feeds, Queue
 from hloforge.runtime.inputs import parse_input
 from hloforge.runtime.replicas import Replicas

@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 from hloforge.dialect import hlo_export
 from hloforge.dialect.errors import CompileError
+from hloforge.dialect.marks import PREFIX
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.program import Program
 from hloforge.importers.guard import guarded
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.passes import NativePass
-
-_PREFIX = "hloforge."
 
 
 def stablehlo_text(program: Program) -> bytes:
@@ -73,7 +72,7 @@ def drop_signature(program: Program) -> None:
     """Take away hloforge's attributes, which other tools do not know."""
     with in_context(program.module):
         attributes = program.module.operation.attributes
-        for name in [name for name in attributes if name.startswith(_PREFIX)]:
+        for name in [name for name in attributes if name.startswith(PREFIX)]:
             del attributes[name]
 
 

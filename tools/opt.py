@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 @click.option("--dump-after", multiple=True, metavar="PASS", help="Write the IR after a pass; or after all.")
 @click.option("--dump-to", type=click.Path(path_type=Path), help="Folder for these dumps; else stderr.")
 @click.option("--timings", is_flag=True, help="Print how long each pass took, on standard error.")
+@click.option(
+    "--keep-marks",
+    is_flag=True,
+    help="Read PROGRAM as what hloforge opt printed, and believe what passes wrote into it for each other.",
+)
 @click.option("--list-passes", is_flag=True, help="Print every pass with its options and what it is for.")
 @click.option("--list-pipelines", is_flag=True, help="Print the named pipelines with a reason for each pass.")
 @import_options
@@ -47,6 +52,7 @@ def command(
     dump_after: tuple[str, ...],
     dump_to: Path | None,
     timings: bool,
+    keep_marks: bool,
     list_passes: bool,
     list_pipelines: bool,
     format: str | None,
@@ -72,7 +78,12 @@ def command(
 
     chosen = [entry for text in (*pipelines, *passes) for entry in _passes(text)]
     program = read_program(
-        source, format=format, elided=elided, seed=seed, drop_unknown_attributes=drop_unknown_attributes
+        source,
+        format=format,
+        elided=elided,
+        seed=seed,
+        drop_unknown_attributes=drop_unknown_attributes,
+        keep_marks=keep_marks,
     )
     manager = PassManager(chosen, verify=verify, dump_after=dump_names(dump_after), dump_to=dump_to)
     manager.run(program.module)

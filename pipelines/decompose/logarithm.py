@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.emission import emit
+from hloforge.dialect.marks import NORMAL
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
@@ -42,7 +43,6 @@ from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # A logarithm of f32 that gets no subnormal number.
-_NORMAL = "hloforge.normal"
 _LEAST_NORMAL = 2.0**-126
 # ln 2 as 33 bits, so that small multiples are exact, and the rest.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -83,7 +83,7 @@ def log(x: Value) -> Value:
 
 def is_unsafe(op: Any) -> bool:
     """Whether a ``log`` is of f64, or may be of a subnormal number."""
-    return _NORMAL not in op.attributes
+    return NORMAL not in op.attributes
 
 
 @pattern("stablehlo.log")
@@ -95,7 +95,7 @@ def of_normal_numbers(op: Any) -> Replacement:
         return NoMatch("not f32, or of normal numbers")
     wide = ops.convert_element_type(x, "f32")
     normal = ops.select(ops.abs(wide) < _LEAST_NORMAL, full(wide, 0), wide)
-    logarithm = emit("stablehlo.log", [normal], wide.ir.type, **{_NORMAL: ir.UnitAttr.get()})
+    logarithm = emit("stablehlo.log", [normal], wide.ir.type, **{NORMAL: ir.UnitAttr.get()})
     return ops.convert_element_type(logarithm, row)
 
 

@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.marks import ROUNDED
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import IS_ROUNDED
 
 # The sum of a float64 and a correction below half its last place.
 Pair: TypeAlias = tuple[Value, Value]
@@ -163,7 +163,7 @@ def _in_f32(x: Value) -> Value:
     """A float as float32, by a conversion that is no step of the program: ``legalize-bf16`` rounds before it."""
     wide = ops.convert_element_type(x, "f32")
     if x.element_type.name == "bf16":
-        wide.ir.owner.attributes[IS_ROUNDED] = ir.UnitAttr.get()
+        wide.ir.owner.attributes[ROUNDED] = ir.UnitAttr.get()
     return wide
 
 

@@ -33,6 +33,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.idioms import zeros
+from hloforge.dialect.marks import RNG_BLOCKS
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.random_bits import philox_bits, threefry_bits
@@ -40,7 +41,6 @@ from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.variables import take
 
-_COUNTER = "hloforge.rng_blocks"
 # The key of the program's own stream; any number would do.
 _KEY = 0x243F6A8885A308D3
 
@@ -144,7 +144,7 @@ def _words(op: Any, count: int, width: int) -> Value:
 
 def _advance(op: Any, blocks: int) -> Value:
     """The program's count of blocks, a u64 scalar, which is raised for the next operation."""
-    count = take(op, _COUNTER, 0, lambda held, step: held + step, constant(blocks, "s64"))
+    count = take(op, RNG_BLOCKS, 0, lambda held, step: held + step, constant(blocks, "s64"))
     return ops.bitcast_convert_type(count, "u64")
 
 

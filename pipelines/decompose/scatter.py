@@ -30,7 +30,8 @@ import numpy as np
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
-from hloforge.dialect.idioms import IN_BOUNDS, for_loop, take_rows, update_rows
+from hloforge.dialect.idioms import for_loop, take_rows, update_rows
+from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.decompose.scatter_packing import can_pack, scatter_packed

@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.idioms import take
+from hloforge.dialect.marks import KEYS
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.regions import is_elementwise, vectorize_region
@@ -38,7 +39,6 @@ from hloforge.pipelines.patterns import replace
 
 # Says of a stable sort of rows, along the last of two dimensions, that so many of its operands are its keys: signed
 # integers of 8 to 64 bits in ascending order. The others are integers as well.
-KEY_COUNT = "hloforge.keys"
 # What moves with the keys in every pass; one position takes less than two numbers of 64 bits.
 _MOVED_BITS = 64
 # Keys of one sort. IREE takes 32 buffers in a dispatch, and each array that moves has two.
@@ -67,7 +67,7 @@ class DecomposeSort(Pass):
 
 def _can_decompose(op: Any) -> bool:
     static = op.operands[0].type.has_static_shape
-    return static and KEY_COUNT not in op.attributes and is_elementwise(op.regions[0])
+    return static and KEYS not in op.attributes and is_elementwise(op.regions[0])
 
 
 def _decompose(op: Any, by_network: bool) -> None:
@@ -199,7 +199,7 @@ def _sort_by(keys: Sequence[Value], others: Sequence[Value]) -> list[Value]:
 
     results = leaves(ops.sort([*keys, *others], before, dimension=1, is_stable=True))
     sorting = results[0].ir.owner
-    sorting.attributes[KEY_COUNT] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(keys))
+    sorting.attributes[KEYS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(keys))
     return results
 
 

@@ -29,10 +29,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
+from hloforge.dialect.marks import ROUNDED
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import IS_ROUNDED, ROUNDING, computes_in_bf16, is_integer_to_bf16
+from hloforge.pipelines.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
 from hloforge.pipelines.legalize.bf16_signs import keep_signs_of_nan, once_rounded, rounded_in_f32, rounds_to_bf16
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -94,7 +95,7 @@ def _in_f32(op: Any, *, pinned: bool) -> Replacement:
         attributes={name: op.attributes[name] for name in op.attributes},
     )
     for use in list(result.ir.uses):
-        if use.owner.operation.name != "stablehlo.convert" or IS_ROUNDED in use.owner.operation.attributes:
+        if use.owner.operation.name != "stablehlo.convert" or ROUNDED in use.owner.operation.attributes:
             continue
         if use.owner.operation.results[0].type == type_:
             use.owner.operation.results[0].replace_all_uses_with(created.result)
@@ -132,7 +133,7 @@ def _is_of_floats(op: Any) -> bool:
 def _touches_a_function(op: Any) -> bool:
     """Whether the operation, or a bf16 operation that uses its result, is more than arithmetic."""
     users = [use.owner.operation for use in op.results[0].uses]
-    if any(IS_ROUNDED in user.attributes for user in users):
+    if any(ROUNDED in user.attributes for user in users):
         return True
     return any(name in ROUNDING and name not in _ARITHMETIC for name in (op.name, *(user.name for user in users)))
 

@@ -21,11 +21,11 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses
 from hloforge.dialect.host_calls import HostCall
+from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.pipelines import by_index as at
-from hloforge.pipelines.host_calls import RECORD
 from hloforge.pipelines.optimize.below import create
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.size_symbols import POINTWISE, size_of
@@ -65,7 +65,7 @@ def _check_returned(op: Any) -> None:
         symbols = size_of(left, d), size_of(right, e)
         calls = [call for symbol in symbols if (call := _host_call(symbol)) is not None]
         if calls and symbols[0] != symbols[1]:
-            target = HostCall.from_json(string_attribute(calls[0], RECORD)).target
+            target = HostCall.from_json(string_attribute(calls[0], HOST_CALL)).target
             with ir.InsertionPoint(op), op.location:
                 sizes = [at.size_at(at.signless(value), number) for value, number in ((left, d), (right, e))]
                 message = f"{SHAPE_ASSERTION}host function @{target} returned an array of a size that does not fit"
@@ -75,7 +75,7 @@ def _check_returned(op: Any) -> None:
 def _host_call(symbol: Any) -> Any:
     """The call of a host function that returned an array of this size; None if it comes from elsewhere."""
     owner = symbol[1].owner if isinstance(symbol, tuple) and symbol[0] == "size" else None
-    if owner is None or isinstance(owner, ir.Block) or RECORD not in owner.operation.attributes:
+    if owner is None or isinstance(owner, ir.Block) or HOST_CALL not in owner.operation.attributes:
         return None
     return owner.operation
 

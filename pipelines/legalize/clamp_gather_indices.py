@@ -25,7 +25,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit
-from hloforge.dialect.idioms import IN_BOUNDS
+from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import integer_range

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.emission import emit
-from hloforge.dialect.idioms import IN_BOUNDS
+from hloforge.dialect.marks import IN_BOUNDS, OPAQUE_SIZES
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
@@ -32,7 +32,6 @@ from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pa
 from hloforge.pipelines.size_symbols import element, size_of
 
 # Marks a value whose sizes IREE cannot see through.
-_OPAQUE = "hloforge.opaque_sizes"
 
 
 def is_dynamic(value: Any) -> bool:
@@ -264,7 +263,7 @@ def with_opaque_sizes(op: Any) -> Replacement:
 
 
 def _is_opaque(value: Any) -> bool:
-    return not isinstance(value.owner, ir.Block) and _OPAQUE in value.owner.operation.attributes
+    return not isinstance(value.owner, ir.Block) and OPAQUE_SIZES in value.owner.operation.attributes
 
 
 def _with_opaque_sizes(value: Any, before: Any) -> Any:
@@ -273,9 +272,9 @@ def _with_opaque_sizes(value: Any, before: Any) -> Any:
     known, read = ([n for n in at.sizes_of(array) if not isinstance(n, int)] for array in (plain, at.signless(before)))
     hidden = create("util.optimization_barrier", [*known, *read], [n.type for n in (*known, *read)]).results
     made = create("flow.tensor.tie_shape", [plain, *list(hidden)[: len(known)]], [plain.type])
-    made.attributes[_OPAQUE] = ir.UnitAttr.get()
+    made.attributes[OPAQUE_SIZES] = ir.UnitAttr.get()
     restored = at.restored(made.results[0], value.type).ir
-    restored.owner.attributes[_OPAQUE] = ir.UnitAttr.get()
+    restored.owner.attributes[OPAQUE_SIZES] = ir.UnitAttr.get()
     return restored
 
 

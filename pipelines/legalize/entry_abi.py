@@ -27,6 +27,7 @@ from hloforge.dialect.abi import buffer_layout, crosses, major_to_minor, physica
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.emission import emit
 from hloforge.dialect.errors import PassError
+from hloforge.dialect.marks import PHYSICAL_ABI
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Signature, entry_function
@@ -36,7 +37,6 @@ from hloforge.pipelines.legalize.buffer_layouts import from_buffer, to_buffer
 from hloforge.pipelines.passes import Pass, register
 
 # Marks a main that has its physical form, so that a second run changes nothing.
-_DONE = "hloforge.physical_abi"
 # Widths of narrow floats that an integer type has as well; StableHLO has none of 6 bits.
 _CODE_BITS = (4, 8)
 
@@ -56,7 +56,7 @@ class LegalizeEntryAbi(Pass):
         signature = Signature.of(module)
         entry = entry_function(module).operation
         attributes = module.operation.attributes
-        if _DONE in attributes:
+        if PHYSICAL_ABI in attributes:
             return
         with in_context(module):
             block = entry.regions[0].blocks[0]
@@ -78,7 +78,7 @@ class LegalizeEntryAbi(Pass):
             _retype(entry, [argument.type for argument in block.arguments], [value.type for value in returned])
             # From here on the types of main no longer tell the logical shapes.
             signature.attach(module)
-            attributes[_DONE] = ir.UnitAttr.get()
+            attributes[PHYSICAL_ABI] = ir.UnitAttr.get()
 
 
 def _check(entry: Any, what: str, shapes: list[Shape], count: int) -> None:

@@ -22,9 +22,10 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.emission import emit
+from hloforge.dialect.marks import IN_RANGE
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import IN_RANGE, may_overflow_an_integer
+from hloforge.pipelines.forms import may_overflow_an_integer
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 

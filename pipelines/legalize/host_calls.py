@@ -27,18 +27,18 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.emission import flag, text
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.dialect.host_calls import INTERNAL, ORIGINAL, TYPED_FFI, HostCall, attributes_of
+from hloforge.dialect.host_calls import ORIGINAL, TYPED_FFI, HostCall, attributes_of
+from hloforge.dialect.marks import HOST_CALL, RESULT_ALIASES, RESULT_SHAPE
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.dialect.shapes import Shape
-from hloforge.dialect.tuples import RESULT_ALIASES, RESULT_SHAPE, flatten_tuples, unpack
+from hloforge.dialect.tuples import flatten_tuples, unpack
 from hloforge.dialect.values import Value, leaves
-from hloforge.pipelines.host_calls import RECORD, is_host_call
+from hloforge.pipelines.host_calls import is_host_call
 from hloforge.pipelines.legalize.entry_abi import physical_type, to_logical, to_physical
 from hloforge.pipelines.manager import op_text
 from hloforge.pipelines.passes import Pass, register
 
-CALL = f"{INTERNAL}host_call"
 # What a call may stand in: functions and control flow, which run it as often as it is reached. A computation over
 # elements, as of a reduction, becomes arithmetic over arrays.
 _HOLDERS = frozenset({"builtin.module", "func.func", "stablehlo.case", "stablehlo.if", "stablehlo.while"})
@@ -73,7 +73,7 @@ class LegalizeHostCalls(Pass):
 
 
 def _concerns(op: Any) -> bool:
-    return RECORD not in op.attributes and is_host_call(op)
+    return HOST_CALL not in op.attributes and is_host_call(op)
 
 
 def _check(op: Any) -> None:
@@ -102,9 +102,9 @@ def _legalize(op: Any) -> None:
         results=[physical_type(result.type, shape) for result, shape in results if shape.is_array],
         operands=arrays,
         attributes={
-            "call_target_name": text(CALL),
+            "call_target_name": text(HOST_CALL),
             "has_side_effect": flag(_has_side_effect(op)),
-            RECORD: text(call.to_json()),
+            HOST_CALL: text(call.to_json()),
         },
     )
     returned = iter(made.results)

@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.emission import text
 from hloforge.dialect.host_calls import MODULE, import_name
+from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
-from hloforge.pipelines.host_calls import RECORD
 from hloforge.pipelines.passes import Pass, register
 
 
@@ -37,13 +37,13 @@ class ImportHostCalls(Pass):
         imports: dict[tuple[str, str], str] = {}
         with in_context(module):
             for op in operations(module, {"stablehlo.custom_call"}):
-                if RECORD in op.attributes:
+                if HOST_CALL in op.attributes:
                     _call(op, module, imports)
 
 
 def _call(op: Any, module: Any, imports: dict[tuple[str, str], str]) -> None:
     type_ = ir.FunctionType.get([value.type for value in op.operands], [value.type for value in op.results])
-    key = string_attribute(op, RECORD), str(type_)
+    key = string_attribute(op, HOST_CALL), str(type_)
     if key not in imports:
         imports[key] = f"{MODULE}.{import_name(len(imports))}"
         _declare(module, imports[key], type_, op)
@@ -69,6 +69,6 @@ def _declare(module: Any, name: str, type_: Any, op: Any) -> None:
                 "sym_name": text(name),
                 "function_type": ir.TypeAttr.get(type_),
                 "sym_visibility": text("private"),
-                RECORD: op.attributes[RECORD],
+                HOST_CALL: op.attributes[HOST_CALL],
             },
         )

@@ -23,9 +23,10 @@ import ml_dtypes
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.emission import emit
+from hloforge.dialect.marks import NORMAL
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import IS_NORMAL, may_flush_a_subnormal
+from hloforge.pipelines.forms import may_flush_a_subnormal
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -43,7 +44,7 @@ def of_normal_numbers(op: Any) -> Replacement:
     # The codes of subnormal numbers of one sign follow that of zero.
     subnormal = word - full(word, first) < mantissas - 1
     normal = ops.select(subnormal, full(x, away), x)
-    return emit(op.name, [normal], x.type, **{IS_NORMAL: ir.UnitAttr.get()})
+    return emit(op.name, [normal], x.type, **{NORMAL: ir.UnitAttr.get()})
 
 
 @register

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from hloforge.dialect.marks import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose import cholesky
 from hloforge.pipelines.linalg import bidiagonal_qr, lu, qr, tridiagonal_ql
-from hloforge.pipelines.linalg.own_calls import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL
 from hloforge.pipelines.linalg.registry import CustomCall, target_of
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern

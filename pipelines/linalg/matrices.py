@@ -10,7 +10,7 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.element_types import ElementType
-from hloforge.dialect.idioms import conjugate, lower_triangle, matrix_transpose, take_rows
+from hloforge.dialect.idioms import conjugate, lower_triangle, matrix_transpose, take_rows, within
 from hloforge.dialect.values import Value
 from hloforge.pipelines.linalg.rows import Number
 
@@ -104,7 +104,7 @@ def ascending(keys: Value) -> Value:
 def permuted(rows: Value, order: Value) -> Value:
     """``[b, n, ...]`` with the rows of each batch in an order ``[b, n]``."""
     batch, n = order.dims
-    places = order + ops.iota("s32", order.dims, 0) * n
+    places = within(order, n) + ops.iota("s32", order.dims, 0) * n
     # IREE gathers wrongly from what it has not put into memory as a whole.
     flat = ops.optimization_barrier(ops.reshape(rows, [batch * n, prod(rows.dims[2:])]))
     taken = ops.optimization_barrier(take_rows(flat, ops.reshape(places, [batch * n])))

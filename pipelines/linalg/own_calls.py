@@ -11,14 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from hloforge.dialect import ops
+from hloforge.dialect.marks import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value, leaves
-
-CHOLESKY, LU = "hloforge.cholesky", "hloforge.lu"
-QR, ORTHOGONAL = "hloforge.qr", "hloforge.orthogonal"
-TRIDIAGONAL_QL, BIDIAGONAL_QR = "hloforge.tridiagonal_ql", "hloforge.bidiagonal_qr"
-# No factorizations: the state that XLA's expansion of `rng` keeps, and what importers/hlo_scaled.py makes.
-RNG_STATE, SCALED_DOT = "hloforge.rng_state", "hloforge.scaled_dot"
 
 
 def own_call(target: str, operands: Sequence[Value], results: Sequence[str], **settings: Any) -> list[Value]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
+from hloforge.dialect.marks import RNG_STATE
 from hloforge.dialect.values import Value
-from hloforge.pipelines.linalg.own_calls import RNG_STATE
 from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target
 from hloforge.pipelines.variables import take
 

@@ -25,7 +25,7 @@ from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.dialect.host_calls import INTERNAL
+from hloforge.dialect.marks import PREFIX
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.shapes import Shape
@@ -145,7 +145,7 @@ def custom_call_target(*names: str) -> Callable[[DecompositionType], Decompositi
 def lapack(*functions: str, prefixes: Iterable[str] = _PREFIXES) -> list[str]:
     """The targets that JAX calls a LAPACK or BLAS function by, one for each element type, and ours for all of them."""
     theirs = [f"lapack_{prefix}{function}_ffi" for function in functions for prefix in prefixes]
-    return [*theirs, *(f"{INTERNAL}{function}" for function in functions)]
+    return [*theirs, *(f"{PREFIX}{function}" for function in functions)]
 
 
 def solver(*functions: str) -> list[str]:

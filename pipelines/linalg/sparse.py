@@ -6,7 +6,7 @@ from math import prod
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
-from hloforge.dialect.idioms import take_rows, update_rows, zeros
+from hloforge.dialect.idioms import take_rows, update_rows, within, zeros
 from hloforge.dialect.values import Value
 from hloforge.pipelines.linalg.blocks import spread
 from hloforge.pipelines.linalg.registry import CustomCall, custom_call_target
@@ -23,7 +23,8 @@ def csr_times_dense(call: CustomCall) -> list[Value]:
     dims = [rows, *dense.dims[1:]]
     if not entries * prod(dense.dims) * rows:
         return [zeros(data.element_type, dims)]
-    terms = take_rows(dense, columns) * spread(data, [entries, *dense.dims[1:]])
+    # XLA reads no column that the array lacks; what it computes of one is not defined.
+    terms = take_rows(dense, within(columns, dense.dims[0])) * spread(data, [entries, *dense.dims[1:]])
     # Padding adds to a row of its own.
     total = zeros(data.element_type, [rows + 1, *dense.dims[1:]])
     total = update_rows(total, _row_of_each_entry(starts, entries), terms, ops.add, unique=False)

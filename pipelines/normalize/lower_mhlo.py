@@ -29,10 +29,10 @@ from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit, i64
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.marks import RNG_STATE
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.dialect.values import Value
-from hloforge.pipelines.linalg.own_calls import RNG_STATE
 from hloforge.pipelines.manager import op_text
 from hloforge.pipelines.normalize.scaled_dot import scaled_dot
 from hloforge.pipelines.normalize.stochastic import stochastic_convert

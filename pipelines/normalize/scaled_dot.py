@@ -18,8 +18,8 @@ from typing import Any
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.marks import SCALED_DOT
 from hloforge.dialect.values import Value
-from hloforge.pipelines.linalg.own_calls import SCALED_DOT
 from hloforge.pipelines.linalg.registry import CustomCall
 from hloforge.pipelines.patterns import NoMatch, Replacement, pattern
 

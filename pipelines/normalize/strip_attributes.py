@@ -21,13 +21,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.emission import i32, i64_matrix
+from hloforge.dialect.marks import is_foreign
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.passes import Pass, register
 
-_FOREIGN = ("mhlo.", "sdy.", "xla.", "jax.", "tf.", "tpu.")
-# Layouts inside the program mean nothing after drop-copies and lower-bitcast.
-_LAYOUTS = frozenset({"result_layout", "operand_layout", "source_layout", "xla_shape", "execution_thread"})
 _PER_VALUE = ("arg_attrs", "res_attrs")
 _TRANSFERS = frozenset({"stablehlo.send", "stablehlo.recv"})
 _FRONTEND, _PAIRS = "mhlo.frontend_attributes", "_xla_send_recv_source_target_pairs"
@@ -60,7 +58,7 @@ def _strip(op: Any) -> None:
     if op.name in _TRANSFERS and _FRONTEND in op.attributes:
         _keep_pairs(op, ir.DictAttr(op.attributes[_FRONTEND]))
     for name in list(op.attributes):
-        if _is_foreign(name):
+        if is_foreign(name):
             del op.attributes[name]
     for name in _PER_VALUE:
         if name in op.attributes:
@@ -75,7 +73,7 @@ def _keep_pairs(op: Any, beside: Any) -> None:
 
 
 def _strip_values(op: Any, name: str) -> None:
-    kept = [{key: entry[key] for key in entry if not _is_foreign(key)} for entry in _dictionaries(op, name)]
+    kept = [{key: entry[key] for key in entry if not is_foreign(key)} for entry in _dictionaries(op, name)]
     if any(kept):
         op.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in kept])
     else:
@@ -84,7 +82,3 @@ def _strip_values(op: Any, name: str) -> None:
 
 def _dictionaries(op: Any, name: str) -> list[dict[str, Any]]:
     return [{named.name: named.attr for named in ir.DictAttr(entry)} for entry in op.attributes[name]]
-
-
-def _is_foreign(name: str) -> bool:
-    return name in _LAYOUTS or name.startswith(_FOREIGN)

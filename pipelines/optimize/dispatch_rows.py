@@ -26,7 +26,7 @@ import numpy as np
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
-from hloforge.dialect.idioms import IN_BOUNDS
+from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value

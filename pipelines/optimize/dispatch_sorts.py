@@ -25,10 +25,11 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, ClassVar
 
+from hloforge.dialect.marks import KEYS
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.decompose.sort import KEY_COUNT, is_iota, prefix_length, replace_prefix
+from hloforge.pipelines.decompose.sort import is_iota, prefix_length, replace_prefix
 from hloforge.pipelines.optimize import scalar_code as code
 from hloforge.pipelines.optimize.below import create, empty, index
 from hloforge.pipelines.optimize.sort_borders import Ending, Source
@@ -55,14 +56,14 @@ class DispatchSorts(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.sort"}):
-                if KEY_COUNT in op.attributes:
+                if KEYS in op.attributes:
                     with ir.InsertionPoint(op), op.location:
                         replace_prefix(op, list(map(Value, _dispatched(op))))
 
 
 def _dispatched(op: Any) -> list[Any]:
     count = prefix_length(op)
-    records = _Records(list(op.operands), op.attributes[KEY_COUNT].value)
+    records = _Records(list(op.operands), op.attributes[KEYS].value)
     if _is_better_inserted(records, count):
         return _by_insertion(op, records, count)
     for key in reversed(range(records.keys)):

@@ -19,21 +19,21 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from hloforge.dialect import ops
+from hloforge.dialect import marks, ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.idioms import matrix_transpose
+from hloforge.dialect.marks import STRIPS
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
-from hloforge.pipelines.linalg import own_calls
 from hloforge.pipelines.linalg.own_calls import own_call
 from hloforge.pipelines.linalg.registry import CustomCall
 from hloforge.pipelines.optimize.strips import padded_size, suits_strips
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
-CHOLESKY, SOLVE, LU = (f"hloforge.strips.{name}" for name in ("cholesky", "solve", "lu"))
-QR, ORTHOGONAL = "hloforge.strips.qr", "hloforge.strips.orthogonal"
-TRIDIAGONAL_QL, BIDIAGONAL_QR = "hloforge.strips.tridiagonal_ql", "hloforge.strips.bidiagonal_qr"
+CHOLESKY, SOLVE, LU = (f"{STRIPS}{name}" for name in ("cholesky", "solve", "lu"))
+QR, ORTHOGONAL = f"{STRIPS}qr", f"{STRIPS}orthogonal"
+TRIDIAGONAL_QL, BIDIAGONAL_QR = f"{STRIPS}tridiagonal_ql", f"{STRIPS}bidiagonal_qr"
 
 
 @pattern("stablehlo.cholesky")
@@ -53,13 +53,13 @@ def own(op: Any) -> Replacement:
     call = CustomCall.of(op)
     if call.target in _ITERATIONS and call.operands[0].dims[1] > 1:
         return _iterated(_ITERATIONS[call.target], *call.operands)
-    if call.target == own_calls.CHOLESKY and suits_strips(op):
+    if call.target == marks.CHOLESKY and suits_strips(op):
         return _cholesky(call.operands[0], call.setting("lower"))
-    if call.target == own_calls.LU and suits_strips(op):
+    if call.target == marks.LU and suits_strips(op):
         return _lu(call.operands[0])
-    if call.target == own_calls.QR and suits_strips(op):
+    if call.target == marks.QR and suits_strips(op):
         return _qr(call.operands[0])
-    if call.target == own_calls.ORTHOGONAL and suits_strips(op):
+    if call.target == marks.ORTHOGONAL and suits_strips(op):
         return _orthogonal(call.operands[0], call.operands[1], call.setting("columns"))
     return NoMatch("an element type, a size or a function without code of our own")
 
@@ -126,7 +126,7 @@ def _orthogonal(a: Value, taus: Value, columns: int) -> list[Value]:
 
 
 # The methods on two diagonals of real numbers, of any size.
-_ITERATIONS = {own_calls.TRIDIAGONAL_QL: TRIDIAGONAL_QL, own_calls.BIDIAGONAL_QR: BIDIAGONAL_QR}
+_ITERATIONS = {marks.TRIDIAGONAL_QL: TRIDIAGONAL_QL, marks.BIDIAGONAL_QR: BIDIAGONAL_QR}
 
 
 def _iterated(target: str, d: Value, e: Value, *vectors: Value) -> list[Value]:

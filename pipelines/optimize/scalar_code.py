@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from hloforge.dialect.marks import WORK
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.optimize.below import create, empty, index
 from hloforge.pipelines.optimize.shared_code import code_of, once, return_counts
@@ -19,7 +20,6 @@ _PREDICATES = {"eq": 0, "slt": 2, "sle": 3}
 _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2}
 _DISPATCH_TENSOR = "!iree_tensor_ext.dispatch.tensor"
 # The multiplications of a dispatch, which choose the device.
-WORK = "hloforge.work"
 # A result that is no operand's memory.
 _NEW = -1
 # Stands for an offset that an operand gives.

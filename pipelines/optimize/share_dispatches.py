@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from hloforge.dialect.marks import WORK
 from hloforge.dialect.mlir import in_context
 from hloforge.dialect.operations import operations
-from hloforge.pipelines.optimize.scalar_code import WORK
 from hloforge.pipelines.optimize.shared_code import shared
 from hloforge.pipelines.passes import Pass, register
 

@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hloforge.dialect.marks import KEY, NUMBER, SHARED_CODE
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.optimize.below import create, index
 from hloforge.pipelines.passes import NativePass
 
 _EXECUTABLE = "flow.executable"
-_KEY = "hloforge.key"
-_EMPTY, _NUMBER = "tensor.empty", "hloforge.number"
+_EMPTY = "tensor.empty"
 
 
 def code_of(key: str, rank: int, memory: Sequence[Any], body: Callable[[Sequence[Any]], None]) -> Any:
@@ -39,9 +39,9 @@ def code_of(key: str, rank: int, memory: Sequence[Any], body: Callable[[Sequence
     module = _module(ir.InsertionPoint.current.block.owner)
     codes = [op for op in module.regions[0].blocks[0] if op.operation.name == _EXECUTABLE]
     for code in codes:
-        if code.operation.attributes[_KEY].value == key:
+        if code.operation.attributes[KEY].value == key:
             return _symbol(code.operation.attributes["sym_name"].value)
-    name = f"hloforge_{len(codes)}"
+    name = f"{SHARED_CODE}{len(codes)}"
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
         run = _declare(name, key, rank, memory)
     with ir.InsertionPoint(ir.Block.create_at_start(run, list(memory))) as point:
@@ -56,7 +56,7 @@ def shared(dispatches: Sequence[Any]) -> None:
     first = dispatches[0]
     block, rank = first.regions[0].blocks[0], len(first.regions[1].blocks[0].arguments)
     module = _module(first)
-    name = f"hloforge_{sum(op.operation.name == _EXECUTABLE for op in module.regions[0].blocks[0])}"
+    name = f"{SHARED_CODE}{sum(op.operation.name == _EXECUTABLE for op in module.regions[0].blocks[0])}"
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
         run = _declare(name, name, rank, [argument.type for argument in block.arguments])
     block.append_to(run)
@@ -92,10 +92,10 @@ def once(block: Any, region: Any) -> None:
     block.append_to(body.regions[0])
     # One array for two that are written would be copied.
     for number, array in enumerate(operations(holder, {_EMPTY})):
-        array.attributes[_NUMBER] = ir.IntegerAttr.get(ir.IndexType.get(), number)
+        array.attributes[NUMBER] = ir.IntegerAttr.get(ir.IndexType.get(), number)
     NativePass("cse").run(holder)
     for array in operations(holder, {_EMPTY}):
-        del array.attributes[_NUMBER]
+        del array.attributes[NUMBER]
     block.append_to(region)
 
 
@@ -112,7 +112,7 @@ def _symbol(name: str) -> Any:
 
 def _declare(name: str, key: str, rank: int, memory: Sequence[Any]) -> Any:
     """The region that the code of a new executable has to be written into."""
-    texts = {"sym_name": name, "sym_visibility": "private", _KEY: key}
+    texts = {"sym_name": name, "sym_visibility": "private", KEY: key}
     executable = create(_EXECUTABLE, (), (), 1, **{at: ir.StringAttr.get(text) for at, text in texts.items()})
     entry, function = ir.StringAttr.get(name), ir.FlatSymbolRefAttr.get(name)
     with ir.InsertionPoint(ir.Block.create_at_start(executable.regions[0], [])):

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from hloforge.dialect.errors import Location, OptionError
+from hloforge.dialect.marks import PARTITIONED
 from hloforge.dialect.meshes import Mesh
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
@@ -19,7 +20,6 @@ from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.replicas.grid import Grid
 
 # A module of parts: an importer has seen XLA's partitioner in it.
-PARTITIONED = "hloforge.partitioned"
 _SHARDING, _FRONTEND = "mhlo.sharding", "mhlo.frontend_attributes"
 _PER_VALUE = ("arg_attrs", "res_attrs")
 _MESH, _MANUAL = "sdy.mesh", "sdy.manual_computation"

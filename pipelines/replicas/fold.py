@@ -34,6 +34,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.emission import mlir_type_of
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.marks import NUM_PARTITIONS, NUM_REPLICAS
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Parameter, Program, Signature, entry_function
@@ -45,7 +46,7 @@ from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.replicas.folder import IDS, Folder, Spread, is_same
 from hloforge.pipelines.replicas.grid import Grid, set_grid
 
-_REPLICATION = ("hloforge.num_replicas", "hloforge.num_partitions")
+_REPLICATION = (NUM_REPLICAS, NUM_PARTITIONS)
 
 
 @register

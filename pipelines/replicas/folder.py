@@ -13,6 +13,7 @@ from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit, i64
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.idioms import zeros
+from hloforge.dialect.marks import DEVICE
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.regions import clone_with, read_values
@@ -20,7 +21,6 @@ from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, PLACED, combined, share
 from hloforge.pipelines.replicas.grid import (
-    DEVICE,
     Grid,
     channel_of,
     groups_of,

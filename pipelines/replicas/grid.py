@@ -20,6 +20,7 @@ from typing import Any
 
 from hloforge.dialect.emission import i64s
 from hloforge.dialect.errors import OptionError, UnsupportedError
+from hloforge.dialect.marks import GRID
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import location_of
 
@@ -66,24 +67,18 @@ class Grid:
         return f"{self.replicas} replicas x {self.partitions} partitions"
 
 
-# Says for which device a feed or transfer of a folded program is.
-DEVICE = "hloforge.device"
-# The replicas and partitions that a module is compiled for.
-_ATTRIBUTE = "hloforge.grid"
-
-
 def set_grid(module: Any, grid: Grid) -> None:
     """Write the grid that it is compiled for onto a module."""
     with in_context(module):
-        module.operation.attributes[_ATTRIBUTE] = i64s([grid.replicas, grid.partitions])
+        module.operation.attributes[GRID] = i64s([grid.replicas, grid.partitions])
 
 
 def grid_of(module: Any) -> Grid:
     """The grid that a module is compiled for; one device if it says nothing."""
     attributes = module.operation.attributes
-    if _ATTRIBUTE not in attributes:
+    if GRID not in attributes:
         return Grid()
-    replicas, partitions = ir.DenseI64ArrayAttr(attributes[_ATTRIBUTE])
+    replicas, partitions = ir.DenseI64ArrayAttr(attributes[GRID])
     return Grid(int(replicas), int(partitions))
 
 

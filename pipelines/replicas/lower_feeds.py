@@ -26,16 +26,16 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.emission import i64, i64_matrix, text
 from hloforge.dialect.idioms import zeros
+from hloforge.dialect.marks import DEVICE, INFEED, OUTFEED, RECV, SEND
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.regions import read_values
 from hloforge.dialect.values import Value
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
-from hloforge.pipelines.replicas.grid import DEVICE, Grid, channel_of, grid_of, is_host_transfer, transfers_of
+from hloforge.pipelines.replicas.grid import Grid, channel_of, grid_of, is_host_transfer, transfers_of
 from hloforge.pipelines.replicas.lower_collectives import NOBODY, described, host_call
 
-INFEED, OUTFEED, SEND, RECV = (f"hloforge.{name}" for name in ("infeed", "outfeed", "send", "recv"))
 _TARGETS = {"stablehlo.infeed": INFEED, "stablehlo.outfeed": OUTFEED, "stablehlo.send": SEND, "stablehlo.recv": RECV}
 _CONFIGURATIONS = {"stablehlo.infeed": "infeed_config", "stablehlo.outfeed": "outfeed_config"}
 _EFFECTS = frozenset({*_TARGETS, "stablehlo.custom_call", "stablehlo.rng"})

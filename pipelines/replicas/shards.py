@@ -19,13 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.dialect.marks import SHARDED
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import Alias, Signature
 from hloforge.dialect.shapes import Shape
-
-# What a module says of the arguments and results of the whole program.
-_ATTRIBUTE = "hloforge.sharded"
 
 
 @dataclass(frozen=True)
@@ -103,12 +101,12 @@ class Sharded:
     def attach(self, module: Any) -> None:
         """Write it onto a module."""
         with in_context(module):
-            module.operation.attributes[_ATTRIBUTE] = ir.StringAttr.get(json.dumps(self.to_json()))
+            module.operation.attributes[SHARDED] = ir.StringAttr.get(json.dumps(self.to_json()))
 
     @classmethod
     def of(cls, module: Any) -> Sharded | None:
         """What a module says; None if its program is not partitioned."""
-        text = string_attribute(module.operation, _ATTRIBUTE)
+        text = string_attribute(module.operation, SHARDED)
         return cls.from_json(json.loads(text)) if text else None
 
     def to_json(self) -> Any:

@@ -12,15 +12,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from hloforge.dialect.errors import Location
+from hloforge.dialect.marks import PROFILE_LABEL
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import blocks, file_location, location_of, operations, scope_names, string_attribute
+from hloforge.dialect.operations import (
+    blocks,
+    drop_argument_locations,
+    file_location,
+    location_of,
+    operations,
+    scope_names,
+    string_attribute,
+)
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
 from hloforge.pipelines.normalize.inline_fusions import InlineFusions
 from hloforge.runtime.profiling.costs import COUNTED_WITH_REGIONS, Cost, cost_of, traffic
 from hloforge.runtime.profiling.result import ProfiledOperation
 
-PREFIX = "hloforge.op."
 _COMPOSITE = "stablehlo.composite"
 _WHILE = "stablehlo.while"
 _CONSTANT = "stablehlo.constant"
@@ -76,8 +84,10 @@ def labelled(program: Program) -> tuple[Program, Labels]:
         nowhere = ir.Location.unknown()
         for op in operations(copy.module):
             op.location = nowhere
+        # A file may have called its arguments by numbers of ours.
+        drop_argument_locations(copy.module)
         for number, op in enumerate(found):
-            place = ir.Location.name(f"{PREFIX}{number}")
+            place = ir.Location.name(f"{PROFILE_LABEL}{number}")
             op.location = place
             for inner in operations(op) if op.name in COUNTED_WITH_REGIONS else ():
                 inner.location = place

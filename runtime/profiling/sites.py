@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hloforge.runtime.profiling.labels import PREFIX
+from hloforge.dialect.marks import PROFILE_LABEL
 
 _ALIAS = re.compile(r"^(#loc\d*) = (loc\(.*\))$", re.MULTILINE)
-_PLACE = re.compile(r"#loc\d*\b|" + re.escape(PREFIX) + r"(\d+)")
+_PLACE = re.compile(r"#loc\d*\b|" + re.escape(PROFILE_LABEL) + r"(\d+)")
 _OWN_CODE = re.compile(r"= flow\.dispatch\.workgroups[\[(<]")
 _EXECUTE = re.compile(r"(?:= |^)stream\.cmd\.execute\b")
 _DISPATCH = re.compile(r"stream\.cmd\.dispatch \{?@[^:]+::@([^\s\[({,}]+)")

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import hloforge
 from hloforge import ops
 from hloforge.dialect.element_types import element_type
+from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.decompose.scatter import DecomposeScatter
@@ -105,7 +106,7 @@ def lowered(text: str) -> Any:
     module = parse_module(text)
     PassManager([DecomposeScatter()]).run(module)
     for op in operations(module, {"stablehlo.scatter"}):
-        assert "in_bounds" in op.attributes
+        assert IN_BOUNDS in op.attributes
     return module
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import hloforge
 from hloforge.dialect.element_types import element_type
+from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
@@ -29,7 +30,7 @@ def program(indices: str, setup: str = "", element: str = "i32") -> str:
 def lowered(text: str) -> Any:
     module = parse_module(text)
     PassManager([ClampGatherIndices()]).run(module)
-    assert all("in_bounds" in op.attributes for op in operations(module, {"stablehlo.gather"}))
+    assert all(IN_BOUNDS in op.attributes for op in operations(module, {"stablehlo.gather"}))
     return module
 
 

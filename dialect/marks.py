@@ -1,0 +1,197 @@
+"""Marks of our own: names that our code writes into a program, and believes where it finds them.
+
+A pass that reads a mark does no check of its own: a gather that is marked ``IN_BOUNDS`` reads memory at any index. So
+what a file says must never pass for one. All marks stand in this list, each with who writes and who reads it, and the
+code takes their names from here. ``importers/vetting.py`` lets none of them in, but for the few that a file may carry,
+which it compares with the types. An attribute, a target, a symbol or a location of ours has one of ``PREFIXES``, so
+that vetting need not know each of them; a test compares the list with the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class On(Enum):
+    """What of a program has the mark's name."""
+
+    MODULE = "attribute of the module"
+    OPERATION = "attribute of an operation"
+    TARGET = "target of a custom call"
+    SYMBOL = "symbol"
+    LOCATION = "location"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One mark.
+
+    Attributes:
+        name: of the attribute, target, symbol or location; of a symbol or location what it begins with.
+        on: what has the name.
+        written: the files that write it.
+        read: the files that believe it.
+        carried: whether a file may bring it; then vetting checks what it says.
+    """
+
+    name: str
+    on: On
+    written: str
+    read: str
+    carried: bool = False
+
+
+# What names of ours begin with, and no name in a file may.
+PREFIX = "hloforge."
+# Symbols, too: functions that the compiled module imports of the host, and code that dispatches share.
+HOST_IMPORT, SHARED_CODE = "host.call_", "hloforge_"
+# Numbers for locations: of HLO's instructions, of operations that XLA cuts, of those that are profiled.
+INSTRUCTION_LABEL, PART_LABEL, PROFILE_LABEL = "hloforge#", "hloforge:", "hloforge.op."
+
+# The signature: documented, and what ``hloforge translate`` writes into StableHLO.
+PARAMETER_NAMES, PARAMETER_SHAPES = "hloforge.parameter_names", "hloforge.parameter_shapes"
+RESULT_SHAPE, INPUT_OUTPUT_ALIAS = "hloforge.result_shape", "hloforge.input_output_alias"
+NUM_PARTITIONS, NUM_REPLICAS = "hloforge.num_partitions", "hloforge.num_replicas"
+PARTITIONED = "hloforge.partitioned"
+# What a custom call remembers of a tuple that was its result, beside RESULT_SHAPE.
+RESULT_ALIASES = "hloforge.result_aliases"
+
+# Facts about a module or operation that a pass has established.
+PHYSICAL_ABI, GRID, SHARDED = "hloforge.physical_abi", "hloforge.grid", "hloforge.sharded"
+HOST_FUNCTIONS, HOST_CALL = "hloforge.host_functions", "hloforge.host_call"
+DROPPED_ATTRIBUTES, ELIDED = "hloforge.dropped_attributes", "hloforge.elided"
+# Of a scatter or gather: its indices lie in bounds, and a scatter's rows lead, so that IREE takes it as it is.
+IN_BOUNDS = "hloforge.in_bounds"
+# Of a conversion: its operand is clamped to the integer's range.
+IN_RANGE = "hloforge.in_range"
+# Of ceil, floor and log: the operand holds no subnormal number that the result depends on.
+NORMAL = "hloforge.normal"
+# Of a conversion from bf16 that a decomposition made: what it converts is rounded before.
+ROUNDED = "hloforge.rounded"
+# Of a sort: how many of its operands are keys.
+KEYS = "hloforge.keys"
+# Of a dispatch: how many multiplications it makes.
+WORK = "hloforge.work"
+# Of a feed or transfer of a folded program: for which device it is.
+DEVICE = "hloforge.device"
+OPAQUE_SIZES = "hloforge.opaque_sizes"
+KEY, NUMBER, SHAPE = "hloforge.key", "hloforge.number", "hloforge.shape"
+REFLECTION = "iree.reflection"
+
+# Calls that a pass makes and a later one, or the session, takes for its own.
+CHOLESKY, LU, QR, ORTHOGONAL = "hloforge.cholesky", "hloforge.lu", "hloforge.qr", "hloforge.orthogonal"
+TRIDIAGONAL_QL, BIDIAGONAL_QR = "hloforge.tridiagonal_ql", "hloforge.bidiagonal_qr"
+STRIPS = "hloforge.strips."
+RNG_STATE, SCALED_DOT, GRAPH = "hloforge.rng_state", "hloforge.scaled_dot", "hloforge.graph"
+COMBINE, GATHER, MOVE = "hloforge.combine", "hloforge.gather", "hloforge.move"
+REPLICA_ID, PARTITION_ID = "hloforge.replica_id", "hloforge.partition_id"
+INFEED, OUTFEED, SEND, RECV = "hloforge.infeed", "hloforge.outfeed", "hloforge.send", "hloforge.recv"
+
+# Symbols of what IREE's dialect declares.
+WEIGHT, RNG_BLOCKS, KEEP_BUFFERS = "hloforge.weight.", "hloforge.rng_blocks", "hloforge.keep_buffers"
+
+# What JAX's platform ``hloforge`` calls LAPACK's functions by, so that one name serves all element types.
+# A program of JAX, and so an export for that platform, brings them: each checks its values like any library's.
+LIBRARY_FUNCTIONS = frozenset(
+    PREFIX + name
+    for name in (
+        *("gees", "geev", "gehrd", "geqp3", "geqrf", "gesdd", "gesvd", "getrf", "gtsv", "heevd", "hetrd", "orgqr"),
+        *("ormqr", "potrf", "syevd", "sytrd", "trsm", "ungqr", "unmqr"),
+    )
+)
+
+_SIGNATURE, _REPLICAS, _LINALG = "dialect/program.py", "pipelines/replicas", "pipelines/linalg"
+_KEPT, _SHARED = "pipelines/optimize/keep_factorizations.py", "pipelines/optimize/shared_code.py"
+_COLLECTIVES, _FEEDS = "pipelines/replicas/lower_collectives.py", "pipelines/replicas/lower_feeds.py"
+
+_ALL = (
+    Mark(PARAMETER_NAMES, On.MODULE, _SIGNATURE, _SIGNATURE, carried=True),
+    Mark(PARAMETER_SHAPES, On.MODULE, _SIGNATURE, _SIGNATURE, carried=True),
+    Mark(RESULT_SHAPE, On.MODULE, _SIGNATURE, _SIGNATURE, carried=True),
+    Mark(INPUT_OUTPUT_ALIAS, On.MODULE, _SIGNATURE, _SIGNATURE, carried=True),
+    Mark(NUM_PARTITIONS, On.MODULE, "importers/signature.py", _REPLICAS, carried=True),
+    Mark(NUM_REPLICAS, On.MODULE, "importers/signature.py", _REPLICAS, carried=True),
+    Mark(PARTITIONED, On.MODULE, "importers/reader.py", "pipelines/replicas/annotations.py", carried=True),
+    Mark(PHYSICAL_ABI, On.MODULE, "pipelines/legalize/entry_abi.py", "pipelines/legalize/entry_abi.py"),
+    Mark(GRID, On.MODULE, "pipelines/replicas/grid.py", _REPLICAS),
+    Mark(SHARDED, On.MODULE, "pipelines/replicas/shards.py", "pipelines/replicas/shards.py"),
+    Mark(HOST_FUNCTIONS, On.MODULE, "pipelines/host_calls.py", "pipelines/host_calls.py"),
+    Mark(DROPPED_ATTRIBUTES, On.MODULE, "importers/reader.py", "who called hloforge.read"),
+    Mark(RESULT_SHAPE, On.OPERATION, "dialect/tuples.py", "pipelines/legalize/host_calls.py", carried=True),
+    Mark(RESULT_ALIASES, On.OPERATION, "dialect/tuples.py", "pipelines/legalize/host_calls.py", carried=True),
+    Mark(HOST_CALL, On.OPERATION, "pipelines/legalize/host_calls.py", "pipelines/host_calls.py, the manifest"),
+    Mark(ELIDED, On.OPERATION, "importers/elided.py", "importers/elided.py"),
+    Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, dispatch_rows.py …"),
+    Mark(IN_RANGE, On.OPERATION, "pipelines/legalize/float_to_integer.py", "pipelines/forms.py"),
+    Mark(NORMAL, On.OPERATION, "subnormal_rounding.py, logarithm.py", "pipelines/forms.py, logarithm.py"),
+    Mark(ROUNDED, On.OPERATION, "pipelines/decompose/real_arithmetic.py", "pipelines/legalize/bf16.py"),
+    Mark(KEYS, On.OPERATION, "pipelines/decompose/sort.py", "pipelines/optimize/dispatch_sorts.py"),
+    Mark(OPAQUE_SIZES, On.OPERATION, "pipelines/legalize/dynamic_shapes.py", "pipelines/legalize/dynamic_shapes.py"),
+    Mark(DEVICE, On.OPERATION, "pipelines/replicas/folder.py", _FEEDS),
+    Mark(WORK, On.OPERATION, "pipelines/optimize/scalar_code.py", "runtime/work.py, share_dispatches.py"),
+    Mark(KEY, On.OPERATION, f"{_SHARED}, pipelines/weights.py", f"{_SHARED}, pipelines/weights.py"),
+    Mark(NUMBER, On.OPERATION, _SHARED, _SHARED),
+    Mark(SHAPE, On.OPERATION, "pipelines/weights.py", "pipelines/weights.py"),
+    Mark(REFLECTION, On.OPERATION, "runtime/compiler.py", "runtime/manifest.py"),
+    *(
+        Mark(name, On.TARGET, _LINALG, f"{_LINALG}/decompose_factorizations.py, {_KEPT}")
+        for name in (CHOLESKY, LU, QR, ORTHOGONAL, TRIDIAGONAL_QL, BIDIAGONAL_QR)
+    ),
+    Mark(STRIPS, On.TARGET, _KEPT, "pipelines/optimize/dispatch_factorizations.py"),
+    Mark(RNG_STATE, On.TARGET, "pipelines/normalize/lower_mhlo.py", f"{_LINALG}/random_state.py"),
+    Mark(SCALED_DOT, On.TARGET, "importers/hlo_scaled.py", "pipelines/normalize/scaled_dot.py"),
+    Mark(GRAPH, On.TARGET, "importers/template.py", "nobody: a template is imported anew"),
+    Mark(HOST_CALL, On.TARGET, "pipelines/legalize/host_calls.py", "pipelines/legalize/import_host_calls.py"),
+    *(
+        Mark(name, On.TARGET, _COLLECTIVES, "runtime/replica_calls.py")
+        for name in (COMBINE, GATHER, MOVE, REPLICA_ID, PARTITION_ID)
+    ),
+    *(Mark(name, On.TARGET, _FEEDS, "runtime/feeds.py") for name in (INFEED, OUTFEED, SEND, RECV)),
+    Mark(HOST_IMPORT, On.SYMBOL, "pipelines/legalize/import_host_calls.py", "runtime/host_module.py"),
+    Mark(SHARED_CODE, On.SYMBOL, _SHARED, _SHARED),
+    Mark(WEIGHT, On.SYMBOL, "pipelines/weights.py", "pipelines/weights.py"),
+    Mark(RNG_BLOCKS, On.SYMBOL, "pipelines/decompose/rng.py", "pipelines/variables.py"),
+    Mark(KEEP_BUFFERS, On.SYMBOL, "pipelines/legalize/loop_buffers.py", "pipelines/legalize/loop_buffers.py"),
+    Mark(INSTRUCTION_LABEL, On.LOCATION, "importers/hlo_proto.py", "importers/locations.py"),
+    Mark(PART_LABEL, On.LOCATION, "runtime/partition.py", "runtime/partition.py"),
+    Mark(PROFILE_LABEL, On.LOCATION, "runtime/profiling/labels.py", "runtime/profiling/sites.py"),
+)
+
+
+def _listed(marks: tuple[Mark, ...]) -> Mapping[tuple[On, str], Mark]:
+    found: dict[tuple[On, str], Mark] = {}
+    for mark in marks:
+        if (mark.on, mark.name) in found:
+            raise ValueError(f"the mark {mark.name} ({mark.on.value}) is listed twice")
+        found[mark.on, mark.name] = mark
+    return found
+
+
+# All marks, by what has them and by name.
+MARKS = _listed(_ALL)
+# Beginnings of symbols that are ours.
+RESERVED_SYMBOLS = (PREFIX, HOST_IMPORT, SHARED_CODE)
+
+# --- What else a file may say, which is no mark of ours.
+
+# Dialects of which programs consist. What a pass or the audit makes of their operations is decided by tables.
+# Dialects below StableHLO, which IREE takes as they are: it checks no index of ``tensor.extract`` and no divisor of
+# ``arith.divsi``. Our passes write their operations, and no file may.
+BELOW = frozenset({"arith", "cf", "flow", "iree_tensor_ext", "linalg", "math", "scf", "tensor", "util", "vector"})
+# Prefixes of attributes that XLA, JAX and Shardy write beside StableHLO's own; ``strip-attributes`` takes them away.
+FOREIGN_PREFIXES = ("mhlo.", "sdy.", "xla.", "jax.", "tf.", "tpu.")
+# Layouts inside the program, likewise; they mean nothing after drop-copies and lower-bitcast.
+FOREIGN_NAMES = frozenset({"result_layout", "operand_layout", "source_layout", "xla_shape", "execution_thread"})
+
+
+def is_carried(name: str, on: On) -> bool:
+    """Whether a file may bring this attribute of ours."""
+    mark = MARKS.get((on, name))
+    return mark is not None and mark.carried
+
+
+def is_foreign(name: str) -> bool:
+    """Whether XLA, JAX or Shardy writes an attribute of this name."""
+    return name in FOREIGN_NAMES or name.startswith(FOREIGN_PREFIXES)
