@@ -28,7 +28,7 @@ from hloforge.runtime.session import Session
 from hloforge.runtime.targets import Target
 from hloforge.runtime.timing import interleaved
 
-# What may be asked of IREE's compiler; a later flag overrides hloforge's own choice.
+# What is asked of IREE's compiler, each one of ``profile.FLAGS``; a later flag overrides hloforge's own choice.
 _FLAGS = (
     "--iree-opt-level=O3",
     "--iree-opt-level=O1",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,11 @@ import numpy as np
 import pytest
 
 import hloforge
-from hloforge.pipelines.named import lower
+from hloforge.pipelines.named import OPTIMIZING, lower
 from hloforge.runtime import devices, drivers, tuning
 from hloforge.runtime.compiler import compile_program
 from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.profile import Profile
+from hloforge.runtime.profile import FLAGS, Profile
 from hloforge.runtime.timing import interleaved
 
 TEXT = """func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
@@ -52,6 +54,46 @@ def test_what_is_no_profile_is_refused(text: str, tmp_path: Path) -> None:
         Profile.load(tmp_path / "p.json")
     with pytest.raises(hloforge.OptionError, match="cannot read"):
         Profile.load(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"flags": ["--iree-llvmcpu-system-linker-path=evil.sh"]}, "the flag --iree-llvmcpu-system-linker-path"),
+        ({"flags": ["--iree-hal-dump-executable-files-to=/etc"]}, "the flag --iree-hal-dump-executable-files-to"),
+        ({"flags": ["--iree-opt-level=O3", "-o=/etc/passwd"]}, "the flag -o"),
+        ({"flags": ["--iree-opt-level"]}, "set --iree-opt-level to ''"),
+        ({"flags": ["--iree-opt-level=O3 --iree-x=y"]}, "set --iree-opt-level to 'O3 --iree-x=y'"),
+        ({"flags": ["--iree-dispatch-creation-data-tiling="]}, "set --iree-dispatch-creation-data-tiling to ''"),
+        ({"flags": ["--iree-llvmcpu-distribution-size=-1"]}, "set --iree-llvmcpu-distribution-size to '-1'"),
+        ({"flags": [["--iree-opt-level=O3"]]}, "may not have the flag"),
+        ({"without": ["clamp-gather-indices"]}, "leave out 'clamp-gather-indices', which is no optimizing pass"),
+        ({"without": [3]}, "leave out '3'"),
+        ({"device": "dlopen://evil.so"}, "unknown device 'dlopen://evil.so'"),
+        ({"threads": -1}, "-1 threads"),
+        ({"threads": 10**9}, "1000000000 threads"),
+        ({"threads": True}, "True threads"),
+    ],
+)
+def test_a_profile_is_options_and_no_flags(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    fields = {"kind": "hloforge.profile", "flags": [], "without": [], "device": "", "threads": 0}
+    path.write_text(json.dumps(fields | changes))
+    with pytest.raises(hloforge.OptionError, match=re.escape(message)) as caught:
+        Profile.load(path)
+    assert str(caught.value.location) == str(path)
+
+
+def test_what_tune_asks_about_may_stand_in_a_profile(tmp_path: Path) -> None:
+    for flag in tuning._FLAGS:
+        Profile((flag,), OPTIMIZING, "vulkan", 2).save(tmp_path / "p.json")
+        assert Profile.load(tmp_path / "p.json").flags == (flag,)
+    assert {flag.partition("=")[0] for flag in tuning._FLAGS} == set(FLAGS)
+
+
+def test_a_profile_without_an_end_is_not_read_to_it() -> None:
+    with pytest.raises(hloforge.OptionError, match="more than 1048576 bytes"):
+        Profile.load("/dev/zero")
 
 
 def test_a_vmfb_remembers_its_device() -> None:
