@@ -7,9 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from hloforge.dialect.errors import PassError
+from hloforge.dialect.errors import Location, PassError
 from hloforge.dialect.mlir import in_context, inlined_func_call, ir
 from hloforge.dialect.operations import location_of, operations
+
+# Operations that the copies of called functions may add to a program. Calls that double at each level make 2**30 of a
+# few kB of text; IREE's compiler takes half a minute for 20,000.
+COPIES_LIMIT = 1 << 18
+
+
+def too_many_copies(name: str, made: int) -> str:
+    """The message for a program that calls would make so large."""
+    return f"calls are inlined, and those of {name} would add {made:,} operations: more than {COPIES_LIMIT:,}"
+
+
+TOO_MANY_HINT = "make a loop of calls that repeat, or pass their common results on instead of calling again"
 
 
 def splice(op: Any, block: Any) -> None:
@@ -32,7 +44,7 @@ def inline_calls(module: Any) -> None:
     """Inline every ``func.call`` whose function has a body; functions that stay unused are left to ``symbol-dce``.
 
     Raises:
-        PassError: a function calls itself, directly or through others.
+        PassError: a function calls itself, directly or through others, or the copies would be too many.
     """
     functions = {
         ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
@@ -40,37 +52,61 @@ def inline_calls(module: Any) -> None:
         if op.operation.name == "func.func"
     }
     with in_context(module):
-        inliner = _Inliner(functions)
+        order = _Order(functions)
         for name in functions:
-            inliner.visit(name)
+            order.visit(name, None)
+        # Nothing is copied before all is counted.
+        for name in order.done:
+            for call, callee in order.calls[name]:
+                copy_call(call, functions[callee])
 
 
-class _Inliner:
-    """Callees first, so that each body is copied when it is whole."""
+class _Order:
+    """Callees first, so that each body is copied when it is whole.
+
+    Attributes:
+        done: functions in that order, with the operations that they will have.
+        calls: the calls in each that are inlined.
+    """
 
     def __init__(self, functions: dict[str, Any]) -> None:
         self.functions = functions
-        self.done: set[str] = set()
-        self.active: list[str] = []
+        self.done: dict[str, int] = {}
+        self.calls: dict[str, list[tuple[Any, str]]] = {}
+        self.active: set[str] = set()
+        self.copies = 0
 
-    def visit(self, name: str) -> None:
+    def visit(self, name: str, caller: Any) -> None:
+        if name in self.active:
+            raise PassError(f"@{name} calls itself, and XLA has no recursion", location=_place(caller))
         if name in self.done:
             return
-        self.active.append(name)
-        for call in operations(self.functions[name], {"func.call"}):
-            self.inline(call)
-        self.active.pop()
-        self.done.add(name)
+        self.active.add(name)
+        inside = operations(self.functions[name])
+        self.calls[name] = [(op, callee) for op in inside if (callee := self.callee(op))]
+        copied, largest = 0, (-1, None)
+        for call, callee in self.calls[name]:
+            self.visit(callee, call)
+            copied += self.done[callee]
+            largest = max(largest, (self.done[callee], call), key=lambda entry: entry[0])
+        self.copies += copied
+        if self.copies > COPIES_LIMIT:
+            raise PassError(too_many_copies(f"@{name}", self.copies), location=_place(largest[1]), hint=TOO_MANY_HINT)
+        self.active.discard(name)
+        # Without the calls, which are gone then, and the return, which is not copied.
+        self.done[name] = len(inside) - len(self.calls[name]) - 1 + copied
 
-    def inline(self, call: Any) -> None:
-        callee = str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+    def callee(self, op: Any) -> str:
+        """The name of a function that a call copies; empty for anything else."""
+        if op.name != "func.call":
+            return ""
+        callee = str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
         function = self.functions.get(callee)
-        if function is None or not function.regions[0].blocks:
-            return
-        if callee in self.active:
-            raise PassError(f"@{callee} calls itself, and XLA has no recursion", location=location_of(call))
-        self.visit(callee)
-        copy_call(call, function)
+        return callee if function is not None and function.regions[0].blocks else ""
+
+
+def _place(call: Any) -> Location | None:
+    return None if call is None else location_of(call)
 
 
 def copy_call(call: Any, function: Any) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hloforge.dialect.errors import ImporterError
+from hloforge.dialect.inlining import COPIES_LIMIT, TOO_MANY_HINT, too_many_copies
 from hloforge.dialect.mlir import _hlo
 from hloforge.dialect.nesting import LIMIT
 from hloforge.dialect.protobuf import fields, unpack
@@ -73,7 +74,8 @@ class _Computation:
 
 
 def check_shapes(module: bytes, locator: Locator) -> None:
-    """Refuse the first instruction that contradicts a computation which it calls, and computations that nest too deep.
+    """Refuse the first instruction that contradicts a computation which it calls, and computations that nest too deep,
+    or would be copied too often.
 
     Args:
         module: an ``HloModuleProto`` whose instructions are in the order of the locator's.
@@ -111,6 +113,8 @@ def _refusal(instruction: _Instruction, message: str, locator: Locator, hint: st
 def _check_depth(found: list[_Computation], by_id: dict[int, _Computation], locator: Locator) -> None:
     """XLA's converter calls itself for each computation inside of another, and does not survive thousands."""
     depths: dict[int, int] = {}
+    # It also copies a computation for each instruction that calls it.
+    sizes: dict[int, int] = {}
     for top in found:
         waiting, active = [(top, False)], set()
         while waiting:
@@ -124,6 +128,11 @@ def _check_depth(found: list[_Computation], by_id: dict[int, _Computation], loca
                     if depth > LIMIT:
                         raise _refusal(one, f"computations are nested more than {LIMIT} deep", locator, _DEPTH_HINT)
                 depths[computation.identity] = depth
+                copied = {one.number: sum(sizes.get(identity, 0) for identity in one.called) for one in callers}
+                if (made := sum(copied.values())) > COPIES_LIMIT:
+                    largest = max(callers, key=lambda one: copied[one.number])
+                    raise _refusal(largest, too_many_copies(computation.name, made), locator, TOO_MANY_HINT)
+                sizes[computation.identity] = len(computation.instructions) + made
             elif computation.identity not in depths and computation.identity not in active:
                 active.add(computation.identity)
                 waiting.append((computation, True))
