@@ -51,6 +51,7 @@ from hloforge.pipelines.legalize.complex_products import LegalizeComplexProducts
 from hloforge.pipelines.legalize.concatenations import LegalizeConcatenations
 from hloforge.pipelines.legalize.constant_reductions import LegalizeConstantReductions
 from hloforge.pipelines.legalize.crossed_uses import LegalizeCrossedUses
+from hloforge.pipelines.legalize.decide_updates import DecideUpdates
 from hloforge.pipelines.legalize.dynamic_barriers import LegalizeDynamicBarriers
 from hloforge.pipelines.legalize.dynamic_contractions import LegalizeDynamicContractions
 from hloforge.pipelines.legalize.dynamic_shapes import LegalizeDynamicShapes
@@ -72,8 +73,6 @@ from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
 from hloforge.pipelines.legalize.product_factors import LegalizeProductFactors
 from hloforge.pipelines.legalize.promotions import LegalizePromotions
-from hloforge.pipelines.legalize.protect_arguments import ProtectArguments
-from hloforge.pipelines.legalize.protect_updated import ProtectUpdated
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
 from hloforge.pipelines.legalize.rearranged_operands import LegalizeRearrangedOperands
 from hloforge.pipelines.legalize.sign_conversions import LegalizeSignConversions
@@ -287,8 +286,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeTransposedReductions(), "IREE transposes one of several results with the initial value of it alone"),
     Stage(LegalizeRearrangedOperands(), "IREE mixes up what is before and after; large transpositions are dispatches"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
-    Stage(ProtectUpdated(), "IREE overwrites arrays that are still read; loops in one dispatch need no copies"),
-    Stage(ProtectArguments(), "IREE overwrites a caller's buffer at its last use; stands after every other rewriting"),
+    Stage(DecideUpdates(), "IREE overwrites what is still read, and its callers' arrays; sees every other rewriting"),
     Stage(CarriesInPlace(), "IREE copies what a loop carries in each turn; reads what the passes above protect"),
     Stage(
         KeepLoopBuffers(),

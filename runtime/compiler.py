@@ -19,23 +19,27 @@ from pathlib import Path
 from typing import Any
 
 from hloforge.dialect import budget
+from hloforge.dialect.abi import donated_arguments
 from hloforge.dialect.errors import CompileError, OptionError
 from hloforge.dialect.forked import end_with_parent
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program, entry_function
+from hloforge.pipelines.aliasing import has_readers_beside_updates
 from hloforge.pipelines.host_calls import host_calls_of
+from hloforge.pipelines.legalize.decide_updates import DecideUpdates
 from hloforge.pipelines.named import lower
+from hloforge.pipelines.optimize.carries_in_place import without_links
 from hloforge.pipelines.optimize.fuse_loops import FuseLoops, has_fused_loops
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.specialize import is_dynamic
-from hloforge.pipelines.update_order import has_readers_beside_updates
 from hloforge.pipelines.weights import weights_of
 from hloforge.runtime import (
     block_barriers,
     exact_floats,
     idle_invocations,
+    in_place_audit,
     iree,
     own_maxima,
     repeated_threads,
@@ -48,6 +52,7 @@ from hloforge.runtime.diagnostics import failure
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.files import temporary_folder
 from hloforge.runtime.host import with_host_functions
+from hloforge.runtime.in_place_audit import OverwrittenError
 from hloforge.runtime.limited import limited_form, make_executable, within
 from hloforge.runtime.limits import check_elements
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest, tool_versions
@@ -86,6 +91,7 @@ _WARP_REDUCTIONS = "--iree-codegen-llvmgpu-use-reduction-vector-distribution=fal
 # Convolutions of 16 bits by groups of the batch, as products of CUDA's tensor cores, were zero in most places.
 _NO_IMPLICIT_PRODUCTS = "--iree-codegen-llvmgpu-use-igemm=false"
 # Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
+_TO_SCHEDULE = "--compile-to=stream"
 _STOP, _RESUME = "--compile-to=executable-targets", "--compile-from=executable-targets"
 # No status of a process.
 _TIMEOUT = 1 << 16
@@ -256,6 +262,19 @@ def _has_narrow_convolutions(module: Any) -> bool:
 def _compile_with(
     optimization: tuple[str, ...], lowered: Program, target: Target, options: CompileOptions
 ) -> Executable:
+    """One attempt, and others with more copies where IREE would overwrite what is still read."""
+    with suppress(OverwrittenError):
+        return _compile_once(optimization, lowered, target, options)
+    if without_links(lowered.module):
+        with suppress(OverwrittenError):
+            return _compile_once(optimization, lowered, target, options)
+    DecideUpdates(everywhere=True).run(lowered.module)
+    return _compile_once(optimization, lowered, target, options)
+
+
+def _compile_once(
+    optimization: tuple[str, ...], lowered: Program, target: Target, options: CompileOptions
+) -> Executable:
     kept = (_KEEP_ASSERTIONS,) if operations(lowered.module, ["cf.assert"]) else ()
     ordered = (_IN_ORDER,) if has_readers_beside_updates(lowered.module) else ()
     flags = (*target.flags(), *optimization, *kept, *ordered, *options.flags)
@@ -275,16 +294,32 @@ def _compile_with(
         sharded=Sharded.of(lowered.module),
     )
     _attach(lowered.module, manifest)
-    text = lowered.text(locations=True)
+    text = lowered.text(locations=True).encode()
     if amend := _amendment(target):
-        code = _compile_in_child(text.encode(), (*flags, _STOP), lowered.name, options)
+        code = _compile_audited(text, (*flags, _STOP), lowered, options)
         vmfb = _compile_in_child(amend(code), (*flags, _RESUME), lowered.name, options)
+    elif options.isolation == "none" and (made := iree.compile_in_process(text, flags)):
+        _compile_audited(text, (*flags, _TO_SCHEDULE), lowered, options)
+        vmfb = made
     else:
-        made = iree.compile_in_process(text, flags) if options.isolation == "none" else None
-        # A child repeats what failed: only there can the compiler's diagnostics be read.
-        vmfb = made or _compile_in_child(text.encode(), flags, lowered.name, options)
+        # A child repeats what failed in this process: only there can the compiler's diagnostics be read.
+        vmfb = _compile_audited(text, flags, lowered, options)
     vmfb = with_ordered_moves(vmfb)
     return Executable(vmfb, manifest, weights=options.weights, libraries=options.libraries)
+
+
+def _compile_audited(text: bytes, flags: tuple[str, ...], lowered: Program, options: CompileOptions) -> bytes:
+    """As ``_compile_in_child``, with proof that nothing is overwritten that is still read.
+
+    Raises:
+        OverwrittenError: there is no such proof.
+    """
+    with temporary_folder() as folder:
+        if folder is None:
+            raise CompileError("no temporary folder can be made", hint="TMPDIR names another place")
+        made = _compile_in_child(text, flags, lowered.name, options, in_place_audit.flags(folder))
+        in_place_audit.check(folder, donated_arguments(lowered.signature))
+        return made
 
 
 def _amendment(target: Target) -> Callable[[bytes], bytes] | None:
@@ -312,8 +347,11 @@ def _attach(module: Any, manifest: Manifest) -> None:
         entry.attributes["iree.reflection"] = reflection
 
 
-def _compile_in_child(text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions) -> bytes:
-    command = [iree.compiler_binary(), "-", "-o", "-", *flags]
+def _compile_in_child(
+    text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions, silent: tuple[str, ...] = ()
+) -> bytes:
+    """IREE's output; ``silent`` are flags that change nothing of it, which a reproducer does not need."""
+    command = [iree.compiler_binary(), "-", "-o", "-", *flags, *silent]
     with within(options):
         budget.enter("IREE's compiler")
         status, vmfb, stderr = _run(command, text, options)
@@ -374,9 +412,7 @@ def _tied_to_this_process() -> tuple[str, ...]:
     return prefix if works.returncode == 0 else ()
 
 
-def _summary(status: int | str) -> str:
-    if status == "timeout":
-        return "ran out of time"
-    if isinstance(status, int) and status < 0:
+def _summary(status: int) -> str:
+    if status < 0:
         return f"crashed ({_SIGNALS.get(-status, f'signal {-status}')})"
     return "failed"

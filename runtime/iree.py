@@ -31,7 +31,7 @@ def runtime_binary(name: str) -> str:
     return str(path)
 
 
-def compile_in_process(text: str, flags: tuple[str, ...]) -> bytes | None:
+def compile_in_process(text: bytes, flags: tuple[str, ...]) -> bytes | None:
     """Compile MLIR text by IREE's API; None if the compiler refuses it, which it tells on standard error.
 
     A crash of the compiler ends this process.
@@ -47,7 +47,7 @@ def compile_in_process(text: str, flags: tuple[str, ...]) -> bytes | None:
     except ValueError as error:
         raise failure(str(error), "refused its flags") from None
     with Invocation(session) as invocation:
-        source = Source.wrap_buffer(session, text.encode() + b"\0")
+        source = Source.wrap_buffer(session, text + b"\0")
         if not invocation.parse_source(source) or not invocation.execute():
             return None
         output = Output.open_membuffer()

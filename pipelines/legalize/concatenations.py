@@ -34,7 +34,7 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines import by_index
-from hloforge.pipelines.legalize.protect_updated import waited_for
+from hloforge.pipelines.aliasing import waited_for
 from hloforge.pipelines.optimize.below import stands_in_dispatch
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace

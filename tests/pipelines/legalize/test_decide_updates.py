@@ -1,4 +1,4 @@
-"""protect-updated: arrays that are read after an update of a part of them, and parts that overlap what they replace."""
+"""decide-updates: arrays that are read after an update of a part of them, and parts that overlap what they replace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import hloforge
 from hloforge import Value, ops
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
-from hloforge.pipelines.legalize.protect_updated import ProtectUpdated
+from hloforge.pipelines.legalize.decide_updates import DecideUpdates
 from hloforge.runtime.references import reference
 
 Build = Callable[[Value], tuple[Value, ...]]
@@ -108,13 +108,13 @@ def built(build: Build, rows: int, element: str = "s32") -> Program:
 @pytest.mark.parametrize(
     ("build", "copies"),
     [
-        *((kept, 1), (shifted, 1), (shifted_and_negated, 1), (once, 0), (exchanged, 2), (kept_behind_a_barrier, 1)),
+        *((kept, 1), (shifted, 2), (shifted_and_negated, 2), (once, 0), (exchanged, 3), (kept_behind_a_barrier, 1)),
         (kept_in_another_shape, 1),
     ],
 )
 def test_copies(build: Build, copies: int) -> None:
     copy = built(build, 400).clone()
-    ProtectUpdated().run(copy.module)
+    DecideUpdates().run(copy.module)
     assert len(operations(copy.module, {"stablehlo.select"})) == copies
 
 

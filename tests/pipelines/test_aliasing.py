@@ -10,7 +10,7 @@ import pytest
 import hloforge
 from hloforge import Value, ops
 from hloforge.dialect.program import Program
-from hloforge.pipelines.update_order import has_readers_beside_updates
+from hloforge.pipelines.aliasing import has_readers_beside_updates
 
 Build = Callable[[Value, Value, Value], tuple[Value, ...]]
 

@@ -1,4 +1,4 @@
-"""protect-arguments: which arguments are copied."""
+"""decide-updates: which arguments are copied."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import hloforge
 from hloforge import ops
 from hloforge.dialect.mlir import parse_module
-from hloforge.pipelines.legalize.protect_arguments import ProtectArguments
+from hloforge.pipelines.legalize.decide_updates import DecideUpdates
 from hloforge.pipelines.manager import PassManager
 from hloforge.pipelines.passes import NativePass
 from tests.engines import interpret
@@ -31,7 +31,7 @@ def lowered(body: str, attributes: str = "") -> object:
     module = parse_module(f"""module {{
       func.func @main(%x: tensor<4xf32> {attributes}, %u: tensor<1xf32>, %i: tensor<i32>) -> tensor<4xf32> {{
         {body} return %r : tensor<4xf32> }} }}""")
-    PassManager([ProtectArguments(), NativePass("canonicalize,cse")]).run(module)
+    PassManager([DecideUpdates(), NativePass("canonicalize,cse")]).run(module)
     return module
 
 

@@ -1,0 +1,34 @@
+"""All programs that see an array in one way and update it in another: some in every run, more in `make test-all`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.aliasing.__main__ import examine, part
+from tests.aliasing.programs import COUNT, TYPES, UPDATES, VIEWS, forms
+
+# Of so many parts one runs in `make test`, and ten in `make test-all`; `python -m tests.aliasing` runs all.
+_PARTS, _MORE = 100, 10
+
+
+def test_every_pair_of_views_meets_every_update() -> None:
+    chosen = list(forms())
+    assert len(chosen) == COUNT
+    assert len(set(map(str, chosen))) > 0.98 * COUNT
+    pairs = Counter((form.seen, form.updated, form.update) for form in chosen)
+    for view in VIEWS:
+        for other in VIEWS:
+            assert all(pairs[(view,), (other,), update] >= 4 for update in UPDATES)
+    assert set(Counter(form.element for form in chosen)) == set(TYPES)
+
+
+def test_a_hundredth_agrees() -> None:
+    assert not list(examine(part(0, _PARTS)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(1, _MORE))
+def test_a_tenth_agrees(number: int) -> None:
+    assert not list(examine(part(number * (_PARTS // _MORE), _PARTS)))
