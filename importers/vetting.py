@@ -46,6 +46,8 @@ _NAMED_DIALECT = re.compile(r'(?<!")[!#](\w+)')
 _MODULE, _FUNCTION, _CUSTOM_CALL = "builtin.module", "func.func", "stablehlo.custom_call"
 # What a shape assertion of JAX says if it fails.
 _ASSERTION = "error_message"
+# What newer versions of StableHLO say beside definitions (``stablehlo.mesh``).
+_STABLEHLO = ("stablehlo.", "chlo.")
 _PER_VALUE = ("arg_attrs", "res_attrs")
 # Devices that a program may ask for: more are a damaged number.
 _MOST_DEVICES = 1 << 20
@@ -177,7 +179,7 @@ def _stays(attribute: str, name: str, *, is_defined: bool) -> bool:
     if name == _CUSTOM_CALL and attribute == _ASSERTION:
         return True
     # What an operation that nobody defines means is not ours to know; the audit refuses it by its name.
-    return is_foreign(attribute) or not is_defined
+    return is_foreign(attribute) or attribute.startswith(_STABLEHLO) or not is_defined
 
 
 def _strip_values(op: Any, name: str) -> None:

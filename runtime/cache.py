@@ -4,7 +4,8 @@ A file is named by a digest of everything that the vmfb depends on: the program'
 target (with this processor's features for ``cpu:host``), IREE's flags, the versions of the packages and hloforge's own
 sources. It holds its own digest and its name, so that damage and exchanged files are noticed and mean a new
 compilation. Files are written whole or not at all, and the longest unused ones go when there are too many bytes: any
-number of processes may share the folder. A vmfb is native code: what another user owns or may write to is not used.
+number of processes may share the folder. A vmfb is native code: what another user owns or may write to, or any of the
+folders above it, is not used (``private_folders``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import importlib.util
 import json
 import os
 import platform
-import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,11 +25,12 @@ from pathlib import Path
 import filelock
 import platformdirs
 
-from hloforge.dialect.errors import CompileError, LoadError, OptionError
+from hloforge.dialect.errors import LoadError, OptionError
 from hloforge.runtime.executable import Executable
-from hloforge.runtime.files import write_atomically
+from hloforge.runtime.files import replacing
 from hloforge.runtime.manifest import Manifest, tool_versions
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.private_folders import distrust, make_private, read_private
 from hloforge.runtime.signatures import required
 from hloforge.runtime.targets import Target
 from hloforge.runtime.weights import described
@@ -65,7 +66,7 @@ class Entry:
         if self.path is None or required():
             return None
         try:
-            head, _, vmfb = _trusted_bytes(self.path).partition(b"\n")
+            head, _, vmfb = read_private(self.path).partition(b"\n")
             fields = json.loads(head)
             if fields["name"] != self.path.name or fields["digest"] != hashlib.sha256(vmfb).hexdigest():
                 return None
@@ -86,11 +87,16 @@ class Entry:
             "digest": hashlib.sha256(executable.vmfb).hexdigest(),
             "manifest": executable.manifest.to_json(),
         }
-        with suppress(OSError, CompileError):
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):
+            # Before anything is made, and again: a folder that is there may be another one by now.
             if distrust(self.path.parent):
                 return
-            write_atomically(self.path, json.dumps(head).encode() + b"\n" + executable.vmfb)
+            make_private(self.path.parent)
+            if distrust(self.path.parent):
+                return
+            # Also in the place of a link, or of what is not ours.
+            with replacing(self.path, mode=0o600) as temporary:
+                temporary.write_bytes(json.dumps(head).encode() + b"\n" + executable.vmfb)
             _trim(self.path.parent, limit())
 
 
@@ -145,34 +151,6 @@ def limit() -> int:
     return int(chosen)
 
 
-def distrust(home: Path) -> str:
-    """Why nothing in a folder is believed: other users may write to it; empty for one that is only this user's."""
-    try:
-        status = home.stat()
-    except OSError:
-        return ""  # nothing is there
-    return _others_write(status)
-
-
-def _trusted_bytes(path: Path) -> bytes:
-    """The bytes of a file that only this user and the administrator can have written. Raises OSError for any other."""
-    if distrust(path.parent):
-        raise PermissionError(path)
-    with path.open("rb") as stream:
-        # The open file, not its name, which might be another one's by now.
-        if _others_write(os.fstat(stream.fileno())):
-            raise PermissionError(path)
-        return stream.read()
-
-
-def _others_write(status: os.stat_result) -> str:
-    if not hasattr(os, "geteuid"):
-        return ""
-    if status.st_uid not in (0, os.geteuid()):
-        return f"it belongs to the user with the number {status.st_uid}"
-    return "every user may write to it" if status.st_mode & stat.S_IWOTH else ""
-
-
 def usage(home: Path) -> tuple[int, int]:
     """How many compilations a folder holds, and their bytes."""
     sizes = [status.st_size for status in _files(home).values()]
@@ -187,7 +165,7 @@ def clear(home: Path) -> None:
 
 def _trim(home: Path, allowed: int) -> None:
     """Remove what was not used for longest until the rest fits; another process that is at it will do."""
-    with suppress(filelock.Timeout), filelock.FileLock(home / ".lock", timeout=0):
+    with suppress(filelock.Timeout), filelock.FileLock(home / ".lock", timeout=0, mode=0o600):
         _remove_abandoned(home)
         files = _files(home)
         excess = sum(status.st_size for status in files.values()) - allowed

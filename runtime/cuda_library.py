@@ -17,6 +17,8 @@ from pathlib import Path
 
 import platformdirs
 
+from hloforge.runtime.private_folders import distrust, make_private
+
 _WANTED = "libcuda.so"
 _USUAL = "libcuda.so.1"
 
@@ -54,8 +56,10 @@ def load_stand_in(name: str, library: str, folder: Path) -> Path:
         OSError, subprocess.CalledProcessError: it cannot be made, or not be loaded.
     """
     path = folder / name
+    make_private(folder)
+    if why := distrust(folder):
+        raise PermissionError(f"the folder of {name} is not believed: {why}")
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
         made = path.with_name(f"{name}.{os.getpid()}")
         options = ["-flavor", "gnu", "-shared", "-soname", name, "--no-as-needed", "-o", str(made)]
         subprocess.run([str(_linker()), *options, str(_file_of(library))], check=True, capture_output=True)

@@ -77,8 +77,11 @@ def write_atomically(path: str | PathLike[str], data: bytes) -> None:
 
 
 @contextmanager
-def replacing(destination: Path) -> Iterator[Path]:
+def replacing(destination: Path, *, mode: int | None = None) -> Iterator[Path]:
     """A temporary file beside the destination, to be filled; it takes the destination's place if the block ends well.
+
+    Args:
+        mode: permissions of the file; by default those of the file that is replaced, or what the umask grants.
 
     Raises:
         OSError: it cannot be made there, or renamed.
@@ -88,7 +91,7 @@ def replacing(destination: Path) -> Iterator[Path]:
     try:
         temporary.touch(mode=0o600, exist_ok=False)
         yield temporary
-        temporary.chmod(_mode(destination))
+        temporary.chmod(_mode(destination) if mode is None else mode)
         temporary.replace(destination)
     except BaseException:
         with suppress(OSError):

@@ -19,6 +19,7 @@ from hloforge.dialect.errors import CompileError, OptionError
 from hloforge.pipelines.defects import DefectError
 from hloforge.runtime import cache
 from hloforge.runtime.files import write_atomically
+from hloforge.runtime.private_folders import distrust, make_private
 
 # How many are kept; 0 for none.
 KEEP_VARIABLE = "HLOFORGE_KEEP_FAILURES"
@@ -99,8 +100,8 @@ def _keep(text: bytes, name: str, chosen: Path | None, command: Callable[[str], 
 
 
 def _made(home: Path) -> Path:
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if why := cache.distrust(home):
+    make_private(home)
+    if why := distrust(home):
         raise PermissionError(f"{home}: {why}")
     return home
 

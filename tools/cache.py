@@ -18,6 +18,7 @@ def command(clear: bool) -> None:
       hloforge cache --clear
     """
     from hloforge.runtime import cache
+    from hloforge.runtime.private_folders import distrust
 
     folder = cache.folder()
     if folder is None:
@@ -27,7 +28,7 @@ def command(clear: bool) -> None:
         cache.clear(folder)
     count, size = cache.usage(folder)
     programs = "program" if count == 1 else "programs"
-    reason = cache.distrust(folder)
+    reason = distrust(folder)
     if reason:
         click.echo(f"note: the folder is not used: {reason}", err=True)
     click.echo(f"{folder}: {count} {programs}, {size / 1e6:.1f} of at most {cache.limit() / 1e6:.0f} MB")

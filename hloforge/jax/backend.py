@@ -9,8 +9,10 @@ import ctypes
 import functools
 import os
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +25,7 @@ from jax._src.interpreters import pxla
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.mlir import _jax
 from hloforge.jax import platform
+from hloforge.runtime.private_folders import distrust
 
 # JAX's CPU has 0.
 _PRIORITY = -100
@@ -170,15 +173,26 @@ def _allow_the_cache() -> None:
     """Let JAX's compilation cache on disk, which takes platforms that it knows, hold programs of ours.
 
     A program that calls Python names functions by numbers. These are part of the cache's key, and whoever reads the
-    entry has just given them to functions of its own.
+    entry has just given them to functions of its own. An entry is native code: a folder to which others may write is
+    not used.
     """
     is_used = compilation_cache.is_cache_used
     stand_in = SimpleNamespace(platform="cpu", supports_executable_serialization=True)
 
     def is_cache_used(backend: Any) -> Any:
-        return is_used(stand_in if backend.platform == platform.PLATFORM else backend)
+        if backend.platform != platform.PLATFORM:
+            return is_used(backend)
+        return is_used(stand_in) and _is_private(config.compilation_cache_dir.value or "")
 
     compilation_cache.is_cache_used = is_cache_used
+
+
+@functools.cache
+def _is_private(folder: str) -> bool:
+    why = "" if "://" in folder else distrust(Path(folder))
+    if why:
+        warnings.warn(f"JAX's compilation cache is not used for hloforge: {why}", stacklevel=2)
+    return not why
 
 
 def _writable(shown: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

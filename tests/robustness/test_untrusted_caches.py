@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from hloforge.runtime.executable import Executable
 from hloforge.runtime.files import write_atomically
 from hloforge.runtime.manifest import Manifest
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.private_folders import distrust
 from hloforge.runtime.targets import Target
 from tests.robustness.forks import in_fork
 
@@ -51,18 +53,88 @@ def test_the_folder_is_for_its_user_alone() -> None:
     assert stored().parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_every_user_may_write_is_not_read(folder: Path) -> None:
+def test_entries_are_for_their_user_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = folder / "a" / "b"
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(deep))
+    umask = os.umask(0)
+    try:
+        stored()
+    finally:
+        os.umask(umask)
+    assert {path.stat().st_mode & 0o777 for path in (deep, deep.parent, folder)} == {0o700}
+    assert {path.name: path.stat().st_mode & 0o777 for path in deep.iterdir() if path.stat().st_mode & 0o77} == {}
+
+
+@pytest.mark.parametrize(("mode", "who"), [(0o020, "the group with the number "), (0o002, "every user may write to ")])
+def test_what_others_may_write_is_not_read(folder: Path, mode: int, who: str) -> None:
     path = stored()
-    path.chmod(0o666)
+    path.chmod(0o600 | mode)
     assert entry().find() is None
     path.chmod(0o600)
-    folder.chmod(0o777)
-    assert cache.distrust(folder) == "every user may write to it"
-    assert entry().find() is None
-    entry(b"y").store(executable())
-    assert cache.usage(folder)[0] == 1
+    assert entry().find() == executable(b"x")
+    for place in (folder, folder.parent):
+        before = place.stat().st_mode
+        # The sticky bit helps above the folder, and not in it: there others would add entries.
+        for sticky in (0, stat.S_ISVTX):
+            place.chmod(0o700 | mode | sticky)
+            if place == folder or not sticky:
+                assert distrust(folder).startswith(who) and str(place) in distrust(folder)
+                assert entry().find() is None
+                entry(b"y").store(executable())
+                assert cache.usage(folder)[0] == 1
+            else:
+                assert entry().find() == executable(b"x")
+        place.chmod(before)
     folder.chmod(0o755)
     assert entry().find() == executable(b"x")
+
+
+def test_a_folder_is_not_made_where_others_may_exchange_it(folder: Path) -> None:
+    folder.parent.chmod(0o777)
+    entry().store(executable())
+    assert not folder.exists() and str(folder.parent) in distrust(folder)
+    folder.parent.chmod(0o1777)
+    assert stored().parent == folder
+
+
+def test_links_on_the_way_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    public, private = tmp_path / "public", tmp_path / "private"
+    for each in (public, private):
+        each.mkdir(mode=0o700)
+    (public / "link").symlink_to(private)
+    (tmp_path / "second").symlink_to("public/link")
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "second" / "cache"))
+    path = stored()
+    assert path.resolve().is_relative_to(private)
+    public.chmod(0o777)
+    assert str(public) in distrust(path.parent)
+    assert entry().find() is None
+    public.chmod(0o700)
+    assert entry().find() is not None
+    (tmp_path / "round").symlink_to("round")
+    assert "more links" in distrust(tmp_path / "round" / "cache")
+
+
+@needs_root
+def test_a_link_of_another_user_is_not_followed(tmp_path: Path) -> None:
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    shared.mkdir(), own.mkdir(mode=0o700)
+    shared.chmod(0o1777)
+    (shared / "cache").symlink_to(own)
+    assert distrust(shared / "cache") == ""
+    os.lchown(shared / "cache", ANOTHER_USER, -1)
+    assert distrust(shared / "cache") == f"{shared / 'cache'} belongs to the user with the number {ANOTHER_USER}"
+
+
+def test_what_is_no_file_is_no_entry_and_is_replaced(tmp_path: Path) -> None:
+    path = stored()
+    for make in (os.mkfifo, lambda place: place.symlink_to(tmp_path / "target")):
+        path.unlink()
+        make(path)
+        assert entry().find() is None
+        entry().store(executable(b"x"))
+        assert entry().find() == executable(b"x") and path.is_file() and not path.is_symlink()
+    assert not (tmp_path / "target").exists()
 
 
 @needs_root
@@ -72,10 +144,15 @@ def test_what_another_user_owns_is_not_read(folder: Path) -> None:
     assert entry().find() is None
     os.chown(path, 0, -1)
     os.chown(folder, ANOTHER_USER, -1)
-    assert cache.distrust(folder) == f"it belongs to the user with the number {ANOTHER_USER}"
+    assert distrust(folder) == f"{folder} belongs to the user with the number {ANOTHER_USER}"
     assert entry().find() is None
     entry(b"y").store(executable())
     assert cache.usage(folder)[0] == 1
+    os.chown(folder, 0, -1)
+    os.chown(folder.parent, ANOTHER_USER, -1)
+    assert entry().find() is None and str(folder.parent) in distrust(folder)
+    os.chown(folder.parent, 0, -1)
+    assert entry().find() is not None
 
 
 def test_a_link_to_what_every_user_may_write_is_not_followed(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hloforge.runtime.cuda_library import load_stand_in
+
 SCRIPT = """
 import ctypes, sys
 from pathlib import Path
@@ -37,3 +39,11 @@ def test_a_library_is_found_by_a_name_that_no_file_has(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()[0].isdecimal()
     assert [path.name for path in tmp_path.iterdir()] == ["libstandin.so"]
+
+
+def test_a_folder_that_others_may_write_to_is_not_believed(tmp_path: Path) -> None:
+    """What lies there would be loaded: it is native code."""
+    (tmp_path / "libstandin.so").write_text("not ours")
+    tmp_path.chmod(0o777)
+    with pytest.raises(PermissionError, match=f"every user may write to {tmp_path}"):
+        load_stand_in("libstandin.so", "libz.so.1", tmp_path)

@@ -9,6 +9,7 @@ import gc
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,24 @@ def cache_on_disk() -> None:
         "/jax/compilation_cache/cache_misses",
         "/jax/compilation_cache/cache_hits",
     ]
+
+
+@check
+def cache_that_others_may_write_to() -> None:
+    """An entry is native code, which whoever may write to the folder would bring."""
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home) / "cache"
+        folder.mkdir()
+        folder.chmod(0o777)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            assert float(jax.jit(lambda x: x * 5 + 1)(2.0)) == 11
+        jax.config.update("jax_compilation_cache_dir", None)
+        compilation_cache.reset_cache()
+        assert not list(folder.iterdir())
+        assert any("every user may write to" in str(each.message) for each in warned)
 
 
 @check

@@ -23,6 +23,7 @@ ON_ONE = [
     "donation_errors",
     "sharing",
     "cache_on_disk",
+    "cache_that_others_may_write_to",
     "layouts",
     "kinds_of_memory",
     "guards",
