@@ -90,8 +90,9 @@ _NO_DISTRIBUTION = "--iree-codegen-llvmgpu-use-vector-distribution=false"
 _WARP_REDUCTIONS = "--iree-codegen-llvmgpu-use-reduction-vector-distribution=false"
 # Convolutions of 16 bits by groups of the batch, as products of CUDA's tensor cores, were zero in most places.
 _NO_IMPLICIT_PRODUCTS = "--iree-codegen-llvmgpu-use-igemm=false"
-# Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
+# Where IREE has decided what runs when, and what is overwritten.
 _TO_SCHEDULE = "--compile-to=stream"
+# Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
 _STOP, _RESUME = "--compile-to=executable-targets", "--compile-from=executable-targets"
 # No status of a process.
 _TIMEOUT = 1 << 16
@@ -296,7 +297,9 @@ def _compile_once(
     _attach(lowered.module, manifest)
     text = lowered.text(locations=True).encode()
     if amend := _amendment(target):
-        code = _compile_audited(text, (*flags, _STOP), lowered, options)
+        # The audit's flags change how IREE prints, and what it prints here is compiled further.
+        _compile_audited(text, (*flags, _TO_SCHEDULE), lowered, options)
+        code = _compile_in_child(text, (*flags, _STOP), lowered.name, options)
         vmfb = _compile_in_child(amend(code), (*flags, _RESUME), lowered.name, options)
     elif options.isolation == "none" and (made := iree.compile_in_process(text, flags)):
         _compile_audited(text, (*flags, _TO_SCHEDULE), lowered, options)
