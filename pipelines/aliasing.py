@@ -84,7 +84,6 @@ class Names:
         block = writer.block
         self.values: list[Any] = []
         self.is_from_outside = _block_of(array) != block
-        end = list(block.operations)[-1].operation
         size = _bits(array)
         pending, seen = [array], {array}
         while pending:
@@ -97,8 +96,9 @@ class Names:
                 self.values.append(value)
             # What a block takes and returns concerns the operation that it belongs to.
             taken = () if value.owner == block else _sources(value)
-            uses = [use for use in value.uses if use.owner.operation not in (writer, end)]
-            for near in (*taken, *(name for use in uses for name in _results(use))):
+            users = [(use, use.owner.operation) for use in value.uses]
+            passing = [use for use, op in users if op != writer and (op.name != _RETURN or op.block != block)]
+            for near in (*taken, *(name for use in passing for name in _results(use))):
                 if near not in seen:
                     seen.add(near)
                     pending.append(near)

@@ -20,7 +20,6 @@ _GLOBAL_LOAD, _GLOBAL_STORE = "util.global.load", "util.global.store"
 # Operations whose results are other names of their operands.
 _NAMES = frozenset(
     {
-        "arith.select",
         "stream.async.cast",
         "stream.tensor.export",
         "stream.tensor.import",
@@ -88,6 +87,8 @@ class Flow:
 
     def __init__(self, function: Any, donated: frozenset[int]) -> None:
         self._numbers: dict[Any, int] = {}
+        self._types: dict[Any, bool] = {}
+        self._arrays: set[int] = set()
         self.makers: dict[int, Operation] = {}
         self.buffers: dict[int, int] = defaultdict(int)
         self.names: dict[int, list[tuple[int, Operation | None]]] = defaultdict(list)
@@ -104,7 +105,7 @@ class Flow:
         self.function = Operation(function, (), ())
         for number, argument in enumerate(function.regions[0].blocks[0].arguments):
             value = self._number(argument)
-            if _is_stored(argument):
+            if value in self._arrays:
                 self.buffers[value] = self._allocate()
                 if number not in donated:
                     self.reads.append((self.function, value))
@@ -116,7 +117,19 @@ class Flow:
         self._spread()
 
     def _number(self, value: Any) -> int:
-        return self._numbers.setdefault(value, len(self._numbers))
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._numbers[value] = len(self._numbers)
+            type_ = value.type
+            is_array = self._types.get(type_)
+            if is_array is None:
+                is_array = self._types[type_] = str(type_).startswith(_STORED)
+            if is_array:
+                self._arrays.add(number)
+        return number
+
+    def _all(self, values: Sequence[Any]) -> list[int]:
+        return list(map(self._number, values))
 
     def _allocate(self, parents: tuple[Operation, ...] = ()) -> int:
         """A new buffer: one bit, and the next one for the buffers of the same operation in earlier iterations."""
@@ -142,8 +155,7 @@ class Flow:
         return needed
 
     def _read(self, at: Operation) -> None:
-        at.operands = [self._number(value) for value in at.op.operands]
-        at.results = [self._number(value) for value in at.op.results]
+        at.operands, at.results = self._all(at.op.operands), self._all(at.op.results)
         at.needs = set(at.operands)
         for result in at.results:
             self.makers[result], self.home[result] = at, at.parents
@@ -160,40 +172,39 @@ class Flow:
 
     def _pass_regions(self, at: Operation) -> None:
         """The ways of values into the regions of an operation, and out of them."""
-        regions = [region.blocks[0] for region in at.op.regions if len(region.blocks)]
-        ends = [list(list(block.operations)[-1].operation.operands) for block in regions]
-        results = list(at.op.results)
+        blocks = [region.blocks[0] for region in at.op.regions if len(region.blocks)]
+        taken = [self._all(block.arguments) for block in blocks]
+        ends = [self._all(list(block.operations)[-1].operation.operands) for block in blocks]
         if at.name == "scf.while":
-            self._name(at.op.operands, regions[0].arguments)
-            self._name(ends[0][1:], regions[1].arguments)
-            self._name(ends[0][1:], results)
-            self._name(ends[1], regions[0].arguments, loop=at)
+            self._name(at.operands, taken[0])
+            self._name(ends[0][1:], taken[1])
+            self._name(ends[0][1:], at.results)
+            self._name(ends[1], taken[0], loop=at)
         elif at.name == "scf.for":
-            self._name(list(at.op.operands)[3:], list(regions[0].arguments)[1:])
-            self._name(list(at.op.operands)[3:], results)
-            self._name(ends[0], list(regions[0].arguments)[1:], loop=at)
-            self._name(ends[0], results)
+            self._name(at.operands[3:], taken[0][1:])
+            self._name(at.operands[3:], at.results)
+            self._name(ends[0], taken[0][1:], loop=at)
+            self._name(ends[0], at.results)
         else:
-            for block, end in zip(regions, ends, strict=True):
-                self._name(at.op.operands, block.arguments)
-                self._name(end, results)
+            for arguments, end in zip(taken, ends, strict=True):
+                self._name(at.operands, arguments)
+                self._name(end, at.results)
 
     def _pass(self, at: Operation) -> None:
-        stored = [value for value in at.op.operands if _is_stored(value)]
-        returned = [value for value in at.op.results if _is_stored(value)]
+        stored = [value for value in at.operands if value in self._arrays]
+        returned = [value for value in at.results if value in self._arrays]
         if (not stored and not returned) or _METADATA.match(at.name):
             return
-        written: list[int] = []
-        if at.name in _NAMES:
-            if at.name == "arith.select":
-                self._name(stored[:1], returned)
-                self._name(stored[1:], returned)
-            else:
-                self._name(stored, returned)
+        if at.name == "arith.select":
+            self._name(stored[:1], returned)
+            self._name(stored[1:], returned)
             return
+        if at.name in _NAMES:
+            self._name(stored, returned)
+            return
+        written: list[Write] = []
         if at.name in _WRITE_FIRST:
-            place = at.operands.index(self._number(stored[0]))
-            written = [self._write(at, place, value) for value in returned[:1]]
+            written = [self._write(at, at.operands.index(stored[0]), value) for value in returned[:1]]
         elif at.name in _TIED:
             written = list(self._write_tied(at))
         elif at.name in (_GLOBAL_LOAD, _GLOBAL_STORE):
@@ -202,44 +213,42 @@ class Flow:
             # What is not known may return what it takes, such as a function of the host.
             for value in stored:
                 self._name([value] * len(returned), returned)
+        made = {write.after for write in written}
         for value in returned:
-            number = self._number(value)
-            if number not in self.names and not any(number == write.after for write in self.writes[-len(returned) :]):
-                self.buffers[number] |= self._allocate(at.parents)
-        reads = list(map(self._number, stored))
-        for number in written:
-            # Once as what is overwritten; an operation may read the same array beside.
-            reads.remove(number)
+            if value not in self.names and value not in made:
+                self.buffers[value] |= self._allocate(at.parents)
         # The end of a branch hands arrays on to those that read them, the end of a loop's body to later iterations.
         if at.name == "stream.yield" or (at.name == "scf.yield" and at.parents[-1].name not in LOOPS):
             return
-        self.reads += [(at, number) for number in reads]
+        for write in written:
+            # Once as what is overwritten; an operation may read the same array beside.
+            stored.remove(write.before)
+        self.reads += [(at, value) for value in stored]
 
-    def _pass_global(self, at: Operation, returned: Sequence[Any]) -> None:
+    def _pass_global(self, at: Operation, returned: Sequence[int]) -> None:
         symbol = str(at.op.attributes["global"])
         if at.name == _GLOBAL_STORE:
             self._stored.add(symbol)
         for value in returned:
-            number = self._number(value)
             if symbol in self._globals:
-                self.buffers[number] |= self.buffers[self._globals[symbol]]
+                self.buffers[value] |= self.buffers[self._globals[symbol]]
             else:
-                self.buffers[number] |= self._allocate()
-                self._globals[symbol] = number
+                self.buffers[value] |= self._allocate()
+                self._globals[symbol] = value
 
-    def _name(self, sources: Sequence[Any], targets: Sequence[Any], loop: Operation | None = None) -> None:
+    def _name(self, sources: Sequence[int], targets: Sequence[int], loop: Operation | None = None) -> None:
         for source, target in zip(sources, targets, strict=False):
-            if _is_stored(source) and _is_stored(target):
-                self.names[self._number(target)].append((self._number(source), loop))
+            if source in self._arrays and target in self._arrays:
+                self.names[target].append((source, loop))
 
-    def _write(self, at: Operation, place: int, after: Any) -> int:
-        write = Write(at, at.operands[place], self._number(after), place, len(self.writes))
+    def _write(self, at: Operation, place: int, after: int) -> Write:
+        write = Write(at, at.operands[place], after, place, len(self.writes))
         self.writes.append(write)
-        return write.before
+        return write
 
-    def _write_tied(self, at: Operation) -> Iterator[int]:
+    def _write_tied(self, at: Operation) -> Iterator[Write]:
         first = sum(list(at.op.attributes["operandSegmentSizes"])[: _TIED[at.name]])
-        for result, tied in zip(at.op.results, at.op.attributes["tied_operands"], strict=False):
+        for result, tied in zip(at.results, at.op.attributes["tied_operands"], strict=False):
             number = ir.IntegerAttr(tied).value
             if number >= 0:
                 yield self._write(at, first + number, result)
@@ -269,7 +278,7 @@ class Flow:
             bounds = {0: (2, 3), 4: (6, 7)}
         elif at.name == "stream.async.dispatch":
             workload, count, sizes = list(at.op.attributes["operandSegmentSizes"])[:3]
-            arrays = [n for n in range(workload, workload + count) if _is_stored(at.op.operands[n])]
+            arrays = [n for n in range(workload, workload + count) if at.operands[n] in self._arrays]
             starts = workload + count + sizes
             bounds = {place: (starts + n, starts + n + len(arrays)) for n, place in enumerate(arrays)}
         else:
@@ -280,7 +289,3 @@ class Flow:
             if len(numbers) == 2 and numbers[0] is not None and numbers[1] is not None:
                 known[place] = numbers[0], numbers[1]
         return known
-
-
-def _is_stored(value: Any) -> bool:
-    return str(value.type).startswith(_STORED)

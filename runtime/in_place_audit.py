@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from hloforge.dialect.errors import CompileError
-from hloforge.dialect.mlir import parse_module
+from hloforge.dialect.mlir import ir, parse_module
 from hloforge.runtime.buffer_flow import CONCURRENT, EXECUTE, LOOPS, Flow, Operation, Write
 
 # After this pass nothing changes of what is overwritten, and when.
@@ -34,6 +34,8 @@ _PASS = "iree-stream-schedule-concurrency"
 
 # Operations that the host only begins, and operations with such ones in them.
 _ASYNCHRONOUS = frozenset({EXECUTE, "scf.for", "scf.if", "scf.index_switch", "scf.while"})
+# What any operation that writes into an operand says of itself; -1 is no operand.
+_WRITES = re.compile(r"tied_operands = \[[^\]]*?(?<!-)\b\d|\"stream\.async\.(?:collective|copy|fill|store|update)\"")
 _POSITION = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
 
@@ -90,7 +92,9 @@ def clashes(text: str, donated: frozenset[int] = frozenset()) -> list[Clash]:
     Raises:
         ImporterError: the text cannot be parsed.
     """
-    module = parse_module(text)
+    if not _WRITES.search(text):
+        return []
+    module = parse_module(text, _context())
     with module.context:
         return [
             found
@@ -98,6 +102,13 @@ def clashes(text: str, donated: frozenset[int] = frozenset()) -> list[Clash]:
             if any(len(region.blocks) for region in function.operation.regions)
             for found in _Proof(Flow(function.operation, donated)).clashes()
         ]
+
+
+def _context() -> Any:
+    """A context in which every operation is read as it is: none of IREE's dialects is known here."""
+    found = ir.Context()
+    found.allow_unregistered_dialects = True
+    return found
 
 
 class _Proof:

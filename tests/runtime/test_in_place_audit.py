@@ -34,6 +34,10 @@ def read(value: str, result: str, line: int) -> str:
     )
 
 
+def number(result: str, value: int) -> str:
+    return f'{result} = "arith.constant"() <{{value = {value} : index}}> : () -> index'
+
+
 def made(result: str) -> str:
     return f'{result} = "stream.async.splat"() : () -> {_R}'
 
@@ -54,7 +58,7 @@ def function(*lines: str) -> str:
 
 
 def loop(first: str, inner: str, given: str, result: str, *lines: str) -> str:
-    bounds = "%c = arith.constant 0 : index\n"
+    bounds = f"{number('%c', 0)}\n"
     body = "\n".join(lines)
     return (
         f'{bounds}{result} = "scf.for"(%c, %c, %c, {first}) ({{ ^bb0(%i: index, {inner}: {_R}):\n{body}\n'
@@ -131,7 +135,7 @@ def test_a_donated_argument_may_be_overwritten() -> None:
 
 def test_other_parts_of_one_buffer_are_apart() -> None:
     def copied(start: int, end: int) -> str:
-        numbers = "".join(f"%c{n} = arith.constant {n} : index\n" for n in (0, 4, 8))
+        numbers = "".join(f"{number(f'%c{n}', n)}\n" for n in (0, 4, 8))
         return function(
             numbers + made("%x"),
             f'%y = "stream.async.copy"(%x, %c8, %c0, %c4, %x, %c8, %c{start}, %c{end}, %c4)'
