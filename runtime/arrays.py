@@ -13,7 +13,7 @@ import numpy as np
 
 from hloforge.dialect.abi import buffer_layout, major_to_minor, physical_shape
 from hloforge.dialect.element_types import ElementType
-from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.errors import ArgumentError, ExecutionError
 from hloforge.dialect.packing import pack, unpack
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime import device_exchange
@@ -410,7 +410,14 @@ class Codec:
         if not self._never_empty and view.byte_length == 0:
             return np.empty(sizes, self._physical_dtype)
         # Not MappedMemory.asarray: a numpy view of its result outlives the memory that it shows.
-        return np.ndarray(sizes, self._physical_dtype, view.map() if apart is None else fetch(view, apart))
+        memory = view.map() if apart is None else fetch(view, apart)
+        try:
+            return np.ndarray(sizes, self._physical_dtype, memory)
+        except TypeError:
+            raise ExecutionError(
+                f"{self.name} is {self.shape} by the manifest, and has {view.byte_length} bytes",
+                hint="the file was damaged or changed: compile the program again",
+            ) from None
 
     def logical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A physical array in the logical type and order of dimensions."""

@@ -24,12 +24,24 @@ def signature_of_declaration(declaration: str) -> Signature:
     Raises:
         LoadError: the declaration is missing or speaks of something else than tensors.
     """
-    match = _DECLARATION.search(declaration)
-    if match is None:
-        raise LoadError("the vmfb does not describe its function main", hint="compile it with hloforge")
+    match = _declared(declaration)
     parameters = tuple(Parameter(name, shape) for name, shape in _tensors(match["inputs"]))
     results = tuple(shape for _, shape in _tensors(match["outputs"]))
     return Signature(parameters, results[0] if len(results) == 1 else Shape.tuple_of(*results))
+
+
+def declared_tensors(declaration: str) -> tuple[list[str], list[str]]:
+    """What ``main`` takes and returns in IREE's own types: ``4x?xf32`` of ``tensor<4x?xf32>``. Errors as above."""
+    match = _declared(declaration)
+    taken, returned = ([one["plain"] for one in _TENSOR.finditer(match[part])] for part in ("inputs", "outputs"))
+    return taken, returned
+
+
+def _declared(declaration: str) -> re.Match[str]:
+    match = _DECLARATION.search(declaration)
+    if match is None:
+        raise LoadError("the vmfb does not describe its function main", hint="compile it with hloforge")
+    return match
 
 
 def _tensors(text: str) -> list[tuple[str, Shape]]:

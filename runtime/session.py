@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses, donated_arguments
+from hloforge.dialect.bounded_reading import read_path
 from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError
 from hloforge.dialect.program import ENTRY, Signature
 from hloforge.runtime import bundle, devices
@@ -28,6 +29,7 @@ from hloforge.runtime.feeds import Feeds, Queue, feed_functions
 from hloforge.runtime.host_module import Host, take_raised
 from hloforge.runtime.integrity import check_sums
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
+from hloforge.runtime.manifest_check import check_manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
 from hloforge.runtime.replica_calls import refusals
 from hloforge.runtime.signatures import Key, Verified, verified
@@ -88,7 +90,7 @@ def load(
     feeds = feeds or Feeds()
     functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
     found = Host(functions, tuple(libraries), check_lifetimes)
-    return Session(_module_for(source, device), device, threads, near, found, feeds, deadline)
+    return Session(_module_for(source, device, here), device, threads, near, found, feeds, deadline)
 
 
 def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
@@ -102,30 +104,33 @@ def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
 
 def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
     """The manifest of a vmfb, without a device. Raises LoadError as ``load`` does."""
-    if isinstance(source, Executable):
-        source = source.vmfb
-    module = _module(source)
+    here = isinstance(source, Executable)
+    source = verified(source.vmfb if isinstance(source, Executable) else source, compiled_here=here)
+    module = _module(source, here)
     manifest = _manifest(_entry(module))
     others = tuple(str(bundle.target_of(entry)) for entry in bundle.appended(source))
     return replace(manifest, targets=(manifest.target, *others)) if others else manifest
 
 
-def _module_for(source: str | PathLike[str] | bytes | Executable, device: str | None) -> Any:
+def _module_for(source: str | PathLike[str] | bytes, device: str | None, here: bool) -> Any:
     """The module of a file; of several targets in it, of the first that runs on the device, or anywhere here."""
-    if isinstance(source, Executable):
-        source = source.vmfb
-    first = _module(source)
+    first = _module(source, here)
     entries = bundle.appended(source)
     if not entries:
         return first
     targets = [Target.parse(_manifest(_entry(first)).target), *map(bundle.target_of, entries)]
     number = bundle.choose(targets, device)
-    return _module(bundle.read_entry(source, entries[number - 1])) if number else first
+    # A part of a file that was let in.
+    return _module(bundle.read_entry(source, entries[number - 1]), True) if number else first
 
 
-def _module(source: str | PathLike[str] | bytes | Executable) -> Any:
-    if isinstance(source, Executable):
-        source = source.vmfb
+def _module(source: str | PathLike[str] | bytes, here: bool = False) -> Any:
+    """The only door by which a vmfb reaches IREE: what has to be signed, and is not, stays outside.
+
+    Args:
+        here: whether this process compiled it.
+    """
+    source = verified(source, compiled_here=here)
     name = getattr(source, "name", Verified.name) if isinstance(source, bytes) else str(source)
     try:
         data = source if isinstance(source, bytes) else _contents(Path(source))
@@ -146,8 +151,7 @@ def _module(source: str | PathLike[str] | bytes | Executable) -> Any:
 
 def _contents(path: Path) -> bytes | None:
     """The bytes of a pipe or an empty file; None for a file that is to be mapped, which costs no memory."""
-    with path.open("rb") as stream:
-        return None if path.is_file() and path.stat().st_size else stream.read()
+    return None if path.is_file() and path.stat().st_size else read_path(path)
 
 
 def _entry(module: Any) -> Any:
@@ -169,7 +173,9 @@ def _manifest(entry: Any) -> Manifest:
             f"{ENTRY} of the vmfb is asynchronous", hint="compile it without --iree-execution-model=async-external"
         )
     if REFLECTION_KEY in reflection:
-        return Manifest.from_json(reflection[REFLECTION_KEY])
+        manifest = Manifest.from_json(reflection[REFLECTION_KEY])
+        check_manifest(manifest, reflection.get("iree.abi.declaration", ""))
+        return manifest
     return Manifest("module", signature_of_declaration(reflection.get("iree.abi.declaration", "")))
 
 

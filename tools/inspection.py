@@ -24,6 +24,7 @@ from hloforge.runtime.debug.memory_estimate import shape_bytes
 from hloforge.runtime.replica_calls import grid_of_manifest
 from hloforge.runtime.session import read_manifest
 from hloforge.runtime.targets import Target
+from hloforge.tools import terminal
 from hloforge.tools.quantities import bytes_text
 
 Facts: TypeAlias = dict[str, Any]
@@ -168,7 +169,7 @@ def _rejected(module: Any, target: str, known: Error) -> list[Facts]:
 
 def show(facts: Facts) -> None:
     """Print the facts as tables on standard output."""
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
+    console = terminal.console(highlight=False, soft_wrap=not sys.stdout.isatty())
     lines = [
         ("name", facts["name"]),
         ("source", facts.get("source", "")),
@@ -191,7 +192,7 @@ def show(facts: Facts) -> None:
         lines.append(("element types", _counts(facts.get("element_types", {}))))
     for label, value in lines:
         if value:
-            console.print(Text(f"{label + ':':<15}{value}"))
+            console.print(Text(f"{label + ':':<15}{terminal.one_line(value)}"))
     _print(console, "parameters", [[p["name"], p["shape"], bytes_text(p["bytes"])] for p in facts["parameters"]])
     _print(console, "results", [[r["shape"], bytes_text(r["bytes"])] for r in facts["results"]])
     if facts["kind"] == "program":
@@ -218,7 +219,7 @@ def _print(console: Console, title: str, rows: list[list[str]]) -> None:
     console.print(Text(f"\n{title}:", style="bold"))
     table = Table(box=None, show_header=False, pad_edge=True, padding=(0, 2, 0, 2))
     for row in rows:
-        table.add_row(*(Text(cell, overflow="fold") for cell in row))
+        table.add_row(*(Text(terminal.one_line(cell), overflow="fold") for cell in row))
     console.print(table)
 
 

@@ -12,6 +12,7 @@ import click
 from hloforge._version import __version__
 from hloforge.tools.interrupts import end_on_signals
 from hloforge.tools.report import run_guarded
+from hloforge.tools.terminal import guarded_streams
 
 # Sub-command: what it does, in its own words; the module of the same name holds the command ``command``.
 COMMANDS: dict[str, str] = {
@@ -66,7 +67,9 @@ class Hloforge(click.Group):
         extra["standalone_mode"] = False
         # --debug holds for any sub-command, so it may stand anywhere.
         rest = [word for word in words if word != _DEBUG]
-        sys.exit(run_guarded(lambda: super(Hloforge, self).main(rest, "hloforge", **extra), debug=rest != words))
+        with guarded_streams():
+            status = run_guarded(lambda: super(Hloforge, self).main(rest, "hloforge", **extra), debug=rest != words)
+        sys.exit(status)
 
 
 @click.group(cls=Hloforge, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

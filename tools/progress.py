@@ -22,10 +22,12 @@ def progress(title: str) -> Iterator[Say]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(title) as status:
-        yield lambda step: status.update(f"{title}: {step}")
+    from hloforge.tools.terminal import console, one_line
+
+    with console(stderr=True).status(title) as status:
+        yield lambda step: status.update(Text(one_line(f"{title}: {step}")))
 
 
 @dataclass

@@ -52,6 +52,9 @@ def write_bytes(destination: str, data: bytes) -> None:
     if sys.stdout.isatty() and b"\0" in data:
         raise OptionError("binary output would go to the terminal", hint="give -o FILE, or send it through a pipe")
     sys.stdout.flush()
+    if sys.stdout.isatty():
+        sys.stdout.write(data.decode(errors="backslashreplace"))
+        return
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 

@@ -13,6 +13,7 @@ from hloforge.runtime import bundle
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.profiling.capture import Subject
 from hloforge.runtime.session import load, read_manifest, weights_near
+from hloforge.runtime.signatures import verified
 from hloforge.runtime.targets import Target
 
 _HEAD = 8
@@ -51,14 +52,16 @@ def subject_of(
         OptionError: a program that is compiled at its calls, for their sizes.
     """
     data = _bytes(source)
+    given = source if isinstance(source, Executable) else data
     if not data:
         raise OptionError(
             "the program is compiled at its calls, for the sizes of their arguments",
             hint="name the sizes: --shape NAME=8x4, or give --input",
         )
-    manifest = read_manifest(data)
+    manifest = read_manifest(given)
     near = Path(weights) if weights is not None else weights_near(source)
-    session = load(source, device=device, threads=threads, weights=weights, **loading)
+    # The bytes that were read are those that run, and are measured.
+    session = load(given, device=device, threads=threads, weights=near, **loading)
     if manifest.targets[1:]:
         number = bundle.choose(list(map(Target.parse, manifest.targets)), device)
         data = bundle.read_entry(data, bundle.appended(data)[number - 1]) if number else data
@@ -67,8 +70,10 @@ def subject_of(
 
 
 def _bytes(source: str | PathLike[str] | bytes | Executable) -> bytes:
+    """The whole file, read once, and checked if signatures are asked for."""
     if isinstance(source, Executable):
         return source.vmfb
+    source = verified(source)
     if isinstance(source, bytes):
         return source
     try:

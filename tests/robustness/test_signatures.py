@@ -209,3 +209,26 @@ def test_another_kind_of_key_is_named(vmfb: Path, tmp_path: Path) -> None:
     with pytest.raises(hloforge.OptionError, match="is no Ed25519 key") as caught:
         hloforge.load(vmfb, public_keys=public.public_bytes(*form))
     assert "openssl genpkey" in str(caught.value)
+
+
+@pytest.mark.parametrize("command", ["inspect", "inspect --json", "inspect --html=-", "run --input=random", "profile"])
+def test_every_command_that_reads_a_vmfb_asks_for_its_signature(
+    vmfb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv(signatures.VARIABLE, str(tmp_path / "stranger.pub"))
+    result = call(*command.split(), vmfb)
+    assert result.exit_code == 1 and "not signed with any of the keys" in result.stderr
+    assert "f32[4]" not in result.stdout
+    monkeypatch.setenv(signatures.VARIABLE, str(tmp_path / "key.pub"))
+    result = call(*command.split(), vmfb)
+    assert result.exit_code == 0, result.stderr
+
+
+def test_no_vmfb_reaches_iree_unasked(vmfb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The door itself asks, whoever comes through it; what this process compiled is exempt."""
+    monkeypatch.setenv(signatures.VARIABLE, str(tmp_path / "stranger.pub"))
+    for source in (vmfb, str(vmfb), vmfb.read_bytes()):
+        for read in (sessions.read_manifest, sessions._module):
+            with pytest.raises(hloforge.LoadError, match="sign"):
+                read(source)
+    assert sessions.read_manifest(hloforge.compile(TEXT)).name == "m"
