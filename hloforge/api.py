@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from hloforge.dialect.bounded_reading import size_limit
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.program import Program
@@ -89,7 +90,7 @@ def compile(
         reading["signature"] = signature
     if _is_exported_program(source):
         source = as_program(source)
-    with within(chosen):
+    with within(chosen), size_limit(chosen.size_limit):
         made = _read_and_compiled(source, targets, chosen, reading)
     executable = replace(bundled(made) if targets[1:] else made[0], host=callbacks, libraries=chosen.libraries)
     if output is not None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+from hloforge.dialect.bounded_reading import TooLargeError, read_path, read_stream
 from hloforge.dialect.errors import ImporterError, Location
 from hloforge.importers.saved_model import is_saved_model, mark_of
 
@@ -28,14 +29,14 @@ def load(source: Source) -> tuple[bytes, str]:
     A string is a program if it has a line break or a brace, ``-`` is standard input, else it is a path.
 
     Raises:
-        ImporterError: the file is missing, a directory, or not readable.
+        ImporterError: the file is missing, a directory, not readable, or larger than the limit (``size_limit``).
         TypeError: ``source`` is of another kind.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), "<bytes>"
     if isinstance(source, str):
         if source == "-":
-            return sys.stdin.buffer.read(), "<stdin>"
+            return _whole(sys.stdin.buffer, "<stdin>"), "<stdin>"
         if "\n" in source or "{" in source:
             return source.encode("utf-8", "surrogatepass"), "<string>"
         return _file(Path(source)), source
@@ -50,18 +51,34 @@ def _file(path: Path) -> bytes:
     if is_saved_model(path):
         return mark_of(path)
     try:
-        return path.read_bytes()
+        return read_path(path)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        hint = "give the file of one program" if isinstance(error, IsADirectoryError) else ""
-        raise ImporterError(f"cannot read the file: {reason}", location=Location(str(path)), hint=hint) from None
+        raise unreadable(error, str(path)) from None
     except ValueError as error:
         raise ImporterError(f"cannot read the file: {error}", location=Location(repr(str(path)))) from None
 
 
 def _stream(stream: Any) -> tuple[bytes, str]:
-    data = stream.read()
     name = getattr(stream, "name", "<stream>")
-    if isinstance(data, str):
-        data = data.encode("utf-8", "surrogatepass")
-    return data, name if isinstance(name, str) else "<stream>"
+    name = name if isinstance(name, str) else "<stream>"
+    data = _whole(stream, name)
+    return data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, name
+
+
+def _whole(stream: Any, name: str) -> Any:
+    try:
+        return read_stream(stream)
+    except TooLargeError as error:
+        raise unreadable(error, name) from None
+
+
+def unreadable(error: OSError, name: str) -> ImporterError:
+    """The error for a file or stream that cannot be read."""
+    reason, hint = error.strerror or str(error), ""
+    if isinstance(error, TooLargeError):
+        hint = error.hint
+    else:
+        reason = reason.lower()
+    if isinstance(error, IsADirectoryError):
+        hint = "give the file of one program"
+    return ImporterError(f"cannot read the file: {reason}", location=Location(name), hint=hint)

@@ -7,12 +7,12 @@ import math
 import warnings
 import zipfile
 from os import PathLike
-from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
 
+from hloforge.dialect.bounded_reading import read_path
 from hloforge.runtime.files import write_atomically
 from hloforge.runtime.integrity import DAMAGE, free_memory
 
@@ -63,7 +63,7 @@ def load_arrays(path: str | PathLike[str]) -> Array | Archive:
         FormatError: see there.
         OSError: the file cannot be read.
     """
-    data = Path(path).read_bytes()
+    data = read_path(path)
     if not data.startswith(_ZIP):
         return _array(data)
     return Archive(data)

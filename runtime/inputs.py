@@ -138,7 +138,8 @@ class _Spec:
             loaded = load_arrays(path)
             return loaded if isinstance(loaded, np.ndarray) else self.member(loaded, path, name)
         except OSError as error:
-            raise self.error(f"cannot read {path}: {error.strerror or error}") from None
+            hint = getattr(error, "hint", "")
+            raise self.error(f"cannot read {path}: {error.strerror or error}", hint=hint) from None
         except FormatError as error:
             raise self.error(f"{path} is no .npy or .npz file of arrays: {error}") from None
 

@@ -28,6 +28,7 @@ class CompileOptions:
             None for no limit. A form of a dynamic program that a call compiles has as many again.
         memory_limit: bytes that each of its processes may take: IREE's compiler, and the child that reads and runs the
             passes, beside what this process has; None for no limit.
+        size_limit: bytes that the program may have; None for 2 GiB of a stream, and the machine's memory of a file.
         reproducer_dir: where a failed compilation leaves its input; None for ``failures`` in the cache, which keeps the
             last few (runtime/reproducers.py).
         verify: check the IR between passes.
@@ -60,6 +61,7 @@ class CompileOptions:
     isolation: str = "process"
     timeout: float | None = None
     memory_limit: int | None = None
+    size_limit: int | None = None
     reproducer_dir: Path | None = None
     dynamic_shapes: str = "auto"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -101,7 +103,7 @@ class CompileOptions:
         if self.threads < 0:
             raise OptionError(f"threads must not be negative: {self.threads}")
         Grid(self.replicas, self.partitions)
-        for name in ("timeout", "memory_limit"):
+        for name in ("timeout", "memory_limit", "size_limit"):
             limit = getattr(self, name)
             if limit is not None and limit <= 0:
                 raise OptionError(f"{name} must be positive, not {limit}")

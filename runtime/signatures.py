@@ -21,6 +21,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hloforge.dialect.bounded_reading import read_path
 from hloforge.dialect.errors import LoadError, OptionError
 from hloforge.runtime.files import write_atomically
 
@@ -168,7 +169,7 @@ def _read(source: str | PathLike[str] | bytes) -> tuple[bytes, str, Path]:
         return source, Verified.name, Path()
     path = Path(source)
     try:
-        return path.read_bytes(), str(path), path.parent
+        return read_path(path), str(path), path.parent
     except OSError as error:
         raise LoadError(f"cannot read {path}: {error.strerror}") from None
 
@@ -206,7 +207,7 @@ def _signature(given: str | PathLike[str] | bytes, name: str) -> bytes:
 
 def _signature_file(path: Path, name: str) -> bytes:
     try:
-        return path.read_bytes()
+        return read_path(path)
     except OSError as error:
         message = f"the signature of {name} cannot be read: {error.strerror}: {path}"
         raise LoadError(message, hint="hloforge sign makes it") from None
@@ -266,7 +267,7 @@ def _pem(key: Key) -> bytes:
     if isinstance(key, bytes):
         return key
     try:
-        return Path(key).read_bytes()
+        return read_path(key)
     except OSError as error:
         raise OptionError(f"cannot read the key {os.fspath(key)}: {error.strerror}") from None
 

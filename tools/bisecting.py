@@ -90,7 +90,7 @@ def bisect(
     except ImporterError as error:
         return _of_text(named, reading, error, source)
     refuse_feeds(program, options)
-    inputs = asked.inputs or recorded_inputs(named.getvalue())
+    inputs = asked.inputs or recorded_inputs(named.getvalue(), named.name)
     program, options = at_sizes(program, options, inputs, asked.seed)
     chosen = replace(options, without=options.without | asked.without, shapes={}, cache=False)
     if chosen.timeout is None and asked.deadline:

@@ -52,6 +52,13 @@ def _byte_count(ctx: click.Context, param: click.Parameter, value: str | None) -
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
+def _limit_size(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Bound what is read until the command ends."""
+    from hloforge.dialect.bounded_reading import size_limit
+
+    ctx.with_resource(size_limit(_byte_count(ctx, param, value)))
+
+
 def _named_sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
     """Sizes by name: ``x=8x4``; ``x=`` has no dimensions."""
     found = {}
@@ -92,6 +99,13 @@ def import_options(function: Function) -> Function:
                 default="refuse",
                 show_default=True,
                 help="What to do with constant({...}), whose values the text has lost.",
+            ),
+            click.option(
+                "--size-limit",
+                callback=_limit_size,
+                expose_value=False,
+                metavar="BYTES",
+                help="Most that a file or stream may have: 4G; by default 2G of a pipe, the memory there is of a file.",
             ),
             click.option("--seed", type=int, default=0, show_default=True, help="Seed of random values."),
             click.option(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hloforge.dialect.errors import ImporterError, Location, OptionError
-from hloforge.importers.source import NamedBytes
+from hloforge.dialect.errors import OptionError
+from hloforge.importers.source import NamedBytes, load, unreadable
 
 STDIO = "-"
 _HEAD = 256
@@ -15,21 +15,29 @@ _HEAD = 256
 def open_source(source: str) -> tuple[bytes, str | NamedBytes]:
     """The first bytes of a file or of standard input, none of a folder, and what to read the whole from.
 
+    What can be read once alone, such as a pipe, is read now.
+
     Raises:
-        ImporterError: there is no such file, or it cannot be read.
+        ImporterError: there is no such file, or it cannot be read, or is larger than the limit.
     """
     if source == STDIO:
-        data = sys.stdin.buffer.read()
-        return data[:_HEAD], NamedBytes(data, "<stdin>")
-    if Path(source).is_dir():
+        return _read(source)
+    path = Path(source)
+    if path.is_dir():
         # A SavedModel; reading any other folder is refused.
         return b"", source
+    if path.exists() and not path.is_file():
+        return _read(path)
     try:
-        with Path(source).open("rb") as stream:
+        with path.open("rb") as stream:
             return stream.read(_HEAD), source
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ImporterError(f"cannot read the file: {reason}", location=Location(source)) from None
+        raise unreadable(error, source) from None
+
+
+def _read(source: str | Path) -> tuple[bytes, NamedBytes]:
+    data, name = load(source)
+    return data[:_HEAD], NamedBytes(data, name)
 
 
 def is_vmfb(head: bytes) -> bool:

@@ -69,7 +69,7 @@ def verify(
     named = NamedBytes(*load(PurePath(source) if source != STDIO else source))
     program = read_program(named, **reading)
     refuse_feeds(program, options)
-    inputs = asked.inputs or recorded_inputs(named.getvalue())
+    inputs = asked.inputs or recorded_inputs(named.getvalue(), named.name)
     program, options = at_sizes(program, options, inputs, asked.seed)
     judged = judged_program(program, options)
     check_ranges(judged.signature, asked.ranges)

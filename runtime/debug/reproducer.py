@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.dialect.errors import ImporterError, Location
 from hloforge.dialect.program import Program
 from hloforge.runtime.literals import format_array
 
@@ -15,9 +16,29 @@ _MARK = "// hloforge-input: "
 _RECORDED = re.compile(rb"^// hloforge-input: (.*)$", re.MULTILINE)
 
 
-def recorded_inputs(data: bytes) -> tuple[str, ...]:
-    """The arguments that a program's text has in comments, as specifications of ``runtime.inputs``; none as a rule."""
-    return tuple(found.decode(errors="replace").strip() for found in _RECORDED.findall(data))
+def recorded_inputs(data: bytes, file: str) -> tuple[str, ...]:
+    """The arguments that a program's text has in comments, as specifications of ``runtime.inputs``; none as a rule.
+
+    Args:
+        file: what to call the program's file.
+
+    Raises:
+        ImporterError: one names a file. What a program says is data, and opens nothing: neither values nor types have
+            the sign of a file in them.
+    """
+    found = []
+    for match in _RECORDED.finditer(data):
+        spec = match[1].decode(errors="replace").strip()
+        if "@" in spec:
+            line = data.count(b"\n", 0, match.start()) + 1
+            raise ImporterError(
+                "a comment of the program names a file as its argument, and a program's comments open none",
+                location=Location(file, line),
+                op=match[0].decode(errors="replace")[:240],
+                hint=f"if you want it, say so yourself: --input='{spec[:200]}'",
+            )
+        found.append(spec)
+    return tuple(found)
 
 
 def self_contained(program: Program, arguments: Sequence[np.ndarray[Any, Any]], remarks: Sequence[str]) -> str:

@@ -50,7 +50,7 @@ def test_a_finding_is_a_file_with_its_arguments(tmp_path: Path) -> None:
     outcome = Outcome((3,), "differs", "result: 1 of 2 elements differ")
     place = keep(tmp_path, outcome)
     program = hloforge.read(place)
-    found = arguments(program.signature, recorded_inputs(place.read_bytes()), 0, program)
+    found = arguments(program.signature, recorded_inputs(place.read_bytes(), str(place)), 0, program)
     for one, other in zip(_leaves(found), _leaves(case_of(3).arguments), strict=True):
         np.testing.assert_array_equal(one, other)
     assert likeness(outcome) != likeness(Outcome((4,), "differs", outcome.message))

@@ -66,7 +66,7 @@ def reader(text: str) -> None:
         lambda: Alias.parse(text),
         lambda: check_brackets(data, "f"),
         lambda: elided.refuse_mlir(text, "f"),
-        lambda: recorded_inputs(data),
+        lambda: recorded_inputs(data, "f"),
         lambda: failure(text, "failed"),
     ):
         with suppress(Error, ValueError):
