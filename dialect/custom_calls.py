@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from hloforge.dialect.attributes import dictionary
 from hloforge.dialect.emission import create, flag, i32, mlir_type_of, results_of, text
 from hloforge.dialect.errors import OperationError
+from hloforge.dialect.marks import PREFIX, is_own_target
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.tuples import pack, unpack
@@ -34,6 +35,8 @@ def custom_call_operation(
     """XLA "CustomCall"; arguments and errors as of ``ops.custom_call``, ``called`` being symbols of the module."""
     if not target:
         raise OperationError("the target needs a name")
+    if target.startswith(PREFIX) and not is_own_target(target):
+        raise OperationError(f"@{target} is none of hloforge's functions, whose names begin with {PREFIX}")
     result = _parsed(shape)
     version = _version(api_version, backend_config)
     for alias in aliases:

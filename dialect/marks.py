@@ -142,7 +142,7 @@ _ALL = (
     Mark(STRIPS, On.TARGET, _KEPT, "pipelines/optimize/dispatch_factorizations.py"),
     Mark(RNG_STATE, On.TARGET, "pipelines/normalize/lower_mhlo.py", f"{_LINALG}/random_state.py"),
     Mark(SCALED_DOT, On.TARGET, "importers/hlo_scaled.py", "pipelines/normalize/scaled_dot.py"),
-    Mark(GRAPH, On.TARGET, "importers/template.py", "nobody: a template is imported anew"),
+    Mark(GRAPH, On.TARGET, "importers/template.py, front ends", "nobody: a template is imported anew"),
     Mark(HOST_CALL, On.TARGET, "pipelines/legalize/host_calls.py", "pipelines/legalize/import_host_calls.py"),
     *(
         Mark(name, On.TARGET, _COLLECTIVES, "runtime/replica_calls.py")
@@ -184,6 +184,11 @@ BELOW = frozenset({"arith", "cf", "flow", "iree_tensor_ext", "linalg", "math", "
 FOREIGN_PREFIXES = ("mhlo.", "sdy.", "xla.", "jax.", "tf.", "tpu.")
 # Layouts inside the program, likewise; they mean nothing after drop-copies and lower-bitcast.
 FOREIGN_NAMES = frozenset({"result_layout", "operand_layout", "source_layout", "xla_shape", "execution_thread"})
+
+
+def is_own_target(target: str) -> bool:
+    """Whether a name that begins with ``PREFIX`` is one that our passes call."""
+    return target in LIBRARY_FUNCTIONS or (On.TARGET, target) in MARKS or target.startswith(STRIPS)
 
 
 def is_carried(name: str, on: On) -> bool:

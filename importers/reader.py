@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hloforge.dialect.errors import Error, ImporterError, Location, OptionError
-from hloforge.dialect.marks import DROPPED_ATTRIBUTES, PARTITIONED, SCALED_DOT
+from hloforge.dialect.errors import Error, ImporterError, Location, OptionError, name_text
+from hloforge.dialect.marks import DROPPED_ATTRIBUTES, GRAPH, PARTITIONED, SCALED_DOT
 from hloforge.dialect.mlir import context, in_context, ir
 from hloforge.dialect.program import Program
 from hloforge.dialect.tuples import flatten_tuples
@@ -67,7 +67,8 @@ def read(
     """
     elision.check_policy(elided)
     wanted = _form(format)
-    data, file = load(source)
+    data, path = load(source)
+    file = name_text(path)
     try:
         form = wanted or detect(data)
         if signature is not None and form is not Form.TENSORFLOW:
@@ -81,11 +82,9 @@ def read(
         elif form is Form.TFLITE:
             program = read_tflite(data, file)
         elif form is Form.TENSORFLOW:
-            program = read_model(
-                file, lambda bytecode: _read_mlir(bytecode, Form.MLIR_BYTECODE, file), signature=signature
-            )
+            program = read_model(path, lambda bytecode: _read_child(bytecode, file), signature=signature)
         elif form is Form.TORCH_EXPORT:
-            program = read_exported(data, file, lambda bytecode: _read_mlir(bytecode, Form.MLIR_BYTECODE, file))
+            program = read_exported(data, path, lambda bytecode: _read_child(bytecode, file))
         else:
             program = _read_mlir(data, form, file, keep_marks=keep_marks)
     except Error as error:
@@ -209,9 +208,17 @@ def _read_mlir(data: bytes, form: Form, file: str, *, keep_marks: bool = False) 
     return _finish_mlir(_parse(bytecode), file, keep_marks=keep_marks)
 
 
-def _finish_mlir(module: Any, file: str, *, keep_marks: bool = False) -> Program:
+def _read_child(data: bytes, file: str) -> Program:
+    """What a child process of ours has written: of a model of open sizes a call stands for what it computes."""
+    module = _parse(guarded(native.mlir_bytecode_to_bytecode, data, file))
+    return _finish_mlir(module, file, own_targets=frozenset({GRAPH}))
+
+
+def _finish_mlir(
+    module: Any, file: str, *, keep_marks: bool = False, own_targets: frozenset[str] = frozenset()
+) -> Program:
     if not keep_marks:
-        vet(module, file)
+        vet(module, file, own_targets=own_targets)
     with in_context(module):
         convention = signature.from_mlir(module, file)
         # A signature's main takes and returns leaves.

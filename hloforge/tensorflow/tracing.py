@@ -13,6 +13,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.builder import Builder
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ArgumentError, UnsupportedError
+from hloforge.dialect.marks import GRAPH
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.freezing import freeze
@@ -22,8 +23,6 @@ from hloforge.tensorflow.arrays import variable_value
 from hloforge.tensorflow.nests import Arguments
 from hloforge.tensorflow.refusals import UnknownConstant, refusal, refuse_growing_lists, unknown_constant
 from hloforge.tensorflow.source_lines import CALLS, with_user_lines
-
-_PLACEHOLDER = "hloforge.tensorflow"
 
 
 @dataclass(frozen=True)
@@ -273,7 +272,7 @@ class Tracer:
             given = [
                 builder.parameter(n, shape, name) for n, (shape, name) in enumerate(zip(shapes, names, strict=True))
             ]
-            results = [ops.custom_call(_PLACEHOLDER, given, _shape(spec)) for spec in self._general.result_specs]
+            results = [ops.custom_call(GRAPH, given, _shape(spec)) for spec in self._general.result_specs]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
         program.source = self.name
         program.template = self

@@ -18,6 +18,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.builder import Builder
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.marks import GRAPH
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.jax import platform
@@ -29,7 +30,6 @@ from hloforge.torch.types import dtype_of
 
 # The last parameter of a program that draws random numbers.
 SEED = "seed"
-_PLACEHOLDER = "hloforge.torch"
 _NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _TAKEN = (torch.Tensor, *_NUMBERS)
 
@@ -181,7 +181,7 @@ class Graph:
             given = [builder.parameter(n, p.shape, p.name) for n, p in enumerate(self.parameters())]
             leaves = [leaf for leaf in self._outputs() if isinstance(leaf, fx.Node) and _has_shape(leaf)]
             shapes = [_shape_of(leaf.meta["val"]) for leaf in leaves]
-            results = [ops.custom_call(_PLACEHOLDER, given, shape) for shape in shapes]
+            results = [ops.custom_call(GRAPH, given, shape) for shape in shapes]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
         program.source = self.title
         program.template = self

@@ -334,6 +334,12 @@ def test_a_mark_that_is_used_is_listed() -> None:
     assert not unlisted, "list these in dialect/marks.py, and take them from there"
 
 
+def test_no_call_of_an_unlisted_name_can_be_made() -> None:
+    builder = hloforge.Builder("b")
+    with builder, pytest.raises(hloforge.OperationError, match="none of hloforge's functions"):
+        hloforge.ops.custom_call("hloforge.of_tomorrow", [builder.parameter(0, "f32[4]", "x")], "f32[4]")
+
+
 def test_a_mark_that_is_listed_is_used() -> None:
     names = {value: name for name, value in vars(marks).items() if isinstance(value, str) and name.isupper()}
     code = "\n".join(
