@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 # A damaged file is quoted, and its names may be as long as itself.
 _LONGEST, _KEPT = 2000, 800
+
+
+def name_text(name: str) -> str:
+    """The name of a file as text, which MLIR and reports take: bytes that are no UTF-8 are written ``\\xff``."""
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)

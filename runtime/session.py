@@ -16,7 +16,7 @@ import numpy as np
 
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses, donated_arguments
 from hloforge.dialect.bounded_reading import read_path
-from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError
+from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError, name_text
 from hloforge.dialect.program import ENTRY, Signature
 from hloforge.runtime import bundle, devices
 from hloforge.runtime.arrays import Codec, DeviceArray, share
@@ -151,7 +151,9 @@ def _module(source: str | PathLike[str] | bytes, here: bool = False) -> Any:
 
 def _contents(path: Path) -> bytes | None:
     """The bytes of a pipe or an empty file; None for a file that is to be mapped, which costs no memory."""
-    return None if path.is_file() and path.stat().st_size else read_path(path)
+    # IREE maps what has a name in UTF-8.
+    is_mapped = path.is_file() and path.stat().st_size and name_text(str(path)) == str(path)
+    return None if is_mapped else read_path(path)
 
 
 def _entry(module: Any) -> Any:

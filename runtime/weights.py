@@ -110,7 +110,10 @@ def _write(path: Path, suffix: str, arrays: Mapping[str, np.ndarray[Any, Any]]) 
     index = rt.ParameterIndex()
     for name, array in arrays.items():
         index.add_buffer(name, np.ascontiguousarray(array).view(np.uint8))
-    index.create_archive_file(str(path))
+    try:
+        index.create_archive_file(str(path))
+    except TypeError:
+        raise OptionError(f"the name of {path} is no UTF-8 text: IREE does not write it", hint="rename it") from None
 
 
 def described(path: Path) -> dict[str, tuple[str, tuple[int, ...]] | int]:
@@ -190,6 +193,8 @@ def _opened(path: Path, **how: str) -> Any:
     index = rt.ParameterIndex()
     try:
         index.load(str(path), **how)
+    except TypeError:
+        raise LoadError(f"the name of {path} is no UTF-8 text: IREE does not open it", hint="rename the file") from None
     except (*FAILURES, NotImplementedError) as error:
         raise LoadError(f"{path} is no file of weights: {reason(error)}", hint=".safetensors or .irpa") from None
     return index

@@ -69,4 +69,4 @@ def write_bytes(destination: str, data: bytes) -> None:
 
 def write_text(destination: str, text: str) -> None:
     """``write_bytes`` of UTF-8 text, which ends in a line break."""
-    write_bytes(destination, (text.rstrip("\n") + "\n").encode())
+    write_bytes(destination, (text.rstrip("\n") + "\n").encode(errors="backslashreplace"))
