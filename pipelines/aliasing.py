@@ -274,15 +274,19 @@ def _places(op: Any) -> list[int]:
     return list(range(len(op.results))) if op.name in _WHOLE or op.name == SCATTER else []
 
 
-def unsafe(op: Any) -> Iterator[int]:
-    """The operands of a writer that need copies: arrays that somebody else reads, and what is written into them."""
+def unsafe(op: Any, origins: dict[Any, Any]) -> Iterator[int]:
+    """The operands of a writer that need copies: arrays that somebody else reads, and what is written into them.
+
+    Args:
+        origins: what is known of arrays that updates have made; empty at first, and kept for the next writer.
+    """
     arrays = overwritten(op)
     yield from (number for number in arrays if _is_read_after(op, number))
     if op.name in (UPDATE, SCATTER):
         # A scatter has indices between its arrays and its updates, a slice's update has starts behind it.
         parts = [1] if op.name == UPDATE else range(len(arrays), len(op.operands))
-        earlier = [array for number in arrays for array in _in_place_of(op.operands[number])]
-        yield from (n for n in parts if any(_reads(op.operands[n], array, op) for array in earlier))
+        earlier = {_origin(op.operands[number], origins) for number in arrays}
+        yield from (n for n in parts if _reads(op.operands[n], earlier, op, origins))
 
 
 def _is_read_after(op: Any, number: int) -> bool:
@@ -330,20 +334,26 @@ def _may_run_late(reader: Any, value: Any, op: Any) -> bool:
     return False
 
 
-def _in_place_of(array: Any) -> Iterator[Any]:
-    """An array, and those in whose buffers updates have made it: what a part was read from may lie there."""
-    while not isinstance(array.owner, ir.Block) and array.owner.operation.name in _NAMES | {UPDATE, SCATTER}:
-        yield array
-        array = array.owner.operation.operands[_number(array)]
-    yield array
+def _origin(array: Any, origins: dict[Any, Any]) -> Any:
+    """The array in whose buffer updates have made one: what a part was read from may lie there."""
+    passed = []
+    while array not in origins and not isinstance(array.owner, ir.Block):
+        maker = array.owner.operation
+        if maker.name not in _NAMES | {UPDATE, SCATTER}:
+            break
+        passed.append(array)
+        array = maker.operands[_number(array)]
+    found = origins.get(array, array)
+    origins.update((name, found) for name in passed)
+    return found
 
 
-def _reads(value: Any, array: Any, update: Any) -> bool:
-    """Whether a value is made of parts of an array other than the one that is overwritten, element by element."""
+def _reads(value: Any, arrays: set[Any], update: Any, origins: dict[Any, Any]) -> bool:
+    """Whether a value is made of parts of some arrays other than the one that is overwritten, element by element."""
     pending, seen = [value], set()
     while pending:
         current = pending.pop()
-        if current == array:
+        if _origin(current, origins) in arrays:
             return True
         if current in seen or isinstance(current.owner, ir.Block):
             continue
@@ -351,7 +361,7 @@ def _reads(value: Any, array: Any, update: Any) -> bool:
         op = current.owner.operation
         if op.name == BARRIER and not _is_copy(op.operands[_number(current)]):
             pending.append(op.operands[_number(current)])
-        elif (op.name in traits.VIEWS or op.name in traits.ELEMENTWISE) and not _is_the_same_part(op, array, update):
+        elif (op.name in traits.VIEWS or op.name in traits.ELEMENTWISE) and not _is_the_same_part(op, update):
             pending += op.operands
     return False
 
@@ -364,12 +374,12 @@ def _is_copy(value: Any) -> bool:
     return not isinstance(condition, ir.Block) and condition.operation.name == BARRIER
 
 
-def _is_the_same_part(op: Any, array: Any, update: Any) -> bool:
+def _is_the_same_part(op: Any, update: Any) -> bool:
     """Whether an operation takes what the update overwrites."""
     return bool(
         update.name == UPDATE
         and op.name == "stablehlo.dynamic_slice"
-        and op.operands[0] == array
+        and op.operands[0] == update.operands[0]
         and list(op.operands)[1:] == list(update.operands)[2:]
         and op.results[0].type == update.operands[1].type
     )

@@ -84,7 +84,8 @@ class DecideUpdates(Pass):
 
 
 def _unsafe(block: Any) -> Iterator[tuple[Any, int]]:
-    return ((op, number) for op in writers(block) for number in unsafe(op))
+    origins: dict[Any, Any] = {}
+    return ((op, number) for op in writers(block) for number in unsafe(op, origins))
 
 
 def _writes(module: Any) -> Iterator[tuple[Any, int]]:
