@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.marks import INPUT_OUTPUT_ALIAS, PARAMETER_NAMES, PARAMETER_SHAPES, RESULT_SHAPE
 from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import location_of
 from hloforge.dialect.shapes import Shape
 
 ENTRY = "main"
@@ -166,6 +167,12 @@ def _from_function(entry: Any) -> Signature:
         parameters.append(Parameter(f"arg{i}", _border_shape(input_type)))
         if "tf.aliasing_output" in attributes:
             output = ir.IntegerAttr(attributes["tf.aliasing_output"]).value
+            if not 0 <= output < len(type_.results):
+                raise ImporterError(
+                    f"argument {i} of @main is donated to result {output}, and there are {len(type_.results)}",
+                    location=location_of(entry),
+                    hint="remove its attribute tf.aliasing_output",
+                )
             aliases.append(Alias((output,) if len(type_.results) != 1 else (), i))
     results = tuple(map(_border_shape, type_.results))
     result = results[0] if len(results) == 1 else Shape.tuple_of(*results)

@@ -110,6 +110,18 @@ def from_mlir(module: Any, file: str) -> Signature:
         raise ImporterError(f"main's type is no XLA program shape: {error}", location=where) from None
     if PARAMETER_SHAPES in module.operation.attributes:
         return signature
+    try:
+        return _as_jax_says(module, function, signature)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ImporterError(
+            f"what XLA or JAX say of main's arguments and results is malformed: {reason}",
+            location=location_of(function) or Location(file),
+            hint="remove the attributes mhlo.* of the module, of its arguments and of its results",
+        ) from None
+
+
+def _as_jax_says(module: Any, function: Any, signature: Signature) -> Signature:
     names = [_argument_name(argument, i) for i, argument in enumerate(function.arguments)]
     shapes = _with_layouts([p.shape for p in signature.parameters], module, _PARAMETER_LAYOUTS, _PARAMETER_TILES)
     results = _with_layouts(list(signature.flat_results), module, _RESULT_LAYOUT, _RESULT_TILES)

@@ -37,7 +37,7 @@ from hloforge.dialect.marks import (
 )
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import blocks, location_of, string_attribute
-from hloforge.dialect.program import Signature, entry_function
+from hloforge.dialect.program import Alias, Signature, entry_function
 from hloforge.dialect.shapes import Shape
 
 # Dialects whose types and attributes of types a program may name.
@@ -46,6 +46,19 @@ _NAMED_DIALECT = re.compile(r'(?<!")[!#](\w+)')
 _MODULE, _FUNCTION, _CUSTOM_CALL = "builtin.module", "func.func", "stablehlo.custom_call"
 # What a shape assertion of JAX says if it fails.
 _ASSERTION = "error_message"
+# The kinds of attributes of XLA and JAX that something reads.
+_KINDS: dict[str, tuple[type[Any], ...]] = {
+    "mhlo.backend_config": (ir.DictAttr, ir.StringAttr),
+    "mhlo.frontend_attributes": (ir.DictAttr,),
+    "mhlo.sharding": (ir.StringAttr,),
+    "mhlo.layout_mode": (ir.StringAttr,),
+    "mhlo.memory_kind": (ir.StringAttr,),
+    "mhlo.attributes": (ir.DictAttr,),
+    "tf.aliasing_output": (ir.IntegerAttr,),
+    "error_message": (ir.StringAttr,),
+}
+# The pairs of devices of a transfer, as XLA writes them beside it.
+_PAIRS, _PAIRS_TEXT = "_xla_send_recv_source_target_pairs", re.compile(r"\{\s*(\{\s*\d+\s*,\s*\d+\s*\}\s*,?\s*)*\}")
 # What newer versions of StableHLO say beside definitions (``stablehlo.mesh``).
 _STABLEHLO = ("stablehlo.", "chlo.")
 _PER_VALUE = ("arg_attrs", "res_attrs")
@@ -83,7 +96,7 @@ def vet(module: Any, file: str, *, own_targets: frozenset[str] = frozenset()) ->
             _check_types([result.type for result in op.results], seen, op, file)
             for block in blocks(op) if len(op.regions) else ():
                 _check_types([argument.type for argument in block.arguments], seen, op, file)
-            _strip(op, name)
+            _strip(op, name, file)
         _check_module(module, file)
         for op in found:
             if op.name == _CUSTOM_CALL and (RESULT_SHAPE in op.attributes or RESULT_ALIASES in op.attributes):
@@ -92,9 +105,13 @@ def vet(module: Any, file: str, *, own_targets: frozenset[str] = frozenset()) ->
 
 def check_signature(module: Any, signature: Signature, file: str) -> None:
     """Compare a signature that a file brought with the types of ``main``. Raises ImporterError."""
-    if PARAMETER_SHAPES not in module.operation.attributes:
-        return
     entry = entry_function(module)
+    if PARAMETER_SHAPES in module.operation.attributes:
+        _check_shapes(entry, signature, file)
+    _check_aliases(entry, signature, file)
+
+
+def _check_shapes(entry: Any, signature: Signature, file: str) -> None:
     type_ = ir.FunctionType(ir.TypeAttr(entry.operation.attributes["function_type"]).value)
     parameters = [(f"parameter {leaf.name!r}", leaf.shape) for leaf in signature.flat_parameters]
     results = [(f"result {number}", shape) for number, shape in enumerate(signature.flat_results)]
@@ -104,7 +121,6 @@ def check_signature(module: Any, signature: Signature, file: str) -> None:
         for (name, shape), found in zip(pairs, types, strict=True):
             if not _agrees(shape, found):
                 raise _lie(entry, f"the signature says that {name} is {shape}, and @main has {found}", file)
-    _check_aliases(entry, signature, file)
 
 
 def check_target(target: str, place: Location, own: frozenset[str] = frozenset()) -> None:
@@ -160,15 +176,35 @@ def _check_types(types: Iterable[Any], seen: set[Any], op: Any, file: str) -> No
             )
 
 
-def _strip(op: Any, name: str) -> None:
+def _strip(op: Any, name: str, file: str) -> None:
     view: Any = type(op.opview)
     own = _inherent(name, view)
     for attribute in list(op.attributes):
-        if attribute not in own and not _stays(attribute, name, is_defined=bool(own)):
+        if attribute in own:
+            continue
+        if not _stays(attribute, name, is_defined=bool(own)):
             del op.attributes[attribute]
+        elif attribute in _KINDS:
+            _check_kind(op, attribute, op.attributes[attribute], file)
     for values in _PER_VALUE if name == _FUNCTION else ():
         if values in op.attributes:
             _strip_values(op, values)
+            for entry in op.attributes[values]:
+                for one in ir.DictAttr(entry):
+                    _check_kind(op, one.name, one.attr, file)
+
+
+def _check_kind(op: Any, name: str, value: Any, file: str) -> None:
+    """Refuse an attribute of XLA or JAX whose value they do not write."""
+    is_known = isinstance(value, _KINDS.get(name, (object,)))
+    if is_known and name == "mhlo.frontend_attributes":
+        texts = {one.name: one.attr for one in value}
+        is_known = all(isinstance(text, ir.StringAttr) for text in texts.values())
+        is_known = is_known and (_PAIRS not in texts or bool(_PAIRS_TEXT.fullmatch(texts[_PAIRS].value)))
+    if not is_known:
+        raise ImporterError(
+            f"{name} = {value} is not what XLA or JAX write", location=_place(op, file), hint="remove the attribute"
+        )
 
 
 def _stays(attribute: str, name: str, *, is_defined: bool) -> bool:
@@ -251,9 +287,17 @@ def _check_aliases(entry: Any, signature: Signature, file: str) -> None:
             given = signature.parameters[alias.parameter_number].shape
             taken, made = _part(given, alias.parameter_index), _part(signature.result, alias.output_index)
         except (ValueError, IndexError):
-            raise _lie(entry, f"the signature says {alias}, which names no parameter or no result", file) from None
+            raise _bad_alias(entry, alias, "which names no parameter or no result", file) from None
         if not (taken.is_array and made.is_array):
-            raise _lie(entry, f"the signature says {alias}, and a whole tuple has no buffer", file)
+            raise _bad_alias(entry, alias, "and a whole tuple has no buffer", file)
+
+
+def _bad_alias(entry: Any, alias: Alias, why: str, file: str) -> ImporterError:
+    return ImporterError(
+        f"the program's donation says {alias}, {why}",
+        location=_place(entry, file),
+        hint="remove the donation: hloforge.input_output_alias, mhlo.input_output_alias or tf.aliasing_output",
+    )
 
 
 def _part(shape: Shape, index: Iterable[int]) -> Shape:

@@ -220,6 +220,50 @@ def test_a_call_that_lies_about_its_result(attributes: str, message: str) -> Non
     assert "result_shape" in read(gather(call='hloforge.result_shape = "(f32[3])"')).text()
 
 
+IDENTITY = "func.func @main(%x: tensor<2xf32>ARGUMENT) -> tensor<2xf32> { return %x : tensor<2xf32> }"
+SEND = """func.func @main(%x: tensor<2xf32>, %t: !stablehlo.token) -> !stablehlo.token {
+  %r = "stablehlo.send"(%x, %t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+    mhlo.frontend_attributes = {_xla_send_recv_source_target_pairs = "{{0,1},{2}}"}}
+    : (tensor<2xf32>, !stablehlo.token) -> !stablehlo.token
+  return %r : !stablehlo.token }"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "module", "message"),
+    [
+        ("tf.aliasing_output = 1 : i32", "", "donated to result 1, and there are 1"),
+        ("tf.aliasing_output = -1 : i32", "", "donated to result -1"),
+        ('tf.aliasing_output = "x"', "", "tf.aliasing_output = .* is not what XLA or JAX write"),
+        ("mhlo.sharding = 5 : i32", "", "mhlo.sharding = .* is not what XLA or JAX write"),
+        ('mhlo.layout_mode = "{7}"', "", "malformed: .*expected a permutation"),
+        ("", "mhlo.xla_entry_computation_parameter_layouts = 3 : i32", "malformed"),
+        ("", "mhlo.input_output_alias = 3 : i32", "malformed"),
+        ("", "mhlo.frontend_attributes = {xla.sdy.meshes = 3 : i32}", "is not what XLA or JAX write"),
+        ("", "mhlo.num_replicas = 0 : i32", "is no number of devices"),
+        (
+            "",
+            'mhlo.input_output_alias = [{alias = {kind = "may_alias", parameter_index = array<i64>, '
+            "parameter_number = 44 : i64}, output_index = array<i64>}]",
+            "names no parameter or no result",
+        ),
+    ],
+)
+def test_what_xla_and_jax_say_is_checked_too(argument: str, module: str, message: str) -> None:
+    function = IDENTITY.replace("ARGUMENT", f" {{{argument}}}" if argument else "")
+    with pytest.raises(ImporterError, match=message) as caught:
+        read(f"module attributes {{{module}}} {{ {function} }}")
+    assert str(caught.value.location).startswith("<string>:1:")
+
+
+def test_what_xla_says_beside_operations_is_checked_too() -> None:
+    with pytest.raises(ImporterError, match=r"mhlo.frontend_attributes = .* is not what"):
+        read(SEND)
+    assert "{0,1},{2,3}" in read(SEND.replace("{2}", "{2,3}")).text()
+    for value in ("mhlo.backend_config = 3 : i32", "error_message = 3 : i32"):
+        with pytest.raises(ImporterError, match="is not what XLA or JAX write"):
+            read(gather(call=value))
+
+
 # --- Attacks of which the marks made memory errors.
 
 
