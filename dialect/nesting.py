@@ -54,7 +54,11 @@ def bound_nesting(module: Any, file: str, place: Callable[[Any], Location | None
     """
     with in_context(module):
         nesting = _Nesting(file, place)
-        module.operation.walk(nesting.visit, ir.WalkOrder.PRE_ORDER)
+        try:
+            module.operation.walk(nesting.visit, ir.WalkOrder.PRE_ORDER)
+        except RuntimeError:
+            # Of damaged bytecode: the bindings make no Python string of such a name, as of a symbol or location.
+            raise ImporterError("names in the program are not UTF-8 text", location=Location(file)) from None
         if nesting.refusal:
             raise nesting.refusal
         nesting.check()

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from hloforge.dialect.shapes import Shape
 MARK = b"hloforge: SavedModel "
 # Of a model of a gigabyte, on a busy machine.
 _SECONDS = 600.0
+# Bytes that an archive may unpack to: so many, and so many for each of its own. Keras compresses none of them.
+_UNPACKED_FREELY, _MOST_UNPACKED = 1 << 26, 16
 _Parse = Callable[[bytes], Program]
 
 
@@ -73,11 +76,28 @@ def read_model(path: str, parse: _Parse, child: Child = _TENSORFLOW, signature: 
     Raises:
         ImporterError: the framework is missing, or cannot read the model, or it has no such signature.
     """
+    if child is _TENSORFLOW and Path(path).is_file():
+        _check_archive(Path(path))
     template = Template(path, parse, child, signature)
     program = template.read(None)
     if any(not parameter.shape.is_static for parameter in program.signature.parameters):
         program.template = template
     return program
+
+
+def _check_archive(path: Path) -> None:
+    """Refuse a ``.keras`` archive that unpacks to many times its size: Keras unpacks whatever is inside."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            claimed = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, ValueError, NotImplementedError):
+        return  # Keras says what is wrong
+    if claimed > _UNPACKED_FREELY + _MOST_UNPACKED * path.stat().st_size:
+        raise ImporterError(
+            f"the archive claims to unpack to {claimed:,} bytes, of a file of {path.stat().st_size:,}",
+            location=Location(str(path)),
+            hint="model.save writes archives that are not compressed; save the model again",
+        )
 
 
 @dataclass(eq=False)

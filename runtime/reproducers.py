@@ -95,7 +95,8 @@ def _keep(text: bytes, name: str, chosen: Path | None, command: Callable[[str], 
         if chosen is None:
             _trim(home, number)
     except (OSError, CompileError) as error:
-        return (f"reproduce with: (the reproducer could not be written: {error})",)
+        why = error.message if isinstance(error, CompileError) else error
+        return (f"reproduce with: (the reproducer could not be written: {why})",)
     return (f"reproduce with: {command(shlex.quote(str(path)))}",)
 
 

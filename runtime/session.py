@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses, donated_arguments
-from hloforge.dialect.bounded_reading import read_path
-from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError, name_text
+from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError
 from hloforge.dialect.program import ENTRY, Signature
 from hloforge.runtime import bundle, devices
 from hloforge.runtime.arrays import Codec, DeviceArray, share
@@ -27,7 +26,6 @@ from hloforge.runtime.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.executable import Executable
 from hloforge.runtime.feeds import Feeds, Queue, feed_functions
 from hloforge.runtime.host_module import Host, take_raised
-from hloforge.runtime.integrity import check_sums
 from hloforge.runtime.manifest import REFLECTION_KEY, Manifest
 from hloforge.runtime.manifest_check import check_manifest
 from hloforge.runtime.plain_vmfb import signature_of_declaration
@@ -35,10 +33,10 @@ from hloforge.runtime.replica_calls import refusals
 from hloforge.runtime.signatures import Key, Verified, verified
 from hloforge.runtime.small_calls import SmallCalls
 from hloforge.runtime.targets import KINDS, Target
+from hloforge.runtime.vm_modules import ADVICE as _ADVICE, vm_module
 from hloforge.runtime.weights import provider, provider_of
 
 _DLPACK_CPU = 1
-_ADVICE = "a vmfb runs on the IREE version that compiled it: compile again with this hloforge"
 
 
 def load(
@@ -106,7 +104,7 @@ def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
     """The manifest of a vmfb, without a device. Raises LoadError as ``load`` does."""
     here = isinstance(source, Executable)
     source = verified(source.vmfb if isinstance(source, Executable) else source, compiled_here=here)
-    module = _module(source, here)
+    module = vm_module(source, here)
     manifest = _manifest(_entry(module))
     others = tuple(str(bundle.target_of(entry)) for entry in bundle.appended(source))
     return replace(manifest, targets=(manifest.target, *others)) if others else manifest
@@ -114,46 +112,14 @@ def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
 
 def _module_for(source: str | PathLike[str] | bytes, device: str | None, here: bool) -> Any:
     """The module of a file; of several targets in it, of the first that runs on the device, or anywhere here."""
-    first = _module(source, here)
+    first = vm_module(source, here)
     entries = bundle.appended(source)
     if not entries:
         return first
     targets = [Target.parse(_manifest(_entry(first)).target), *map(bundle.target_of, entries)]
     number = bundle.choose(targets, device)
     # A part of a file that was let in.
-    return _module(bundle.read_entry(source, entries[number - 1]), True) if number else first
-
-
-def _module(source: str | PathLike[str] | bytes, here: bool = False) -> Any:
-    """The only door by which a vmfb reaches IREE: what has to be signed, and is not, stays outside.
-
-    Args:
-        here: whether this process compiled it.
-    """
-    source = verified(source, compiled_here=here)
-    name = getattr(source, "name", Verified.name) if isinstance(source, bytes) else str(source)
-    try:
-        data = source if isinstance(source, bytes) else _contents(Path(source))
-    except OSError as error:
-        raise LoadError(f"cannot read {name}: {error.strerror}") from None
-    if data is not None and not data:
-        raise LoadError(f"{name} is empty: no vmfb")
-    check_sums(Path(source) if data is None and not isinstance(source, bytes) else data or b"", name)
-    try:
-        if data is None:
-            return rt.VmModule.mmap(instance(), name)
-        return rt.VmModule.copy_buffer(instance(), data)
-    except FAILURES as error:
-        said = reason(error)
-        what = "is of another version of IREE" if "version mismatch" in said else "is no vmfb, or damaged"
-        raise LoadError(f"{name} {what}: {said}", hint=_ADVICE) from None
-
-
-def _contents(path: Path) -> bytes | None:
-    """The bytes of a pipe or an empty file; None for a file that is to be mapped, which costs no memory."""
-    # IREE maps what has a name in UTF-8.
-    is_mapped = path.is_file() and path.stat().st_size and name_text(str(path)) == str(path)
-    return None if is_mapped else read_path(path)
+    return vm_module(bundle.read_entry(source, entries[number - 1]), True) if number else first
 
 
 def _entry(module: Any) -> Any:

@@ -120,7 +120,7 @@ def test_the_bytes_that_were_checked_are_those_that_are_loaded(
 
 
 def test_nothing_of_a_refused_file_reaches_iree(vmfb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_module", lambda source: pytest.fail("IREE was asked"))
+    monkeypatch.setattr(sessions, "vm_module", lambda *given: pytest.fail("IREE was asked"))
     with pytest.raises(hloforge.LoadError, match="not signed"):
         hloforge.load(vmfb, public_keys=tmp_path / "stranger.pub")
 
@@ -228,7 +228,7 @@ def test_no_vmfb_reaches_iree_unasked(vmfb: Path, tmp_path: Path, monkeypatch: p
     """The door itself asks, whoever comes through it; what this process compiled is exempt."""
     monkeypatch.setenv(signatures.VARIABLE, str(tmp_path / "stranger.pub"))
     for source in (vmfb, str(vmfb), vmfb.read_bytes()):
-        for read in (sessions.read_manifest, sessions._module):
+        for read in (sessions.read_manifest, sessions.vm_module):
             with pytest.raises(hloforge.LoadError, match="sign"):
                 read(source)
     assert sessions.read_manifest(hloforge.compile(TEXT)).name == "m"
