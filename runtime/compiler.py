@@ -21,6 +21,7 @@ from typing import Any
 from hloforge.dialect import budget
 from hloforge.dialect.abi import donated_arguments
 from hloforge.dialect.errors import CompileError, OptionError
+from hloforge.dialect.marks import REFLECTION
 from hloforge.dialect.forked import end_with_parent
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
@@ -347,7 +348,7 @@ def _attach(module: Any, manifest: Manifest) -> None:
     with in_context(module):
         entry = entry_function(module).operation
         reflection = ir.DictAttr.get({REFLECTION_KEY: ir.StringAttr.get(manifest.to_json())})
-        entry.attributes["iree.reflection"] = reflection
+        entry.attributes[REFLECTION] = reflection
 
 
 def _compile_in_child(

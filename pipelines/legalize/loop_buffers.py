@@ -32,6 +32,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.emission import create, emit
 from hloforge.dialect.idioms import zeros
+from hloforge.dialect.marks import KEEP_BUFFERS
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import in_block, operations
 from hloforge.dialect.program import entry_function
@@ -40,7 +41,7 @@ from hloforge.pipelines.legalize.loop_carries import opaque_copy
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
-_KEEP, _BARRIER = "hloforge.keep_buffers", "stablehlo.optimization_barrier"
+_BARRIER = "stablehlo.optimization_barrier"
 _CONDITIONALS = frozenset({"stablehlo.case", "stablehlo.if"})
 _CONTROL = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while", "scf.for", "scf.if", "scf.while"})
 
@@ -64,7 +65,7 @@ class KeepLoopBuffers(Pass):
             with ir.InsertionPoint.at_block_begin(module.body):
                 _declare()
             with ir.InsertionPoint.at_block_begin(block):
-                create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(_KEEP))
+                create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(KEEP_BUFFERS))
 
 
 def _copy_kept(conditional: Any) -> None:
@@ -115,7 +116,7 @@ def _declare() -> None:
         [],
         [],
         1,
-        sym_name=ir.StringAttr.get(_KEEP),
+        sym_name=ir.StringAttr.get(KEEP_BUFFERS),
         sym_visibility=ir.StringAttr.get("private"),
         function_type=ir.TypeAttr.get(ir.FunctionType.get([], [])),
         **{"inlining.policy": ir.Attribute.parse("#util.inline.never")},
