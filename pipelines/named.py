@@ -65,6 +65,7 @@ from hloforge.pipelines.legalize.host_scalars import LegalizeHostScalars
 from hloforge.pipelines.legalize.import_host_calls import ImportHostCalls
 from hloforge.pipelines.legalize.independent_reductions import LegalizeIndependentReductions
 from hloforge.pipelines.legalize.keep_roundings import KeepRoundings
+from hloforge.pipelines.legalize.long_chains import LegalizeLongChains
 from hloforge.pipelines.legalize.long_loops import LegalizeLongLoops
 from hloforge.pipelines.legalize.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
@@ -285,6 +286,9 @@ FINISH: tuple[Stage, ...] = (
     Stage(DispatchTransposes(), "IREE copies single numbers; sees which arrays the dispatches above read"),
     Stage(LegalizeTransposedReductions(), "IREE transposes one of several results with the initial value of it alone"),
     Stage(LegalizeRearrangedOperands(), "IREE mixes up what is before and after; large transpositions are dispatches"),
+    Stage(
+        LegalizeLongChains(), "IREE's time for elementwise operations in a row is quadratic; sees what is no dispatch"
+    ),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(DecideUpdates(), "IREE overwrites what is still read, and its callers' arrays; sees every other rewriting"),
     Stage(CarriesInPlace(), "IREE copies what a loop carries in each turn; reads what the passes above protect"),
