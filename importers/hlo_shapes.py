@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 from hloforge.dialect.errors import ImporterError
 from hloforge.dialect.inlining import COPIES_LIMIT, TOO_MANY_HINT, too_many_copies
@@ -33,7 +34,7 @@ _TUPLE = 13
 _UNKNOWN = (1 << 64) - 1
 
 # An array is its element type and sizes, a tuple a list of such.
-_Shape = tuple[str, tuple[int, ...]] | list["_Shape"]  # type: ignore[misc]
+_Shape: TypeAlias = "tuple[str, tuple[int, ...]] | list[_Shape]"
 _FLAG: _Shape = ("pred", ())
 
 
@@ -219,8 +220,9 @@ def _result(shape: _Shape, computation: _Computation) -> str:
 
 def _agree(one: _Shape, other: _Shape) -> bool:
     if isinstance(one, list) or isinstance(other, list):
-        both = isinstance(one, list) and isinstance(other, list) and len(one) == len(other)
-        return both and all(map(_agree, one, other))
+        if not (isinstance(one, list) and isinstance(other, list)) or len(one) != len(other):
+            return False
+        return all(_agree(*pair) for pair in zip(one, other, strict=True))
     (element, sizes), (other_element, other_sizes) = one, other
     if element != other_element or len(sizes) != len(other_sizes):
         return False

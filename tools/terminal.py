@@ -57,8 +57,8 @@ class GuardedStream(io.TextIOBase):
         return len(text)
 
     # As of the stream; except that whoever finds it fit for any text need not go around this object.
-    encoding = "utf-8"  # type: ignore[assignment]
-    errors = "backslashreplace"  # type: ignore[assignment]
+    encoding = "utf-8"
+    errors = "backslashreplace"
 
     @property
     def buffer(self) -> Any:
@@ -85,7 +85,7 @@ def guarded_streams() -> Iterator[None]:
     """Let everything that is printed meanwhile go through ``clean``."""
     before = sys.stdout, sys.stderr
     # Where Python runs without a console they are None.
-    sys.stdout, sys.stderr = (one and GuardedStream(_behind(one)) for one in before)  # type: ignore[assignment]
+    sys.stdout, sys.stderr = (one and GuardedStream(_behind(one)) for one in before)
     try:
         yield
     finally:
