@@ -21,8 +21,8 @@ from typing import Any
 from hloforge.dialect import budget
 from hloforge.dialect.abi import donated_arguments
 from hloforge.dialect.errors import CompileError, OptionError
-from hloforge.dialect.marks import REFLECTION
 from hloforge.dialect.forked import end_with_parent
+from hloforge.dialect.marks import REFLECTION
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program, entry_function

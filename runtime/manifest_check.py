@@ -133,7 +133,7 @@ def _check_sharded(sharded: Sharded, signature: Signature) -> None:
 
 
 def _is_part(one: Sharding, shape: Shape) -> bool:
-    """Whether an array is what a device has, or what all of them have: folded programs take their parts as one array."""
+    """Whether an array is what a device has, or what all of them have: folded programs take parts as one array."""
     return shape.dimensions in (one.local, (len(one.places), *one.local))
 
 

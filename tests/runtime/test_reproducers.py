@@ -94,9 +94,7 @@ def test_a_failed_attempt_that_another_one_makes_good_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     made = compiler._optimizations
-    monkeypatch.setattr(
-        compiler, "_optimizations", lambda *given: [("--iree-no-such-flag",), made(*given)[-1]]
-    )
+    monkeypatch.setattr(compiler, "_optimizations", lambda *given: [("--iree-no-such-flag",), made(*given)[-1]])
     assert compile_program(read(ADD)).vmfb
     assert not (cache / "failures").exists()
 

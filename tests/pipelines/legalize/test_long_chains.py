@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 
 import hloforge
+from hloforge import ops
 from hloforge.dialect.operations import operations
+from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.pipelines.legalize.long_chains import LegalizeLongChains
 
@@ -57,6 +61,41 @@ def test_a_value_that_many_pieces_read_is_held_once() -> None:
 
 def test_arrays_of_dynamic_sizes_have_none() -> None:
     assert not barriers(chain(40, "tensor<?xf32>"), longest=10)
+
+
+def mixed(count: int, seed: int) -> Program:
+    """Random arithmetic of three types, choices and comparisons; some values are read on the way, one by rows."""
+    random = Random(seed)
+    with hloforge.Builder("mixed") as builder:
+        values = [[builder.parameter(n, f"{name}[6,5]", f"p{n}")] for n, name in enumerate(("f32", "s32", "u32"))]
+        kept = []
+        for number in range(count):
+            row = random.choice(values)
+            one, other = row[-1], random.choice(row[-3:])
+            made = random.choice((ops.add, ops.max, ops.min, ops.sub))(one, other)
+            if row[0].element_type.is_float:
+                made = ops.max(ops.min(made, 8.0), -8.0)
+            elif random.random() < 0.3:
+                made = ops.xor(made, one)
+            if random.random() < 0.2:
+                made = ops.select(ops.lt(one, other), made, other)
+            row.append(made)
+            if random.random() < 0.01:
+                kept.append(ops.rev(made, [1]) if number % 2 else ops.reduce(made, 0, ops.max, [1]))
+        return builder.build((*(row[-1] for row in values), *kept))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mixed_types_and_values_that_others_read(seed: int) -> None:
+    program = mixed(1800, seed)
+    lowered = program.clone()
+    LegalizeLongChains().run(lowered.module)
+    lowered.module.operation.verify()
+    assert operations(lowered.module, {"linalg.generic"})
+    given = hloforge.random_inputs(program.signature)
+    expected = program.evaluate(*given, engine="xla")
+    for got, want in zip(hloforge.compile(program, cache=False).load()(*given), expected, strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_results() -> None:
