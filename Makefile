@@ -65,7 +65,7 @@ format: $(STAMP)
 # The folders map to sub-packages of `hloforge` only at install time, so the type checker gets the same tree as links.
 typecheck: $(STAMP)
 	rm -rf $(TYPED) && mkdir -p $(TYPED)/hloforge
-	ln -s $(CURDIR)/hloforge/* $(TYPED)/hloforge/
+	ln -s $(CURDIR)/src/hloforge/* $(TYPED)/hloforge/
 	for folder in dialect importers pipelines runtime tools; do ln -s $(CURDIR)/$$folder $(TYPED)/hloforge/$$folder; done
 	MYPYPATH=$(TYPED) $(BIN)/mypy --cache-dir=build/mypy --config-file pyproject.toml -p hloforge
 

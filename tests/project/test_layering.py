@@ -21,15 +21,17 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # The one door to jaxlib's private modules and those to JAX's, and what that may speak to IREE and JAX.
 JAXLIB_DOOR = {"dialect/mlir.py"}
-JAX_DOORS = {"hloforge/jax/platform.py", "hloforge/jax/backend.py", "hloforge/jax/plugin/__init__.py"}
+JAX_DOORS = {"src/hloforge/jax/platform.py", "src/hloforge/jax/backend.py", "src/hloforge/jax/plugin/__init__.py"}
 FRAMEWORKS = {
-    "hloforge/jax/": ("jax",),
-    "hloforge/tensorflow/": ("tensorflow",),
-    "hloforge/torch/": ("torch", "jax"),
+    "src/hloforge/jax/": ("jax",),
+    "src/hloforge/tensorflow/": ("tensorflow",),
+    "src/hloforge/torch/": ("torch", "jax"),
 }
 IREE_FOLDERS = {"runtime"}
 
-FILES = sorted(path for folder in MAY_IMPORT for path in (ROOT / folder).rglob("*.py"))
+# Where the sources of the package itself lie, so that the clone's root does not shadow the installed one.
+PLACES = {"hloforge": "src/hloforge"}
+FILES = sorted(path for folder in MAY_IMPORT for path in (ROOT / PLACES.get(folder, folder)).rglob("*.py"))
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
@@ -44,7 +46,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 def complaints(path: Path) -> Iterator[str]:
     relative = path.relative_to(ROOT)
-    folder = relative.parts[0]
+    folder = relative.parts[1] if relative.parts[0] == "src" else relative.parts[0]
     for line, name in imports(path):
         top, *rest = name.split(".")
         where = f"{relative}:{line}: {name}"
@@ -71,7 +73,7 @@ def complaints(path: Path) -> Iterator[str]:
         if top == "iree" and folder not in IREE_FOLDERS:
             yield f"{where}: only runtime speaks to IREE"
         if name.startswith("jax._src") and str(relative) not in JAX_DOORS:
-            yield f"{where}: JAX's private modules are imported in hloforge/jax/platform.py and backend.py"
+            yield f"{where}: JAX's private modules are imported in src/hloforge/jax/platform.py and backend.py"
         spoken = [top in tops for place, tops in FRAMEWORKS.items() if str(relative).startswith(place)]
         if top in ("jax", "torch", "tensorflow") and folder != "importers" and not any(spoken):
             yield f"{where}: frameworks are no dependency"

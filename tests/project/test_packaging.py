@@ -12,7 +12,7 @@ import pytest
 import hloforge
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("hloforge", "dialect", "importers", "pipelines", "runtime", "tools")
+FOLDERS = ("src/hloforge", "dialect", "importers", "pipelines", "runtime", "tools")
 
 
 def project() -> dict[str, Any]:
@@ -21,7 +21,7 @@ def project() -> dict[str, Any]:
 
 def package_of(folder: Path) -> str:
     parts = folder.relative_to(ROOT).parts
-    return ".".join(parts if parts[0] == "hloforge" else ("hloforge", *parts))
+    return ".".join(parts[1:] if parts[0] == "src" else ("hloforge", *parts))
 
 
 def test_every_folder_with_modules_is_a_listed_package() -> None:
@@ -41,7 +41,7 @@ def test_every_package_has_an_init_file() -> None:
 
 def test_the_mapping_names_every_top_level_folder() -> None:
     mapping = project()["tool"]["setuptools"]["package-dir"]
-    assert mapping == {"hloforge": "hloforge"} | {f"hloforge.{name}": name for name in FOLDERS[1:]}
+    assert mapping == {"hloforge": "src/hloforge"} | {f"hloforge.{name}": name for name in FOLDERS[1:]}
 
 
 def test_the_version_stands_in_one_place() -> None:
