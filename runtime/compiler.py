@@ -265,10 +265,10 @@ def _compile_with(
     optimization: tuple[str, ...], lowered: Program, target: Target, options: CompileOptions
 ) -> Executable:
     """One attempt, and others with more copies where IREE would overwrite what is still read."""
-    with suppress(OverwrittenError):
+    with suppress(OverwrittenError), reproducers.tentative():
         return _compile_once(optimization, lowered, target, options)
     if without_links(lowered.module):
-        with suppress(OverwrittenError):
+        with suppress(OverwrittenError), reproducers.tentative():
             return _compile_once(optimization, lowered, target, options)
     DecideUpdates(everywhere=True).run(lowered.module)
     return _compile_once(optimization, lowered, target, options)
@@ -322,7 +322,11 @@ def _compile_audited(text: bytes, flags: tuple[str, ...], lowered: Program, opti
         if folder is None:
             raise CompileError("no temporary folder can be made", hint="TMPDIR names another place")
         made = _compile_in_child(text, flags, lowered.name, options, in_place_audit.flags(folder))
-        in_place_audit.check(folder, donated_arguments(lowered.signature))
+        try:
+            in_place_audit.check(folder, donated_arguments(lowered.signature))
+        except OverwrittenError as error:
+            error.notes = reproducers.of_compiler(text, flags, lowered.name, options.reproducer_dir)
+            raise
         return made
 
 

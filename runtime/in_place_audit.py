@@ -79,7 +79,10 @@ def check(folder: Path, donated: frozenset[int]) -> None:
     """
     for path in sorted(folder.rglob(f"*_{_PASS}.mlir")):
         for clash in clashes(path.read_text(), donated):
-            raise OverwrittenError(f"IREE would overwrite at {clash.write} what is read at {clash.read}")
+            raise OverwrittenError(
+                f"IREE would overwrite at {clash.write} what is read at {clash.read}",
+                hint="copies of all that is updated did not help: this is a defect of hloforge, please report it",
+            )
 
 
 def clashes(text: str, donated: frozenset[int] = frozenset()) -> list[Clash]:
