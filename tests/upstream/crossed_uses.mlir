@@ -1,0 +1,13 @@
+// A tile of a fused dispatch reads sums of other tiles before they are computed.
+// fault: wrong
+// input: 20x20xf32=1
+// expected: 20x20xf32=40
+func.func @main(%x: tensor<20x20xf32>) -> tensor<20x20xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<20x20xf32>, tensor<f32>) -> tensor<20xf32>
+  %a = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<20xf32>) -> tensor<20x20xf32>
+  %b = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<20xf32>) -> tensor<20x20xf32>
+  %r = stablehlo.add %a, %b : tensor<20x20xf32>
+  return %r : tensor<20x20xf32>
+}

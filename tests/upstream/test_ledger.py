@@ -1,0 +1,126 @@
+"""The ledger of IREE's faults is complete: no workaround without a record, no record without its workaround."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hloforge.pipelines.named import BORDER, DECOMPOSE, FINISH
+from hloforge.pipelines.passes import NativePass, Pass
+from hloforge.runtime import compiler
+from hloforge.runtime.workarounds import NO_WORKAROUNDS, OTHER_FLAGS, WORKAROUNDS, Workaround
+from tests.upstream import page
+from tests.upstream.reproducer import FOLDER, THERE, Reproducer, Tools, judged
+
+ROOT = Path(__file__).resolve().parents[2]
+_ROOMS = {"legalize", "decompose", "linalg"}
+PASSES: list[Pass] = [
+    stage.entry for stage in (*BORDER, *DECOMPOSE, *FINISH) if not isinstance(stage.entry, NativePass)
+]
+RECORDED = {name for record in WORKAROUNDS for name in record.passes}
+WITH_REPRODUCER = [record for record in WORKAROUNDS if record.reproducer]
+
+
+def flag_constants() -> set[str]:
+    """Constants of ``runtime/compiler.py`` that are flags."""
+    return {name for name, value in vars(compiler).items() if isinstance(value, str) and value.startswith("--")}
+
+
+def amending_files() -> set[str]:
+    """Files with what amends code that IREE has written."""
+    functions = [f for name, f in vars(compiler).items() if name.startswith("_amend")]
+    trees = [ast.parse(inspect.getsource(function)) for function in functions]
+    attributes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    named = {node.value.id for node in attributes if isinstance(node.value, ast.Name)}
+    return {f"runtime/{name}.py" for name in named if inspect.ismodule(vars(compiler).get(name))}
+
+
+def test_every_pass_is_recorded_or_no_workaround() -> None:
+    asked = {entry.name for entry in PASSES if type(entry).__module__.split(".")[2] in _ROOMS}
+    missing = asked - RECORDED - NO_WORKAROUNDS.keys()
+    assert not missing, "add a record to runtime/workarounds_programs.py, or a reason to NO_WORKAROUNDS"
+    assert not RECORDED & NO_WORKAROUNDS.keys()
+
+
+def test_what_the_ledger_names_is_there() -> None:
+    names = {entry.name for entry in PASSES}
+    assert names >= RECORDED
+    assert names >= NO_WORKAROUNDS.keys()
+    for record in WORKAROUNDS:
+        assert all((ROOT / path).is_file() for path in record.where), record.name
+        assert record.passes or record.flags or record.where, record.name
+
+
+def test_every_flag_is_recorded_or_no_workaround() -> None:
+    recorded = {name for record in WORKAROUNDS for name in record.flags}
+    assert recorded | OTHER_FLAGS.keys() == flag_constants()
+    assert not recorded & OTHER_FLAGS.keys()
+
+
+def test_every_amendment_of_code_is_recorded() -> None:
+    files = amending_files()
+    assert len(files) >= 6
+    assert files <= {path for record in WORKAROUNDS for path in record.where}
+
+
+def test_every_file_of_legalizations_is_recorded_or_stays() -> None:
+    """A file of ``pipelines/legalize`` belongs to a record, or defines a pass that is no workaround."""
+    recorded = {path for record in WORKAROUNDS for path in record.where}
+    files = {path.relative_to(ROOT).as_posix() for path in (ROOT / "pipelines" / "legalize").glob("[!_]*.py")}
+    kept = {inspect.getfile(type(entry)) for entry in PASSES if entry.name in NO_WORKAROUNDS}
+    kept_files = {Path(path).relative_to(ROOT).as_posix() for path in kept}
+    assert files - recorded - kept_files <= set(HELPERS)
+    assert set(HELPERS) <= files
+
+
+# What several passes share, and parts of passes that stay.
+HELPERS = (
+    "pipelines/legalize/bf16_signs.py",
+    "pipelines/legalize/buffer_layouts.py",
+    "pipelines/legalize/retyping.py",
+)
+
+
+def test_names_and_reproducers() -> None:
+    counted = Counter(record.name for record in WORKAROUNDS)
+    assert max(counted.values()) == 1
+    for record in WITH_REPRODUCER:
+        assert record.reproducer == record.name.replace("-", "_") + ".mlir"
+    assert {record.reproducer for record in WITH_REPRODUCER} == {path.name for path in FOLDER.glob("*.mlir")}
+
+
+@pytest.mark.parametrize("record", WITH_REPRODUCER, ids=lambda record: record.name)
+def test_a_header_says_what_goes_wrong(record: Workaround) -> None:
+    Reproducer.read(FOLDER / record.reproducer)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("", "one line"),
+        ("// fault: slow", "one of"),
+        ("// fault: compile-error", "part of the message"),
+        ('// fault: crash "x"', "part of the message"),
+        ("// fault: wrong", "expected"),
+    ],
+)
+def test_incomplete_headers_are_refused(header: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.mlir"
+    path.write_text(f"// A fault.\n{header}\nmodule {{}}\n")
+    with pytest.raises(ValueError, match=message):
+        Reproducer.read(path)
+
+
+def test_the_page_is_current() -> None:
+    assert page.PAGE.read_text() == page.page(), "run: make tables"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("record", WITH_REPRODUCER, ids=lambda record: record.name)
+def test_the_fault_is_still_there(record: Workaround) -> None:
+    outcome = judged(Reproducer.read(FOLDER / record.reproducer), Tools.found())
+    assert outcome.state == THERE, outcome.seen
