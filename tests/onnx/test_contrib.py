@@ -33,7 +33,8 @@ def u8(*dims: int) -> Any:
 
 
 def s8(*dims: int) -> Any:
-    return RANDOM.integers(-128, 128, dims).astype(np.int8)
+    """Of 7 bits: on processors without VNNI, ONNX Runtime adds two products of u8 and s8 in 16 bits, which saturate."""
+    return RANDOM.integers(-64, 64, dims).astype(np.int8)
 
 
 def s32(*numbers: Any) -> Any:
