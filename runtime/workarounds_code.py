@@ -9,6 +9,7 @@ CODE: tuple[Workaround, ...] = (
         "wide-branch-moves",
         "orders the moves of 64-bit numbers at a branch of its VM so that one overwrites another's half",
         where=("runtime/branch_moves.py", "runtime/bytecode.py"),
+        reproducer="wide_branch_moves.mlir",
     ),
     Workaround(
         "emptied-registers",

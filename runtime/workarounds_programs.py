@@ -12,12 +12,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         passes=("decide-updates",),
         where=("pipelines/legalize/decide_updates.py",),
         upstream="iree-org/iree#16168",
+        reproducer="overwritten_arguments.mlir",
     ),
     Workaround(
         "overwritten-operands",
         "overwrites arrays that are still read, through views of them",
         passes=("decide-updates",),
         where=("pipelines/legalize/decide_updates.py", "runtime/in_place_audit.py", "runtime/buffer_flow.py"),
+        reproducer="overwritten_operands.mlir",
     ),
     Workaround(
         "concatenations",
@@ -45,12 +47,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         "gives the readers of a dispatch's result that equals another one the dispatch's first result",
         passes=("legalize-equal-results",),
         where=("pipelines/legalize/equal_results.py",),
+        reproducer="equal_results.mlir",
     ),
     Workaround(
         "independent-reductions",
         "reduces positions beside an array that does not look at them to the initial value",
         passes=("legalize-independent-reductions",),
         where=("pipelines/legalize/independent_reductions.py",),
+        reproducer="independent_reductions.mlir",
     ),
     Workaround(
         "constant-reductions",
@@ -64,6 +68,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "transposes one of several results of a reduction with the initial value of that one alone",
         passes=("legalize-transposed-reductions",),
         where=("pipelines/legalize/transposed_reductions.py",),
+        reproducer="transposed_reductions.mlir",
     ),
     Workaround(
         "rearranged-operands",
@@ -76,12 +81,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no machine code for what reads a slice with steps by index",
         passes=("legalize-sliced-operands",),
         where=("pipelines/legalize/sliced_operands.py",),
+        reproducer="sliced_operands.mlir",
     ),
     Workaround(
         "many-arguments",
         "binds more than 32 arrays to a dispatch, and refuses it when the module is loaded",
         passes=("legalize-many-arguments",),
         where=("pipelines/legalize/many_arguments.py",),
+        reproducer="many_arguments.mlir",
     ),
     Workaround(
         "long-chains",
@@ -99,6 +106,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "reversed-windows",
         "leaves out the reversal of a window in convolutions by channels",
         passes=("unfold-convolutions",),
+        reproducer="reversed_windows.mlir",
     ),
     Workaround(
         "equal-operations",
@@ -117,6 +125,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "scatter-out-of-bounds",
         "writes wherever an index of a scatter points",
         passes=("decompose-scatter",),
+        reproducer="scatter_out_of_bounds.mlir",
     ),
     Workaround(
         "slice-starts",
@@ -136,18 +145,21 @@ PROGRAMS: tuple[Workaround, ...] = (
         "makes a scan of windows as long as their dimension, and leaves out the initial value",
         passes=("legalize-window-padding",),
         where=("pipelines/legalize/window_padding.py",),
+        reproducer="scanned_windows.mlir",
     ),
     Workaround(
         "unread-edges",
         "fails on a convolution whose one window does not reach the end of the padded image",
         passes=("legalize-window-padding",),
         where=("pipelines/legalize/window_padding.py",),
+        reproducer="unread_edges.mlir",
     ),
     Workaround(
         "unsigned-reverse",
         "refuses reversals of unsigned integers",
         passes=("legalize-unsigned-reverse",),
         where=("pipelines/legalize/unsigned_reverse.py",),
+        reproducer="unsigned_reverse.mlir",
     ),
     # Numbers.
     Workaround(
@@ -155,12 +167,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         "adds booleans modulo 2",
         passes=("decompose-pred-arithmetic",),
         where=("pipelines/decompose/pred_arithmetic.py",),
+        reproducer="pred_arithmetic.mlir",
     ),
     Workaround(
         "product-factors",
         "multiplies by booleans and unsigned numbers as if they were signed",
         passes=("legalize-product-factors",),
         where=("pipelines/legalize/product_factors.py",),
+        reproducer="product_factors.mlir",
     ),
     Workaround(
         "empty-products",
@@ -174,6 +188,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "converts floats beyond the integer's range to any number",
         passes=("legalize-float-to-integer",),
         where=("pipelines/legalize/float_to_integer.py",),
+        reproducer="float_to_integer.mlir",
     ),
     Workaround(
         "sign-conversions",
@@ -186,18 +201,21 @@ PROGRAMS: tuple[Workaround, ...] = (
         "refuses odd counts and constants of packed integers",
         passes=("legalize-narrow-integers",),
         where=("pipelines/legalize/narrow_integers.py",),
+        reproducer="narrow_integers.mlir",
     ),
     Workaround(
         "narrow-floats",
         "refuses or misreads floats of 4 and 8 bits",
         passes=("legalize-narrow-floats",),
         where=("pipelines/legalize/narrow_floats.py", "pipelines/legalize/narrow_float_formats.py"),
+        reproducer="narrow_floats.mlir",
     ),
     Workaround(
         "accumulation",
         "rounds partial sums of 16-bit floats to 16 bits",
         passes=("legalize-accumulation",),
         where=("pipelines/legalize/accumulation.py",),
+        reproducer="accumulation.mlir",
     ),
     Workaround(
         "folded-roundings",
@@ -216,6 +234,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "flushes subnormal numbers, whose floor may be -1",
         passes=("legalize-subnormal-rounding",),
         where=("pipelines/legalize/subnormal_rounding.py",),
+        reproducer="subnormal_rounding.mlir",
     ),
     Workaround(
         "small-erf",
@@ -228,18 +247,21 @@ PROGRAMS: tuple[Workaround, ...] = (
         "computes NaN for powers of negative bases",
         passes=("decompose-power",),
         where=("pipelines/decompose/power.py",),
+        reproducer="power.mlir",
     ),
     Workaround(
         "arctangent",
         "computes atan2 wrong at zeros and infinities",
         passes=("decompose-arctangent",),
         where=("pipelines/decompose/arctangent.py",),
+        reproducer="arctangent.mlir",
     ),
     Workaround(
         "cube-root",
         "computes NaN for the cube root of infinity",
         passes=("decompose-cube-root",),
         where=("pipelines/decompose/cube_root.py",),
+        reproducer="cube_root.mlir",
     ),
     Workaround(
         "complex-elementwise",
@@ -255,19 +277,22 @@ PROGRAMS: tuple[Workaround, ...] = (
         "unstable-sort",
         "ignores is_stable",
         passes=("decompose-sort",),
+        reproducer="unstable_sort.mlir",
     ),
     # Complex numbers.
     Workaround(
         "complex-constants",
-        "crashes on constants of 128 bits",
+        "refuses constants of 128 bits",
         passes=("legalize-complex-constants",),
         where=("pipelines/legalize/complex_constants.py",),
+        reproducer="complex_constants.mlir",
     ),
     Workaround(
         "complex-parts",
         "crashes on bitcasts of complex numbers",
         passes=("legalize-complex-parts",),
         where=("pipelines/legalize/complex_parts.py",),
+        reproducer="complex_parts.mlir",
     ),
     Workaround(
         "complex-products",
@@ -293,6 +318,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "computes on the host what follows from a loop's counter, and knows no f64 and f16 there",
         passes=("legalize-host-scalars",),
         where=("pipelines/legalize/host_scalars.py",),
+        reproducer="host_scalars.mlir",
     ),
     # Dynamic sizes.
     Workaround(
@@ -300,12 +326,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         "folds differences of a dynamic array and itself into an invalid constant",
         passes=("legalize-equal-operands",),
         where=("pipelines/legalize/equal_operands.py",),
+        reproducer="equal_operands.mlir",
     ),
     Workaround(
         "dynamic-barriers",
         "cannot ask for the sizes of what an optimization barrier passes on",
         passes=("legalize-dynamic-barriers",),
         where=("pipelines/legalize/dynamic_barriers.py",),
+        reproducer="dynamic_barriers.mlir",
     ),
     # Vulkan.
     Workaround(
@@ -319,6 +347,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no SPIR-V for products that read or write bf16",
         passes=("legalize-bf16-products",),
         where=("pipelines/legalize/bf16_products.py",),
+        reproducer="bf16_products.mlir",
     ),
     Workaround(
         "bf16-reductions",

@@ -9,8 +9,8 @@ A file's first lines say what goes wrong, in comments::
 
 ``flags`` are added to those of the ``target``, which is ``cpu`` unless the file says ``vulkan``, ``cuda`` or
 ``vm`` (text of IREE's own VM); code for GPUs is not run. ``fault`` is one of: ``compile-error "TEXT"``,
-``run-error "TEXT"``, ``crash`` (of the compiler) and ``wrong``. ``input`` and ``expected`` are arguments and results as
-``iree-run-module`` takes them. ``function`` names what is called, if it is not ``main``.
+``run-error "TEXT"``, ``crash`` (of the compiler), ``run-crash`` and ``wrong``. ``input`` and ``expected`` are arguments
+and results as ``iree-run-module`` takes them. ``function`` names what is called, if it is not ``main``.
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ TARGETS = {
 }
 _INPUT = ("--iree-input-type=stablehlo", "--iree-input-demote-f64-to-f32=false")
 _VM = ("--compile-mode=vm",)
-_KINDS = ("compile-error", "run-error", "crash", "wrong")
+_KINDS = ("compile-error", "run-error", "crash", "run-crash", "wrong")
+_OF_CALLS = ("run-error", "run-crash", "wrong")
 _KEYS = ("target", "flags", "fault", "input", "expected", "function")
 _LINE = re.compile(r"// ([a-z]+): (.+)")
 _FAULT = re.compile(r'([a-z-]+)(?: "(.+)")?')
+# What iree-run-module prints of numbers that differ.
+_DIFFERS = "does not match the expected"
 _SECONDS, _BYTES = 120, 8 << 30
 
 
@@ -91,12 +94,12 @@ class Reproducer:
             raise ValueError(
                 f"{path.name}: compile-error and run-error name a part of the message, other faults do not"
             )
-        if kind in ("wrong", "run-error") and not lines["expected"]:
+        if kind in _OF_CALLS and not lines["expected"]:
             raise ValueError(f"{path.name}: what a program returns needs a line `// expected:`")
         target = (lines["target"] or ["cpu"])[0]
         if target not in (*TARGETS, "vm"):
             raise ValueError(f"{path.name}: a target is one of {', '.join(TARGETS)}, vm")
-        if target in ("vulkan", "cuda") and kind in ("wrong", "run-error"):
+        if target in ("vulkan", "cuda") and kind in _OF_CALLS:
             raise ValueError(f"{path.name}: code for GPUs is not run, so its fault is one of the compiler")
         flags = tuple(" ".join(lines["flags"]).split())
         function = (lines["function"] or ["main"])[0]
@@ -125,9 +128,9 @@ def judged(reproducer: Reproducer, tools: Tools) -> Outcome:
             return Outcome(GONE, "it compiles")
         call = [f"--module={vmfb}", f"--function={reproducer.function}"]
         call += [f"--input={value}" for value in reproducer.inputs]
-        call += [f"--expected_output={value}" for value in reproducer.expected]
-        if reproducer.target != "vm":
-            call.append("--device=local-sync")
+        if reproducer.target == "vm":
+            return _of_runner(reproducer, *_run_vm([str(tools.runner), *call], reproducer.expected))
+        call += ["--device=local-sync", *(f"--expected_output={value}" for value in reproducer.expected)]
         return _of_runner(reproducer, *_run([str(tools.runner), *call]))
 
 
@@ -147,9 +150,13 @@ def _of_runner(reproducer: Reproducer, status: int | None, output: str) -> Outco
         return Outcome(UNKNOWN, f"the call was stopped after {_SECONDS} s")
     if reproducer.kind == "run-error":
         return Outcome(THERE if reproducer.text in output else UNKNOWN, _first_error(output))
-    differs = "[FAILED]" in output
-    if not differs:
-        return Outcome(UNKNOWN, _first_error(output))
+    if status < 0:
+        return Outcome(THERE if reproducer.kind == "run-crash" else UNKNOWN, "the call crashes")
+    # Results of another type than the header says are a mistake of the header.
+    if _DIFFERS not in output:
+        return Outcome(
+            UNKNOWN, next((line for line in output.splitlines() if "[FAILED]" in line), _first_error(output))
+        )
     return Outcome(THERE if reproducer.kind == "wrong" else UNKNOWN, "the results are wrong")
 
 
@@ -171,3 +178,10 @@ def _run(command: list[str]) -> tuple[int | None, str]:
     except subprocess.TimeoutExpired:
         return None, ""
     return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+
+
+def _run_vm(command: list[str], expected: tuple[str, ...]) -> tuple[int | None, str]:
+    """As ``_run``, for functions of IREE's VM: ``iree-run-module`` only prints the numbers that these return."""
+    status, output = _run(command)
+    printed = tuple(line.partition(": ")[2] for line in output.splitlines() if line.startswith("result["))
+    return (1, _DIFFERS) if status == 0 and printed != expected else (status, output)

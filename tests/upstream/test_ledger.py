@@ -13,8 +13,8 @@ from hloforge.pipelines.named import BORDER, DECOMPOSE, FINISH
 from hloforge.pipelines.passes import NativePass, Pass
 from hloforge.runtime import compiler
 from hloforge.runtime.workarounds import NO_WORKAROUNDS, OTHER_FLAGS, WORKAROUNDS, Workaround
-from tests.upstream import page
-from tests.upstream.reproducer import FOLDER, THERE, Reproducer, Tools, judged
+from tests.upstream import __main__ as command, page
+from tests.upstream.reproducer import FOLDER, GONE, THERE, UNKNOWN, Outcome, Reproducer, Tools, judged
 
 ROOT = Path(__file__).resolve().parents[2]
 _ROOMS = {"legalize", "decompose", "linalg"}
@@ -113,6 +113,42 @@ def test_incomplete_headers_are_refused(header: str, message: str, tmp_path: Pat
     path.write_text(f"// A fault.\n{header}\nmodule {{}}\n")
     with pytest.raises(ValueError, match=message):
         Reproducer.read(path)
+
+
+_ADD = """
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %r = stablehlo.add %x, %x : tensor<2xf32>
+  return %r : tensor<2xf32>
+}
+"""
+_INPUT = "// input: 2xf32=1 2\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "state"),
+    [
+        (f"// fault: wrong\n{_INPUT}// expected: 2xf32=2 4", GONE),
+        (f"// fault: wrong\n{_INPUT}// expected: 2xf32=2 5", THERE),
+        (f"// fault: wrong\n{_INPUT}// expected: 2xi32=2 4", UNKNOWN),
+        ("// fault: crash", GONE),
+        ("// flags: --iree-no-such-flag\n// fault: crash", UNKNOWN),
+        ('// flags: --iree-no-such-flag\n// fault: compile-error "no such type"', UNKNOWN),
+    ],
+)
+def test_what_is_seen_of_a_fault(header: str, state: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.mlir"
+    path.write_text(f"// A fault.\n{header}{_ADD}")
+    assert judged(Reproducer.read(path), Tools.found()).state == state
+
+
+@pytest.mark.parametrize(("state", "status"), [(THERE, 0), (UNKNOWN, 0), (GONE, 1)])
+def test_a_fault_that_is_gone_fails(
+    state: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "judged", lambda *_: Outcome(state, "as in a test"))
+    monkeypatch.setattr("sys.argv", ["upstream", "--only=crossed-uses"])
+    assert command.main() == status
+    assert ("delete their workarounds" in capsys.readouterr().out) == (state == GONE)
 
 
 def test_the_page_is_current() -> None:

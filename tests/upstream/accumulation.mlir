@@ -1,0 +1,10 @@
+// A sum of 16-bit floats rounds each partial sum: 2048 + 1 stays 2048 in f16.
+// fault: wrong
+// input: 4096xf16=1
+// expected: f16=4096
+func.func @main(%x: tensor<4096xf16>) -> tensor<f16> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f16>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<4096xf16>, tensor<f16>) -> tensor<f16>
+  return %s : tensor<f16>
+}

@@ -1,0 +1,6 @@
+// A bitcast of complex numbers crashes the compiler.
+// fault: crash
+func.func @main(%x: tensor<4xcomplex<f64>>) -> tensor<4x2xcomplex<f32>> {
+  %b = stablehlo.bitcast_convert %x : (tensor<4xcomplex<f64>>) -> tensor<4x2xcomplex<f32>>
+  return %b : tensor<4x2xcomplex<f32>>
+}
