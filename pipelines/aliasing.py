@@ -96,12 +96,16 @@ class Names:
                 self.values.append(value)
             # What a block takes and returns concerns the operation that it belongs to.
             taken = () if value.owner == block else _sources(value)
-            users = [(use, use.owner.operation) for use in value.uses]
-            passing = [use for use, op in users if op != writer and (op.name != _RETURN or op.block != block)]
+            passing = [use for use in value.uses if not _is_of(use.owner.operation, writer)]
             for near in (*taken, *(name for use in passing for name in _results(use))):
                 if near not in seen:
                     seen.add(near)
                     pending.append(near)
+
+
+def _is_of(op: Any, writer: Any) -> bool:
+    """Whether an operation makes the results of a writer, or those of the operation around it."""
+    return bool(op == writer or (op.name == _RETURN and (op.block == writer.block or op.parent.operation == writer)))
 
 
 def is_overwritten(value: Any) -> bool:
@@ -291,22 +295,31 @@ def unsafe(op: Any, origins: dict[Any, Any]) -> Iterator[int]:
 
 def _is_read_after(op: Any, number: int) -> bool:
     """Whether an operand of a writer is read when it may be overwritten, other than by the writer itself."""
-    names = Names(op.operands[number], op)
-    if names.is_from_outside:
-        # A loop may run again, and a branch ends before what follows it.
-        return True
+    array = op.operands[number]
+    places, names = [op], Names(array, op)
+    while names.is_from_outside:
+        around = places[-1].parent.operation
+        if around.name not in _BRANCHES:
+            # A loop may run again.
+            return True
+        places.append(around)
+        names = Names(array, around)
     uses = [use for name in names.values for use in name.uses]
-    others = [use for use in uses if (use.owner.operation, use.operand_number) != (op, number)]
-    readers = [in_block(use.owner.operation, op.block) for use in others]
+    others = [use.owner.operation for use in uses if (use.owner.operation, use.operand_number) != (op, number)]
+    return any(_is_read_beside(place, array, others, is_writer=place == op) for place in places)
+
+
+def _is_read_beside(op: Any, array: Any, users: list[Any], *, is_writer: bool) -> bool:
+    """Whether users of an array may read it after a writer, or a branch around one; those in other branches do not."""
+    readers = [reader for user in users if (reader := in_block(user, op.block)) is not None]
+    if not is_writer:
+        readers = [reader for reader in readers if reader != op]
     if op.name == LOOP:
         return any(not reader.is_before_in_block(op) for reader in readers)
     if any(op.is_before_in_block(reader) for reader in readers):
         return True
     apart = [reader for reader in readers if not needs(op, reader)]
-    if not apart:
-        return False
-    array = op.operands[number]
-    return is_waited_for(op) or any(_may_run_late(reader, array, op) for reader in apart)
+    return bool(apart) and (is_waited_for(op) or any(_may_run_late(reader, array, op) for reader in apart))
 
 
 def _may_run_late(reader: Any, value: Any, op: Any) -> bool:

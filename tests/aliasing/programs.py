@@ -135,6 +135,11 @@ def _looped(x: Value, number: Value) -> Value:
     return ops.while_(lambda n, _: n < number + 1, turn, [ops.constant(0, "s32"), x])[1]
 
 
+def _branched(x: Value, number: Value) -> Value:
+    """An update in one of two branches."""
+    return ops.conditional(number < 100, x, lambda y: _slice_update(y, number), x, lambda y: y)
+
+
 def _scanned(x: Value, number: Value) -> Value:
     """A scan's outputs, each made of the one before."""
 
@@ -154,6 +159,7 @@ UPDATES: dict[str, View] = {
     "select": _selected,
     "sort": _sorted,
     "carry": _looped,
+    "branch": _branched,
     "scan": _scanned,
 }
 

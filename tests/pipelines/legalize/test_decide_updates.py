@@ -82,6 +82,28 @@ def kept_in_another_shape(x: Value) -> tuple[Value, ...]:
     return ops.dynamic_update_slice(flat, ops.reshape(ops.slice(x, [0, 0], [1, 9]), [9]), [9]), ops.abs(doubled)
 
 
+def in_a_branch(x: Value) -> tuple[Value, ...]:
+    """An update in one of two branches, of an array that nobody reads afterwards."""
+    doubled = ops.mul(x, 2)
+    is_large = ops.reshape(ops.gt(ops.slice(x, [0, 0], [1, 1]), ops.constant(3, "s32")), [])
+
+    def changed(y: Value) -> Value:
+        return ops.dynamic_update_slice(y, ops.broadcast(ops.constant(5, "s32"), [1, 9]), [1, 0])
+
+    return (ops.conditional(is_large, doubled, changed, doubled, lambda y: y),)
+
+
+def kept_beside_a_branch(x: Value) -> tuple[Value, ...]:
+    """The same array is returned as it was."""
+    doubled = ops.mul(x, 2)
+    is_large = ops.reshape(ops.gt(ops.slice(x, [0, 0], [1, 1]), ops.constant(3, "s32")), [])
+
+    def changed(y: Value) -> Value:
+        return ops.dynamic_update_slice(y, ops.broadcast(ops.constant(5, "s32"), [1, 9]), [1, 0])
+
+    return ops.conditional(is_large, doubled, changed, doubled, ops.neg), doubled
+
+
 def permuted(x: Value) -> tuple[Value, ...]:
     """Rows change places in the array that they were read from, also by another name."""
     places = ops.constant(np.random.default_rng(0).permutation(x.dims[0])[:, None].astype(np.int32))
@@ -109,7 +131,7 @@ def built(build: Build, rows: int, element: str = "s32") -> Program:
     ("build", "copies"),
     [
         *((kept, 1), (shifted, 2), (shifted_and_negated, 2), (once, 0), (exchanged, 3), (kept_behind_a_barrier, 1)),
-        (kept_in_another_shape, 1),
+        *((kept_in_another_shape, 1), (in_a_branch, 0), (kept_beside_a_branch, 1)),
     ],
 )
 def test_copies(build: Build, copies: int) -> None:
@@ -119,7 +141,15 @@ def test_copies(build: Build, copies: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "rows"), [(kept, 2), (shifted, 900), (shifted_and_negated, 900), (in_its_place, 900), (exchanged, 2)]
+    ("build", "rows"),
+    [
+        (kept, 2),
+        (shifted, 900),
+        (shifted_and_negated, 900),
+        (in_its_place, 900),
+        (exchanged, 2),
+        *((b, 2) for b in (in_a_branch, kept_beside_a_branch)),
+    ],
 )
 def test_compiled_updates(build: Build, rows: int) -> None:
     program = built(build, rows)
