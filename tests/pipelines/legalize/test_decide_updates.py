@@ -140,17 +140,13 @@ def test_copies(build: Build, copies: int) -> None:
     assert len(operations(copy.module, {"stablehlo.select"})) == copies
 
 
-@pytest.mark.parametrize(
-    ("build", "rows"),
-    [
-        (kept, 2),
-        (shifted, 900),
-        (shifted_and_negated, 900),
-        (in_its_place, 900),
-        (exchanged, 2),
-        *((b, 2) for b in (in_a_branch, kept_beside_a_branch)),
-    ],
-)
+_ROWS = {
+    **dict.fromkeys((kept, exchanged, in_a_branch, kept_beside_a_branch), 2),
+    **dict.fromkeys((shifted, shifted_and_negated, in_its_place), 900),
+}
+
+
+@pytest.mark.parametrize(("build", "rows"), _ROWS.items())
 def test_compiled_updates(build: Build, rows: int) -> None:
     program = built(build, rows)
     x = np.arange(rows * 9, dtype=np.int32).reshape(rows, 9)
