@@ -66,6 +66,7 @@ CODE: tuple[Workaround, ...] = (
         "copied-results",
         "has no machine code for dispatches that copy one of their results, unless these are one piece of work",
         flags=("_ONE_WORKER",),
+        reproducer="copied_results.mlir",
     ),
     Workaround(
         "readers-after-updates",

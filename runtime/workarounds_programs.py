@@ -26,6 +26,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "writes concatenations that begin alike in each other's place",
         passes=("legalize-concatenations",),
         where=("pipelines/legalize/concatenations.py",),
+        reproducer="concatenations.mlir",
     ),
     Workaround(
         "loop-buffers",
@@ -195,6 +196,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "folds a change of sign into invalid IR",
         passes=("legalize-sign-conversions",),
         where=("pipelines/legalize/sign_conversions.py",),
+        reproducer="sign_conversions.mlir",
     ),
     Workaround(
         "narrow-integers",
@@ -222,6 +224,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "folds a conversion to bf16 and back",
         passes=("keep-roundings",),
         where=("pipelines/legalize/keep_roundings.py",),
+        reproducer="folded_roundings.mlir",
     ),
     Workaround(
         "reduce-precision",
@@ -267,11 +270,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         "complex-elementwise",
         "loses digits and special values of complex functions",
         passes=("decompose-complex-elementwise",),
+        reproducer="complex_elementwise.mlir",
     ),
     Workaround(
         "random-numbers",
         "makes evenly spaced numbers of rng",
         passes=("decompose-rng",),
+        reproducer="random_numbers.mlir",
     ),
     Workaround(
         "unstable-sort",
@@ -306,6 +311,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "loses count of a loop's carries where one is fixed, or overwritten unread",
         passes=("legalize-loop-carries",),
         where=("pipelines/legalize/loop_carries.py",),
+        reproducer="loop_carries.mlir",
     ),
     Workaround(
         "whole-slices",
