@@ -9,6 +9,7 @@ CODE: tuple[Workaround, ...] = (
         "wide-branch-moves",
         "orders the moves of 64-bit numbers at a branch of its VM so that one overwrites another's half",
         where=("runtime/branch_moves.py", "runtime/bytecode.py"),
+        since="3.12.0",
         reproducer="wide_branch_moves.mlir",
     ),
     Workaround(
@@ -66,6 +67,7 @@ CODE: tuple[Workaround, ...] = (
         "copied-results",
         "has no machine code for dispatches that copy one of their results, unless these are one piece of work",
         flags=("_ONE_WORKER",),
+        since="3.12.0",
         reproducer="copied_results.mlir",
     ),
     Workaround(

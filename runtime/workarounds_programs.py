@@ -12,6 +12,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         passes=("decide-updates",),
         where=("pipelines/legalize/decide_updates.py",),
         upstream="iree-org/iree#16168",
+        since="3.12.0",
         reproducer="overwritten_arguments.mlir",
     ),
     Workaround(
@@ -19,6 +20,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "overwrites arrays that are still read, through views of them",
         passes=("decide-updates",),
         where=("pipelines/legalize/decide_updates.py", "runtime/in_place_audit.py", "runtime/buffer_flow.py"),
+        since="3.12.0",
         reproducer="overwritten_operands.mlir",
     ),
     Workaround(
@@ -26,6 +28,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "writes concatenations that begin alike in each other's place",
         passes=("legalize-concatenations",),
         where=("pipelines/legalize/concatenations.py",),
+        since="3.12.0",
         reproducer="concatenations.mlir",
     ),
     Workaround(
@@ -41,6 +44,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "reads rows of a fused reduction that another tile has not computed yet",
         passes=("legalize-crossed-uses",),
         where=("pipelines/legalize/crossed_uses.py",),
+        since="3.12.0",
         reproducer="crossed_uses.mlir",
     ),
     Workaround(
@@ -48,6 +52,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "gives the readers of a dispatch's result that equals another one the dispatch's first result",
         passes=("legalize-equal-results",),
         where=("pipelines/legalize/equal_results.py",),
+        since="3.12.0",
         reproducer="equal_results.mlir",
     ),
     Workaround(
@@ -55,6 +60,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "reduces positions beside an array that does not look at them to the initial value",
         passes=("legalize-independent-reductions",),
         where=("pipelines/legalize/independent_reductions.py",),
+        since="3.12.0",
         reproducer="independent_reductions.mlir",
     ),
     Workaround(
@@ -62,6 +68,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "adds what it finds to be one number once instead of once an element",
         passes=("legalize-constant-reductions",),
         where=("pipelines/legalize/constant_reductions.py", "pipelines/legalize/constant_folds.py"),
+        since="3.12.0",
         reproducer="constant_reductions.mlir",
     ),
     Workaround(
@@ -69,6 +76,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "transposes one of several results of a reduction with the initial value of that one alone",
         passes=("legalize-transposed-reductions",),
         where=("pipelines/legalize/transposed_reductions.py",),
+        since="3.12.0",
         reproducer="transposed_reductions.mlir",
     ),
     Workaround(
@@ -82,6 +90,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no machine code for what reads a slice with steps by index",
         passes=("legalize-sliced-operands",),
         where=("pipelines/legalize/sliced_operands.py",),
+        since="3.12.0",
         reproducer="sliced_operands.mlir",
     ),
     Workaround(
@@ -89,6 +98,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "binds more than 32 arrays to a dispatch, and refuses it when the module is loaded",
         passes=("legalize-many-arguments",),
         where=("pipelines/legalize/many_arguments.py",),
+        since="3.12.0",
         reproducer="many_arguments.mlir",
     ),
     Workaround(
@@ -107,6 +117,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "reversed-windows",
         "leaves out the reversal of a window in convolutions by channels",
         passes=("unfold-convolutions",),
+        since="3.12.0",
         reproducer="reversed_windows.mlir",
     ),
     Workaround(
@@ -120,12 +131,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         "reads wherever an index of a gather points",
         passes=("clamp-gather-indices",),
         where=("pipelines/legalize/clamp_gather_indices.py",),
+        since="3.12.0",
         reproducer="gather_out_of_bounds.mlir",
     ),
     Workaround(
         "scatter-out-of-bounds",
         "writes wherever an index of a scatter points",
         passes=("decompose-scatter",),
+        since="3.12.0",
         reproducer="scatter_out_of_bounds.mlir",
     ),
     Workaround(
@@ -133,6 +146,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "takes negative starts of slices of 8 and 16 bits for large ones",
         passes=("legalize-slice-starts",),
         where=("pipelines/legalize/slice_starts.py",),
+        since="3.12.0",
         reproducer="slice_starts.mlir",
     ),
     Workaround(
@@ -146,6 +160,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "makes a scan of windows as long as their dimension, and leaves out the initial value",
         passes=("legalize-window-padding",),
         where=("pipelines/legalize/window_padding.py",),
+        since="3.12.0",
         reproducer="scanned_windows.mlir",
     ),
     Workaround(
@@ -153,6 +168,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "fails on a convolution whose one window does not reach the end of the padded image",
         passes=("legalize-window-padding",),
         where=("pipelines/legalize/window_padding.py",),
+        since="3.12.0",
         reproducer="unread_edges.mlir",
     ),
     Workaround(
@@ -160,6 +176,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "refuses reversals of unsigned integers",
         passes=("legalize-unsigned-reverse",),
         where=("pipelines/legalize/unsigned_reverse.py",),
+        since="3.12.0",
         reproducer="unsigned_reverse.mlir",
     ),
     # Numbers.
@@ -168,6 +185,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "adds booleans modulo 2",
         passes=("decompose-pred-arithmetic",),
         where=("pipelines/decompose/pred_arithmetic.py",),
+        since="3.12.0",
         reproducer="pred_arithmetic.mlir",
     ),
     Workaround(
@@ -175,6 +193,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "multiplies by booleans and unsigned numbers as if they were signed",
         passes=("legalize-product-factors",),
         where=("pipelines/legalize/product_factors.py",),
+        since="3.12.0",
         reproducer="product_factors.mlir",
     ),
     Workaround(
@@ -182,6 +201,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "crashes on products of booleans over no elements",
         passes=("legalize-empty-products",),
         where=("pipelines/legalize/empty_products.py",),
+        since="3.12.0",
         reproducer="empty_products.mlir",
     ),
     Workaround(
@@ -189,6 +209,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "converts floats beyond the integer's range to any number",
         passes=("legalize-float-to-integer",),
         where=("pipelines/legalize/float_to_integer.py",),
+        since="3.12.0",
         reproducer="float_to_integer.mlir",
     ),
     Workaround(
@@ -196,6 +217,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "folds a change of sign into invalid IR",
         passes=("legalize-sign-conversions",),
         where=("pipelines/legalize/sign_conversions.py",),
+        since="3.12.0",
         reproducer="sign_conversions.mlir",
     ),
     Workaround(
@@ -203,6 +225,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "refuses odd counts and constants of packed integers",
         passes=("legalize-narrow-integers",),
         where=("pipelines/legalize/narrow_integers.py",),
+        since="3.12.0",
         reproducer="narrow_integers.mlir",
     ),
     Workaround(
@@ -210,6 +233,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "refuses or misreads floats of 4 and 8 bits",
         passes=("legalize-narrow-floats",),
         where=("pipelines/legalize/narrow_floats.py", "pipelines/legalize/narrow_float_formats.py"),
+        since="3.12.0",
         reproducer="narrow_floats.mlir",
     ),
     Workaround(
@@ -217,6 +241,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "rounds partial sums of 16-bit floats to 16 bits",
         passes=("legalize-accumulation",),
         where=("pipelines/legalize/accumulation.py",),
+        since="3.12.0",
         reproducer="accumulation.mlir",
     ),
     Workaround(
@@ -224,6 +249,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "folds a conversion to bf16 and back",
         passes=("keep-roundings",),
         where=("pipelines/legalize/keep_roundings.py",),
+        since="3.12.0",
         reproducer="folded_roundings.mlir",
     ),
     Workaround(
@@ -237,6 +263,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "flushes subnormal numbers, whose floor may be -1",
         passes=("legalize-subnormal-rounding",),
         where=("pipelines/legalize/subnormal_rounding.py",),
+        since="3.12.0",
         reproducer="subnormal_rounding.mlir",
     ),
     Workaround(
@@ -250,6 +277,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "computes NaN for powers of negative bases",
         passes=("decompose-power",),
         where=("pipelines/decompose/power.py",),
+        since="3.12.0",
         reproducer="power.mlir",
     ),
     Workaround(
@@ -257,6 +285,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "computes atan2 wrong at zeros and infinities",
         passes=("decompose-arctangent",),
         where=("pipelines/decompose/arctangent.py",),
+        since="3.12.0",
         reproducer="arctangent.mlir",
     ),
     Workaround(
@@ -264,24 +293,28 @@ PROGRAMS: tuple[Workaround, ...] = (
         "computes NaN for the cube root of infinity",
         passes=("decompose-cube-root",),
         where=("pipelines/decompose/cube_root.py",),
+        since="3.12.0",
         reproducer="cube_root.mlir",
     ),
     Workaround(
         "complex-elementwise",
         "loses digits and special values of complex functions",
         passes=("decompose-complex-elementwise",),
+        since="3.12.0",
         reproducer="complex_elementwise.mlir",
     ),
     Workaround(
         "random-numbers",
         "makes evenly spaced numbers of rng",
         passes=("decompose-rng",),
+        since="3.12.0",
         reproducer="random_numbers.mlir",
     ),
     Workaround(
         "unstable-sort",
         "ignores is_stable",
         passes=("decompose-sort",),
+        since="3.12.0",
         reproducer="unstable_sort.mlir",
     ),
     # Complex numbers.
@@ -290,6 +323,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "refuses constants of 128 bits",
         passes=("legalize-complex-constants",),
         where=("pipelines/legalize/complex_constants.py",),
+        since="3.12.0",
         reproducer="complex_constants.mlir",
     ),
     Workaround(
@@ -297,6 +331,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "crashes on bitcasts of complex numbers",
         passes=("legalize-complex-parts",),
         where=("pipelines/legalize/complex_parts.py",),
+        since="3.12.0",
         reproducer="complex_parts.mlir",
     ),
     Workaround(
@@ -311,6 +346,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "loses count of a loop's carries where one is fixed, or overwritten unread",
         passes=("legalize-loop-carries",),
         where=("pipelines/legalize/loop_carries.py",),
+        since="3.12.0",
         reproducer="loop_carries.mlir",
     ),
     Workaround(
@@ -324,6 +360,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "computes on the host what follows from a loop's counter, and knows no f64 and f16 there",
         passes=("legalize-host-scalars",),
         where=("pipelines/legalize/host_scalars.py",),
+        since="3.12.0",
         reproducer="host_scalars.mlir",
     ),
     # Dynamic sizes.
@@ -332,6 +369,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "folds differences of a dynamic array and itself into an invalid constant",
         passes=("legalize-equal-operands",),
         where=("pipelines/legalize/equal_operands.py",),
+        since="3.12.0",
         reproducer="equal_operands.mlir",
     ),
     Workaround(
@@ -339,6 +377,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "cannot ask for the sizes of what an optimization barrier passes on",
         passes=("legalize-dynamic-barriers",),
         where=("pipelines/legalize/dynamic_barriers.py",),
+        since="3.12.0",
         reproducer="dynamic_barriers.mlir",
     ),
     # Vulkan.
@@ -353,6 +392,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no SPIR-V for products that read or write bf16",
         passes=("legalize-bf16-products",),
         where=("pipelines/legalize/bf16_products.py",),
+        since="3.12.0",
         reproducer="bf16_products.mlir",
     ),
     Workaround(
