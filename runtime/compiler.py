@@ -265,12 +265,20 @@ def _compile_with(
     optimization: tuple[str, ...], lowered: Program, target: Target, options: CompileOptions
 ) -> Executable:
     """One attempt, and others with more copies where IREE would overwrite what is still read."""
-    with suppress(OverwrittenError), reproducers.tentative():
-        return _compile_once(optimization, lowered, target, options)
-    if without_links(lowered.module):
-        with suppress(OverwrittenError), reproducers.tentative():
+    try:
+        with reproducers.tentative():
             return _compile_once(optimization, lowered, target, options)
-    DecideUpdates(everywhere=True).run(lowered.module)
+    except OverwrittenError as error:
+        in_one_operation = error.in_one_operation
+    with suppress(OverwrittenError), reproducers.tentative():
+        if in_one_operation:
+            # IREE places what is written where it belongs, also if the dispatch that computes it reads the array.
+            DecideUpdates(copied="parts").run(lowered.module)
+            return _compile_once(optimization, lowered, target, options)
+        if without_links(lowered.module):
+            return _compile_once(optimization, lowered, target, options)
+    without_links(lowered.module)
+    DecideUpdates(copied="all").run(lowered.module)
     return _compile_once(optimization, lowered, target, options)
 
 

@@ -46,14 +46,22 @@ class Clash:
     Attributes:
         read: the line of the user's program, as ``file:line:column``; of a caller's array that of the function.
         write: the line of the operation that overwrites.
+        in_one_operation: whether it is the operation that reads.
     """
 
     read: str
     write: str
+    in_one_operation: bool = False
 
 
 class OverwrittenError(CompileError):
-    """IREE would overwrite an array that is still read."""
+    """IREE would overwrite an array that is still read.
+
+    Attributes:
+        in_one_operation: whether one operation reads an array and writes a part of it.
+    """
+
+    in_one_operation = False
 
 
 def flags(folder: Path) -> tuple[str, ...]:
@@ -79,10 +87,12 @@ def check(folder: Path, donated: frozenset[int]) -> None:
     """
     for path in sorted(folder.rglob(f"*_{_PASS}.mlir")):
         for clash in clashes(path.read_text(), donated):
-            raise OverwrittenError(
+            error = OverwrittenError(
                 f"IREE would overwrite at {clash.write} what is read at {clash.read}",
                 hint="copies of all that is updated did not help: this is a defect of hloforge, please report it",
             )
+            error.in_one_operation = clash.in_one_operation
+            raise error
 
 
 def clashes(text: str, donated: frozenset[int] = frozenset()) -> list[Clash]:
@@ -133,7 +143,7 @@ class _Proof:
             for write in _writes_to(self._flow.buffers[value], by_buffer):
                 if write.number not in found and not self._is_right(read, value, write):
                     found.add(write.number)
-                    yield Clash(_position(read.op.location), _position(write.at.op.location))
+                    yield Clash(_position(read.op.location), _position(write.at.op.location), read is write.at)
         for write in self._flow.writes:
             # An update reads what it overwrites in every iteration.
             loops = [parent for parent in write.at.parents if parent.name in LOOPS]

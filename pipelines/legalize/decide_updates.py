@@ -20,8 +20,8 @@ cannot see is one that it does not elide. What a loop updates is copied once bef
 argument needs no copy.
 
 Which arrays need a copy is a question of ``pipelines/aliasing.py``. Where IREE overwrites what is read in spite of
-that, its compilation is proved wrong (``runtime/in_place_audit.py``) and repeated with ``everywhere``: each update, and
-whatever else writes into an operand, then has a copy of its own.
+that, its compilation is proved wrong (``runtime/in_place_audit.py``) and repeated with more copies: of ``parts``, where
+one dispatch would read an array and write a part of it, else of ``all`` that is updated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,17 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.dialect.traits import IN_PLACE
 from hloforge.dialect.values import Value
-from hloforge.pipelines.aliasing import BARRIER, DISPATCHES, LOOP, is_overwritten, overwritten, unsafe, writers
+from hloforge.pipelines.aliasing import (
+    BARRIER,
+    DISPATCHES,
+    LOOP,
+    SCATTER,
+    UPDATE,
+    is_overwritten,
+    overwritten,
+    unsafe,
+    writers,
+)
 from hloforge.pipelines.by_index import restored, signless
 from hloforge.pipelines.optimize.below import stands_in_dispatch
 from hloforge.pipelines.passes import Pass, register
@@ -57,19 +67,19 @@ class DecideUpdates(Pass):
     """Copy arrays before they are updated where something else reads them; run it after every other rewriting.
 
     Attributes:
-        everywhere: copy before each update.
+        copied: what has copies: ``unsafe`` operands; the ``parts`` that updates write; ``all`` that is overwritten.
     """
 
     name: ClassVar[str] = "decide-updates"
-    everywhere: bool = False
+    copied: str = "unsafe"
 
     def run(self, module: Any) -> None:
         block = entry_function(module).operation.regions[0].blocks[0]
         donated = donated_arguments(Signature.of(module))
         with in_context(module):
-            found = list(_writes(module) if self.everywhere else _unsafe(block))
-            if self.everywhere:
+            if self.copied == "all":
                 _keep_accumulators_apart(module)
+            found = list(_WAYS[self.copied](module, block))
             copied = [(op, number) for op, number in found if Value(op.operands[number]).shape.is_static]
             if copied:
                 _copy_each(copied, block)
@@ -83,16 +93,27 @@ class DecideUpdates(Pass):
                 _copy_arguments(exposed, block)
 
 
-def _unsafe(block: Any) -> Iterator[tuple[Any, int]]:
+def _unsafe(_: Any, block: Any) -> Iterator[tuple[Any, int]]:
     origins: dict[Any, Any] = {}
     return ((op, number) for op in writers(block) for number in unsafe(op, origins))
 
 
-def _writes(module: Any) -> Iterator[tuple[Any, int]]:
+def _parts(module: Any, _: Any) -> Iterator[tuple[Any, int]]:
+    """What updates write."""
+    for op in operations(module, {UPDATE, SCATTER}):
+        if not stands_in_dispatch(op):
+            numbers = [1] if op.name == UPDATE else range(len(op.operands) - len(op.results), len(op.operands))
+            yield from ((op, number) for number in numbers)
+
+
+def _writes(module: Any, _: Any) -> Iterator[tuple[Any, int]]:
     """All that may be overwritten, or may be what a dispatch overwrites, outside of dispatches."""
     for op in operations(module, {*IN_PLACE, *DISPATCHES}):
         if op.name != LOOP and not stands_in_dispatch(op):
             yield from ((op, number) for number in overwritten(op))
+
+
+_WAYS = {"unsafe": _unsafe, "parts": _parts, "all": _writes}
 
 
 def _keep_accumulators_apart(module: Any) -> None:
