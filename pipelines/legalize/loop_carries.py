@@ -14,7 +14,8 @@ go through an optimization barrier: IREE 3.13 drops them from what the condition
 
 A carry that takes over another one (``u, t = t, f(t)``) in a loop that does not count crashes IREE: it carries the
 size of ``t`` for ``u``, then folds one side of it. There the next value is a select that never selects the old one; so
-is that of a carry that the body overwrites unread, for IREE does not wait for what is behind a barrier on a carry.
+is that of a carry that the body overwrites unread in any loop, because IREE does not wait for what comes after a
+barrier on a carry, so that ``keep-loop-buffers`` takes such barriers away.
 Of loops that do not count IREE makes some that test behind their bodies: there it drops a carry that is overwritten
 unread, barrier or not, and crashes (``ScfWhileOpConversion``). It also drops one whose next value is another one's
 in another form, as the only element of a list of TensorFlow is: that is such a select, too.
@@ -105,8 +106,12 @@ def with_opaque_carries(op: Any) -> Replacement:
             taken_over = _takes_over(end.operands[i], argument)
             idle = unread and not _has_uses(condition.arguments[i])
             repeated = not counts and _bytes_of(end.operands[i]) in map(_bytes_of, list(end.operands)[:i])
-            if (idle and not counts) or repeated or (taken_over and (unread or not counts)):
-                end.operands[i] = opaque_copy(Value(end.operands[i]), Value(argument)).ir
+            if idle or repeated or (taken_over and (unread or not counts)):
+                value = end.operands[i]
+                if _may_be_fixed(value, body, fixed):
+                    # IREE compares constants with themselves.
+                    value = ir.Operation.create(_BARRIER, results=[value.type], operands=[value]).results[0]
+                end.operands[i] = opaque_copy(Value(value), Value(argument)).ir
             elif unread or _may_be_fixed(end.operands[i], body, fixed):
                 values = [end.operands[i], argument] if unread else [end.operands[i]]
                 types = [value.type for value in values]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import hloforge
+from hloforge import Value, ops
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
@@ -272,3 +274,24 @@ def test_a_loop_that_never_runs_is_left_out(test: str) -> None:
     x = np.array([4, 5, 6], np.int32)
     for found, expected in zip(compile_program(program)(x, x + 3), (x, x, x, 0 * x), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16", "c64", "s64", "pred"])
+def test_a_carry_that_each_iteration_fills_with_one_number(element: str) -> None:
+    """In a loop that counts to a number of the caller's: the array is one row, so that a row's update is all of it."""
+    with hloforge.Builder("filled") as builder:
+        x = builder.parameter(0, f"{element}[1,3]", "x")
+        count = builder.parameter(1, "s32[]", "count")
+        row = ops.broadcast(ops.constant(1, element), [1, 3])
+
+        def turn(n: Value, rows: Value) -> list[Value]:
+            return [n + 1, ops.dynamic_update_slice(rows, row, [n, 0])]
+
+        (_, rows) = ops.while_(lambda n, _: n < count + 1, turn, [ops.constant(0, "s32"), x])
+        program = builder.build((ops.rev(x, [1]), rows))
+    given = hloforge.random_inputs(program.signature)[0]
+    session = hloforge.compile(program, cache=False).load()
+    for turns in (-1, 0, 2):
+        expected = program.evaluate(given, np.int32(turns), engine="xla")
+        for got, want in zip(session(given, np.int32(turns)), expected, strict=True):
+            np.testing.assert_array_equal(got, want)
