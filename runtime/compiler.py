@@ -266,11 +266,10 @@ def _compile_with(
 ) -> Executable:
     """One attempt, and others with more copies where IREE would overwrite what is still read."""
     try:
-        with reproducers.tentative():
-            return _compile_once(optimization, lowered, target, options)
+        return _compile_once(optimization, lowered, target, options)
     except OverwrittenError as error:
         in_one_operation = error.in_one_operation
-    with suppress(OverwrittenError), reproducers.tentative():
+    with suppress(OverwrittenError):
         if in_one_operation:
             # IREE places what is written where it belongs, also if the dispatch that computes it reads the array.
             DecideUpdates(copied="parts").run(lowered.module)
@@ -279,7 +278,13 @@ def _compile_with(
             return _compile_once(optimization, lowered, target, options)
     without_links(lowered.module)
     DecideUpdates(copied="all").run(lowered.module)
-    return _compile_once(optimization, lowered, target, options)
+    try:
+        return _compile_once(optimization, lowered, target, options)
+    except OverwrittenError as error:
+        text = lowered.text(locations=True).encode()
+        flags = (*target.flags(), *optimization, *options.flags)
+        error.notes = reproducers.of_compiler(text, flags, lowered.name, options.reproducer_dir)
+        raise
 
 
 def _compile_once(
@@ -330,11 +335,7 @@ def _compile_audited(text: bytes, flags: tuple[str, ...], lowered: Program, opti
         if folder is None:
             raise CompileError("no temporary folder can be made", hint="TMPDIR names another place")
         made = _compile_in_child(text, flags, lowered.name, options, in_place_audit.flags(folder))
-        try:
-            in_place_audit.check(folder, donated_arguments(lowered.signature))
-        except OverwrittenError as error:
-            error.notes = reproducers.of_compiler(text, flags, lowered.name, options.reproducer_dir)
-            raise
+        in_place_audit.check(folder, donated_arguments(lowered.signature))
         return made
 
 

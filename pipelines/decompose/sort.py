@@ -37,8 +37,6 @@ from hloforge.pipelines.decompose.sorting_network import sort_by_network
 from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.patterns import replace
 
-# Says of a stable sort of rows, along the last of two dimensions, that so many of its operands are its keys: signed
-# integers of 8 to 64 bits in ascending order. The others are integers as well.
 # What moves with the keys in every pass; one position takes less than two numbers of 64 bits.
 _MOVED_BITS = 64
 # Keys of one sort. IREE takes 32 buffers in a dispatch, and each array that moves has two.

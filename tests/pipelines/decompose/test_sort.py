@@ -8,11 +8,12 @@ import numpy as np
 from hypothesis import given, settings, strategies as st
 
 from hloforge import Builder, Value, ops
+from hloforge.dialect import marks
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.dialect.values import leaves
-from hloforge.pipelines.decompose.sort import KEY_COUNT, DecomposeSort, prefix_length
+from hloforge.pipelines.decompose.sort import DecomposeSort, prefix_length
 from hloforge.pipelines.manager import PassManager
 from tests.engines import interpret
 
@@ -31,7 +32,7 @@ SORT = """func.func @main(%k: tensor<3x50xf32>, %v: tensor<3x50xi32>) -> (tensor
 def lowered(text: str) -> object:
     module = parse_module(text)
     PassManager([DecomposeSort()]).run(module)
-    assert all(KEY_COUNT in op.attributes and op.attributes["is_stable"].value for op in sorts_of(module))
+    assert all(marks.KEYS in op.attributes and op.attributes["is_stable"].value for op in sorts_of(module))
     return module
 
 
