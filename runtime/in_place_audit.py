@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hloforge.dialect.errors import CompileError
+from hloforge.dialect.errors import CompileError, ImporterError
 from hloforge.dialect.mlir import ir, parse_module
 from hloforge.runtime.buffer_flow import CONCURRENT, EXECUTE, LOOPS, Flow, Operation, Write
 
@@ -83,16 +83,23 @@ def check(folder: Path, donated: frozenset[int]) -> None:
         donated: as of ``clashes``.
 
     Raises:
-        OverwrittenError: a read cannot be proved right, by its line.
+        OverwrittenError: a read cannot be proved right, by its line; or there is nothing to read.
     """
-    for path in sorted(folder.rglob(f"*_{_PASS}.mlir")):
-        for clash in clashes(path.read_text(), donated):
-            error = OverwrittenError(
+    paths = sorted(folder.rglob(f"*_{_PASS}.mlir"))
+    if not paths:
+        raise OverwrittenError("IREE has not shown what it overwrites", hint="reinstall iree-base-compiler")
+    for path in paths:
+        try:
+            found = clashes(path.read_text(), donated)
+        except ImporterError as error:
+            raise OverwrittenError(f"what IREE shows of what it overwrites cannot be read: {error.message}") from None
+        for clash in found:
+            refusal = OverwrittenError(
                 f"IREE would overwrite at {clash.write} what is read at {clash.read}",
                 hint="copies of all that is updated did not help: this is a defect of hloforge, please report it",
             )
-            error.in_one_operation = clash.in_one_operation
-            raise error
+            refusal.in_one_operation = clash.in_one_operation
+            raise refusal
 
 
 def clashes(text: str, donated: frozenset[int] = frozenset()) -> list[Clash]:

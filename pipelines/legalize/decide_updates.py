@@ -34,6 +34,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.abi import donated_arguments
 from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit
+from hloforge.dialect.errors import PipelineError
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
@@ -72,6 +73,12 @@ class DecideUpdates(Pass):
 
     name: ClassVar[str] = "decide-updates"
     copied: str = "unsafe"
+
+    def __post_init__(self) -> None:
+        if self.copied not in _WAYS:
+            raise PipelineError(
+                f"decide-updates copies no {self.copied!r}", hint=f"copied is one of {', '.join(_WAYS)}"
+            )
 
     def run(self, module: Any) -> None:
         block = entry_function(module).operation.regions[0].blocks[0]

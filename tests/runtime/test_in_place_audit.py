@@ -155,6 +155,14 @@ def test_a_folder_is_checked(tmp_path: Path) -> None:
         check(tmp_path, frozenset())
 
 
+def test_nothing_to_read_is_no_proof(tmp_path: Path) -> None:
+    with pytest.raises(OverwrittenError, match="has not shown"):
+        check(tmp_path, frozenset())
+    (tmp_path / f"0_{in_place_audit._PASS}.mlir").write_text('"util.func"() ({ tied_operands = [0 : index]')
+    with pytest.raises(OverwrittenError, match="cannot be read"):
+        check(tmp_path, frozenset())
+
+
 def test_a_program_that_stays_wrong_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies are tried first; what the audit does not accept then is no vmfb."""
     asked: list[Path] = []
