@@ -25,7 +25,7 @@ from benchmarks.cases import KINDS, Case
 from benchmarks.one_case import ENGINES
 from benchmarks.render import RESULTS
 from benchmarks.suite import CASES
-from hloforge.runtime.manifest import tool_versions
+from hloforge.runtime.artifact.manifest import tool_versions
 
 ROOT = Path(__file__).resolve().parents[1]
 

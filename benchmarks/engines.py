@@ -16,12 +16,13 @@ import hloforge
 from benchmarks.cases import Array, Body
 from hloforge.dialect.mlir import _jax, provide_lapack
 from hloforge.dialect.program import Program
-from hloforge.runtime import devices, iree
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.convention import nest_results
-from hloforge.runtime.devices import rt
-from hloforge.runtime.reference_engines import _device_put
-from hloforge.runtime.targets import Target
+from hloforge.runtime.compile import iree
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.devices import devices
+from hloforge.runtime.devices.devices import rt
+from hloforge.runtime.reference.jaxlib_engines import _device_put
+from hloforge.runtime.session.convention import nest_results
 from hloforge.tools.calling import leaves
 from hloforge.tools.forms import bytecode, drop_signature
 
@@ -66,7 +67,7 @@ def _nothing() -> Program:
 
 def prepare_tuned(program: Program, arguments: Sequence[Array], budget: float) -> Prepared:
     """The fastest form that ``hloforge tune`` finds within some seconds."""
-    from hloforge.runtime.tuning import tune
+    from hloforge.runtime.compile.tuning import tune
 
     nested = nest_arguments(program, arguments)
     seconds, found = _timed(lambda: tune(program, nested, budget=budget))

@@ -35,12 +35,12 @@ from benchmarks.suite import CASES
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.pipelines.named import normalize
-from hloforge.runtime.compare import compare
-from hloforge.runtime.convention import flatten_arguments, nest_results
-from hloforge.runtime.dense_resources import inline_dense_resources
-from hloforge.runtime.judgement import judge
-from hloforge.runtime.plausible_inputs import plausible_inputs
-from hloforge.runtime.timing import interleaved
+from hloforge.runtime.artifact.dense_resources import inline_dense_resources
+from hloforge.runtime.data.plausible_inputs import plausible_inputs
+from hloforge.runtime.reference.compare import compare
+from hloforge.runtime.reference.correctness import judge
+from hloforge.runtime.reference.timing import interleaved
+from hloforge.runtime.session.convention import flatten_arguments, nest_results
 
 # Python threads that call at once.
 THREADS = (1, 2, 4)

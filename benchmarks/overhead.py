@@ -10,8 +10,8 @@ import numpy as np
 import hloforge
 from benchmarks.engines import compile_plain
 from benchmarks.hlo import text_of
-from hloforge.runtime import devices
-from hloforge.runtime.devices import rt
+from hloforge.runtime.devices import devices
+from hloforge.runtime.devices.devices import rt
 
 
 def calls() -> dict[str, Callable[[], Any]]:

@@ -20,8 +20,8 @@ import numpy as np
 import hloforge
 from hloforge import ops
 from hloforge.dialect.program import Program
-from hloforge.runtime.processor_shares import own_processors, share
-from hloforge.runtime.timing import sample
+from hloforge.runtime.devices.processor_shares import own_processors, share
+from hloforge.runtime.reference.timing import sample
 
 REPLICAS = 2
 # 64 MB of f32.
@@ -96,8 +96,8 @@ def by_mpi() -> dict[str, Any]:
 
 def measure_rank(vmfb: str) -> dict[str, dict[str, float]]:
     """What one process measures beside the other: quartiles of seconds of a call, by name."""
-    from hloforge.runtime.communicator_mpi import world
-    from hloforge.runtime.replicas_mpi import Rank
+    from hloforge.runtime.replicas.communicator_mpi import world
+    from hloforge.runtime.replicas.mpi import Rank
 
     everyone = world()
     device = Rank(vmfb, REPLICAS)
@@ -118,7 +118,7 @@ def measure_rank(vmfb: str) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    from hloforge.runtime.communicator_mpi import world
+    from hloforge.runtime.replicas.communicator_mpi import world
 
     found = measure_rank(sys.argv[1])
     if world().rank == 0:

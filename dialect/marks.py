@@ -102,8 +102,8 @@ LIBRARY_FUNCTIONS = frozenset(
     )
 )
 
-_SIGNATURE, _REPLICAS, _LINALG = "dialect/program.py", "pipelines/replicas", "pipelines/linalg"
-_KEPT, _SHARED = "pipelines/optimize/keep_factorizations.py", "pipelines/optimize/shared_code.py"
+_SIGNATURE, _REPLICAS, _LINALG = "dialect/program.py", "pipelines/replicas", "pipelines/library_calls"
+_KEPT, _SHARED = "pipelines/kernels/factorizations/keep_factorizations.py", "pipelines/kernels/lang/executables.py"
 _COLLECTIVES, _FEEDS = "pipelines/replicas/lower_collectives.py", "pipelines/replicas/lower_feeds.py"
 
 _ALL = (
@@ -123,39 +123,39 @@ _ALL = (
     Mark(RESULT_ALIASES, On.OPERATION, "dialect/tuples.py", "pipelines/legalize/host_calls.py", carried=True),
     Mark(HOST_CALL, On.OPERATION, "pipelines/legalize/host_calls.py", "pipelines/host_calls.py, the manifest"),
     Mark(ELIDED, On.OPERATION, "importers/elided.py", "importers/elided.py"),
-    Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, dispatch_rows.py …"),
-    Mark(IN_RANGE, On.OPERATION, "pipelines/legalize/float_to_integer.py", "pipelines/forms.py"),
-    Mark(NORMAL, On.OPERATION, "subnormal_rounding.py, logarithm.py", "pipelines/forms.py, logarithm.py"),
+    Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, dispatch_gathers.py …"),
+    Mark(IN_RANGE, On.OPERATION, "pipelines/workarounds/float_to_integer.py", "pipelines/capability/forms.py"),
+    Mark(NORMAL, On.OPERATION, "subnormal_rounding.py, logarithm.py", "pipelines/capability/forms.py, logarithm.py"),
     Mark(ROUNDED, On.OPERATION, "pipelines/decompose/real_arithmetic.py", "pipelines/legalize/bf16.py"),
-    Mark(KEYS, On.OPERATION, "pipelines/decompose/sort.py", "pipelines/optimize/dispatch_sorts.py"),
-    Mark(OPAQUE_SIZES, On.OPERATION, "pipelines/legalize/dynamic_shapes.py", "pipelines/legalize/dynamic_shapes.py"),
+    Mark(KEYS, On.OPERATION, "pipelines/decompose/sort.py", "pipelines/kernels/sorts/dispatch_sorts.py"),
+    Mark(OPAQUE_SIZES, On.OPERATION, "pipelines/dynamic/dynamic_shapes.py", "pipelines/dynamic/dynamic_shapes.py"),
     Mark(DEVICE, On.OPERATION, "pipelines/replicas/folder.py", _FEEDS),
-    Mark(WORK, On.OPERATION, "pipelines/optimize/scalar_code.py", "runtime/work.py, share_dispatches.py"),
+    Mark(WORK, On.OPERATION, "pipelines/kernels/lang/loops.py", "runtime/compile/cost.py, share_dispatches.py"),
     Mark(KEY, On.OPERATION, f"{_SHARED}, pipelines/weights.py", f"{_SHARED}, pipelines/weights.py"),
     Mark(NUMBER, On.OPERATION, _SHARED, _SHARED),
     Mark(SHAPE, On.OPERATION, "pipelines/weights.py", "pipelines/weights.py"),
-    Mark(REFLECTION, On.OPERATION, "runtime/compiler.py", "runtime/manifest.py"),
+    Mark(REFLECTION, On.OPERATION, "runtime/compile/compiler.py", "runtime/artifact/manifest.py"),
     *(
         Mark(name, On.TARGET, _LINALG, f"{_LINALG}/decompose_factorizations.py, {_KEPT}")
         for name in (CHOLESKY, LU, QR, ORTHOGONAL, TRIDIAGONAL_QL, BIDIAGONAL_QR)
     ),
-    Mark(STRIPS, On.TARGET, _KEPT, "pipelines/optimize/dispatch_factorizations.py"),
+    Mark(STRIPS, On.TARGET, _KEPT, "pipelines/kernels/factorizations/dispatch_factorizations.py"),
     Mark(RNG_STATE, On.TARGET, "pipelines/normalize/lower_mhlo.py", f"{_LINALG}/random_state.py"),
     Mark(SCALED_DOT, On.TARGET, "importers/hlo_scaled.py", "pipelines/normalize/scaled_dot.py"),
     Mark(GRAPH, On.TARGET, "importers/template.py, front ends", "nobody: a template is imported anew"),
     Mark(HOST_CALL, On.TARGET, "pipelines/legalize/host_calls.py", "pipelines/legalize/import_host_calls.py"),
     *(
-        Mark(name, On.TARGET, _COLLECTIVES, "runtime/replica_calls.py")
+        Mark(name, On.TARGET, _COLLECTIVES, "runtime/replicas/calls.py")
         for name in (COMBINE, GATHER, MOVE, REPLICA_ID, PARTITION_ID)
     ),
-    *(Mark(name, On.TARGET, _FEEDS, "runtime/feeds.py") for name in (INFEED, OUTFEED, SEND, RECV)),
-    Mark(HOST_IMPORT, On.SYMBOL, "pipelines/legalize/import_host_calls.py", "runtime/host_module.py"),
+    *(Mark(name, On.TARGET, _FEEDS, "runtime/session/feeds.py") for name in (INFEED, OUTFEED, SEND, RECV)),
+    Mark(HOST_IMPORT, On.SYMBOL, "pipelines/legalize/import_host_calls.py", "runtime/host/vm_module.py"),
     Mark(SHARED_CODE, On.SYMBOL, _SHARED, _SHARED),
     Mark(WEIGHT, On.SYMBOL, "pipelines/weights.py", "pipelines/weights.py"),
     Mark(RNG_BLOCKS, On.SYMBOL, "pipelines/decompose/rng.py", "pipelines/variables.py"),
-    Mark(KEEP_BUFFERS, On.SYMBOL, "pipelines/legalize/loop_buffers.py", "pipelines/legalize/loop_buffers.py"),
+    Mark(KEEP_BUFFERS, On.SYMBOL, "pipelines/workarounds/loop_buffers.py", "pipelines/workarounds/loop_buffers.py"),
     Mark(INSTRUCTION_LABEL, On.LOCATION, "importers/hlo_proto.py", "importers/locations.py"),
-    Mark(PART_LABEL, On.LOCATION, "runtime/partition.py", "runtime/partition.py"),
+    Mark(PART_LABEL, On.LOCATION, "runtime/compile/partition.py", "runtime/compile/partition.py"),
     Mark(PROFILE_LABEL, On.LOCATION, "runtime/profiling/labels.py", "runtime/profiling/sites.py"),
 )
 

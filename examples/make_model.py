@@ -16,7 +16,7 @@ from digits import SIZE, draw
 from numpy.typing import NDArray
 
 from hloforge.importers.reader import read
-from hloforge.pipelines.passes import NativePass
+from hloforge.pipelines.framework.passes import NativePass
 from hloforge.tools.forms import translate
 
 MODEL = Path(__file__).with_name("model.hlo")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from functools import cache
 
-from hloforge.pipelines import decompose, legalize, linalg, normalize, optimize, replicas
-from hloforge.pipelines.passes import Pass, load_modules, registered
+from hloforge import pipelines
+from hloforge.pipelines.framework.passes import Pass, registered
 
 
 @cache
 def passes_by_name() -> dict[str, type[Pass]]:
-    """All passes that textual pipelines may name; each file of the pass folders is imported once."""
-    for folder in (normalize, decompose, legalize, linalg, optimize, replicas):
-        load_modules(folder)
-    from hloforge.pipelines import audit  # noqa: F401 - registers the audit itself
-
+    """All passes that textual pipelines may name; every file of the folder is imported once."""
+    for module in pkgutil.walk_packages(pipelines.__path__, f"{pipelines.__name__}."):
+        importlib.import_module(module.name)
     return registered()
 
 

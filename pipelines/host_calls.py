@@ -16,9 +16,9 @@ from hloforge.dialect.host_calls import INTERNAL, HostCall
 from hloforge.dialect.marks import HOST_CALL, HOST_FUNCTIONS
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
-from hloforge.pipelines.linalg.registry import is_registered
+from hloforge.pipelines.library_calls.registry import is_registered
 
-# Targets that other passes than decompose-linalg replace.
+# Targets that other passes than decompose-library-calls replace.
 _DECOMPOSED = frozenset({"shape_assertion", "stablehlo.dynamic_reduce_window"})
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hloforge.dialect.errors import PipelineError
-from hloforge.pipelines.audit import Audit
-from hloforge.pipelines.capabilities import TABLES, decomposing_passes
+from hloforge.pipelines.capability.audit import Audit
+from hloforge.pipelines.capability.capabilities import TABLES, decomposing_passes
+from hloforge.pipelines.convolutions.polyphase_convolutions import PolyphaseConvolutions
+from hloforge.pipelines.convolutions.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.decompose.arctangent import DecomposeArctangent
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.cholesky import DecomposeCholesky
@@ -16,7 +18,6 @@ from hloforge.pipelines.decompose.composites import LowerComposites
 from hloforge.pipelines.decompose.convolution import DecomposeConvolution
 from hloforge.pipelines.decompose.cube_root import DecomposeCubeRoot
 from hloforge.pipelines.decompose.dot_algorithm import DecomposeDotAlgorithm
-from hloforge.pipelines.decompose.dynamic_windows import DecomposeDynamicWindows
 from hloforge.pipelines.decompose.einsum import DecomposeEinsum
 from hloforge.pipelines.decompose.exponential import DecomposeExponential
 from hloforge.pipelines.decompose.fft import DecomposeFft
@@ -38,56 +39,51 @@ from hloforge.pipelines.decompose.sort import DecomposeSort
 from hloforge.pipelines.decompose.triangular_solve import DecomposeTriangularSolve
 from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.decompose.unsigned_division import DecomposeUnsignedDivision
+from hloforge.pipelines.dynamic.check_equal_sizes import CheckEqualSizes
+from hloforge.pipelines.dynamic.dynamic_barriers import LegalizeDynamicBarriers
+from hloforge.pipelines.dynamic.dynamic_contractions import LegalizeDynamicContractions
+from hloforge.pipelines.dynamic.dynamic_shapes import LegalizeDynamicShapes
+from hloforge.pipelines.dynamic.dynamic_windows import DecomposeDynamicWindows
+from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
+from hloforge.pipelines.framework.manager import PassManager, Timing
+from hloforge.pipelines.framework.passes import NativePass, Pass, VectorPass
+from hloforge.pipelines.framework.vectors import AVX2, Vectors
+from hloforge.pipelines.kernels.attention.dispatch_attention import DispatchAttention
+from hloforge.pipelines.kernels.factorizations.dispatch_factorizations import DispatchFactorizations
+from hloforge.pipelines.kernels.factorizations.keep_factorizations import KeepFactorizations
+from hloforge.pipelines.kernels.fft.dispatch_fft import DispatchFft
+from hloforge.pipelines.kernels.matmul.dispatch_gemv import DispatchGemv
+from hloforge.pipelines.kernels.matmul.dispatch_integer_matmuls import DispatchIntegerMatmuls
+from hloforge.pipelines.kernels.matmul.dispatch_matmuls import DispatchMatmuls
+from hloforge.pipelines.kernels.moves.dispatch_concatenations import DispatchConcatenations
+from hloforge.pipelines.kernels.moves.dispatch_gathers import DispatchGathers
+from hloforge.pipelines.kernels.moves.dispatch_transposes import DispatchTransposes
+from hloforge.pipelines.kernels.rows.dispatch_argmax import DispatchArgmax
+from hloforge.pipelines.kernels.rows.dispatch_reductions import DispatchReductions
+from hloforge.pipelines.kernels.rows.dispatch_softmax import DispatchSoftmax
+from hloforge.pipelines.kernels.share_dispatches import ShareDispatches
+from hloforge.pipelines.kernels.sorts.dispatch_sorts import DispatchSorts
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
-from hloforge.pipelines.legalize.bf16_constants import LegalizeBf16Constants
-from hloforge.pipelines.legalize.bf16_products import LegalizeBf16Products
-from hloforge.pipelines.legalize.bf16_reductions import LegalizeBf16Reductions
-from hloforge.pipelines.legalize.check_equal_sizes import CheckEqualSizes
-from hloforge.pipelines.legalize.clamp_gather_indices import ClampGatherIndices
-from hloforge.pipelines.legalize.complex_constants import LegalizeComplexConstants
-from hloforge.pipelines.legalize.complex_parts import LegalizeComplexParts
-from hloforge.pipelines.legalize.complex_products import LegalizeComplexProducts
-from hloforge.pipelines.legalize.concatenations import LegalizeConcatenations
-from hloforge.pipelines.legalize.constant_reductions import LegalizeConstantReductions
-from hloforge.pipelines.legalize.crossed_uses import LegalizeCrossedUses
 from hloforge.pipelines.legalize.decide_updates import DecideUpdates
-from hloforge.pipelines.legalize.dynamic_barriers import LegalizeDynamicBarriers
-from hloforge.pipelines.legalize.dynamic_contractions import LegalizeDynamicContractions
-from hloforge.pipelines.legalize.dynamic_shapes import LegalizeDynamicShapes
-from hloforge.pipelines.legalize.empty_products import LegalizeEmptyProducts
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
-from hloforge.pipelines.legalize.equal_operands import LegalizeEqualOperands
-from hloforge.pipelines.legalize.equal_results import LegalizeEqualResults
-from hloforge.pipelines.legalize.float_to_integer import LegalizeFloatToInteger
 from hloforge.pipelines.legalize.host_calls import LegalizeHostCalls
-from hloforge.pipelines.legalize.host_scalars import LegalizeHostScalars
 from hloforge.pipelines.legalize.import_host_calls import ImportHostCalls
-from hloforge.pipelines.legalize.independent_reductions import LegalizeIndependentReductions
 from hloforge.pipelines.legalize.keep_roundings import KeepRoundings
-from hloforge.pipelines.legalize.long_chains import LegalizeLongChains
 from hloforge.pipelines.legalize.long_loops import LegalizeLongLoops
-from hloforge.pipelines.legalize.loop_buffers import KeepLoopBuffers
-from hloforge.pipelines.legalize.loop_carries import LegalizeLoopCarries
-from hloforge.pipelines.legalize.many_arguments import LegalizeManyArguments
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
-from hloforge.pipelines.legalize.product_factors import LegalizeProductFactors
 from hloforge.pipelines.legalize.promotions import LegalizePromotions
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
-from hloforge.pipelines.legalize.rearranged_operands import LegalizeRearrangedOperands
-from hloforge.pipelines.legalize.sign_conversions import LegalizeSignConversions
-from hloforge.pipelines.legalize.slice_starts import LegalizeSliceStarts
-from hloforge.pipelines.legalize.sliced_operands import LegalizeSlicedOperands
-from hloforge.pipelines.legalize.small_erf import LegalizeSmallErf
 from hloforge.pipelines.legalize.subnormal_rounding import LegalizeSubnormalRounding
-from hloforge.pipelines.legalize.transposed_reductions import LegalizeTransposedReductions
-from hloforge.pipelines.legalize.unsigned_reverse import LegalizeUnsignedReverse
-from hloforge.pipelines.legalize.whole_slices import LegalizeWholeSlices
-from hloforge.pipelines.legalize.window_padding import LegalizeWindowPadding
-from hloforge.pipelines.linalg.decompose_factorizations import DecomposeFactorizations
-from hloforge.pipelines.linalg.decompose_linalg import DecomposeLinalg
-from hloforge.pipelines.manager import PassManager, Timing
+from hloforge.pipelines.library_calls.decompose_factorizations import DecomposeFactorizations
+from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
+from hloforge.pipelines.loops.carries_in_place import CarriesInPlace
+from hloforge.pipelines.loops.fuse_loops import FuseLoops
+from hloforge.pipelines.loops.hoist_products import HoistProducts
+from hloforge.pipelines.loops.interchange_loops import InterchangeLoops
+from hloforge.pipelines.loops.merge_induction_variables import MergeInductionVariables
+from hloforge.pipelines.loops.unroll_loops import UnrollLoops
 from hloforge.pipelines.normalize.choose_branches import ChooseBranches
 from hloforge.pipelines.normalize.drop_bounds import DropBounds
 from hloforge.pipelines.normalize.drop_copies import DropCopies
@@ -99,41 +95,45 @@ from hloforge.pipelines.normalize.inline_fusions import InlineFusions
 from hloforge.pipelines.normalize.lower_bitcast import LowerBitcast
 from hloforge.pipelines.normalize.lower_mhlo import LowerMhlo
 from hloforge.pipelines.normalize.lower_sdy import LowerSdy
-from hloforge.pipelines.normalize.refine_dynamism import RefineDynamism
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
-from hloforge.pipelines.optimize.carries_in_place import CarriesInPlace
-from hloforge.pipelines.optimize.convolution_phases import ConvolutionPhases
-from hloforge.pipelines.optimize.dispatch_argmax import DispatchArgmax
-from hloforge.pipelines.optimize.dispatch_attention import DispatchAttention
-from hloforge.pipelines.optimize.dispatch_concatenations import DispatchConcatenations
-from hloforge.pipelines.optimize.dispatch_factorizations import DispatchFactorizations
-from hloforge.pipelines.optimize.dispatch_few_rows import DispatchFewRows
-from hloforge.pipelines.optimize.dispatch_fft import DispatchFft
-from hloforge.pipelines.optimize.dispatch_integer_products import DispatchIntegerProducts
-from hloforge.pipelines.optimize.dispatch_products import DispatchProducts
-from hloforge.pipelines.optimize.dispatch_reductions import DispatchReductions
-from hloforge.pipelines.optimize.dispatch_rows import DispatchRows
-from hloforge.pipelines.optimize.dispatch_softmax import DispatchSoftmax
-from hloforge.pipelines.optimize.dispatch_sorts import DispatchSorts
-from hloforge.pipelines.optimize.dispatch_transposes import DispatchTransposes
-from hloforge.pipelines.optimize.fuse_loops import FuseLoops
-from hloforge.pipelines.optimize.hoist_products import HoistProducts
 from hloforge.pipelines.optimize.hold_vectors import HoldVectors
-from hloforge.pipelines.optimize.interchange_loops import InterchangeLoops
-from hloforge.pipelines.optimize.keep_factorizations import KeepFactorizations
-from hloforge.pipelines.optimize.merge_counters import MergeCounters
-from hloforge.pipelines.optimize.share_dispatches import ShareDispatches
 from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
 from hloforge.pipelines.optimize.slice_operands import SliceOperands
 from hloforge.pipelines.optimize.sums_in_vectors import SumsInVectors
-from hloforge.pipelines.optimize.unfold_convolutions import UnfoldConvolutions
-from hloforge.pipelines.optimize.unroll_loops import UnrollLoops
-from hloforge.pipelines.passes import NativePass, Pass, VectorPass
 from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
 from hloforge.pipelines.replicas.lower_to_channels import LowerToChannels
-from hloforge.pipelines.vectors import AVX2, Vectors
+from hloforge.pipelines.workarounds.bf16_constants import LegalizeBf16Constants
+from hloforge.pipelines.workarounds.bf16_products import LegalizeBf16Products
+from hloforge.pipelines.workarounds.bf16_reductions import LegalizeBf16Reductions
+from hloforge.pipelines.workarounds.clamp_gather_indices import ClampGatherIndices
+from hloforge.pipelines.workarounds.complex_constants import LegalizeComplexConstants
+from hloforge.pipelines.workarounds.complex_parts import LegalizeComplexParts
+from hloforge.pipelines.workarounds.complex_products import LegalizeComplexProducts
+from hloforge.pipelines.workarounds.concatenations import LegalizeConcatenations
+from hloforge.pipelines.workarounds.constant_reductions import LegalizeConstantReductions
+from hloforge.pipelines.workarounds.crossed_uses import LegalizeCrossedUses
+from hloforge.pipelines.workarounds.empty_products import LegalizeEmptyProducts
+from hloforge.pipelines.workarounds.equal_operands import LegalizeEqualOperands
+from hloforge.pipelines.workarounds.equal_results import LegalizeEqualResults
+from hloforge.pipelines.workarounds.float_to_integer import LegalizeFloatToInteger
+from hloforge.pipelines.workarounds.host_scalars import LegalizeHostScalars
+from hloforge.pipelines.workarounds.independent_reductions import LegalizeIndependentReductions
+from hloforge.pipelines.workarounds.long_chains import LegalizeLongChains
+from hloforge.pipelines.workarounds.loop_buffers import KeepLoopBuffers
+from hloforge.pipelines.workarounds.loop_carries import LegalizeLoopCarries
+from hloforge.pipelines.workarounds.many_arguments import LegalizeManyArguments
+from hloforge.pipelines.workarounds.product_factors import LegalizeProductFactors
+from hloforge.pipelines.workarounds.rearranged_operands import LegalizeRearrangedOperands
+from hloforge.pipelines.workarounds.sign_conversions import LegalizeSignConversions
+from hloforge.pipelines.workarounds.slice_starts import LegalizeSliceStarts
+from hloforge.pipelines.workarounds.sliced_operands import LegalizeSlicedOperands
+from hloforge.pipelines.workarounds.small_erf import LegalizeSmallErf
+from hloforge.pipelines.workarounds.transposed_reductions import LegalizeTransposedReductions
+from hloforge.pipelines.workarounds.unsigned_reverse import LegalizeUnsignedReverse
+from hloforge.pipelines.workarounds.whole_slices import LegalizeWholeSlices
+from hloforge.pipelines.workarounds.window_padding import LegalizeWindowPadding
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(RefineDynamism(), "sizes that are constants make static operations; IREE lacks dynamic ones"),
     Stage(DecomposeDynamicWindows(), "IREE has no windows of dynamic padding or over dynamic arrays"),
     Stage(DecomposeRng(), "IREE's random numbers are not random; makes logarithms, sines and cosines"),
-    Stage(DecomposeLinalg(), "IREE calls no library; makes factorizations, solvers, sorts, 8-bit products"),
+    Stage(DecomposeLibraryCalls(), "IREE calls no library; makes factorizations, solvers, sorts, 8-bit products"),
     Stage(LegalizeNarrowFloats(), "IREE refuses or misreads floats of 4 and 8 bits; later passes see their f32"),
     Stage(KeepFactorizations(), "code of our own for real matrices is several times as fast as loops; pads with zeros"),
     Stage(DecomposeFactorizations(), "makes loops, products and triangular systems"),
@@ -187,7 +187,7 @@ DECOMPOSE: tuple[Stage, ...] = (
         DecomposeFft(leave_large=True),
         "IREE transforms one axis of a power of two in f32; makes products of real numbers, leaves large ones",
     ),
-    Stage(ConvolutionPhases(), "IREE multiplies the zeros of dilated images; makes convolutions of images without"),
+    Stage(PolyphaseConvolutions(), "IREE multiplies the zeros of dilated images; makes convolutions of images without"),
     Stage(UnfoldConvolutions(), "IREE's loops over a window are slow, and its compiler crashes on complex ones"),
     Stage(DecomposeConvolution(), "IREE has no right SPIR-V for groups; reads what the pass above leaves"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans takes no notice of is_reverse"),
@@ -244,7 +244,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeSignConversions(), "IREE folds a change of sign into invalid IR"),
     Stage(SinkTransposes(), "IREE copies what is transposed before it multiplies; leaves transposes that nobody reads"),
     Stage(LegalizeWholeSlices(), "IREE folds updates of whole arrays, and miscounts what a loop with them carries"),
-    Stage(MergeCounters(), "IREE computes on the device what two counters end; leaves one of them unread"),
+    Stage(MergeInductionVariables(), "IREE computes on the device what two counters end; leaves one of them unread"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
     Stage(LegalizeEqualResults(), "IREE mixes up a dispatch's results where two are equal; cse found the simple ones"),
     Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
@@ -271,10 +271,10 @@ FINISH: tuple[Stage, ...] = (
     Stage(FuseLoops(), "IREE runs a dispatch for each operation of each turn; leaves dialects that no pass here reads"),
     Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
     Stage(DispatchAttention(), "IREE writes the scores of all pairs and reads them thrice; sees softmax and products"),
-    Stage(DispatchFewRows(), "IREE reads what a few rows are multiplied with in an order that no prefetcher follows"),
-    Stage(DispatchIntegerProducts(), "IREE multiplies integers of 8 bits as if they had 32"),
+    Stage(DispatchGemv(), "IREE reads what a few rows are multiplied with in an order that no prefetcher follows"),
+    Stage(DispatchIntegerMatmuls(), "IREE multiplies integers of 8 bits as if they had 32"),
     Stage(DispatchFactorizations(), "what was kept as calls above becomes code; leaves dialects that no pass reads"),
-    Stage(DispatchProducts(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
+    Stage(DispatchMatmuls(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
     Stage(SliceOperands(), "IREE computes whole arrays in a dispatch, and parts of them in another one"),
     Stage(DispatchSoftmax(), "IREE computes exponentials again for each of their uses"),
     Stage(DispatchArgmax(), "IREE compares pairs one after the other"),
@@ -296,26 +296,20 @@ FINISH: tuple[Stage, ...] = (
         KeepLoopBuffers(),
         "IREE frees arrays around loops too early; sees the loops that did not fuse",
     ),
-    Stage(DispatchRows(), "IREE moves rows element by element; arrays in use are copied by the passes above"),
+    Stage(DispatchGathers(), "IREE moves rows element by element; arrays in use are copied by the passes above"),
     Stage(ShareDispatches(), "IREE compiles equal code again; stands after every pass that writes dispatches"),
     Stage(ImportHostCalls(), "IREE imports functions of the host; equal calls are one by now"),
 )
 
-# Where the passes stand that write code for processors, and that choose what it is written for.
-_OPTIMIZE = ".pipelines.optimize."
-
 # Targets whose devices IREE connects by libraries of their own; elsewhere the host moves arrays between devices.
 _CONNECTED = frozenset({"cuda"})
-
-# For targets whose devices have no bf16.
-_WITHOUT_BF16 = (LegalizeBf16Constants, LegalizeBf16Reductions, LegalizeBf16Products)
 
 # Passes that a program can do without.
 OPTIMIZING: tuple[str, ...] = (
     FuseLoops.name,
     KeepFactorizations.name,
     DispatchReductions.name,
-    DispatchProducts.name,
+    DispatchMatmuls.name,
     DispatchAttention.name,
     DispatchTransposes.name,
 )
@@ -340,15 +334,12 @@ def stages(name: str, vectors: Vectors = AVX2) -> tuple[Stage, ...]:
     chosen = tuple(stage for stage in DECOMPOSE if {stage.entry.name, str(stage.entry)} & asked)
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
     whole = (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
-    if name != "vulkan":
-        whole = tuple(stage for stage in whole if not isinstance(stage.entry, _WITHOUT_BF16))
-    if name == "cpu":
-        return tuple(_with(stage, vectors) for stage in whole)
-    return tuple(kept for stage in whole if (kept := _for_gpus(stage, name)) is not None)
+    fitted = [_with(stage, vectors) if name == "cpu" else _for_gpus(stage, name) for stage in whole]
+    return tuple(stage for stage in fitted if name in stage.entry.targets)
 
 
-def _for_gpus(stage: Stage, target: str) -> Stage | None:
-    """A stage of the CPU's pipeline as GPUs have it; None for code of our own, which is made for processors."""
+def _for_gpus(stage: Stage, target: str) -> Stage:
+    """A stage of the CPU's pipeline as GPUs have it."""
     if isinstance(stage.entry, DecomposeSort):
         return replace(stage, entry=DecomposeSort(by_network=True))
     if isinstance(stage.entry, DecomposeRemainder) and target == "vulkan":
@@ -363,8 +354,7 @@ def _for_gpus(stage: Stage, target: str) -> Stage | None:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
     if isinstance(stage.entry, DecomposeFft):
         return replace(stage, entry=DecomposeFft())
-    own = isinstance(stage.entry, KeepFactorizations) or (stage in FINISH and _OPTIMIZE in type(stage.entry).__module__)
-    return None if own else stage
+    return stage
 
 
 def pipeline(name: str, vectors: Vectors = AVX2) -> list[Pass]:

@@ -14,7 +14,7 @@ from typing import Any
 from hloforge.dialect.errors import PipelineError
 from hloforge.dialect.mlir import context
 from hloforge.pipelines.catalogue import NATIVE_PASSES, passes_by_name
-from hloforge.pipelines.passes import NativePass, Pass, parse_native
+from hloforge.pipelines.framework.passes import NativePass, Pass, parse_native
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _WRAPPER = "builtin.module"

@@ -10,8 +10,8 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import entry_function
-from hloforge.pipelines.manager import PassManager
-from hloforge.pipelines.passes import Pass
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import Pass
 from tests.engines import interpret
 
 Array = np.ndarray[Any, Any]

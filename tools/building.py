@@ -9,20 +9,20 @@ from typing import Any
 from hloforge.dialect.program import Program
 from hloforge.importers.onnx.load import is_onnx, refers_to_files
 from hloforge.importers.source import NamedBytes, load
+from hloforge.pipelines.framework.passes import Pass
 from hloforge.pipelines.named import lower
-from hloforge.pipelines.passes import Pass
 from hloforge.pipelines.replicas.fold import for_grid
-from hloforge.runtime import cache
-from hloforge.runtime.bundle import bundled, options_for
-from hloforge.runtime.compiler import compile_lowered
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.host import has_functions, with_host_functions
-from hloforge.runtime.limited import limited_form, make_executable, within
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.partition import partitioned
-from hloforge.runtime.specializing import at_sizes, compile_dynamic
-from hloforge.runtime.targets import Target, parse_targets
-from hloforge.runtime.weights import place_weights
+from hloforge.runtime.artifact.bundle import bundled, options_for
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.weights import place_weights
+from hloforge.runtime.compile import cache
+from hloforge.runtime.compile.compiler import compile_lowered
+from hloforge.runtime.compile.limited import limited_form, make_executable, within
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.partition import partitioned
+from hloforge.runtime.compile.specialize import at_sizes, compile_dynamic
+from hloforge.runtime.compile.targets import Target, parse_targets
+from hloforge.runtime.host.host import has_functions, with_host_functions
 from hloforge.tools.options import read_program
 from hloforge.tools.progress import Say, Stopwatch, progress
 from hloforge.tools.streams import STDIO

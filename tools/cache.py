@@ -17,8 +17,8 @@ def command(clear: bool) -> None:
       hloforge cache
       hloforge cache --clear
     """
-    from hloforge.runtime import cache
-    from hloforge.runtime.private_folders import distrust
+    from hloforge.runtime.compile import cache
+    from hloforge.runtime.data.private_folders import distrust
 
     folder = cache.folder()
     if folder is None:

@@ -15,12 +15,12 @@ from hloforge.dialect.abi import crosses
 from hloforge.dialect.errors import ArgumentError, OptionError
 from hloforge.dialect.program import Parameter, Program, Signature
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.convention import nest_results
-from hloforge.runtime.inputs import parse_input, write_output
-from hloforge.runtime.plausible_inputs import plausible_inputs
-from hloforge.runtime.replicas import Replicas
-from hloforge.runtime.replicas_mpi import Rank
-from hloforge.runtime.session import Session
+from hloforge.runtime.data.inputs import parse_input, write_output
+from hloforge.runtime.data.plausible_inputs import plausible_inputs
+from hloforge.runtime.replicas.mpi import Rank
+from hloforge.runtime.replicas.replicas import Replicas
+from hloforge.runtime.session.convention import nest_results
+from hloforge.runtime.session.session import Session
 
 if TYPE_CHECKING:
     from hloforge.tools.feeding import Fed

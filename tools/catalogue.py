@@ -6,8 +6,8 @@ import dataclasses
 import inspect
 
 from hloforge.pipelines.catalogue import NATIVE_PASSES, passes_by_name
+from hloforge.pipelines.framework.passes import Pass
 from hloforge.pipelines.named import PIPELINES, stages
-from hloforge.pipelines.passes import Pass
 
 
 def passes_text() -> str:

@@ -12,9 +12,9 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ArgumentError, MismatchError, OptionError
 from hloforge.dialect.program import Program, Signature
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.compare import Report, compare
-from hloforge.runtime.inputs import parse_expected
-from hloforge.runtime.references import ReferenceEngine, reference
+from hloforge.runtime.data.inputs import parse_expected
+from hloforge.runtime.reference.compare import Report, compare
+from hloforge.runtime.reference.engines import ReferenceEngine, reference
 from hloforge.tools.calling import result_shapes
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from hloforge.runtime.drivers import Device, Driver
+    from hloforge.runtime.devices.drivers import Device, Driver
 
 # Facts of a device that a table shows, by what drivers call them.
 _SHOWN = {
@@ -48,7 +48,7 @@ def command(as_json: bool, check: str | None) -> None:
       hloforge devices --check=cuda && hloforge run model.hlo --target=cuda
     """
     from hloforge.dialect.errors import LoadError, OptionError
-    from hloforge.runtime import drivers
+    from hloforge.runtime.devices import drivers
 
     names = tuple(drivers.DRIVERS)
     if check is not None and check not in names:
@@ -79,14 +79,14 @@ def _facts(driver: Driver) -> dict[str, Any]:
 
 def _target(name: str, device: Device) -> str:
     """What ``--target`` takes for a device."""
-    from hloforge.runtime.targets import target_of_device
+    from hloforge.runtime.compile.targets import target_of_device
 
     target = target_of_device(name, device)
     return str(target) if target else ""
 
 
 def _show(driver: Driver) -> None:
-    from hloforge.runtime.drivers import DRIVERS
+    from hloforge.runtime.devices.drivers import DRIVERS
 
     if driver.problem:
         click.echo(f"{driver.name:<11} not usable: {driver.problem}")
@@ -104,7 +104,7 @@ def _show(driver: Driver) -> None:
 
 
 def _limits(device: Device) -> list[tuple[str, str]]:
-    from hloforge.runtime.drivers import words
+    from hloforge.runtime.devices.drivers import words
 
     rows = [(label, _readable(name, device.info[name])) for name, label in _SHOWN.items() if name in device.info]
     features = words(device.info.get("features", ""))
@@ -117,7 +117,7 @@ def _limits(device: Device) -> list[tuple[str, str]]:
 
 
 def _readable(name: str, value: str) -> str:
-    from hloforge.runtime.drivers import words
+    from hloforge.runtime.devices.drivers import words
 
     if name == "memory" and value.isdecimal():
         return f"{int(value) / 2**30:.1f} GiB"

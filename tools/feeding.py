@@ -1,7 +1,8 @@
 """What ``hloforge run`` gives a program while it runs, and what the program gives: infeed, outfeed and channels.
 
 One ``--infeed`` is one item, one ``--channel=N=`` one array of channel N. The program takes them from the queues of
-``runtime/feeds.py``; where it asks for more, nobody could give it, and the run ends with an error instead of waiting.
+``runtime/session/feeds.py``; where it asks for more, nobody could give it, and the run ends with an error instead of
+waiting.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.marks import INFEED, OUTFEED, RECV, SEND
 from hloforge.dialect.program import Parameter
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.feeds import Feeds, Queue
-from hloforge.runtime.inputs import parse_input
-from hloforge.runtime.replicas import Replicas
-from hloforge.runtime.replicas_mpi import Rank
-from hloforge.runtime.session import Session
-from hloforge.runtime.specializing import SpecializingSession
+from hloforge.runtime.compile.specialize import SpecializingSession
+from hloforge.runtime.data.inputs import parse_input
+from hloforge.runtime.replicas.mpi import Rank
+from hloforge.runtime.replicas.replicas import Replicas
+from hloforge.runtime.session.feeds import Feeds, Queue
+from hloforge.runtime.session.session import Session
 from hloforge.tools.calling import Leaves, seeded
 
 # The number of a channel; this one stands for the infeed, and for the outfeed.

@@ -11,8 +11,8 @@ from hloforge.dialect.marks import PREFIX
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.program import Program
 from hloforge.importers.guard import guarded
+from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.named import normalize
-from hloforge.pipelines.passes import NativePass
 
 
 def stablehlo_text(program: Program) -> bytes:

@@ -12,13 +12,13 @@ from typing import Any
 from hloforge.dialect.errors import Error, OptionError
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import normalize
+from hloforge.runtime.artifact.manifest import tool_versions
+from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug import verification
 from hloforge.runtime.debug.lowering_record import ELIDED, LoweringRecord, record_lowering
 from hloforge.runtime.debug.memory_estimate import memory_estimate
 from hloforge.runtime.debug.outline import Outline, outline
-from hloforge.runtime.manifest import tool_versions
 from hloforge.runtime.profiling import result
-from hloforge.runtime.targets import Target
 from hloforge.tools.inspection import Facts, program_facts
 from hloforge.tools.page import render
 from hloforge.tools.quantities import bytes_text

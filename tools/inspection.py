@@ -16,14 +16,14 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import Program, Signature
 from hloforge.dialect.shapes import Shape
-from hloforge.pipelines.audit import describe
-from hloforge.pipelines.capabilities import Verdict, capability
+from hloforge.pipelines.capability.audit import describe
+from hloforge.pipelines.capability.capabilities import Verdict, capability
 from hloforge.pipelines.named import lower, normalize
+from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug.lowering_record import LoweringRecord, computing, count_operations
 from hloforge.runtime.debug.memory_estimate import shape_bytes
-from hloforge.runtime.replica_calls import grid_of_manifest
-from hloforge.runtime.session import read_manifest
-from hloforge.runtime.targets import Target
+from hloforge.runtime.replicas.calls import grid_of_manifest
+from hloforge.runtime.session.session import read_manifest
 from hloforge.tools import terminal
 from hloforge.tools.quantities import bytes_text
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hloforge.dialect import forked
-from hloforge.runtime.files import remove_pending
+from hloforge.runtime.data.files import remove_pending
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 # Seconds for the thread to take a number from the pipe; after that native code keeps it from doing so.

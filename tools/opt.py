@@ -12,7 +12,7 @@ from hloforge.tools.progress import Stopwatch
 from hloforge.tools.streams import STDIO, write_text
 
 if TYPE_CHECKING:
-    from hloforge.pipelines.passes import Pass
+    from hloforge.pipelines.framework.passes import Pass
 
 
 @click.command(short_help="Run passes over a program and print the IR.")
@@ -74,7 +74,7 @@ def command(
         return
     if source is None:
         raise click.UsageError("Missing argument 'PROGRAM'.")
-    from hloforge.pipelines.manager import PassManager
+    from hloforge.pipelines.framework.manager import PassManager
 
     chosen = [entry for text in (*pipelines, *passes) for entry in _passes(text)]
     program = read_program(

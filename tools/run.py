@@ -21,9 +21,9 @@ from hloforge.tools.streams import is_vmfb, open_source
 
 if TYPE_CHECKING:
     from hloforge.dialect.program import Program
-    from hloforge.runtime.replicas import Replicas
-    from hloforge.runtime.replicas_mpi import Rank
-    from hloforge.runtime.session import Session
+    from hloforge.runtime.replicas.mpi import Rank
+    from hloforge.runtime.replicas.replicas import Replicas
+    from hloforge.runtime.session.session import Session
 
 
 def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
@@ -119,14 +119,14 @@ def command(
       mpiexec -n 2 hloforge run model.hlo --mpi --input=2x8xf32=@x.npy
     """
     from hloforge.pipelines.replicas.fold import for_grid
-    from hloforge.runtime.judgement import judge
-    from hloforge.runtime.partition import is_to_cut
-    from hloforge.runtime.specializing import for_sizes
+    from hloforge.runtime.compile.partition import is_to_cut
+    from hloforge.runtime.compile.specialize import for_sizes
+    from hloforge.runtime.reference.correctness import judge
     from hloforge.tools import calling, checking, feeding
 
     options = compile_options_of(**compiler)
     if mpi:
-        from hloforge.runtime.replicas_mpi import with_all_processes
+        from hloforge.runtime.replicas.mpi import with_all_processes
 
         options = with_all_processes(options)
     loading = {"device": device, "threads": threads, "mpi": mpi, **({"deadline": deadline} if deadline else {})}
@@ -175,8 +175,8 @@ def _load(
 ) -> tuple[Session | Replicas | Rank, Callable[[], Program | None]]:
     """Sessions, and what reads the program, which a vmfb does not hold: few ask for it, and reading takes its time."""
     from hloforge.dialect.errors import OptionError
-    from hloforge.runtime.replicas import load_on_grid
-    from hloforge.runtime.signatures import verified
+    from hloforge.runtime.artifact.code_signing import verified
+    from hloforge.runtime.replicas.replicas import load_on_grid
     from hloforge.tools.building import build
     from hloforge.tools.progress import Stopwatch
 

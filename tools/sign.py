@@ -23,7 +23,7 @@ def command(files: tuple[Path, ...], key: Path) -> None:
     """
     import hashlib
 
-    from hloforge.runtime.signatures import is_encrypted, sign_file
+    from hloforge.runtime.artifact.code_signing import is_encrypted, sign_file
 
     password = click.prompt("password of the key", hide_input=True, err=True).encode() if is_encrypted(key) else None
     for file in files:

@@ -25,7 +25,7 @@ def main() -> None:
 
 def _leave_calls(status: object) -> None:
     """End the process at once if a call hangs on its device: Python would take IREE apart while the call uses it."""
-    deadlines = sys.modules.get("hloforge.runtime.deadlines")  # not imported, and no call has been made
+    deadlines = sys.modules.get("hloforge.runtime.session.deadlines")  # not imported, and no call has been made
     if deadlines is None or not deadlines.is_call_left():
         return
     for stream in (sys.stdout, sys.stderr):

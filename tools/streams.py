@@ -52,7 +52,7 @@ def write_bytes(destination: str, data: bytes) -> None:
         CompileError: the file cannot be written.
         OptionError: binary data would go to a terminal.
     """
-    from hloforge.runtime.files import write_atomically
+    from hloforge.runtime.data.files import write_atomically
 
     if destination != STDIO:
         write_atomically(destination, data)

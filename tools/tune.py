@@ -18,8 +18,8 @@ from hloforge.tools.options import (
 from hloforge.tools.progress import progress
 
 if TYPE_CHECKING:
-    from hloforge.runtime.references import ReferenceEngine
-    from hloforge.runtime.tuning import Trial
+    from hloforge.runtime.compile.tuning import Trial
+    from hloforge.runtime.reference.engines import ReferenceEngine
 
 
 @click.command(
@@ -63,8 +63,8 @@ def command(
       hloforge tune model.hlo -o model.vmfb --save-profile=model.profile.json
       hloforge compile other.hlo --profile=model.profile.json
     """
-    from hloforge.runtime.tuning import tune
-    from hloforge.runtime.weights import place_weights
+    from hloforge.runtime.artifact.weights import place_weights
+    from hloforge.runtime.compile.tuning import tune
     from hloforge.tools import calling
 
     options = compile_options_of(**compiler)
@@ -87,7 +87,7 @@ def command(
 
 
 def _engine(name: str) -> ReferenceEngine | None:
-    from hloforge.runtime.references import reference
+    from hloforge.runtime.reference.engines import reference
 
     return None if name == "none" else reference(name)
 

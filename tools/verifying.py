@@ -13,19 +13,19 @@ from hloforge.dialect.errors import ArgumentError, OptionError
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import Program
 from hloforge.importers.source import NamedBytes, load
+from hloforge.pipelines.dynamic.specialize import is_dynamic, size_parameters
 from hloforge.pipelines.replicas.fold import for_grid
-from hloforge.pipelines.specialize import is_dynamic, size_parameters
-from hloforge.runtime.debug.judging import Judge
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.partition import is_to_cut
+from hloforge.runtime.compile.specialize import for_sizes
+from hloforge.runtime.data.inputs import parse_input
+from hloforge.runtime.debug.consensus import Judge
 from hloforge.runtime.debug.reproducer import recorded_inputs
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetProcess, TargetProgram
 from hloforge.runtime.debug.trial_inputs import KINDS, ValueRange, check_ranges, kind_of_trial, trial_arguments
 from hloforge.runtime.debug.verification import Trial, Verification, run_trial
-from hloforge.runtime.inputs import parse_input
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.partition import is_to_cut
-from hloforge.runtime.references import reference
-from hloforge.runtime.specializing import for_sizes
+from hloforge.runtime.reference.engines import reference
 from hloforge.tools import calling
 from hloforge.tools.building import build
 from hloforge.tools.options import read_program

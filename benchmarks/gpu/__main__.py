@@ -20,7 +20,7 @@ from benchmarks.gpu.progress import PARTS, Progress
 from benchmarks.gpu.rows import Row
 from benchmarks.gpu.watched import Watched
 from benchmarks.suite import CASES
-from hloforge.runtime.manifest import tool_versions
+from hloforge.runtime.artifact.manifest import tool_versions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

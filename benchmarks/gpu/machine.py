@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from benchmarks.gpu.peaks import Peaks, known_peaks, measured_peaks
 from hloforge.dialect.errors import LoadError
-from hloforge.runtime import drivers
-from hloforge.runtime.targets import Target, target_of_device
+from hloforge.runtime.compile.targets import Target, target_of_device
+from hloforge.runtime.devices import drivers
 
 
 @dataclass(frozen=True)

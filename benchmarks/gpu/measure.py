@@ -16,9 +16,9 @@ from benchmarks.gpu.rows import Row, compared, judged, rates
 from benchmarks.one_case import program_of
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
-from hloforge.runtime.convention import nest_results
-from hloforge.runtime.judgement import judge
-from hloforge.runtime.timing import interleaved
+from hloforge.runtime.reference.correctness import judge
+from hloforge.runtime.reference.timing import interleaved
+from hloforge.runtime.session.convention import nest_results
 from hloforge.tools.calling import leaves
 
 Call = Callable[[], Any]

@@ -33,11 +33,11 @@ from benchmarks.suite import CASES
 from hloforge.dialect.abi import physical_shape
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
-from hloforge.runtime.arrays import hal_type
-from hloforge.runtime.cuda_library import stand_in
-from hloforge.runtime.manifest import tool_versions
-from hloforge.runtime.references import ReferenceEngine
-from hloforge.runtime.tolerances import tolerance_of
+from hloforge.runtime.artifact.manifest import tool_versions
+from hloforge.runtime.devices.cuda_library import stand_in
+from hloforge.runtime.reference.engines import ReferenceEngine
+from hloforge.runtime.reference.tolerances import tolerance_of
+from hloforge.runtime.session.arrays import hal_type
 from hloforge.tools.forms import portable_artifact
 
 # Of the rows: what the pack keeps small, and every GPU of CUDA computes.

@@ -14,9 +14,9 @@ from benchmarks.gpu.rows import Row
 
 # Of one result; more are every so manieth.
 _MOST = 65536
-# As runtime/judgement.py: times the reference's own distance from the float64 result.
+# As runtime/reference/correctness.py: times the reference's own distance from the float64 result.
 _MEAN_SLACK, _LARGEST_SLACK = 2.0, 3.0
-# As runtime/tolerances.py: the share of the largest number that cancellation leaves.
+# As runtime/reference/tolerances.py: the share of the largest number that cancellation leaves.
 _SCALE_SHARE = 1e-2
 
 

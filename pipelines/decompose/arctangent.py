@@ -35,8 +35,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     remainder_of_product,
     with_sign_of,
 )
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # (t - atan t) / t^3 in powers of t^2, for |t| <= 7/16.
 _ARCTANGENT = (

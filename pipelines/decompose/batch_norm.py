@@ -22,8 +22,8 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 _TRAINING, _INFERENCE, _GRAD = (f"stablehlo.batch_norm_{form}" for form in ("training", "inference", "grad"))
 

@@ -26,8 +26,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.values import Operand, Value
 from hloforge.pipelines.decompose.real_arithmetic import Pair, is_nan
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # Beyond it e^-2x is below half an ulp of one in float64, and e^x still far from overflow in float32.
 _FAR = 22.0

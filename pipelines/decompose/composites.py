@@ -21,9 +21,9 @@ from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.passes import NativePass, Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, Rewrite, apply_patterns
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
-from hloforge.pipelines.passes import NativePass, Pass, register
-from hloforge.pipelines.patterns import NoMatch, Pattern, Replacement, Rewrite, apply_patterns
 
 _COMPOSITE = "stablehlo.composite"
 _HANDLERS: dict[str, Rewrite] = {}

@@ -28,8 +28,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     polynomial,
     with_sign_of,
 )
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # (1023 - 1023/3 - 0.03306235651) * 2^20: the bias that a third of the exponent lacks.
 _BIAS = 715094163

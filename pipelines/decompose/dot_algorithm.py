@@ -24,9 +24,9 @@ from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import names_an_algorithm
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.capability.forms import names_an_algorithm
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 _ATTRIBUTES = ("dot_dimension_numbers", "precision_config")
 

@@ -25,8 +25,8 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 
 @pattern("stablehlo.einsum")

@@ -30,8 +30,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     two_sum,
     with_sign_of,
 )
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 _LOG2_E = 1.4426950408889634
 # ln 2 as 33 bits, so that small multiples are exact, and the rest.

@@ -33,11 +33,11 @@ from hloforge.dialect.constants import constant, full
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
+from hloforge.pipelines.capability.forms import is_static
 from hloforge.pipelines.decompose import fft_plan
 from hloforge.pipelines.decompose.fft_plan import Table, Transform
-from hloforge.pipelines.forms import is_static
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 
 @dataclass(frozen=True)

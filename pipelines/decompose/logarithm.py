@@ -39,8 +39,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     normalized,
     polynomial,
 )
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # A logarithm of f32 that gets no subnormal number.
 _LEAST_NORMAL = 2.0**-126

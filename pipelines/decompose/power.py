@@ -41,8 +41,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     scaled,
     to_integer,
 )
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 _HIGH_WORD = ~LOW_WORD & (2**64 - 1)
 # ln((1+s)/(1-s)) = 2s + 2/3 s^3 + s^5 L(s^2)

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.emission import emit
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 _LOGIC = {
     "stablehlo.add": "stablehlo.or",

@@ -39,8 +39,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     normalized,
     with_sign_of,
 )
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern, replace
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern, replace
 
 # Bits of the exponent difference (up to 2097) below its highest six.
 _SQUARINGS = 6

@@ -37,8 +37,8 @@ from hloforge.dialect.marks import RNG_BLOCKS
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.random_bits import philox_bits, threefry_bits
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.variables import take
 
 # The key of the program's own stream; any number would do.

@@ -36,8 +36,8 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.decompose.scatter_packing import can_pack, scatter_packed
 from hloforge.pipelines.decompose.scatter_windows import Windows, broadcast_leading
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # Up to so many windows are written one after the other, each under its own condition.
 _UNROLLED = 4

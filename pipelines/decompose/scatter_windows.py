@@ -15,7 +15,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
-from hloforge.pipelines.index_bounds import component_bounds
+from hloforge.pipelines.analysis.index_bounds import component_bounds
 
 
 @dataclass(frozen=True)

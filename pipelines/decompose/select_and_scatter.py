@@ -34,8 +34,8 @@ from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.idioms import for_loop, take
 from hloforge.dialect.regions import is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # Up to so many steps are written one after the other and become one kernel.
 _UNROLLED = 32

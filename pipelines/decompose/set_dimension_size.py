@@ -21,8 +21,8 @@ from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit, i64
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import Replacement, apply_patterns, pattern
 
 
 @pattern("stablehlo.set_dimension_size")

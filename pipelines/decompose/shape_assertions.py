@@ -27,9 +27,9 @@ from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import Signature
-from hloforge.pipelines.optimize.below import create, element_of
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Pattern, Replacement, apply_patterns
+from hloforge.pipelines.framework.builders import create, element_of
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, apply_patterns
 
 CALL = "shape_assertion"
 _ROOT = "stablehlo.custom_call"

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.replicas.grid import grid_of
 
 _GROUPED = tuple(

@@ -34,8 +34,8 @@ from hloforge.dialect.regions import is_elementwise, vectorize_region
 from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.decompose.sort_keys import SortKey, from_order_bits, order_bits, sort_keys
 from hloforge.pipelines.decompose.sorting_network import sort_by_network
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import replace
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import replace
 
 # What moves with the keys in every pass; one position takes less than two numbers of 64 bits.
 _MOVED_BITS = 64

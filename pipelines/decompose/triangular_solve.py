@@ -25,8 +25,10 @@ from hloforge.dialect import ops
 from hloforge.dialect.idioms import batch_matmul, conjugate, lower_triangle, matrix_transpose, zeros
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import is_static
-from hloforge.pipelines.linalg.blocks import (
+from hloforge.pipelines.capability.forms import is_static
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.library_calls.blocks import (
     Block,
     by_blocks,
     columns_at,
@@ -37,8 +39,6 @@ from hloforge.pipelines.linalg.blocks import (
     with_rows,
     zero_unless,
 )
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 
 @pattern("stablehlo.triangular_solve")

@@ -33,8 +33,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     quotient,
     widened,
 )
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # sin r = r + r^3 S(r^2), cos r = 1 - r^2/2 + r^4 C(r^2) for |r| <= pi/4.
 _SINE = (

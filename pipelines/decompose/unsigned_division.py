@@ -20,8 +20,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 
 def divided(x: Value, y: Value) -> tuple[Value, Value]:

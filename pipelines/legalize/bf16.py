@@ -33,10 +33,10 @@ from hloforge.dialect.marks import ROUNDED
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
-from hloforge.pipelines.legalize.bf16_signs import keep_signs_of_nan, once_rounded, rounded_in_f32, rounds_to_bf16
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.capability.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.workarounds.bf16_signs import keep_signs_of_nan, once_rounded, rounded_in_f32, rounds_to_bf16
 
 _ARITHMETIC = frozenset(
     f"stablehlo.{name}"

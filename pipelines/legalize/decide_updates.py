@@ -19,9 +19,9 @@ where the two overlap, an element after the other. All these copies would be mad
 cannot see is one that it does not elide. What a loop updates is copied once before it, if it is read again. A donated
 argument needs no copy.
 
-Which arrays need a copy is a question of ``pipelines/aliasing.py``. Where IREE overwrites what is read in spite of
-that, its compilation is proved wrong (``runtime/in_place_audit.py``) and repeated with more copies: of ``parts``, where
-one dispatch would read an array and write a part of it, else of ``all`` that is updated.
+Which arrays need a copy is a question of ``pipelines/analysis/aliasing.py``. Where IREE overwrites what is read in
+spite of that, its compilation is proved wrong (``runtime/compile/in_place_audit.py``) and repeated with more copies: of
+``parts``, where one dispatch would read an array and write a part of it, else of ``all`` that is updated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.dialect.traits import IN_PLACE
 from hloforge.dialect.values import Value
-from hloforge.pipelines.aliasing import (
+from hloforge.pipelines.analysis.aliasing import (
     BARRIER,
     DISPATCHES,
     LOOP,
@@ -52,9 +52,9 @@ from hloforge.pipelines.aliasing import (
     unsafe,
     writers,
 )
-from hloforge.pipelines.by_index import restored, signless
-from hloforge.pipelines.optimize.below import stands_in_dispatch
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.builders import stands_in_dispatch
+from hloforge.pipelines.framework.generics import restored, signless
+from hloforge.pipelines.framework.passes import Pass, register
 
 # Bits of the patterns with which IREE fills arrays.
 _WIDEST_FILL = 64

@@ -33,8 +33,8 @@ from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.legalize.buffer_layouts import from_buffer, to_buffer
-from hloforge.pipelines.passes import Pass, register
 
 # Marks a main that has its physical form, so that a second run changes nothing.
 # Widths of narrow floats that an integer type has as well; StableHLO has none of 6 bits.

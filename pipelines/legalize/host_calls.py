@@ -34,10 +34,10 @@ from hloforge.dialect.operations import location_of, operations, string_attribut
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.tuples import flatten_tuples, unpack
 from hloforge.dialect.values import Value, leaves
+from hloforge.pipelines.framework.manager import op_text
+from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.host_calls import is_host_call
 from hloforge.pipelines.legalize.entry_abi import physical_type, to_logical, to_physical
-from hloforge.pipelines.manager import op_text
-from hloforge.pipelines.passes import Pass, register
 
 # What a call may stand in: functions and control flow, which run it as often as it is reached. A computation over
 # elements, as of a reduction, becomes arithmetic over arrays.

@@ -23,7 +23,7 @@ from hloforge.dialect.host_calls import MODULE, import_name
 from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.passes import Pass, register
 
 
 @register

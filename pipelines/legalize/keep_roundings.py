@@ -24,8 +24,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.legalize.bf16_signs import once_rounded
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.workarounds.bf16_signs import once_rounded
 
 
 @register

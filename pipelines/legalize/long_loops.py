@@ -29,8 +29,8 @@ from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.regions import inline_region, is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import replace
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import replace
 
 # Elements that are reduced to one: IREE may keep them in memory that a workgroup shares, of two operands at once, where
 # Vulkan promises 16 KiB.

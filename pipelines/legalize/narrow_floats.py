@@ -26,10 +26,10 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.legalize.narrow_float_formats import decode, encode, from_order, in_order, small_scale
 from hloforge.pipelines.legalize.retyping import Retyped, correct_operands, correct_result, retype
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import replace
 
 # Operations that move elements without looking at them, or hold regions whose operations are corrected themselves.
 MOVING = frozenset(

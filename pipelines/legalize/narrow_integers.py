@@ -28,9 +28,9 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import integer_range
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.legalize.retyping import Retyped, correct_operands, correct_result, retype
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import replace
 
 # Operations whose result in bytes may leave the narrow range; the wrapped result is the narrow one.
 _ARITHMETIC = ("abs", "add", "divide", "multiply", "negate", "not", "power", "shift_left", "subtract")

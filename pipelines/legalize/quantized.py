@@ -27,10 +27,10 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import blocks, operations
 from hloforge.dialect.quantized import Quantized, is_quantized, quantized, storage_of
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.legalize.narrow_floats import MOVING
 from hloforge.pipelines.legalize.retyping import correct_operands, correct_result
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import replace
 
 
 def dequantized(stored: Value, type_: Quantized) -> Value:

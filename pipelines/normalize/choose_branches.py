@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.passes import Pass, register
 
 _CONDITIONALS = frozenset({"stablehlo.if", "stablehlo.case"})
 

@@ -28,8 +28,8 @@ from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import blocks, integers, operations, string_attribute
 from hloforge.dialect.program import Signature
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # The size of a dimension, known now or a scalar (s32) at run time.
 Size: TypeAlias = "int | Value"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.operations import operations
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.passes import Pass, register
 
 
 @register

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 # Annotations of where an array lies: a sharding, a layout, a memory.
 _ANNOTATIONS = frozenset(

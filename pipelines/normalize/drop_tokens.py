@@ -23,10 +23,10 @@ from typing import Any, ClassVar
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import blocks, location_of, operations
-from hloforge.pipelines.audit import Finding, describe, refusal
-from hloforge.pipelines.capabilities import capability
-from hloforge.pipelines.manager import op_text
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.capability.audit import Finding, describe, refusal
+from hloforge.pipelines.capability.capabilities import capability
+from hloforge.pipelines.framework.manager import op_text
+from hloforge.pipelines.framework.passes import Pass, register
 
 _MAKERS = frozenset({"stablehlo.after_all", "stablehlo.create_token"})
 _FUNCTION = "func.func"

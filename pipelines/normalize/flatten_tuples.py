@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.tuples import flatten_tuples
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.passes import Pass, register
 
 
 @register

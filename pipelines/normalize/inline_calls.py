@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.inlining import inline_calls
-from hloforge.pipelines.passes import NativePass, Pass, register
+from hloforge.pipelines.framework.passes import NativePass, Pass, register
 
 
 @register

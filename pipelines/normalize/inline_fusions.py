@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.inlining import splice
 from hloforge.dialect.operations import operations
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.passes import Pass, register
 
 _FUSION = "mhlo.fusion"
 

@@ -28,8 +28,8 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.operations import integers
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import Replacement, apply_patterns, pattern
 
 _BYTE = element_type("u8")
 

@@ -31,8 +31,8 @@ from hloforge.dialect.operations import location_of, string_attribute
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 TOP_K = "stablehlo.dynamic_top_k"
 REDUCE_WINDOW = "stablehlo.dynamic_reduce_window"

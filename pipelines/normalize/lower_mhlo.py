@@ -33,11 +33,11 @@ from hloforge.dialect.marks import RNG_STATE
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.dialect.values import Value
-from hloforge.pipelines.manager import op_text
+from hloforge.pipelines.framework.manager import op_text
+from hloforge.pipelines.framework.passes import Pass, diagnostic_text, parse_native, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.normalize.scaled_dot import scaled_dot
 from hloforge.pipelines.normalize.stochastic import stochastic_convert
-from hloforge.pipelines.passes import Pass, diagnostic_text, parse_native, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 _UNARY = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erf_inv", "sinh", "square", "tan")
 _BINARY = ("mulhi",)

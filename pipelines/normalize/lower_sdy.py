@@ -20,8 +20,8 @@ from hloforge.dialect.inlining import inline_calls, splice
 from hloforge.dialect.meshes import Mesh, list_groups, meshes_of
 from hloforge.dialect.mlir import in_context, ir, sdy
 from hloforge.dialect.operations import location_of, operations
-from hloforge.pipelines.manager import op_text
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.manager import op_text
+from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.replicas.manual import fold_manual
 
 # In Shardy, collectives keep the global shape: they move shards, not elements.

@@ -20,8 +20,8 @@ from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import SCALED_DOT
 from hloforge.dialect.values import Value
-from hloforge.pipelines.linalg.registry import CustomCall
-from hloforge.pipelines.patterns import NoMatch, Replacement, pattern
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
+from hloforge.pipelines.library_calls.registry import CustomCall
 
 
 @pattern("stablehlo.custom_call")

@@ -19,7 +19,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.values import Value
-from hloforge.pipelines.patterns import NoMatch, Replacement, pattern
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 
 @pattern("mhlo.stochastic_convert")

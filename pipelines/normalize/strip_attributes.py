@@ -24,7 +24,7 @@ from hloforge.dialect.emission import i32, i64_matrix
 from hloforge.dialect.marks import is_foreign
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.passes import Pass, register
 
 _PER_VALUE = ("arg_attrs", "res_attrs")
 _TRANSFERS = frozenset({"stablehlo.send", "stablehlo.recv"})

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.passes import Pass, register
 
 _STARTS = frozenset({"mhlo.async_start", "stablehlo.async_start"})
 _UPDATE = "mhlo.async_update"

@@ -24,7 +24,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.framework.passes import CPU, Pass, register
 
 # Elements of a result from which what is saved outweighs a dispatch, and rows that share a vector.
 _WORTH, _LEAST_ROWS = 1 << 17, 64
@@ -43,6 +43,7 @@ class HoldVectors(Pass):
     """Put a barrier behind roots, quotients and the like that are broadcast to many rows."""
 
     name: ClassVar[str] = "hold-vectors"
+    targets: ClassVar[frozenset[str]] = CPU
 
     def run(self, module: Any) -> None:
         with in_context(module):

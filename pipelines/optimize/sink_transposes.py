@@ -11,7 +11,7 @@ After::
     %z = stablehlo.dot_general %w, %x, contracting_dims = [1] x [1]
 
 Frameworks write ``x @ w.T`` and the gradients of products so. IREE copies a transposed array before it multiplies; both
-its own products and those of ``dispatch-products`` read a factor in either order. XLA's simplifier does the same
+its own products and those of ``dispatch-matmuls`` read a factor in either order. XLA's simplifier does the same
 ("TransposeFolding").
 """
 
@@ -24,8 +24,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 _TRANSPOSE, _PRODUCT = "stablehlo.transpose", "stablehlo.dot_general"
 
@@ -80,6 +80,7 @@ class SinkTransposes(Pass):
     """Let products read transposed matrices as they lie."""
 
     name: ClassVar[str] = "sink-transposes"
+    targets: ClassVar[frozenset[str]] = CPU
 
     def run(self, module: Any) -> None:
         apply_patterns(module, (*of_factors, *of_product))

@@ -27,9 +27,9 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
-from hloforge.pipelines.legalize.sliced_operands import narrow_part
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.workarounds.sliced_operands import narrow_part
 
 _SLICE, _SPREAD = "stablehlo.slice", "stablehlo.broadcast_in_dim"
 # Slices of one array: of many, each a part of the code, IREE's compiler takes its time.
@@ -89,6 +89,7 @@ class SliceOperands(Pass):
     """Slice before computing, where all that is computed is sliced."""
 
     name: ClassVar[str] = "slice-operands"
+    targets: ClassVar[frozenset[str]] = CPU
 
     def run(self, module: Any) -> None:
         while apply_patterns(module, (*of_operands, *narrow_part)).rewritten:

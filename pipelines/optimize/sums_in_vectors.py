@@ -26,8 +26,8 @@ import numpy as np
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.forms import combiner
-from hloforge.pipelines.passes import Pass, register
+from hloforge.pipelines.capability.forms import combiner
+from hloforge.pipelines.framework.passes import CPU, Pass, register
 
 _SHAPED = frozenset({"stablehlo.reshape", "stablehlo.transpose"})
 
@@ -38,6 +38,7 @@ class SumsInVectors(Pass):
     """Put an addition of zero between a product and its sum; of f32 and f64."""
 
     name: ClassVar[str] = "sums-in-vectors"
+    targets: ClassVar[frozenset[str]] = CPU
 
     def run(self, module: Any) -> None:
         with in_context(module):

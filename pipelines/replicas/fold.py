@@ -40,8 +40,8 @@ from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Parameter, Program, Signature, entry_function
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.named import normalize
-from hloforge.pipelines.passes import Pass, register
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.replicas.folder import IDS, Folder, Spread, is_same
 from hloforge.pipelines.replicas.grid import Grid, set_grid

@@ -31,8 +31,8 @@ from hloforge.dialect.marks import COMBINE, GATHER, MOVE, PARTITION_ID, REPLICA_
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import replace
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, REDUCING, check_size, combined, share
 from hloforge.pipelines.replicas.grid import Grid, channel_of, grid_of, groups_of, sources_of
 from hloforge.pipelines.replicas.in_parts import in_parts, is_large, row_types

@@ -31,8 +31,8 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.regions import read_values
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import replace
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.replicas.grid import Grid, channel_of, grid_of, is_host_transfer, transfers_of
 from hloforge.pipelines.replicas.lower_collectives import NOBODY, described, host_call
 

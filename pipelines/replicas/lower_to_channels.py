@@ -31,8 +31,8 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.passes import Pass, register
-from hloforge.pipelines.patterns import replace
+from hloforge.pipelines.framework.passes import CUDA, Pass, register
+from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, check_size, combined, share
 from hloforge.pipelines.replicas.grid import Grid, grid_of, groups_of, sources_of
 from hloforge.pipelines.replicas.in_parts import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, in_parts, plain_computation, row
@@ -55,6 +55,7 @@ class LowerToChannels(Pass):
     """
 
     name: ClassVar[str] = "lower-to-channels"
+    targets: ClassVar[frozenset[str]] = CUDA
 
     def run(self, module: Any) -> None:
         grid = grid_of(module)

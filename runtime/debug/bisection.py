@@ -12,14 +12,14 @@ from hloforge.dialect.errors import Error
 from hloforge.dialect.mlir import in_context
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
+from hloforge.pipelines.delta_debugging.edits import edits, resizes
+from hloforge.pipelines.delta_debugging.outline import as_flat_program, body, computing, outline
+from hloforge.pipelines.delta_debugging.search import minimized
 from hloforge.pipelines.named import normalize
-from hloforge.pipelines.reduction.edits import edits, resizes
-from hloforge.pipelines.reduction.outline import as_flat_program, body, computing, outline
-from hloforge.pipelines.reduction.search import minimized
-from hloforge.runtime.convention import leaf_values
 from hloforge.runtime.debug.observation import Suspect, Values, cone, suspects
 from hloforge.runtime.debug.oracle import DIFFERS, Candidate, Oracle, OutOfBudgetError, Symptom
 from hloforge.runtime.debug.target_process import TargetError
+from hloforge.runtime.session.convention import leaf_values
 
 Say = Callable[[str], None]
 

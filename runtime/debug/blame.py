@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from hloforge.dialect.errors import Error
 from hloforge.dialect.mlir import in_context, ir, parse_module
 from hloforge.dialect.program import Program, entry_function
-from hloforge.runtime.compare import Report, compare
 from hloforge.runtime.debug.oracle import DIFFERS, Candidate, Oracle, OutOfBudgetError, Symptom
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetError
+from hloforge.runtime.reference.compare import Report, compare
 
 OURS = "hloforge"
 IREE = "IREE"

@@ -11,11 +11,11 @@ from typing import Any
 from hloforge.dialect.errors import Error
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
-from hloforge.pipelines.audit import describe
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.capability.audit import describe
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import NativePass
+from hloforge.pipelines.framework.vectors import AVX2, Vectors
 from hloforge.pipelines.named import Stage, stages
-from hloforge.pipelines.passes import NativePass
-from hloforge.pipelines.vectors import AVX2, Vectors
 from hloforge.runtime.debug.tracked_text import Line, TextTracker
 
 # Larger constants print as their type.

@@ -12,11 +12,11 @@ from hloforge.dialect.errors import Error, Location
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
-from hloforge.pipelines.manager import op_text
-from hloforge.pipelines.reduction.outline import Outline, Place, body, computing, operands, outline, places
-from hloforge.runtime.convention import result_leaves
-from hloforge.runtime.debug.judging import Judge
+from hloforge.pipelines.delta_debugging.outline import Outline, Place, body, computing, operands, outline, places
+from hloforge.pipelines.framework.manager import op_text
+from hloforge.runtime.debug.consensus import Judge
 from hloforge.runtime.debug.oracle import Candidate, Oracle
+from hloforge.runtime.session.convention import result_leaves
 
 # One program returns so many bytes of values, and so many values.
 _BATCH_BYTES = 256 * 2**20

@@ -14,11 +14,11 @@ import numpy as np
 
 from hloforge.dialect.errors import Error
 from hloforge.dialect.program import Program
-from hloforge.runtime.debug.judging import Judge, Verdict
+from hloforge.runtime.debug.consensus import Judge, Verdict
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess, TargetProgram
-from hloforge.runtime.references import ReferenceEngine
-from hloforge.runtime.tolerances import Tolerance
+from hloforge.runtime.reference.engines import ReferenceEngine
+from hloforge.runtime.reference.tolerances import Tolerance
 
 # Compiled variants that the child process keeps.
 _KEPT = 8

@@ -14,7 +14,7 @@ from typing import Any
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import location_of, scope_names
 from hloforge.dialect.program import Signature, entry_function
-from hloforge.pipelines.audit import describe
+from hloforge.pipelines.capability.audit import describe
 from hloforge.runtime.debug.lowering_record import STRUCTURE
 from hloforge.runtime.debug.memory_estimate import shape_of
 

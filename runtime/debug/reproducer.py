@@ -10,7 +10,7 @@ import numpy as np
 
 from hloforge.dialect.errors import ImporterError, Location
 from hloforge.dialect.program import Program
-from hloforge.runtime.literals import format_array
+from hloforge.runtime.data.literals import format_array
 
 _MARK = "// hloforge-input: "
 _RECORDED = re.compile(rb"^// hloforge-input: (.*)$", re.MULTILINE)

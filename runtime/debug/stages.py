@@ -11,14 +11,14 @@ from typing import Any
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.program import Program
 from hloforge.pipelines.catalogue import passes_by_name
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import Pass
 from hloforge.pipelines.named import normalize, pipeline
-from hloforge.pipelines.passes import Pass
-from hloforge.runtime.compiler import compile_lowered, compile_unoptimized
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.targets import Target
-from hloforge.runtime.weights import place_weights
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.weights import place_weights
+from hloforge.runtime.compile.compiler import compile_lowered, compile_unoptimized
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.targets import Target
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.element_types import element_type
-from hloforge.runtime.compare import ulps
+from hloforge.runtime.reference.compare import ulps
 
 # Bins of the histogram: 0, 1, 2, up to 4, up to 8 … units in the last place.
 _DOUBLINGS = 24

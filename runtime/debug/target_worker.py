@@ -19,12 +19,12 @@ from hloforge.dialect.errors import Error, OptionError
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program, Signature
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.convention import nest_results, result_leaves
+from hloforge.runtime.artifact.code_signing import Verified
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.data.frames import read_frame, write_frame
 from hloforge.runtime.debug.stages import Recipe, check_passes, compile_recipe, options_of, stages_of
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.frames import read_frame, write_frame
-from hloforge.runtime.replicas import load_on_grid
-from hloforge.runtime.signatures import Verified
+from hloforge.runtime.replicas.replicas import load_on_grid
+from hloforge.runtime.session.convention import nest_results, result_leaves
 
 Say = Callable[[str], None]
 

@@ -14,10 +14,10 @@ from hloforge.dialect.element_types import Kind
 from hloforge.dialect.errors import ArgumentError, OptionError
 from hloforge.dialect.program import Parameter, Program, Signature
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.convention import leaf_values, nest_results
-from hloforge.runtime.numbers import integer_range
-from hloforge.runtime.plausible_inputs import plausible_inputs
-from hloforge.runtime.random_inputs import random_inputs
+from hloforge.runtime.data.numbers import integer_range
+from hloforge.runtime.data.plausible_inputs import plausible_inputs
+from hloforge.runtime.data.random_inputs import random_inputs
+from hloforge.runtime.session.convention import leaf_values, nest_results
 
 KINDS = ("plausible", "random", "special")
 

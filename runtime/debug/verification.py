@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from hloforge.dialect.errors import Error
-from hloforge.runtime.debug.judging import Judge, Judgement, Verdict
+from hloforge.runtime.debug.consensus import Judge, Judgement, Verdict
 from hloforge.runtime.debug.target_process import TargetError
 
 FORMAT = "hloforge.verification"

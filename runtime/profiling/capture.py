@@ -16,9 +16,9 @@ import numpy as np
 
 from hloforge.dialect.program import ENTRY
 from hloforge.pipelines.weights import SCOPE
-from hloforge.runtime.cuda_library import provide_cuda
+from hloforge.runtime.devices.cuda_library import provide_cuda
 from hloforge.runtime.profiling.children import run_tool
-from hloforge.runtime.session import Session
+from hloforge.runtime.session.session import Session
 
 # What the drivers of processors and of other devices record of dispatches.
 _MODES = {

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from hloforge.dialect.errors import ExecutionError
-from hloforge.runtime.iree import runtime_binary
+from hloforge.runtime.compile.iree import runtime_binary
 
 
 def run_tool(name: str, arguments: Sequence[str], deadline: float | None, environment: Mapping[str, str]) -> str:

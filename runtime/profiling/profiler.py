@@ -11,23 +11,23 @@ from typing import Any
 
 from hloforge.dialect.errors import Error, ExecutionError, OptionError
 from hloforge.dialect.program import Program
+from hloforge.pipelines.loops.fuse_loops import FuseLoops
 from hloforge.pipelines.named import lower
-from hloforge.pipelines.optimize.fuse_loops import FuseLoops
 from hloforge.pipelines.replicas.fold import for_grid
-from hloforge.runtime.compiler import phases_of
-from hloforge.runtime.convention import flatten_arguments
-from hloforge.runtime.files import temporary_folder
-from hloforge.runtime.host import with_host_functions
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.partition import partitioned
+from hloforge.runtime.artifact.weights import place_weights
+from hloforge.runtime.compile.compiler import phases_of
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.partition import partitioned
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.data.files import temporary_folder
+from hloforge.runtime.host.host import with_host_functions
 from hloforge.runtime.profiling.attribution import Places, attribute
 from hloforge.runtime.profiling.capture import RecordedCall, Subject, record
 from hloforge.runtime.profiling.labels import Labels, labelled
 from hloforge.runtime.profiling.result import Roofline, TimeProfile
 from hloforge.runtime.profiling.roofline import measured_roofline
 from hloforge.runtime.profiling.sites import Batch, batches
-from hloforge.runtime.targets import Target
-from hloforge.runtime.weights import place_weights
+from hloforge.runtime.session.convention import flatten_arguments
 
 SECONDS, WARMUP = 2.0, 3
 _LEAST_CALLS, _MOST_CALLS = 3, 1000

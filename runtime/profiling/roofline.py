@@ -15,12 +15,12 @@ import numpy as np
 
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program, Signature
-from hloforge.runtime import cache
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.compile import cache
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.profiling.result import Roofline
-from hloforge.runtime.session import load
-from hloforge.runtime.targets import Target
+from hloforge.runtime.session.session import load
 
 _SIZE = 512
 _ROWS, _COLUMNS = 4096, 8192

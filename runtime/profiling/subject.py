@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from hloforge.dialect.errors import LoadError, OptionError
-from hloforge.runtime import bundle
-from hloforge.runtime.executable import Executable
+from hloforge.runtime.artifact import bundle
+from hloforge.runtime.artifact.code_signing import verified
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.profiling.capture import Subject
-from hloforge.runtime.session import load, read_manifest, weights_near
-from hloforge.runtime.signatures import verified
-from hloforge.runtime.targets import Target
+from hloforge.runtime.session.session import load, read_manifest, weights_near
 
 _HEAD = 8
 

@@ -48,29 +48,29 @@ if TYPE_CHECKING:
     from hloforge.importers.reader import read
     from hloforge.jax import jit
     from hloforge.profiling import profile
-    from hloforge.runtime import host
-    from hloforge.runtime.compare import Report, compare
-    from hloforge.runtime.executable import Executable
-    from hloforge.runtime.feeds import Feeds
-    from hloforge.runtime.options import CompileOptions
+    from hloforge.runtime.artifact.executable import Executable
+    from hloforge.runtime.compile.options import CompileOptions
+    from hloforge.runtime.compile.targets import Target
+    from hloforge.runtime.data.random_inputs import random_inputs
+    from hloforge.runtime.host import host
     from hloforge.runtime.profiling.result import Roofline, TimeProfile
-    from hloforge.runtime.random_inputs import random_inputs
-    from hloforge.runtime.references import reference
-    from hloforge.runtime.replicas import Replicas
-    from hloforge.runtime.session import Session, load
-    from hloforge.runtime.targets import Target
+    from hloforge.runtime.reference.compare import Report, compare
+    from hloforge.runtime.reference.engines import reference
+    from hloforge.runtime.replicas.replicas import Replicas
+    from hloforge.runtime.session.feeds import Feeds
+    from hloforge.runtime.session.session import Session, load
 
 _HOMES = {
     "ArgumentError": "hloforge.dialect.errors",
     "Builder": "hloforge.computation",
     "CompileError": "hloforge.dialect.errors",
-    "CompileOptions": "hloforge.runtime.options",
+    "CompileOptions": "hloforge.runtime.compile.options",
     "Computation": "hloforge.computation",
     "ElidedConstantError": "hloforge.dialect.errors",
     "Error": "hloforge.dialect.errors",
     "ExecutionError": "hloforge.dialect.errors",
-    "Executable": "hloforge.runtime.executable",
-    "Feeds": "hloforge.runtime.feeds",
+    "Executable": "hloforge.runtime.artifact.executable",
+    "Feeds": "hloforge.runtime.session.feeds",
     "ImporterError": "hloforge.dialect.errors",
     "Layout": "hloforge.dialect.shapes",
     "LoadError": "hloforge.dialect.errors",
@@ -82,35 +82,35 @@ _HOMES = {
     "PipelineError": "hloforge.dialect.errors",
     "Program": "hloforge.dialect.program",
     "ReferenceEngineError": "hloforge.dialect.errors",
-    "Replicas": "hloforge.runtime.replicas",
-    "Report": "hloforge.runtime.compare",
+    "Replicas": "hloforge.runtime.replicas.replicas",
+    "Report": "hloforge.runtime.reference.compare",
     "Roofline": "hloforge.runtime.profiling.result",
-    "Session": "hloforge.runtime.session",
+    "Session": "hloforge.runtime.session.session",
     "Shape": "hloforge.dialect.shapes",
     "Signature": "hloforge.dialect.program",
-    "Target": "hloforge.runtime.targets",
+    "Target": "hloforge.runtime.compile.targets",
     "Tile": "hloforge.dialect.layouts",
     "TimeProfile": "hloforge.runtime.profiling.result",
     "UnregisteredError": "hloforge.dialect.errors",
     "UnsupportedError": "hloforge.dialect.errors",
     "Value": "hloforge.dialect.values",
     "as_program": "hloforge.api",
-    "compare": "hloforge.runtime.compare",
+    "compare": "hloforge.runtime.reference.compare",
     "composite": "hloforge.dialect.composite",
     "compile": "hloforge.api",
-    "host": "hloforge.runtime",
+    "host": "hloforge.runtime.host",
     "index_util": "hloforge.dialect",
     "jax": "hloforge",
     "jit": "hloforge.jax",
     "layout_util": "hloforge.dialect",
-    "load": "hloforge.runtime.session",
+    "load": "hloforge.runtime.session.session",
     "ops": "hloforge.dialect",
     "pack": "hloforge.dialect.packing",
     "profile": "hloforge.profiling",
     "program": "hloforge.computation",
-    "random_inputs": "hloforge.runtime.random_inputs",
+    "random_inputs": "hloforge.runtime.data.random_inputs",
     "read": "hloforge.importers.reader",
-    "reference": "hloforge.runtime.references",
+    "reference": "hloforge.runtime.reference.engines",
     "replicate": "hloforge.api",
     "shape_util": "hloforge.dialect",
     "unpack": "hloforge.dialect.packing",

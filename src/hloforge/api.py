@@ -16,18 +16,18 @@ from hloforge.dialect.program import Program
 from hloforge.importers.onnx.load import is_onnx, refers_to_files
 from hloforge.importers.reader import read
 from hloforge.importers.source import NamedBytes, Source, load
-from hloforge.runtime import cache
-from hloforge.runtime.bundle import bundled, options_for
-from hloforge.runtime.communicator import TIMEOUT
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.custom_partitioning import TARGET as CUSTOM_PARTITIONING
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.host import has_functions
-from hloforge.runtime.limited import make_executable, within
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.replicas import Replicas
-from hloforge.runtime.specializing import at_sizes
-from hloforge.runtime.targets import Target, parse_targets
+from hloforge.runtime.artifact.bundle import bundled, options_for
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile import cache
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.custom_partitioning import TARGET as CUSTOM_PARTITIONING
+from hloforge.runtime.compile.limited import make_executable, within
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.specialize import at_sizes
+from hloforge.runtime.compile.targets import Target, parse_targets
+from hloforge.runtime.host.host import has_functions
+from hloforge.runtime.replicas.communicator import TIMEOUT
+from hloforge.runtime.replicas.replicas import Replicas
 
 # A program in any form: what ``read`` takes, a Program, an ``ir.Module``, or an object of a framework that has
 # ``mlir_module()`` (jax.export.Exported) or ``as_text()`` (jax.stages.Lowered).

@@ -10,9 +10,9 @@ from hloforge.dialect.builder import Builder as _Builder
 from hloforge.dialect.errors import Location, OperationError
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.references import reference
-from hloforge.runtime.targets import Target
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.reference.engines import reference
 
 
 class Computation(Program):

@@ -10,18 +10,18 @@ from hloforge.api import ProgramLike, as_program, compile
 from hloforge.dialect.abi import crosses
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Program
+from hloforge.pipelines.dynamic.specialize import is_dynamic
 from hloforge.pipelines.replicas.fold import for_grid
-from hloforge.pipelines.specialize import is_dynamic
-from hloforge.runtime.convention import flatten_arguments
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.partition import is_to_cut
-from hloforge.runtime.plausible_inputs import plausible_inputs
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.partition import is_to_cut
+from hloforge.runtime.compile.specialize import for_sizes
+from hloforge.runtime.data.plausible_inputs import plausible_inputs
+from hloforge.runtime.data.random_inputs import random_inputs
 from hloforge.runtime.profiling.profiler import SECONDS, WARMUP, Plan, check_profilable, time_profile
 from hloforge.runtime.profiling.result import Roofline, TimeProfile
 from hloforge.runtime.profiling.subject import is_vmfb, subject_of
-from hloforge.runtime.random_inputs import random_inputs
-from hloforge.runtime.specializing import for_sizes
+from hloforge.runtime.session.convention import flatten_arguments
 
 
 def profile(

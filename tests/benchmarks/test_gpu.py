@@ -19,8 +19,8 @@ from benchmarks.gpu.render import document
 from benchmarks.gpu.rows import Row
 from benchmarks.gpu.sampled import Sampled, step_of
 from benchmarks.gpu.watched import Watched
-from hloforge.runtime import drivers
-from hloforge.runtime.drivers import Device, Driver
+from hloforge.runtime.devices import drivers
+from hloforge.runtime.devices.drivers import Device, Driver
 
 
 def test_without_a_gpu_it_says_why(

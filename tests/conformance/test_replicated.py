@@ -10,8 +10,8 @@ import pytest
 
 import hloforge
 from hloforge.importers.reader import read
-from hloforge.runtime.feeds import Feeds
-from hloforge.runtime.replicas import Replicas
+from hloforge.runtime.replicas.replicas import Replicas
+from hloforge.runtime.session.feeds import Feeds
 from tests.conformance.replicated_suite import GRIDS, inputs, texts
 from tests.support import needs_shared
 

@@ -18,7 +18,7 @@ import pytest
 
 import hloforge
 from hloforge.dialect.errors import Error
-from hloforge.runtime import drivers
+from hloforge.runtime.devices import drivers
 from tests import device_checks
 
 _AFFINE = """

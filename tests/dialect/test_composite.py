@@ -10,7 +10,7 @@ from hloforge.dialect.composite import composite
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.composites import LowerComposites
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.textual import parse_pipeline
 from tests.engines import interpret
 

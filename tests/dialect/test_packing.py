@@ -12,7 +12,7 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.layouts import Layout
 from hloforge.dialect.packing import pack, unpack
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.reference_engines import XlaEngine
+from hloforge.runtime.reference.jaxlib_engines import XlaEngine
 from tests.dialect.layouts_strategy import position_by_document, shapes, values
 
 LETTERS = np.array([["a", "b", "c"], ["d", "e", "f"]])

@@ -1,4 +1,4 @@
-// RUN: hloforge opt %s --pass=convolution-phases{worth=0} | filecheck %s
+// RUN: hloforge opt %s --pass=polyphase-convolutions{worth=0} | filecheck %s
 
 // Results of even numbers meet the kernel's first and third place, those of odd numbers the second and fourth.
 // CHECK-LABEL: func.func @main

@@ -13,7 +13,7 @@ from hloforge.dialect.element_types import ElementType
 from hloforge.dialect.ops.convolution import ConvolutionDimensionNumbers
 from hloforge.dialect.ops.dot import DotDimensionNumbers
 from hloforge.dialect.values import Value
-from hloforge.runtime.numbers import integer_range
+from hloforge.runtime.data.numbers import integer_range
 from tests.fuzz.maker import KINDS, LARGEST, Maker, UnfitError, is_known
 from tests.fuzz.step import step
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hloforge.runtime.convention import leaf_values
 from hloforge.runtime.debug.oracle import outlined
 from hloforge.runtime.debug.reproducer import self_contained
+from hloforge.runtime.session.convention import leaf_values
 from tests.fuzz.examine import Outcome, joined
 from tests.fuzz.generator import case_of
 

@@ -8,7 +8,7 @@ from typing import Any
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind, element_type
 from hloforge.dialect.values import Value
-from hloforge.runtime.numbers import integer_range
+from hloforge.runtime.data.numbers import integer_range
 from tests.fuzz.elementwise import scalar_function
 from tests.fuzz.maker import KINDS, LARGEST, Maker, UnfitError, is_known
 from tests.fuzz.step import step

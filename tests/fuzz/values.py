@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.element_types import ElementType, Kind, element_type
-from hloforge.runtime.numbers import integer_range
-from hloforge.runtime.random_inputs import special_values
+from hloforge.runtime.data.numbers import integer_range
+from hloforge.runtime.data.random_inputs import special_values
 
 Array = np.ndarray[Any, Any]
 

@@ -17,9 +17,9 @@ from safetensors.numpy import save_file
 
 import hloforge
 from hloforge.dialect.mlir import stablehlo
-from hloforge.runtime import signatures, weights
-from hloforge.runtime.manifest import Manifest
-from hloforge.runtime.profile import Profile
+from hloforge.runtime.artifact import code_signing, weights
+from hloforge.runtime.artifact.manifest import Manifest
+from hloforge.runtime.compile.tuned_profile import Profile
 from hloforge.tools.forms import portable_artifact, translate
 from tests.golden.sample import TEXT, WEIGHTS
 from tests.robustness.samples import HLO
@@ -64,7 +64,7 @@ def _sign(folder: Path) -> None:
     key = ed25519.Ed25519PrivateKey.generate()
     encoding = serialization.Encoding.PEM
     private = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    signatures.sign_file(folder / "sample.vmfb", private)
+    code_signing.sign_file(folder / "sample.vmfb", private)
     public = key.public_key().public_bytes(encoding, serialization.PublicFormat.SubjectPublicKeyInfo)
     (folder / "key.pub").write_bytes(public)
 

@@ -12,10 +12,10 @@ import pytest
 
 import hloforge
 from hloforge.dialect.mlir import stablehlo
-from hloforge.runtime import weights
-from hloforge.runtime.manifest import Manifest
-from hloforge.runtime.profile import Profile
-from hloforge.runtime.references import ReferenceEngine, reference
+from hloforge.runtime.artifact import weights
+from hloforge.runtime.artifact.manifest import Manifest
+from hloforge.runtime.compile.tuned_profile import Profile
+from hloforge.runtime.reference.engines import ReferenceEngine, reference
 from hloforge.tools.forms import portable_artifact
 from tests.golden.sample import TEXT, WEIGHTS, X, truth
 

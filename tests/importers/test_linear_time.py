@@ -16,8 +16,8 @@ from hloforge.dialect.shape_text import parse_layout, parse_shape
 from hloforge.importers import elided, hlo_text
 from hloforge.importers.detect import _detect
 from hloforge.importers.hlo_proto import Computation, Instruction
+from hloforge.runtime.compile.diagnostics import failure
 from hloforge.runtime.debug.reproducer import recorded_inputs
-from hloforge.runtime.diagnostics import failure
 
 # What texts are made of by repetition: pieces of both grammars, and what a pattern begins or ends at.
 PIECES = [

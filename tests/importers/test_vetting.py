@@ -15,7 +15,7 @@ from hloforge.dialect.errors import ImporterError
 from hloforge.dialect.marks import MARKS, On
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
-from hloforge.pipelines.linalg.registry import _REGISTRY, similar_targets
+from hloforge.pipelines.library_calls.registry import _REGISTRY, similar_targets
 
 ROOT = Path(marks.__file__).parent.parent
 FOLDERS = ("dialect", "importers", "pipelines", "runtime", "src/hloforge", "tools")

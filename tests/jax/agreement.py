@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from hloforge.runtime.compare import compare_arrays
-from hloforge.runtime.tolerances import tolerance_of
+from hloforge.runtime.reference.compare import compare_arrays
+from hloforge.runtime.reference.tolerances import tolerance_of
 from tests.jax.cases import Case
 
 # Rounding grows with the condition of their matrix, and is as large in small elements as in large ones.

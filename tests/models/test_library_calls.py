@@ -11,9 +11,9 @@ import pytest
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.importers.reader import read
-from hloforge.pipelines.linalg.decompose_linalg import DecomposeLinalg
+from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.named import normalize
-from hloforge.runtime.references import reference
+from hloforge.runtime.reference.engines import reference
 
 jax = pytest.importorskip("jax")
 jnp, lax = jax.numpy, jax.lax
@@ -36,7 +36,7 @@ def call(target: str, result: str, arguments: list[Any], config: dict[str, Any],
     )
     program = read(text)
     normalize(program.module)
-    DecomposeLinalg().run(program.module)
+    DecomposeLibraryCalls().run(program.module)
     return reference("xla").prepare(program)(*map(np.asarray, arguments))
 
 
@@ -229,7 +229,7 @@ def test_largest_by_an_order_that_is_spelled_out() -> None:
     x = np.array([[0, -0.0, 3, -np.inf, np.inf, 3, -2, 1e-38, 7], np.linspace(-3, 3, 9)], np.float32)
     program = read(TOTAL_ORDER)
     normalize(program.module)
-    DecomposeLinalg().run(program.module)
+    DecomposeLibraryCalls().run(program.module)
     values, places = reference("xla").prepare(program)(x)
     want, order = lax.top_k(x, 3)
     np.testing.assert_array_equal(values, want)

@@ -11,11 +11,11 @@ import pytest
 from hloforge.dialect.errors import Error, ReferenceEngineError
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
-from hloforge.runtime.compare import compare
-from hloforge.runtime.convention import flatten_arguments
-from hloforge.runtime.random_inputs import random_inputs
-from hloforge.runtime.reference_process import IsolatedEngine
-from hloforge.runtime.references import ReferenceEngine
+from hloforge.runtime.data.random_inputs import random_inputs
+from hloforge.runtime.reference.compare import compare
+from hloforge.runtime.reference.engines import ReferenceEngine
+from hloforge.runtime.reference.process import IsolatedEngine
+from hloforge.runtime.session.convention import flatten_arguments
 from tests.models.dump_suite import programs
 from tests.support import needs_shared
 

@@ -26,7 +26,7 @@ from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.guard import trusted
 from hloforge.importers.reader import read
-from hloforge.pipelines.specialize import specialize
+from hloforge.pipelines.dynamic.specialize import specialize
 from tests import batches
 from tests.batches import Ready
 from tests.expectations import Outcome

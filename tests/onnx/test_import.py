@@ -16,7 +16,7 @@ import hloforge
 from hloforge.dialect.errors import ArgumentError, ImporterError, UnsupportedError
 from hloforge.importers.onnx.registry import registered
 from hloforge.importers.reader import read
-from hloforge.pipelines.specialize import specialize
+from hloforge.pipelines.dynamic.specialize import specialize
 
 
 def model(nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any], weights: Any = (), **fields: Any) -> bytes:

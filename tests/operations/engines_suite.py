@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.errors import Error
-from hloforge.runtime.compare import compare
-from hloforge.runtime.judgement import judge
+from hloforge.runtime.reference.compare import compare
+from hloforge.runtime.reference.correctness import judge
 from tests.expectations import Outcome
 from tests.operations.programs import elements_of, program_of
 from tests.operations.suite import TIMEOUT, elements_left, engine, members, programs

@@ -14,7 +14,7 @@ from hloforge import Builder, Computation, Shape, ops
 from hloforge.dialect.errors import ReferenceEngineError
 from hloforge.dialect.op import Op
 from hloforge.dialect.values import Value
-from hloforge.runtime.references import ReferenceEngine
+from hloforge.runtime.reference.engines import ReferenceEngine
 
 
 @dataclass(frozen=True)

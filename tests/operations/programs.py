@@ -12,7 +12,7 @@ from hloforge import Builder, Computation
 from hloforge.dialect.element_types import TABLE, ElementType, element_type
 from hloforge.dialect.op import registry
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.random_inputs import random_array
+from hloforge.runtime.data.random_inputs import random_array
 from tests.operations.row import Row, Varying
 
 # XLA's CPU client computes with no float of 6 bits; tests/pipelines/legalize/test_narrow_floats.py judges those.

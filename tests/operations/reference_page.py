@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from hloforge.dialect.op import Op, describe, registry
-from hloforge.runtime.references import ReferenceEngine, reference
+from hloforge.runtime.reference.engines import ReferenceEngine, reference
 from tests.operations.examples import run_example, sections
 from tests.operations.headings import GROUPS
 

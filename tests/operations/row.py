@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hloforge.runtime.feeds import Feeds
+from hloforge.runtime.session.feeds import Feeds
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from hloforge.dialect.errors import Error, ReferenceEngineError
-from hloforge.runtime.compare import compare
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.feeds import Feeds
-from hloforge.runtime.judgement import judge
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.references import ReferenceEngine, reference
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.reference.compare import compare
+from hloforge.runtime.reference.correctness import judge
+from hloforge.runtime.reference.engines import ReferenceEngine, reference
+from hloforge.runtime.session.feeds import Feeds
 from tests.expectations import Outcome, read_expectations
 from tests.operations.programs import elements_of, program_of
 from tests.operations.row import Row

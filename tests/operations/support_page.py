@@ -22,7 +22,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.op import COMPLEX, FLOAT, SIGNED, UNSIGNED, registry
 from hloforge.dialect.operations import operations
 from hloforge.dialect.shapes import Shape
-from hloforge.pipelines.capabilities import TABLES, Verdict, capability
+from hloforge.pipelines.capability.capabilities import TABLES, Verdict, capability
 from tests.expectations import read_expectations
 from tests.operations.headings import GROUPS
 from tests.operations.programs import elements_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hloforge.dialect.op import registry
-from hloforge.runtime.references import ReferenceEngine, reference
+from hloforge.runtime.reference.engines import ReferenceEngine, reference
 from tests.operations.examples import run_example, sections
 from tests.operations.reference_page import PAGE, page
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hloforge.pipelines.capabilities import TABLES
+from hloforge.pipelines.capability.capabilities import TABLES
 from tests.operations import support_page
 from tests.operations.headings import GROUPS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hloforge.dialect.errors import PipelineError
-from hloforge.pipelines.audit import Audit
+from hloforge.pipelines.capability.audit import Audit
 from hloforge.pipelines.catalogue import passes_by_name
 from hloforge.pipelines.decompose.composites import LowerComposites
 from hloforge.pipelines.textual import parse_pipeline

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.importers.reader import read
-from hloforge.runtime.references import reference
+from hloforge.runtime.reference.engines import reference
 
 Array = np.ndarray[Any, Any]
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")

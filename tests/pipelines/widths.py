@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hloforge.dialect.program import Program
+from hloforge.pipelines.framework.vectors import AVX2, AVX512, Vectors
 from hloforge.pipelines.named import lower
-from hloforge.pipelines.vectors import AVX2, AVX512, Vectors
-from hloforge.runtime.compiler import compile_module
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.targets import Target
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.compiler import compile_module
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.targets import Target
 
 WIDTHS = (AVX2, AVX512)
 

@@ -88,6 +88,8 @@ def test_the_check_sees_a_wrong_import(tmp_path: Path, monkeypatch: pytest.Monke
     folder = tmp_path / "dialect"
     folder.mkdir()
     path = folder / "bad.py"
-    path.write_text("def f():\n    from hloforge.runtime.session import load\nimport dialect.shapes\nimport jaxlib\n")
+    path.write_text(
+        "def f():\n    from hloforge.runtime.session.session import x\nimport dialect.shapes\nimport jaxlib\n"
+    )
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
     assert [text.partition(": ")[0] for text in complaints(path)] == [f"dialect/bad.py:{n}" for n in (3, 4, 2)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hloforge.runtime.cpu_targets import ARCHITECTURES
-from hloforge.runtime.targets import KINDS
+from hloforge.runtime.compile.cpu_targets import ARCHITECTURES
+from hloforge.runtime.compile.targets import KINDS
 from hloforge.tools.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]

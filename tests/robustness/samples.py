@@ -16,13 +16,13 @@ from safetensors.numpy import save_file
 import hloforge
 from hloforge.dialect.protobuf import encode
 from hloforge.importers.exported_program import vet
-from hloforge.runtime import weights
-from hloforge.runtime.array_files import Archive, FormatError, load_arrays
-from hloforge.runtime.cache import Entry
-from hloforge.runtime.manifest import Manifest
-from hloforge.runtime.plain_vmfb import signature_of_declaration
-from hloforge.runtime.profile import Profile
-from hloforge.runtime.session import read_manifest
+from hloforge.runtime.artifact import weights
+from hloforge.runtime.artifact.manifest import Manifest
+from hloforge.runtime.artifact.plain_vmfb import signature_of_declaration
+from hloforge.runtime.compile.cache import Entry
+from hloforge.runtime.compile.tuned_profile import Profile
+from hloforge.runtime.data.array_files import Archive, FormatError, load_arrays
+from hloforge.runtime.session.session import read_manifest
 from hloforge.tools.forms import translate
 from tests.robustness import models
 

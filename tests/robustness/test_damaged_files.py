@@ -14,9 +14,10 @@ import pytest
 from safetensors.numpy import save_file
 
 import hloforge
-from hloforge.runtime import bytecode, weights
-from hloforge.runtime.array_files import Archive, FormatError, load_arrays
-from hloforge.runtime.session import read_manifest
+from hloforge.runtime.artifact import weights
+from hloforge.runtime.codegen_fixes import bytecode
+from hloforge.runtime.data.array_files import Archive, FormatError, load_arrays
+from hloforge.runtime.session.session import read_manifest
 from tests.robustness.forks import in_fork
 
 TEXT = """HloModule product

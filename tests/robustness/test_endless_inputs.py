@@ -22,8 +22,8 @@ from hloforge.dialect.errors import ArgumentError, CompileError, ImporterError, 
 from hloforge.dialect.program import Parameter
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.source import load
+from hloforge.runtime.data.inputs import parse_input
 from hloforge.runtime.debug.reproducer import recorded_inputs
-from hloforge.runtime.inputs import parse_input
 from hloforge.tools.main import cli
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/zero and pipes with names")

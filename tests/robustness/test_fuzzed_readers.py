@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hloforge
-from hloforge.runtime.array_files import Archive, FormatError, load_arrays
+from hloforge.runtime.data.array_files import Archive, FormatError, load_arrays
 from tests.robustness.fuzz_readers import fuzz
 from tests.robustness.samples import READERS
 

@@ -19,8 +19,8 @@ from hloforge.dialect.budget import Budget, spending
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.forked import StoppedError, run_forked
 from hloforge.importers.guard import guarded
-from hloforge.pipelines.passes import NativePass
-from hloforge.runtime.options import CompileOptions
+from hloforge.pipelines.framework.passes import NativePass
+from hloforge.runtime.compile.options import CompileOptions
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children are forked on Linux only")
 
@@ -54,13 +54,13 @@ def given() -> hloforge.Program:
 
 # What is made to hang: a pass of MLIR's, reading, and what stands between.
 PHASES = [
-    ("hloforge.pipelines.passes.NativePass.run", "the pass "),
-    ("hloforge.runtime.compiler.lower", ""),
+    ("hloforge.pipelines.framework.passes.NativePass.run", "the pass "),
+    ("hloforge.runtime.compile.compiler.lower", ""),
     ("hloforge.importers.native.mlir_text_to_bytecode", ""),
     ("hloforge.importers.reader.detect", ""),
     ("hloforge.importers.signature.from_mlir", ""),
-    ("hloforge.runtime.compiler.partitioned", ""),
-    ("hloforge.runtime.compiler._compile_with", ""),
+    ("hloforge.runtime.compile.compiler.partitioned", ""),
+    ("hloforge.runtime.compile.compiler._compile_with", ""),
 ]
 
 
@@ -82,9 +82,9 @@ def test_the_deadline_holds_of_a_program_that_was_read(monkeypatch: pytest.Monke
 def test_one_deadline_for_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     """IREE's compiler is run again with other flags where it fails: not when the time is up."""
     runs: list[Any] = []
-    monkeypatch.setattr("hloforge.runtime.compiler.iree.compiler_binary", lambda: "/bin/sleep")
+    monkeypatch.setattr("hloforge.runtime.compile.compiler.iree.compiler_binary", lambda: "/bin/sleep")
     monkeypatch.setattr(
-        "hloforge.runtime.compiler._run_in", lambda _, command, *rest: runs.append(command) or slow(*rest)
+        "hloforge.runtime.compile.compiler._run_in", lambda _, command, *rest: runs.append(command) or slow(*rest)
     )
 
     def slow(*_: Any) -> tuple[int, bytes, str]:
@@ -104,7 +104,7 @@ def test_the_memory_limit_holds_in(phase: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "phase", ["hloforge.pipelines.passes.NativePass.run", "hloforge.importers.signature.from_mlir"]
+    "phase", ["hloforge.pipelines.framework.passes.NativePass.run", "hloforge.importers.signature.from_mlir"]
 )
 def test_a_crash_within_limits_is_an_error(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phase, die)
@@ -130,7 +130,7 @@ def test_dynamic_programs_within_limits(dynamic_shapes: str) -> None:
 def test_each_form_of_a_dynamic_program_has_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     session = compiled(DYNAMIC, timeout=30, dynamic_shapes="specialize").load()
     session(np.ones(2, np.float32))
-    monkeypatch.setattr("hloforge.runtime.compiler._compile_with", die)
+    monkeypatch.setattr("hloforge.runtime.compile.compiler._compile_with", die)
     with pytest.raises(CompileError, match="crashed"):
         session(np.ones(3, np.float32))
 
@@ -183,7 +183,7 @@ def test_a_child_that_is_stopped_cleans_up(tmp_path: Path) -> None:
 COMMAND = """
 import re, sys
 sys.argv = ["hloforge", *sys.argv[1:]]
-from hloforge.pipelines.passes import NativePass
+from hloforge.pipelines.framework.passes import NativePass
 def hang(*_):
     open("hangs", "w").close()
     re.match("(a+)+$", "a" * 64 + "b")

@@ -16,7 +16,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 import hloforge
-from hloforge.runtime import cache, session as sessions, signatures
+from hloforge.runtime.artifact import code_signing
+from hloforge.runtime.compile import cache
+from hloforge.runtime.session import session as sessions
 from hloforge.tools.main import cli
 
 X = np.ones(4, np.float32)
@@ -50,7 +52,7 @@ def vmfb(made: tuple[bytes, bytes], tmp_path: Path) -> Path:
     path.write_bytes(made[0])
     for name in ("key", "stranger"):
         write_keys(tmp_path, name)
-    signatures.sign_file(path, tmp_path / "key.pem")
+    code_signing.sign_file(path, tmp_path / "key.pem")
     return path
 
 
@@ -108,7 +110,7 @@ def test_the_bytes_that_were_checked_are_those_that_are_loaded(
     vmfb: Path, made: tuple[bytes, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody exchanges the file as soon as it was checked."""
-    check = signatures.verified
+    check = code_signing.verified
 
     def exchanged(*arguments: object, **named: object) -> object:
         found = check(*arguments, **named)  # type: ignore[arg-type]
@@ -134,7 +136,7 @@ def test_a_deployment_asks_for_signatures_of_all_that_comes_from_a_disk(
     kept = next(home.glob("*.cached"))
     before = kept.stat().st_mtime_ns, kept.stat().st_ino
     monkeypatch.setenv(
-        signatures.VARIABLE, os.pathsep.join(map(str, (tmp_path / "stranger.pub", tmp_path / "key.pub")))
+        code_signing.VARIABLE, os.pathsep.join(map(str, (tmp_path / "stranger.pub", tmp_path / "key.pub")))
     )
     np.testing.assert_array_equal(hloforge.load(vmfb)(X), X + X)
     with pytest.raises(hloforge.LoadError, match="came without a signature"):
@@ -143,11 +145,11 @@ def test_a_deployment_asks_for_signatures_of_all_that_comes_from_a_disk(
     np.testing.assert_array_equal(hloforge.compile(TEXT)(X), X + X)
     assert (kept.stat().st_mtime_ns, kept.stat().st_ino) != before
     # A key that is asked for does not replace those of the deployment.
-    signatures.sign_file(vmfb, tmp_path / "stranger.pem")
-    monkeypatch.setenv(signatures.VARIABLE, str(tmp_path / "key.pub"))
+    code_signing.sign_file(vmfb, tmp_path / "stranger.pem")
+    monkeypatch.setenv(code_signing.VARIABLE, str(tmp_path / "key.pub"))
     with pytest.raises(hloforge.LoadError, match="not signed"):
         hloforge.load(vmfb, public_keys=tmp_path / "stranger.pub")
-    monkeypatch.setenv(signatures.VARIABLE, "")
+    monkeypatch.setenv(code_signing.VARIABLE, "")
     with pytest.raises(hloforge.OptionError, match="names no public key"):
         hloforge.load(vmfb)
 
@@ -215,18 +217,18 @@ def test_another_kind_of_key_is_named(vmfb: Path, tmp_path: Path) -> None:
 def test_every_command_that_reads_a_vmfb_asks_for_its_signature(
     vmfb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.setenv(signatures.VARIABLE, str(tmp_path / "stranger.pub"))
+    monkeypatch.setenv(code_signing.VARIABLE, str(tmp_path / "stranger.pub"))
     result = call(*command.split(), vmfb)
     assert result.exit_code == 1 and "not signed with any of the keys" in result.stderr
     assert "f32[4]" not in result.stdout
-    monkeypatch.setenv(signatures.VARIABLE, str(tmp_path / "key.pub"))
+    monkeypatch.setenv(code_signing.VARIABLE, str(tmp_path / "key.pub"))
     result = call(*command.split(), vmfb)
     assert result.exit_code == 0, result.stderr
 
 
 def test_no_vmfb_reaches_iree_unasked(vmfb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The door itself asks, whoever comes through it; what this process compiled is exempt."""
-    monkeypatch.setenv(signatures.VARIABLE, str(tmp_path / "stranger.pub"))
+    monkeypatch.setenv(code_signing.VARIABLE, str(tmp_path / "stranger.pub"))
     for source in (vmfb, str(vmfb), vmfb.read_bytes()):
         for read in (sessions.read_manifest, sessions.vm_module):
             with pytest.raises(hloforge.LoadError, match="sign"):

@@ -13,13 +13,13 @@ import pytest
 
 import hloforge
 from hloforge.dialect.errors import CompileError
-from hloforge.runtime import cache
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.files import write_atomically
-from hloforge.runtime.manifest import Manifest
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.private_folders import distrust
-from hloforge.runtime.targets import Target
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.manifest import Manifest
+from hloforge.runtime.compile import cache
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.data.files import write_atomically
+from hloforge.runtime.data.private_folders import distrust
 from tests.robustness.forks import in_fork
 
 ANOTHER_USER = 54321

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hloforge.importers.reader import read
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.executable import Executable
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.compiler import compile_program
 
 
 @functools.cache

@@ -10,12 +10,12 @@ import numpy as np
 
 import hloforge
 from hloforge import ops
-from hloforge.runtime.communicator import Combination
-from hloforge.runtime.communicator_mpi import Mpi, world
-from hloforge.runtime.replicas_mpi import Rank
+from hloforge.runtime.replicas.communicator import Combination
+from hloforge.runtime.replicas.communicator_mpi import Mpi, world
+from hloforge.runtime.replicas.mpi import Rank
+from tests.runtime.compile.test_partition import PROGRAMS
 from tests.runtime.large_collectives import PROGRAM, inputs
-from tests.runtime.test_partition import PROGRAMS
-from tests.runtime.test_replicas import BATCH, INPUTS, OUTPUTS, single_device, training
+from tests.runtime.replicas.test_replicas import BATCH, INPUTS, OUTPUTS, single_device, training
 
 
 def trains(ranks: int) -> None:
@@ -72,7 +72,7 @@ def combines(ranks: int) -> None:
 
 def uneven(ranks: int) -> None:
     """One device comes once less than the other, which is told so."""
-    from tests.runtime.test_replicas import uneven as program
+    from tests.runtime.replicas.test_replicas import uneven as program
 
     device = Rank(program(), ranks, timeout=30)
     try:
@@ -85,7 +85,7 @@ def uneven(ranks: int) -> None:
 
 def killed(ranks: int) -> None:
     """One device is killed while the other waits for it."""
-    from tests.runtime.test_replicas import uneven as program
+    from tests.runtime.replicas.test_replicas import uneven as program
 
     device = Rank(program(), ranks, timeout=5)
     if device.rank == 1:
@@ -95,7 +95,7 @@ def killed(ranks: int) -> None:
 
 def early(ranks: int) -> None:
     """One process fails before it has a device."""
-    from tests.runtime.test_replicas import uneven as program
+    from tests.runtime.replicas.test_replicas import uneven as program
 
     if world().rank == 1:
         raise SystemExit("failed early")

@@ -12,12 +12,12 @@ import pytest
 
 from hloforge.dialect.errors import ArgumentError, Error, OptionError, ReferenceEngineError
 from hloforge.importers.reader import read
-from hloforge.runtime.debug.judging import Judge
+from hloforge.runtime.debug.consensus import Judge
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.statistics import error_statistics
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess
 from hloforge.runtime.debug.trial_inputs import ValueRange, check_ranges, trial_arguments
-from hloforge.runtime.references import ReferenceEngine, reference
+from hloforge.runtime.reference.engines import ReferenceEngine, reference
 
 ADD = """HloModule add
 ENTRY e {
@@ -151,7 +151,7 @@ PLANTED = """
 from dataclasses import dataclass
 from typing import ClassVar
 from hloforge.pipelines import named
-from hloforge.pipelines.passes import Pass
+from hloforge.pipelines.framework.passes import Pass
 
 @dataclass(frozen=True)
 class Planted(Pass):

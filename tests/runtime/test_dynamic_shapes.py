@@ -13,9 +13,9 @@ import hloforge
 from hloforge import ArgumentError, OptionError
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.importers.reader import read
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.options import CompileOptions
 
 Array = np.ndarray[Any, Any]
 SIZES = (0, 1, 4)
@@ -444,12 +444,12 @@ def test_sizes_named_when_compiling() -> None:
 
 
 def test_one_compilation_serves_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hloforge.runtime import specializing
+    from hloforge.runtime.compile import specialize
 
     seen: list[Any] = []
-    specialize = specializing.specialize
-    monkeypatch.setattr(specializing, "specialize", lambda *given: seen.append(given) or specialize(*given))
-    monkeypatch.setattr(specializing, "KEPT", 2)
+    original = specialize.specialize
+    monkeypatch.setattr(specialize, "specialize", lambda *given: seen.append(given) or original(*given))
+    monkeypatch.setattr(specialize, "KEPT", 2)
     session = compiled(BOUNDED, "specialize").load()
     for rows in (1, 2, 1, 2, 3, 2, 1):
         session(np.ones((rows, 2), np.float32))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hloforge
-from hloforge.runtime.replicas_mpi import Rank
-from tests.runtime.test_replicas import uneven
+from hloforge.runtime.replicas.mpi import Rank
+from tests.runtime.replicas.test_replicas import uneven
 from tests.tools.test_feeding import TWO
 
 pytest.importorskip("mpi4py.MPI", reason="the extra mpi is not installed", exc_type=(ImportError, RuntimeError))

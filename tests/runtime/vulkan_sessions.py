@@ -12,7 +12,7 @@ import pytest
 
 import hloforge
 from hloforge.dialect.errors import LoadError, UnsupportedError
-from hloforge.runtime import devices
+from hloforge.runtime.devices import devices
 from tests import device_checks
 from tests.support_vulkan import TARGET
 

@@ -11,10 +11,10 @@ from typing import Any
 import hloforge
 from hloforge.dialect.errors import Error
 from hloforge.dialect.program import Program
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.judgement import judge
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.references import ReferenceEngine, reference
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.reference.correctness import judge
+from hloforge.runtime.reference.engines import ReferenceEngine, reference
 from tests.expectations import Outcome
 from tests.support import REPRODUCERS
 from tests.sweep.case import Array, Case

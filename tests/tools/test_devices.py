@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from hloforge.runtime import drivers
-from hloforge.runtime.drivers import Device, Driver, read_info
-from hloforge.runtime.targets import Target
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.devices import drivers
+from hloforge.runtime.devices.drivers import Device, Driver, read_info
 from tests.tools.command import Call
 
 # As IREE 3.13's drivers describe devices, shortened.

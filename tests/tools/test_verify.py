@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines import named
-from hloforge.pipelines.passes import Pass
+from hloforge.pipelines.framework.passes import Pass
 
 @dataclass(frozen=True)
 class Subtract(Pass):

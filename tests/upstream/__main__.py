@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hloforge.runtime.workarounds import WORKAROUNDS
+from hloforge.runtime.upstream.ledger import WORKAROUNDS
 from tests.upstream.reproducer import FOLDER, GONE, Reproducer, Tools, judged
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hloforge.runtime import compiler
-from hloforge.runtime.workarounds import WORKAROUNDS, Workaround
+from hloforge.runtime.compile import compiler
+from hloforge.runtime.upstream.ledger import WORKAROUNDS, Workaround
 from tests.upstream.reproducer import FOLDER, Reproducer
 
 ROOT = Path(__file__).resolve().parents[2]

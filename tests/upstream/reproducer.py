@@ -22,7 +22,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from hloforge.runtime.iree import compiler_binary, runtime_binary
+from hloforge.runtime.compile.iree import compiler_binary, runtime_binary
 
 FOLDER = Path(__file__).parent
 THERE, GONE, UNKNOWN = "there", "gone", "cannot tell"

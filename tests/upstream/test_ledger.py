@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from hloforge.pipelines.framework.passes import NativePass, Pass
 from hloforge.pipelines.named import BORDER, DECOMPOSE, FINISH
-from hloforge.pipelines.passes import NativePass, Pass
-from hloforge.runtime import compiler
-from hloforge.runtime.workarounds import NO_WORKAROUNDS, OTHER_FLAGS, WORKAROUNDS, Workaround
+from hloforge.runtime.compile import compiler
+from hloforge.runtime.upstream.ledger import NO_WORKAROUNDS, OTHER_FLAGS, WORKAROUNDS, Workaround
 from tests.upstream import __main__ as command, page
 from tests.upstream.reproducer import FOLDER, GONE, THERE, UNKNOWN, Outcome, Reproducer, Tools, judged
 
@@ -26,7 +26,7 @@ WITH_REPRODUCER = [record for record in WORKAROUNDS if record.reproducer]
 
 
 def flag_constants() -> set[str]:
-    """Constants of ``runtime/compiler.py`` that are flags."""
+    """Constants of ``runtime/compile/compiler.py`` that are flags."""
     return {name for name, value in vars(compiler).items() if isinstance(value, str) and value.startswith("--")}
 
 
@@ -42,7 +42,7 @@ def amending_files() -> set[str]:
 def test_every_pass_is_recorded_or_no_workaround() -> None:
     asked = {entry.name for entry in PASSES if type(entry).__module__.split(".")[2] in _ROOMS}
     missing = asked - RECORDED - NO_WORKAROUNDS.keys()
-    assert not missing, "add a record to runtime/workarounds_programs.py, or a reason to NO_WORKAROUNDS"
+    assert not missing, "add a record to runtime/upstream/in_programs.py, or a reason to NO_WORKAROUNDS"
     assert not RECORDED & NO_WORKAROUNDS.keys()
 
 
@@ -79,7 +79,7 @@ def test_every_file_of_legalizations_is_recorded_or_stays() -> None:
 
 # What several passes share, and parts of passes that stay.
 HELPERS = (
-    "pipelines/legalize/bf16_signs.py",
+    "pipelines/workarounds/bf16_signs.py",
     "pipelines/legalize/buffer_layouts.py",
     "pipelines/legalize/retyping.py",
 )

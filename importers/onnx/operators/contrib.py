@@ -13,7 +13,7 @@ from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.convolution import convolve
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.windows import windows_of
+from hloforge.importers.onnx.window_attributes import windows_of
 from hloforge.importers.tensors import along, broadcast_to, cast, matmul, mean, take, together, total
 
 MICROSOFT = "com.microsoft"

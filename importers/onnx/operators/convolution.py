@@ -11,7 +11,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.windows import windows_of
+from hloforge.importers.onnx.window_attributes import windows_of
 from hloforge.importers.tensors import along, broadcast_to, cast, lift
 
 

@@ -13,7 +13,7 @@ from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.windows import Windows, windows_of
+from hloforge.importers.onnx.window_attributes import Windows, windows_of
 from hloforge.importers.tensors import cast, fill, greatest, lift, lowest, mean, pair, total
 
 

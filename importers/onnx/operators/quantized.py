@@ -13,7 +13,7 @@ from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.convolution import convolve
 from hloforge.importers.onnx.operators.elementwise import to_narrow_float
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.onnx.windows import windows_of
+from hloforge.importers.onnx.window_attributes import windows_of
 from hloforge.importers.tensors import along, axis_of, broadcast_to, cast, greatest, highest, least, lowest, matmul
 
 _U8 = element_type("u8")

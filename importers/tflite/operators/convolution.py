@@ -12,7 +12,7 @@ from hloforge.importers.tensors import matmul
 from hloforge.importers.tflite.node import Node
 from hloforge.importers.tflite.products import linear
 from hloforge.importers.tflite.registry import operator
-from hloforge.importers.tflite.windows import SAME, pads_of
+from hloforge.importers.tflite.window_padding import SAME, pads_of
 
 
 def _convolve(

@@ -13,7 +13,7 @@ from hloforge.importers.tflite.activations import activated, bounds
 from hloforge.importers.tflite.node import Node
 from hloforge.importers.tflite.quantization import stored
 from hloforge.importers.tflite.registry import operator
-from hloforge.importers.tflite.windows import pads_of
+from hloforge.importers.tflite.window_padding import pads_of
 
 
 def _window(node: Node) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from jax._src.interpreters import pxla
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.mlir import _jax
 from hloforge.jax import platform
-from hloforge.runtime.private_folders import distrust
+from hloforge.runtime.data.private_folders import distrust
 
 # JAX's CPU has 0.
 _PRIORITY = -100

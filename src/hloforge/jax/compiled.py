@@ -13,9 +13,9 @@ from hloforge import api
 from hloforge.dialect.errors import ArgumentError, UnsupportedError
 from hloforge.jax import donation, platform
 from hloforge.jax.arrays import LARGE, leaf_to_numpy, result_maker
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.session import Session
-from hloforge.runtime.targets import Target
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.session.session import Session
 
 
 def compile(source: Any, target: Target | str = "cpu", **options: Any) -> Compiled:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from hloforge.dialect.mlir import _hlo
-from hloforge.runtime.custom_partitioning import INFER, PROPAGATE, QUESTION, Message, answer_by, decode, encode
+from hloforge.runtime.compile.custom_partitioning import INFER, PROPAGATE, QUESTION, Message, answer_by, decode, encode
 
 
 def register(module: Callable[[], Any]) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from hloforge.jax import platform
 from hloforge.jax.arrays import LARGE
-from hloforge.runtime.arrays import Codec, DeviceArray
-from hloforge.runtime.session import Session
+from hloforge.runtime.session.arrays import Codec, DeviceArray
+from hloforge.runtime.session.session import Session
 
 NumpyArray = np.ndarray[Any, Any]
 

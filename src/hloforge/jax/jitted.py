@@ -13,9 +13,9 @@ from jax.tree_util import tree_flatten
 
 from hloforge.jax import platform
 from hloforge.jax.compiled import Compiled, compile
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.session import Session
-from hloforge.runtime.targets import Target
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.session.session import Session
 
 # Signatures whose avals are compared one by one before all are looked up.
 _RECENT = 4

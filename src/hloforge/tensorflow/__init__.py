@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from hloforge.runtime.drivers import has_lavapipe
+from hloforge.runtime.devices.drivers import has_lavapipe
 
 if "tensorflow" not in sys.modules and has_lavapipe():
     message = "TensorFlow cannot be loaded into a process that runs Vulkan by Mesa's lavapipe"

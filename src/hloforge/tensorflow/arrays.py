@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from hloforge.runtime.arrays import ALIGNMENT
+from hloforge.runtime.session.arrays import ALIGNMENT
 
 NumpyArray = np.ndarray[Any, Any]
 

@@ -13,10 +13,10 @@ import tensorflow as tf
 from hloforge import api
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Program
-from hloforge.runtime.arrays import Codec, DeviceArray
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.session import Session
-from hloforge.runtime.targets import Target
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.session.arrays import Codec, DeviceArray
+from hloforge.runtime.session.session import Session
 from hloforge.tensorflow.arrays import LARGE, NumpyArray, to_numpy, to_tensor
 from hloforge.tensorflow.nests import describe
 from hloforge.tensorflow.sources import source_of, variable_names

@@ -11,12 +11,12 @@ from torch.utils import _pytree as pytree
 
 from hloforge import api
 from hloforge.dialect.errors import ArgumentError
-from hloforge.runtime import devices
-from hloforge.runtime.arrays import Codec
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.session import Session
-from hloforge.runtime.specializing import SpecializingExecutable
-from hloforge.runtime.targets import Target
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.specialize import SpecializingExecutable
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.devices import devices
+from hloforge.runtime.session.arrays import Codec
+from hloforge.runtime.session.session import Session
 from hloforge.torch.exported import Convention, Result, convention_of, leaves_of, names_of, prepared
 from hloforge.torch.importer import SEED, program_of
 from hloforge.torch.memory import Argument, Range, Result as Shown, detach

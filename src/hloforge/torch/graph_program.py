@@ -15,9 +15,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from hloforge import api
 from hloforge.jax import platform
-from hloforge.runtime import devices
-from hloforge.runtime.session import Session
-from hloforge.runtime.targets import Target
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.devices import devices
+from hloforge.runtime.session.session import Session
 from hloforge.torch.compiled import draw_seed
 from hloforge.torch.frozen import Weights, fixed_nodes, taken_out
 from hloforge.torch.interpreter import Interpreter, calls, check, is_token

@@ -15,8 +15,8 @@ import torch
 
 from hloforge.dialect.abi import physical_shape
 from hloforge.dialect.errors import ArgumentError
-from hloforge.runtime.arrays import ALIGNMENT, Codec, hal_type
-from hloforge.runtime.devices import rt
+from hloforge.runtime.devices.devices import rt
+from hloforge.runtime.session.arrays import ALIGNMENT, Codec, hal_type
 from hloforge.torch.types import to_numpy, to_torch
 
 # Bytes from which on a result keeps IREE's memory instead of being copied.

@@ -73,9 +73,9 @@ def _is_as_near(case: Case, want: list[Any], got: list[Any], differs: list[bool]
 
     import hloforge
     from hloforge.dialect.errors import Error
-    from hloforge.runtime.compare import compare
-    from hloforge.runtime.judgement import second_opinions
-    from hloforge.runtime.references import reference
+    from hloforge.runtime.reference.compare import compare
+    from hloforge.runtime.reference.correctness import second_opinions
+    from hloforge.runtime.reference.engines import reference
 
     def flat(*arguments: Any) -> list[Any]:
         return jax.tree.leaves(case.function(*arguments))
@@ -107,7 +107,7 @@ def _is_as_near(case: Case, want: list[Any], got: list[Any], differs: list[bool]
 def _difference(want: Any, got: Any) -> tuple[float, str]:
     import jax
 
-    from hloforge.runtime.compare import compare_arrays
+    from hloforge.runtime.reference.compare import compare_arrays
 
     if jax.dtypes.issubdtype(getattr(want, "dtype", None), jax.dtypes.prng_key):
         want, got = jax.random.key_data(want), jax.random.key_data(got)

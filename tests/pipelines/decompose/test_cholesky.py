@@ -8,8 +8,8 @@ import pytest
 from hloforge.dialect.mlir import parse_module
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.cholesky import DecomposeCholesky
-from hloforge.pipelines.manager import PassManager
-from hloforge.runtime.compiler import compile_program
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.runtime.compile.compiler import compile_program
 from tests.engines import interpret
 
 RANDOM = np.random.default_rng(0)

@@ -11,9 +11,9 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program, Signature
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
-from hloforge.pipelines.manager import PassManager
-from hloforge.pipelines.passes import NativePass
-from hloforge.runtime.references import reference
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import NativePass
+from hloforge.runtime.reference.engines import reference
 from tests.elementwise import Array, complex_array, evaluate, program
 from tests.engines import interpret
 

@@ -8,7 +8,7 @@ import pytest
 from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.decompose.composites import LowerComposites, handles
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from tests.engines import interpret
 
 X = np.array([0.25, -0.5], np.float32)

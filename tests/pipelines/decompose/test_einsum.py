@@ -9,7 +9,7 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.einsum import DecomposeEinsum
-from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.compile.compiler import compile_program
 from tests.engines import interpret
 
 _SIZES = {"i": 3, "j": 4, "k": 2, "l": 5}

@@ -18,11 +18,11 @@ from hloforge.pipelines.decompose.exponential import DecomposeExponential
 from hloforge.pipelines.decompose.power import DecomposePower
 from hloforge.pipelines.decompose.remainder import DecomposeRemainder
 from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
-from hloforge.pipelines.manager import PassManager
-from hloforge.pipelines.passes import NativePass
-from hloforge.runtime.compiler import compile_module
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.targets import Target
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import NativePass
+from hloforge.runtime.compile.compiler import compile_module
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.targets import Target
 from tests.elementwise import PAIRS, Array, assert_special, worst
 
 # What a pass builds, only later ones lower.

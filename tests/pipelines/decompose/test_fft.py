@@ -12,10 +12,10 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose import fft_plan
 from hloforge.pipelines.decompose.fft import DecomposeFft
-from hloforge.pipelines.manager import PassManager
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.references import reference
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.reference.engines import reference
 from tests.pipelines.transforms import KINDS, Case, check, program
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.logarithm import DecomposeLogarithm, is_unsafe
-from hloforge.runtime.references import reference
+from hloforge.runtime.reference.engines import reference
 from tests.elementwise import SPECIAL, assert_special, evaluate, worst
 from tests.engines import interpret
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.decompose.map import DecomposeMap
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from tests.engines import interpret
 
 

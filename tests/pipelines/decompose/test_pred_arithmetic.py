@@ -7,7 +7,7 @@ import pytest
 
 from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.decompose.pred_arithmetic import DecomposePredArithmetic
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from tests.engines import interpret
 
 A = np.array([False, False, True, True])

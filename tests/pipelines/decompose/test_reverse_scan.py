@@ -7,8 +7,8 @@ import numpy as np
 from hloforge.dialect.mlir import parse_module
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.reverse_scan import DecomposeReverseScan
-from hloforge.pipelines.manager import PassManager
-from hloforge.runtime.compiler import compile_program
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.runtime.compile.compiler import compile_program
 
 X = np.array([[1, 2, 3], [4, 5, 6]], np.int32)
 

@@ -13,10 +13,10 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.rng import DecomposeRng
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.named import lower
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.options import CompileOptions
 from tests.engines import interpret
 
 ALL = 2**64 - 1

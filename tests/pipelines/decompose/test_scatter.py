@@ -18,7 +18,7 @@ from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.decompose.scatter import DecomposeScatter
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from tests.engines import interpret
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {

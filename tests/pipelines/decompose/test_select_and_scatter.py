@@ -11,8 +11,8 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import parse_module
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.select_and_scatter import DecomposeSelectAndScatter
-from hloforge.pipelines.manager import PassManager
-from hloforge.runtime.references import reference
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.runtime.reference.engines import reference
 from tests.engines import interpret
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hloforge.importers.reader import read
-from hloforge.runtime.compiler import compile_program
+from hloforge.runtime.compile.compiler import compile_program
 
 PROGRAM = """HloModule m
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }

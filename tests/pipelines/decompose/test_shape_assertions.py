@@ -7,8 +7,8 @@ import pytest
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.decompose.shape_assertions import DecomposeShapeAssertions
-from hloforge.pipelines.manager import PassManager
-from hloforge.pipelines.normalize.refine_dynamism import RefineDynamism
+from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
+from hloforge.pipelines.framework.manager import PassManager
 
 TEXT = """
 func.func @main(%x: tensor<{0}x4xf32>) -> tensor<{0}x4xf32> {{

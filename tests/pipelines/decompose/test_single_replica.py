@@ -7,7 +7,7 @@ import pytest
 
 from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from tests.engines import interpret
 
 X = np.array([1.0, -2.0], np.float32)

@@ -14,7 +14,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.dialect.values import leaves
 from hloforge.pipelines.decompose.sort import DecomposeSort, prefix_length
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from tests.engines import interpret
 
 KEYS = np.random.default_rng(0).integers(0, 4, size=(3, 50)).astype(np.float32)

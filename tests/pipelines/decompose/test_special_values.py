@@ -14,8 +14,8 @@ import pytest
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program, Signature
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.references import reference
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.reference.engines import reference
 from tests.elementwise import Array
 
 UNARY = {

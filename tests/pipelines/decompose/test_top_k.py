@@ -9,8 +9,8 @@ import pytest
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.decompose.sort import DecomposeSort
-from hloforge.pipelines.manager import PassManager
-from hloforge.pipelines.passes import NativePass
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import NativePass
 from tests.engines import interpret
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hloforge.dialect.mlir import parse_module
 from hloforge.pipelines.decompose.triangular_solve import DecomposeTriangularSolve
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from tests.engines import interpret
 
 RANDOM = np.random.default_rng(0)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hloforge.dialect.mlir import parse_module
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
-from hloforge.pipelines.manager import PassManager
 from tests.engines import interpret
 
 RANDOM = np.random.default_rng(5)

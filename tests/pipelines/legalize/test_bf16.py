@@ -7,8 +7,8 @@ import numpy as np
 
 import hloforge
 from hloforge.dialect.mlir import parse_module
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.legalize.bf16 import LegalizeBf16
-from hloforge.pipelines.manager import PassManager
 from tests.engines import interpret
 
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -15,7 +15,7 @@ from hloforge import Value, ops
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.legalize.decide_updates import DecideUpdates
-from hloforge.runtime.references import reference
+from hloforge.runtime.reference.engines import reference
 
 Build = Callable[[Value], tuple[Value, ...]]
 

@@ -8,9 +8,9 @@ import pytest
 import hloforge
 from hloforge import ops
 from hloforge.dialect.mlir import parse_module
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.legalize.decide_updates import DecideUpdates
-from hloforge.pipelines.manager import PassManager
-from hloforge.pipelines.passes import NativePass
 from tests.engines import interpret
 
 UPDATE = """%r = stablehlo.dynamic_update_slice %{0}, %u, %i

@@ -12,8 +12,8 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.packing import pack
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.dialect.shapes import Shape
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
-from hloforge.pipelines.manager import PassManager
 from tests.engines import interpret
 
 

@@ -85,7 +85,7 @@ def test_a_decomposition_goes_before_a_function() -> None:
     text = """func.func @main(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi32>) {
       %y:2 = stablehlo.custom_call @TopK(%x) {backend_config = "k"} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi32>)
       return %y#0, %y#1 : tensor<2xf32>, tensor<2xi32> }"""
-    from hloforge.pipelines.linalg.registry import decompositions
+    from hloforge.pipelines.library_calls.registry import decompositions
 
     assert "TopK" in decompositions()
     try:

@@ -12,10 +12,10 @@ import hloforge
 from hloforge import Builder, Shape, ops
 from hloforge.dialect.element_types import TABLE, ElementType
 from hloforge.dialect.mlir import in_context, parse_module, passmanager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
-from hloforge.pipelines.manager import PassManager
-from hloforge.runtime.references import reference
+from hloforge.runtime.reference.engines import reference
 from tests.engines import interpret
 
 NARROW = [row for row in TABLE if row.is_float and row.bits <= 8]

@@ -10,8 +10,8 @@ import pytest
 
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import parse_module
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
-from hloforge.pipelines.manager import PassManager
 from tests.engines import interpret
 
 TYPES = ["i2", "i4", "ui2", "ui4"]

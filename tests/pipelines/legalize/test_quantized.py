@@ -11,8 +11,8 @@ import pytest
 from hloforge import compile
 from hloforge.dialect.element_types import element_type
 from hloforge.importers.reader import read
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
-from hloforge.pipelines.manager import PassManager
 from tests.engines import interpret
 
 # A scale that its seven printed digits do not tell.

@@ -7,8 +7,8 @@ import numpy as np
 
 from hloforge.dialect.element_types import element_type
 from hloforge.importers.reader import read
-from hloforge.runtime.compiler import compile_program
-from hloforge.runtime.references import reference
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.reference.engines import reference
 
 NAMES = ("bf16", "f16", "f32", "f64")
 

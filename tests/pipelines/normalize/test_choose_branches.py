@@ -7,7 +7,7 @@ import pytest
 
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.normalize.choose_branches import ChooseBranches
 from tests.engines import interpret

@@ -6,7 +6,7 @@ import numpy as np
 
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Signature
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.drop_bounds import DropBounds
 from tests.engines import interpret
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.drop_copies import DropCopies
 from tests.engines import interpret
 

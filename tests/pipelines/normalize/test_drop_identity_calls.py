@@ -9,7 +9,7 @@ import pytest
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
 
 

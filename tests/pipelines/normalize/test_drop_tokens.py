@@ -7,7 +7,7 @@ import pytest
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import parse_module
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from tests.engines import interpret
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hloforge.dialect.mlir import parse_module
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.flatten_tuples import FlattenTuples
 from tests.engines import interpret
 

@@ -8,7 +8,7 @@ import pytest
 from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import location_of, operations
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
 from tests.engines import interpret
 

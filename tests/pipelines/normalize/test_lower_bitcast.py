@@ -14,7 +14,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.normalize.lower_bitcast import LowerBitcast
 from tests.engines import interpret

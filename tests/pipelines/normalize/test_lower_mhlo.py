@@ -10,9 +10,9 @@ import pytest
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.normalize.lower_mhlo import LowerMhlo
-from hloforge.pipelines.passes import NativePass
 from tests.engines import interpret
 
 Array = np.ndarray[Any, Any]

@@ -7,10 +7,10 @@ import pytest
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import parse_module
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.normalize.lower_sdy import LowerSdy
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
-from hloforge.pipelines.passes import NativePass
 from tests.engines import interpret
 
 TEXT = """module {

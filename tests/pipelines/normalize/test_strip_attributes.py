@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hloforge.dialect.mlir import parse_module
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from tests.engines import interpret

@@ -10,8 +10,8 @@ import pytest
 import hloforge
 from hloforge import Builder, Value, ops
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
-from hloforge.pipelines.passes import NativePass
 
 RANDOM = np.random.default_rng(0)
 

@@ -7,7 +7,7 @@ import pytest
 
 from hloforge.dialect.errors import OptionError, UnsupportedError
 from hloforge.importers.reader import read
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from hloforge.pipelines.replicas.fold import fold_replicas
 from tests.engines import interpret

@@ -10,7 +10,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.host_calls import attributes_of
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations, string_attribute
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.replicas.grid import Grid, set_grid
 from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
 

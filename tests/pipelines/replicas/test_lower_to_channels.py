@@ -12,11 +12,11 @@ import pytest
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import parse_module
-from hloforge.pipelines.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.grid import Grid, set_grid
 from hloforge.pipelines.replicas.lower_to_channels import LowerToChannels
-from hloforge.runtime.targets import Target
+from hloforge.runtime.compile.targets import Target
 from tests.pipelines.replicas.test_fold import ADD, CHANNEL, LARGER, data, folded, groups, plain, program, reducing
 from tests.replicated_engine import run_on_grid
 

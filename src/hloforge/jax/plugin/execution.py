@@ -40,15 +40,15 @@ from hloforge.jax.callbacks import functions_of
 from hloforge.jax.inspections import answer
 from hloforge.jax.plugin.compile_options import REPLICATED, Placement, op_sharding, overrides, placement
 from hloforge.jax.plugin.memory_kinds import memory_kinds
-from hloforge.runtime.arrays import MEMORY, USAGE, hal_type
-from hloforge.runtime.devices import device, rt
-from hloforge.runtime.executable import Executable
-from hloforge.runtime.manifest import Manifest
-from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.partition import is_to_cut, part_of
-from hloforge.runtime.replicas import Replicas
-from hloforge.runtime.session import Session
-from hloforge.runtime.signatures import refuse_unsigned
+from hloforge.runtime.artifact.code_signing import refuse_unsigned
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.manifest import Manifest
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.partition import is_to_cut, part_of
+from hloforge.runtime.devices.devices import device, rt
+from hloforge.runtime.replicas.replicas import Replicas
+from hloforge.runtime.session.arrays import MEMORY, USAGE, hal_type
+from hloforge.runtime.session.session import Session
 
 # PJRT_Buffer_Type: by number. Source: XLA, pjrt_c_api.h.
 _ORDER = """

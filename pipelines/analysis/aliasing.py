@@ -1,0 +1,481 @@
+"""Which values of a module may share memory, what overwrites it, and who reads it when: one analysis for all passes.
+
+Two values are *names* of one array where IREE may make the one of the other without moving an element: by reshapes,
+barriers and casts, by moves that keep all elements in their order (along dimensions of size 1, by nothing padded or
+sliced), by taking a part that was padded or joined before, by arithmetic that folds (``x + 0``), and by branches and
+loops that hand arrays on. The sets are larger than what IREE 3.13 shares, never smaller as far as known: a name too
+many costs a copy, one too few a wrong number, which ``runtime/compile/in_place_audit.py`` finds when IREE has decided.
+
+A *writer* is an operation that IREE runs in the buffer of an operand. It may do so if every reader of a name is done:
+
+- readers whose results the writer needs are;
+- others that stand before it are, if IREE keeps the order. It runs first what the host waits for (a slice's start,
+  what a loop or a branch begins with), so that a writer which something waits for may run ahead of them, and what is
+  read by operations that wait for the host may run behind it.
+
+Groups of operations that may run at once (``ScheduleConcurrency``) do not keep the order either: an operation alone
+that reads an array ends up behind a group in which an update overwrites it, though it stands before the update.
+``has_readers_beside_updates`` tells which programs are compiled without groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from hloforge.dialect import traits
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import in_block, operations
+from hloforge.pipelines.framework.builders import DISPATCH
+
+UPDATE, SCATTER, LOOP = "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"
+BARRIER, _RETURN = "stablehlo.optimization_barrier", "stablehlo.return"
+_BRANCHES = frozenset({"stablehlo.case", "stablehlo.if"})
+_CONTROL = _BRANCHES | {LOOP}
+# Operations that run in the buffers of all their operands.
+_WHOLE = frozenset({"stablehlo.sort", "stablehlo.fft"})
+DISPATCHES = frozenset({"flow.dispatch", "flow.dispatch.workgroups"})
+# Operations that the host begins, when it has waited for their operands, and the operands of others that it reads.
+_WAITS = _CONTROL | {"stablehlo.custom_call", BARRIER, DISPATCH}
+_STARTS = {"stablehlo.dynamic_slice": 1, UPDATE: 2}
+
+# Operations whose result may be an operand as it is.
+_CASTS = frozenset(
+    {
+        "flow.tensor.bitcast",
+        "flow.tensor.reshape",
+        "flow.tensor.tie_shape",
+        "stablehlo.bitcast_convert",
+        "stablehlo.clamp",
+        "stablehlo.complex",
+        "stablehlo.convert",
+        "stablehlo.imag",
+        "stablehlo.real",
+        "stablehlo.select",
+        "tensor.cast",
+    }
+)
+_NAMES = traits.NAMES | {"util.optimization_barrier"}
+# Operations that take or join parts, whose results may be names after all: what was padded or joined is sliced again.
+_PARTS = frozenset(f"stablehlo.{name}" for name in ("concatenate", "dynamic_slice", "pad", "slice"))
+# Operations that keep the order of elements if they have no more and no less of them.
+_SPREADS = frozenset(f"stablehlo.{name}" for name in ("broadcast", "broadcast_in_dim", "reduce"))
+# Operations that IREE folds to an operand where the other one is neutral, and those that it folds if both are the same.
+_FOLDED_OF_SAME = traits.IDEMPOTENT
+_BINARY = """
+    add divide multiply power remainder shift_left shift_right_arithmetic shift_right_logical subtract xor
+"""
+_FOLDED = _FOLDED_OF_SAME | {f"stablehlo.{name}" for name in _BINARY.split()}
+
+
+# Names
+
+
+class Names:
+    """The names of an array as the operations of one block see it, without those that come from its writer.
+
+    Attributes:
+        values: the array and all other names of it in the block and in the regions of its operations.
+        is_from_outside: whether a value of another block is a name, which somebody else may read at any time.
+    """
+
+    def __init__(self, array: Any, writer: Any) -> None:
+        block = writer.block
+        self.values: list[Any] = []
+        self.is_from_outside = _block_of(array) != block
+        size = _bits(array)
+        pending, seen = [array], {array}
+        while pending:
+            value = pending.pop()
+            is_name = _bits(value) == size
+            if not _is_inside(value, block):
+                self.is_from_outside |= is_name
+                continue
+            if is_name:
+                self.values.append(value)
+            # What a block takes and returns concerns the operation that it belongs to.
+            taken = () if value.owner == block else _sources(value)
+            passing = [use for use in value.uses if not _is_of(use.owner.operation, writer)]
+            for near in (*taken, *(name for use in passing for name in _results(use))):
+                if near not in seen:
+                    seen.add(near)
+                    pending.append(near)
+
+
+def _is_of(op: Any, writer: Any) -> bool:
+    """Whether an operation makes the results of a writer, or those of the operation around it."""
+    return bool(op == writer or (op.name == _RETURN and (op.block == writer.block or op.parent.operation == writer)))
+
+
+def is_overwritten(value: Any) -> bool:
+    """Whether an operation may run in the buffer of a value, under this name or another one that is made of it."""
+    size = _bits(value)
+    pending, seen = [value], {value}
+    while pending:
+        current = pending.pop()
+        for use in current.uses:
+            if _bits(current) == size and _is_written(use):
+                return True
+            for name in _results(use):
+                if name not in seen:
+                    seen.add(name)
+                    pending.append(name)
+    return False
+
+
+def _is_written(use: Any) -> bool:
+    op, number = use.owner.operation, use.operand_number
+    if op.name == "tensor.insert_slice":
+        return bool(number == 1)
+    return op.name != LOOP and number in _places(op)
+
+
+def _results(use: Any) -> Iterator[Any]:
+    """What may be another name of a value because of one use of it."""
+    op, number = use.owner.operation, use.operand_number
+    if op.name in _NAMES:
+        yield op.results[min(number, len(op.results) - 1)]
+    elif op.name == LOOP:
+        yield from _carried(op, number)
+    elif op.name == _RETURN:
+        parent = op.parent.operation
+        if parent.name in _BRANCHES:
+            yield parent.results[number]
+        elif parent.name == LOOP and op.block == parent.regions[1].blocks[0]:
+            yield from _carried(parent, number)
+    elif _passes_on(op, number):
+        yield op.results[0]
+
+
+def _sources(value: Any) -> Iterator[Any]:
+    """What a value may be another name of."""
+    if isinstance(value.owner, ir.Block):
+        loop = value.owner.owner
+        if loop.operation.name == LOOP:
+            yield from _handed_on(loop.operation, ir.BlockArgument(value).arg_number)
+        return
+    op = value.owner.operation
+    number = _number(value)
+    if op.name in _NAMES:
+        yield op.operands[number]
+    elif op.name == LOOP:
+        yield from _handed_on(op, number)
+    elif op.name in _BRANCHES:
+        for region in op.regions:
+            yield _end(region).operands[number]
+    else:
+        yield from (operand for place, operand in enumerate(op.operands) if _passes_on(op, place))
+
+
+def _carried(loop: Any, number: int) -> Iterator[Any]:
+    yield loop.results[number]
+    for region in loop.regions:
+        yield region.blocks[0].arguments[number]
+
+
+def _handed_on(loop: Any, number: int) -> Iterator[Any]:
+    yield loop.operands[number]
+    yield _end(loop.regions[1]).operands[number]
+
+
+def _passes_on(op: Any, number: int) -> bool:
+    """Whether the first result may be the operand as it is, or holds it as a part or is a part of it."""
+    if op.name in _CASTS or op.name in _PARTS:
+        # What decide-updates copies is another array.
+        return (op.name != "stablehlo.dynamic_slice" or number == 0) and not _is_copy(op.results[0])
+    if op.name in _SPREADS:
+        return number == 0 and _bits(op.operands[0]) == _bits(op.results[0])
+    if op.name == "stablehlo.reverse":
+        return all(op.operands[0].type.shape[d] == 1 for d in op.attributes["dimensions"])
+    if op.name == "stablehlo.transpose":
+        sizes = list(op.operands[0].type.shape)
+        moved = [d for d in op.attributes["permutation"] if sizes[d] != 1]
+        return moved == sorted(moved)
+    if op.name not in _FOLDED:
+        return False
+    other = op.operands[1 - number]
+    return _may_be_neutral(other) or (op.name in _FOLDED_OF_SAME and other == op.operands[number])
+
+
+def _may_be_neutral(value: Any) -> bool:
+    """Whether a value is an array of one constant, 0, 1 or -1; any complex constant, which the bindings do not read."""
+    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if op is not None and op.name == "stablehlo.broadcast_in_dim":
+        return _may_be_neutral(op.operands[0])
+    if op is None or op.name != "stablehlo.constant":
+        return False
+    if isinstance(value.type.element_type, ir.ComplexType):
+        return True
+    if not op.attributes["value"].is_splat:
+        return False
+    number = op.attributes["value"].get_splat_value()
+    return getattr(number, "value", None) in (0, 1, -1)
+
+
+def _bits(value: Any) -> int | None:
+    """The size of an array; None if only a call knows it, or for what is no array."""
+    type_ = value.type
+    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+        return None
+    element = type_.element_type
+    if isinstance(element, ir.ComplexType):
+        return 2 * _count(type_) * int(element.element_type.width)
+    width = getattr(element, "width", None)
+    return None if width is None else _count(type_) * int(width)
+
+
+def _count(type_: Any) -> int:
+    return prod(int(size) for size in type_.shape)
+
+
+def _block_of(value: Any) -> Any:
+    return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
+
+
+def _is_inside(value: Any, block: Any) -> bool:
+    home = _block_of(value)
+    return home == block or in_block(home.owner.operation, block) is not None
+
+
+def _number(result: Any) -> int:
+    return int(ir.OpResult(result).result_number)
+
+
+def _end(region: Any) -> Any:
+    return list(region.blocks[0].operations)[-1].operation
+
+
+# Writers
+
+
+def writers(block: Any) -> Iterator[Any]:
+    """The operations of a block, and of the loops and branches in it, that may run in the buffers of their operands."""
+    for op in block.operations:
+        if op.operation.name in traits.IN_PLACE:
+            yield op.operation
+        if op.operation.name in _CONTROL:
+            for region in op.operation.regions:
+                for inner in region.blocks:
+                    yield from writers(inner)
+
+
+def overwritten(op: Any) -> list[int]:
+    """The operands in whose place the results of a writer may lie."""
+    if op.name != LOOP:
+        return _places(op)
+    arguments = op.regions[1].blocks[0].arguments
+    return [number for number, argument in enumerate(arguments) if is_overwritten(argument)]
+
+
+def _places(op: Any) -> list[int]:
+    if op.name == UPDATE:
+        return [0]
+    if op.name in DISPATCHES:
+        workload = op.attributes["operandSegmentSizes"][0]
+        tied = [ir.IntegerAttr(number).value for number in op.attributes["tied_operands"]]
+        return [workload + number for number in tied if number >= 0]
+    return list(range(len(op.results))) if op.name in _WHOLE or op.name == SCATTER else []
+
+
+def unsafe(op: Any, origins: dict[Any, Any]) -> Iterator[int]:
+    """The operands of a writer that need copies: arrays that somebody else reads, and what is written into them.
+
+    Args:
+        origins: what is known of arrays that updates have made; empty at first, and kept for the next writer.
+    """
+    arrays = overwritten(op)
+    yield from (number for number in arrays if _is_read_after(op, number))
+    if op.name in (UPDATE, SCATTER):
+        # A scatter has indices between its arrays and its updates, a slice's update has starts behind it.
+        parts = [1] if op.name == UPDATE else range(len(arrays), len(op.operands))
+        earlier = {_origin(op.operands[number], origins) for number in arrays}
+        yield from (n for n in parts if _reads(op.operands[n], earlier, op, origins))
+
+
+def _is_read_after(op: Any, number: int) -> bool:
+    """Whether an operand of a writer is read when it may be overwritten, other than by the writer itself."""
+    array = op.operands[number]
+    places, names = [op], Names(array, op)
+    while names.is_from_outside:
+        around = places[-1].parent.operation
+        if around.name not in _BRANCHES:
+            # A loop may run again.
+            return True
+        places.append(around)
+        names = Names(array, around)
+    uses = [use for name in names.values for use in name.uses]
+    others = [use.owner.operation for use in uses if (use.owner.operation, use.operand_number) != (op, number)]
+    return any(_is_read_beside(place, array, others, is_writer=place == op) for place in places)
+
+
+def _is_read_beside(op: Any, array: Any, users: list[Any], *, is_writer: bool) -> bool:
+    """Whether users of an array may read it after a writer, or a branch around one; those in other branches do not."""
+    readers = [reader for user in users if (reader := in_block(user, op.block)) is not None]
+    if not is_writer:
+        readers = [reader for reader in readers if reader != op]
+    if op.name == LOOP:
+        return any(not reader.is_before_in_block(op) for reader in readers)
+    if any(op.is_before_in_block(reader) for reader in readers):
+        return True
+    apart = [reader for reader in readers if not needs(op, reader)]
+    return bool(apart) and (is_waited_for(op) or any(_may_run_late(reader, array, op) for reader in apart))
+
+
+def _may_run_late(reader: Any, value: Any, op: Any) -> bool:
+    """Whether IREE may run a reader of an array behind an update that stands after it: where the host waits in between.
+
+    It runs operations as late as their users allow, and an update perhaps as soon as its operands are there. An update
+    of the same array gets a copy, which a barrier of its own reads.
+    """
+    if reader.name in (UPDATE, SCATTER) and value in reader.operands:
+        return True
+    places, needed = _waits(reader.block)
+    before = needed.get(op, -1)
+    pending, seen = [reader], set()
+    while pending:
+        current = pending.pop()
+        if current in places:
+            if any(before < place < places[current] for place in places.values()):
+                return True
+        elif needed.get(current, -1) > before:
+            return True
+        elif current not in seen:
+            seen.add(current)
+            uses = (use for result in current.results for use in result.uses)
+            pending += (in_block(use.owner.operation, reader.block) for use in uses)
+    return False
+
+
+def _origin(array: Any, origins: dict[Any, Any]) -> Any:
+    """The array in whose buffer updates have made one: what a part was read from may lie there."""
+    passed = []
+    while array not in origins and not isinstance(array.owner, ir.Block):
+        maker = array.owner.operation
+        if maker.name not in _NAMES | {UPDATE, SCATTER}:
+            break
+        passed.append(array)
+        array = maker.operands[_number(array)]
+    found = origins.get(array, array)
+    origins.update((name, found) for name in passed)
+    return found
+
+
+def _reads(value: Any, arrays: set[Any], update: Any, origins: dict[Any, Any]) -> bool:
+    """Whether a value is made of parts of some arrays other than the one that is overwritten, element by element."""
+    pending, seen = [value], set()
+    while pending:
+        current = pending.pop()
+        if _origin(current, origins) in arrays:
+            return True
+        if current in seen or isinstance(current.owner, ir.Block):
+            continue
+        seen.add(current)
+        op = current.owner.operation
+        if op.name == BARRIER and not _is_copy(op.operands[_number(current)]):
+            pending.append(op.operands[_number(current)])
+        elif (op.name in traits.VIEWS or op.name in traits.ELEMENTWISE) and not _is_the_same_part(op, update):
+            pending += op.operands
+    return False
+
+
+def _is_copy(value: Any) -> bool:
+    """Whether a value is a choice by a condition that comes from a barrier, as ``decide-updates`` makes copies."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.select":
+        return False
+    condition = value.owner.operation.operands[0].owner
+    return not isinstance(condition, ir.Block) and condition.operation.name == BARRIER
+
+
+def _is_the_same_part(op: Any, update: Any) -> bool:
+    """Whether an operation takes what the update overwrites."""
+    return bool(
+        update.name == UPDATE
+        and op.name == "stablehlo.dynamic_slice"
+        and op.operands[0] == update.operands[0]
+        and list(op.operands)[1:] == list(update.operands)[2:]
+        and op.results[0].type == update.operands[1].type
+    )
+
+
+# Order
+
+
+def has_readers_beside_updates(module: Any) -> bool:
+    """Whether something reads an array that something else overwrites, and neither needs the other's results."""
+    in_place = operations(module, {UPDATE, SCATTER, *_WHOLE, *DISPATCHES})
+    return any(_has_reader_beside(op, number) for op in in_place for number in _places(op))
+
+
+def _has_reader_beside(op: Any, number: int) -> bool:
+    array = op.operands[number]
+    names = Names(array, op)
+    uses = [use for name in names.values for use in name.uses]
+    others = [use for use in uses if (use.owner.operation, use.operand_number) != (op, number)]
+    if names.is_from_outside:
+        return bool(others) or sum(1 for _ in array.uses) > 1
+    return any(not needs(op, in_block(use.owner.operation, op.block)) for use in others)
+
+
+def _waits(block: Any) -> tuple[dict[Any, int], dict[Any, int]]:
+    """The places of a block's operations that the host waits for, and the last of these that each other one needs."""
+    places: dict[Any, int] = {}
+    needed: dict[Any, int] = {}
+    for place, op in enumerate(op.operation for op in block.operations):
+        owners = [value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block)]
+        needed[op] = max((places.get(owner, needed.get(owner, -1)) for owner in owners), default=-1)
+        if op.name in _WAITS and not _is_constant(op):
+            places[op] = place
+    return places, needed
+
+
+def _is_constant(op: Any) -> bool:
+    """Whether an operation has constants alone for operands."""
+    owners = [value.owner for value in op.operands]
+    return all(not isinstance(owner, ir.Block) and owner.operation.name == "stablehlo.constant" for owner in owners)
+
+
+def is_waited_for(op: Any) -> bool:
+    """Whether the host waits for something that is computed from the results of an operation, in its block."""
+    pending, seen = list(op.results), set()
+    while pending:
+        for use in pending.pop().uses:
+            user = in_block(use.owner.operation, op.block)
+            if _is_wait(user, use):
+                return True
+            if user not in seen:
+                seen.add(user)
+                pending += user.results
+    return False
+
+
+def waited_for(block: Any) -> set[Any]:
+    """The operations of a block of which ``is_waited_for`` holds, found in one pass."""
+    found: set[Any] = set()
+    for op in reversed([op.operation for op in block.operations]):
+        uses = [(in_block(use.owner.operation, block), use) for result in op.results for use in result.uses]
+        if any(_is_wait(user, use) or user in found for user, use in uses):
+            found.add(op)
+    return found
+
+
+def _is_wait(user: Any, use: Any) -> bool:
+    """Whether the host waits for a use, which stands in the operation ``user`` or is its own."""
+    starts = _STARTS.get(user.name)
+    return user.name in _WAITS or (starts is not None and use.operand_number >= starts)
+
+
+def needs(op: Any, other: Any) -> bool:
+    """Whether an operation computes with results of another one of its block."""
+    pending, seen = [op], set()
+    while pending:
+        current = pending.pop()
+        if current == other:
+            return True
+        if current in seen or not other.is_before_in_block(current):
+            continue
+        seen.add(current)
+        operands = (value for inner in (current, *operations(current)) for value in inner.operands)
+        owners = (value.owner.operation for value in operands if not isinstance(value.owner, ir.Block))
+        pending += (owner for owner in owners if owner.block == op.block)
+    return False

@@ -1,0 +1,27 @@
+"""What IREE 3.13's cuda target does with StableHLO, measured by compiling alone; see docs/targets.md.
+
+Most of what IREE lacks or gets wrong it does before it generates code for any target: those rows are the CPU's.
+"""
+
+from __future__ import annotations
+
+from hloforge.pipelines.capability import cpu_table
+from hloforge.pipelines.capability.verdicts import Capability, decompose, native
+from hloforge.pipelines.decompose.logarithm import is_unsafe
+from hloforge.pipelines.replicas.combine import COLLECTIVES
+
+# Code of our own for processors.
+_FOR_PROCESSORS = frozenset({"keep-factorizations"})
+
+ROWS: tuple[Capability, ...] = (
+    # IREE connects these devices itself (NCCL), and tells each its number.
+    *native("stablehlo.replica_id", *sorted(COLLECTIVES)),
+    *decompose(
+        "decompose-logarithm",
+        "IREE's own takes subnormal numbers for the least normal one",
+        "stablehlo.log",
+        elements=("bf16",),
+        form=is_unsafe,
+    ),
+    *(row for row in cpu_table.ROWS if row.by not in _FOR_PROCESSORS),
+)

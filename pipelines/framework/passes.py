@@ -1,0 +1,148 @@
+"""What a pass is: a frozen dataclass whose fields are its options."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, ClassVar, Final, TypeVar
+
+from hloforge.dialect.errors import Location, PassError, PipelineError
+from hloforge.dialect.mlir import in_context, ir, passmanager
+from hloforge.dialect.operations import file_location
+from hloforge.pipelines.framework.vectors import AVX2, Vectors
+
+CPU: Final = frozenset({"cpu"})
+VULKAN: Final = frozenset({"vulkan"})
+CUDA: Final = frozenset({"cuda"})
+TARGETS: Final = CPU | VULKAN | CUDA
+
+
+@dataclass(frozen=True)
+class Pass(ABC):
+    """A rewriting of a module in place: valid IR in, valid IR out.
+
+    Attributes:
+        name: kebab-case; the file, class and test are spelled alike.
+        removes: names of operations that are gone afterwards; a leftover is an error (checked by the manager).
+        targets: the kinds of targets whose pipelines run the pass. Code for a processor's registers and caches is of
+            use on processors alone.
+    """
+
+    name: ClassVar[str]
+    removes: ClassVar[frozenset[str]] = frozenset()
+    targets: ClassVar[frozenset[str]] = TARGETS
+
+    @abstractmethod
+    def run(self, module: Any) -> None:
+        """Rewrite the module. Raises a located ``hloforge.Error`` for what it cannot do."""
+
+    def __str__(self) -> str:
+        """The pass in the grammar of textual pipelines: ``name{option=value}``."""
+        options = [
+            f"{field.name.replace('_', '-')}={_option_text(getattr(self, field.name))}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return self.name + ("{" + " ".join(options) + "}" if options else "")
+
+
+def _option_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+@dataclass(frozen=True)
+class VectorPass(Pass):
+    """A pass that writes code for the vector registers of a processor.
+
+    Attributes:
+        vector_bytes, vector_count: of ``Vectors``.
+    """
+
+    vector_bytes: int = AVX2.bytes
+    vector_count: int = AVX2.count
+
+    @property
+    def vectors(self) -> Vectors:
+        return Vectors(self.vector_bytes, self.vector_count)
+
+
+class NativePassError(PassError):
+    """A pass of MLIR's or StableHLO's does not take the program."""
+
+
+@dataclass(frozen=True)
+class NativePass(Pass):
+    """Passes of MLIR and StableHLO, by MLIR's own pipeline text (``canonicalize``, ``func.func(cse)``)."""
+
+    name: ClassVar[str] = "native"
+    pipeline: str = ""
+
+    def run(self, module: Any) -> None:
+        with in_context(module):
+            manager = parse_native(self.pipeline)
+            # The manager verifies before and after native passes.
+            manager.enable_verifier(False)
+            try:
+                manager.run(module.operation)
+            except ir.MLIRError as error:
+                raise NativePassError(
+                    f"pass {self.pipeline}: {diagnostic_text(error)}", location=place(error)
+                ) from None
+
+    def __str__(self) -> str:
+        return self.pipeline
+
+
+def parse_native(pipeline: str) -> Any:
+    """MLIR's own parser of ``builtin.module(pipeline)``, in the current context. Raises PipelineError."""
+    try:
+        return passmanager.PassManager.parse(f"builtin.module({pipeline})")
+    except ValueError as error:
+        message = str(error).strip().splitlines()[0]
+        raise PipelineError(message.rpartition("error: ")[2].removeprefix("<Pass-Options-Parser>: ")) from None
+
+
+def diagnostic_text(error: Any) -> str:
+    """The first diagnostic of an MLIRError, on one line."""
+    diagnostics = getattr(error, "error_diagnostics", None)
+    return str(diagnostics[0].message if diagnostics else error).strip().splitlines()[0]
+
+
+def place(error: Any) -> Location | None:
+    """Where the operation stands that an MLIRError names first, in its diagnostics or their notes."""
+    for diagnostic in getattr(error, "error_diagnostics", None) or ():
+        for one in (diagnostic, *diagnostic.notes):
+            if found := file_location(one.location):
+                return found
+    return None
+
+
+PassType = TypeVar("PassType", bound=type[Pass])
+_REGISTRY: dict[str, type[Pass]] = {}
+
+
+def register(cls: PassType) -> PassType:
+    """Class decorator: make the pass known by its name to textual pipelines. A second use of a name raises."""
+    if cls.name in _REGISTRY:
+        raise ValueError(f"pass {cls.name} is registered twice")
+    _REGISTRY[cls.name] = cls
+    return cls
+
+
+def registered() -> dict[str, type[Pass]]:
+    """Every registered pass by name."""
+    return dict(_REGISTRY)
+
+
+def load_modules(package: ModuleType) -> None:
+    """Import every module of a folder of passes, so that each registers what it defines."""
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)

@@ -1,0 +1,166 @@
+"""The innermost loops of ``dispatch-attention``: some queries side by side, and all keys after one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from hloforge.dialect.mlir import ir
+from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector, zero
+from hloforge.pipelines.kernels.lang import loops as code
+
+# Queries side by side: two registers of AVX2, one of AVX-512.
+QUERIES = 16
+# Keys whose weights are held at once.
+KEYS = 128
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The work of one workgroup.
+
+    Attributes:
+        queries: ``[1, 16, d]``.
+        keys: ``[1, n, d]``.
+        values: ``[1, n, e]``.
+        score: from a vector of products with the queries and the number of a key to their scores.
+        rows: sums that are made at once, each of a vector of queries.
+    """
+
+    queries: Any
+    keys: Any
+    values: Any
+    score: Callable[[Any, Any], Any]
+    rows: int
+
+    @property
+    def element(self) -> Any:
+        return self.queries.type.element_type
+
+    def result(self) -> Any:
+        """The values' mean, weighted by the softmax of the scores: ``[1, 16, e]``."""
+        count, width = int(self.keys.type.shape[1]), int(self.values.type.shape[2])
+        nothing = self._filled(0.0)
+        totals = self._array(width)
+        totals = code.for_each(width, [totals], lambda row, into: [_written(nothing, into, row)])[0]
+        carried = [self._filled(-inf), nothing, totals, self._array(min(KEYS, count))]
+        flipped = self._flipped()
+
+        def block(key: Any, lines: int, *carried: Any) -> list[Any]:
+            return self._block(flipped, key, lines, carried)
+
+        _, sums, totals, _ = code.in_steps(count, KEYS, carried, block)
+        part = empty(ir.RankedTensorType.get([1, QUERIES, width], self.element))
+        return code.for_each(width, [part], lambda row, into: [self._stored(row, into, totals, sums)])[0]
+
+    def _block(self, flipped: Any, key: Any, lines: int, carried: Sequence[Any]) -> list[Any]:
+        """Add what some keys contribute to the sums of the weights and the weighted values.
+
+        All weights are relative to the greatest score so far: what was added before is scaled when that grows.
+        """
+        before, sums, totals, weights = carried
+
+        def scores(row: Any, count: int, greatest: Any, weights: Any) -> list[Any]:
+            return self._scores(flipped, key, row, count, greatest, weights)
+
+        greatest, weights = code.in_steps(lines, self.rows, [before, weights], scores)
+        # Where no score is above -inf yet, any other number leaves weights of 0.
+        least = self._filled(-inf)
+        base = code.choose(code.compare_floats("oeq", greatest, least), self._filled(0.0), greatest)
+        scale = _exponential(code.combine("subf", before, base))
+
+        def weigh(line: Any, sums: Any, weights: Any) -> list[Any]:
+            weight = _exponential(code.combine("subf", _read(weights, line), base))
+            return [code.combine("addf", sums, weight), _written(weight, weights, line)]
+
+        sums, weights = code.for_each(lines, [code.combine("mulf", sums, scale), weights], weigh)
+
+        def add(row: Any, count: int, totals: Any) -> list[Any]:
+            return [self._added(key, lines, row, count, scale, totals, weights)]
+
+        totals = code.in_steps(int(self.values.type.shape[2]), self.rows, [totals], add)[0]
+        return [greatest, sums, totals, weights]
+
+    def _scores(self, flipped: Any, key: Any, row: Any, count: int, greatest: Any, weights: Any) -> list[Any]:
+        """Write the scores of some keys; the greatest ones grow by them."""
+        lines = [code.combine("addi", row, number) for number in range(count)]
+        at = [code.combine("addi", key, line) for line in lines]
+        products = self._products(int(self.keys.type.shape[2]), [self._filled(0.0)] * count, flipped, self.keys, at)
+        for line, where, product in zip(lines, at, products, strict=True):
+            score = self.score(product, where)
+            greatest = code.combine("maximumf", greatest, score)
+            weights = _written(score, weights, line)
+        return [greatest, weights]
+
+    def _products(self, depth: int, sums: Sequence[Any], lines: Any, factors: Any, rows: Sequence[Any]) -> list[Any]:
+        """Add the products of lines of vectors with the numbers of some rows ``[1, row, depth]``."""
+
+        def turn(k: Any, *sums: Any) -> list[Any]:
+            line = _read(lines, k)
+            numbers = [code.read(factors, index(0), row, k) for row in rows]
+            return [_multiply_add(number, line, sum_) for number, sum_ in zip(numbers, sums, strict=True)]
+
+        return code.for_each(depth, sums, turn)
+
+    def _added(self, key: Any, lines: int, row: Any, count: int, scale: Any, totals: Any, weights: Any) -> Any:
+        """Add the values of some keys, by their weights, to some rows of the totals."""
+        rows = [code.combine("addi", row, number) for number in range(count)]
+
+        def turn(line: Any, *sums: Any) -> list[Any]:
+            weight, at = _read(weights, line), code.combine("addi", key, line)
+            numbers = [code.read(self.values, index(0), at, number) for number in rows]
+            return [_multiply_add(number, weight, sum_) for number, sum_ in zip(numbers, sums, strict=True)]
+
+        before = [code.combine("mulf", _read(totals, number), scale) for number in rows]
+        for number, sum_ in zip(rows, code.for_each(lines, before, turn), strict=True):
+            totals = _written(sum_, totals, number)
+        return totals
+
+    def _flipped(self) -> Any:
+        """The queries ``[d, 16]``."""
+        depth = int(self.queries.type.shape[2])
+
+        def line(k: Any, into: Any) -> list[Any]:
+            numbers = [code.read(self.queries, index(0), index(query), k) for query in range(QUERIES)]
+            vector = create("vector.from_elements", numbers, [self._vector]).results[0]
+            return [_written(vector, into, k)]
+
+        return code.for_each(depth, [self._array(depth)], line)[0]
+
+    def _stored(self, row: Any, into: Any, totals: Any, sums: Any) -> Any:
+        """Write a row of the totals, divided by the sums of the weights, as a column."""
+        mean = code.combine("divf", _read(totals, row), sums)
+        for query in range(QUERIES):
+            position = ir.DenseI64ArrayAttr.get([query])
+            number = create("vector.extract", [mean], [self.element], static_position=position).results[0]
+            into = code.write(number, into, index(0), index(query), row)
+        return into
+
+    @property
+    def _vector(self) -> Any:
+        return ir.VectorType.get([QUERIES], self.element)
+
+    def _filled(self, number: float) -> Any:
+        scalar = code.float_number(number, self.element) if number else zero(self.element)
+        return full_vector(scalar, QUERIES)
+
+    def _array(self, lines: int) -> Any:
+        return empty(ir.RankedTensorType.get([lines, QUERIES], self.element))
+
+
+def _read(array: Any, line: Any) -> Any:
+    return read_vector(array, [line, index(0)], QUERIES)
+
+
+def _written(vector: Any, array: Any, line: Any) -> Any:
+    return write_vector(vector, array, [line, index(0)])
+
+
+def _multiply_add(number: Any, line: Any, total: Any) -> Any:
+    return create("vector.fma", [full_vector(number, QUERIES), line, total], [total.type]).results[0]
+
+
+def _exponential(vector: Any) -> Any:
+    return create("math.exp", [vector], [vector.type]).results[0]

@@ -1,0 +1,190 @@
+"""Matrices in strips of columns, for dispatches that factor and solve: what their innermost loops share.
+
+A strip is 64 bytes wide, and its rows lie one after the other, so that a column of vectors is read in order and from
+few lines of the cache. An algorithm finds one strip after the other, four rows a turn: their sums stay in registers
+while the rows found before are subtracted, a vector of the strip times a number for each of the four. That is where the
+time goes, at the speed of a matrix product. Sizes are multiples of a strip's width: callers pad.
+
+Source: Golub & Van Loan, 3.2.11 (gaxpy forms); Goto and van de Geijn, Anatomy of High-Performance Matrix
+Multiplication, 2008, for the arrangement in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector, write_vector
+from hloforge.pipelines.kernels.lang import loops as code
+
+_STRIP_BYTES = 64
+# The size of the smallest matrix that is worth a dispatch of its own.
+LEAST = 16
+# Stands for a place that an operand gives.
+_DYNAMIC = -(2**63)
+# Rows of a turn: with the strip's two vectors of AVX2 eight sums, as many as hide an addition's latency.
+ROWS = 4
+
+Number = Any
+Vector = Any
+
+
+def lanes(element: Any) -> int:
+    """Elements of a strip's row."""
+    return _STRIP_BYTES * 8 // int(element.width)
+
+
+def padded_size(array: Value, size: int) -> int:
+    """A size as a multiple of a strip's width."""
+    width = _STRIP_BYTES * 8 // array.element_type.bits
+    return -(-size // width) * width
+
+
+def suits_strips(op: Any) -> bool:
+    """Whether all floats of an operation are f32 or f64, its sizes are known, and its matrices are not small."""
+    values = [Value(value) for value in (*op.operands, *op.results)]
+    names = {value.element_type.name for value in values if not value.element_type.is_integer}
+    matrices = [value for value in map(Value, op.operands) if value.rank >= 2]
+    return (
+        names in ({"f32"}, {"f64"})
+        and all(value.shape.is_static for value in values)
+        and all(prod(value.dims) for value in matrices)
+        and min(matrices[0].dims[-2:]) >= LEAST
+    )
+
+
+def plus(one: Any, other: Any) -> Any:
+    """The sum of two of type ``index``; ``other`` may be an int."""
+    return one if isinstance(other, int) and other == 0 else code.combine("addi", one, other)
+
+
+def times(one: Any, other: Any) -> Any:
+    """The product of two of type ``index``; ``other`` may be an int."""
+    return code.combine("muli", one, other)
+
+
+def split(at: Any, width: int) -> tuple[Any, Any]:
+    """The strip in which a column lies, and its place there."""
+    return code.combine("divui", at, width), code.combine("remui", at, width)
+
+
+@dataclass(frozen=True)
+class Strips:
+    """A matrix by strips, in memory.
+
+    Attributes:
+        array: ``[1, strips, rows, lanes]``.
+    """
+
+    array: Any
+
+    @staticmethod
+    def type_of(batch: int, rows: int, columns: int, element: Any) -> Any:
+        """The type of a batch of them."""
+        width = lanes(element)
+        return ir.RankedTensorType.get([batch, columns // width, rows, width], element)
+
+    @property
+    def width(self) -> int:
+        return int(self.array.type.shape[3])
+
+    @property
+    def rows(self) -> int:
+        return int(self.array.type.shape[2])
+
+    @property
+    def count(self) -> int:
+        return int(self.array.type.shape[1])
+
+    def vector(self, strip: Any, row: Any) -> Vector:
+        return read_vector(self.array, [index(0), strip, row, index(0)], self.width)
+
+    def with_vector(self, vector: Vector, strip: Any, row: Any) -> Strips:
+        return Strips(write_vector(vector, self.array, [index(0), strip, row, index(0)]))
+
+    def number(self, row: Any, column: Any) -> Number:
+        """The element in a row and a column of the matrix."""
+        return code.read(self.array, index(0), *self.place(row, column))
+
+    def place(self, row: Any, column: Any) -> list[Any]:
+        strip, lane = split(column, self.width)
+        return [strip, row, lane]
+
+
+def minus_products(
+    sums: Sequence[Vector],
+    stop: Any,
+    factors: Callable[[Any], Sequence[Number]],
+    line: Callable[[Any], Vector],
+    *,
+    start: Any = 0,
+) -> list[Vector]:
+    """``sums[r] - factors(k)[r] * line(k)``, summed over start <= k < stop."""
+
+    def turn(k: Any, *sums: Vector) -> list[Vector]:
+        vector = line(k)
+        return [minus_product(sum_, factor, vector) for sum_, factor in zip(sums, factors(k), strict=True)]
+
+    return code.for_each(stop, sums, turn, start=start)
+
+
+def minus_product(sum_: Vector, factor: Number, vector: Vector) -> Vector:
+    """``sum - factor * vector``, rounded once."""
+    spread = full_vector(negated(factor), int(vector.type.shape[0]))
+    return create("vector.fma", [spread, vector, sum_], [sum_.type]).results[0]
+
+
+def element(vector: Vector, at: Any) -> Number:
+    """The element at an ``index``."""
+    place = ir.DenseI64ArrayAttr.get([_DYNAMIC])
+    return create("vector.extract", [vector, at], [vector.type.element_type], static_position=place).results[0]
+
+
+def counted(width: int) -> Vector:
+    """0, 1, ... as s32."""
+    vector = ir.VectorType.get([width], ir.IntegerType.get_signless(32))
+    numbers = ir.DenseElementsAttr.get(np.arange(width, dtype=np.int32), type=vector)
+    return create("arith.constant", (), [vector], value=numbers).results[0]
+
+
+def negated(value: Any) -> Any:
+    return create("arith.negf", [value], [value.type]).results[0]
+
+
+def divided(vector: Vector, by: Number) -> Vector:
+    return arithmetic("divf", vector, full_vector(by, int(vector.type.shape[0])))
+
+
+def arithmetic(name: str, one: Any, other: Any) -> Any:
+    """``arith.<name>`` of two floats, or vectors of them."""
+    return create(f"arith.{name}", [one, other], [one.type]).results[0]
+
+
+def transposed_block(source: Any, position: Sequence[Any], into: Any, target: Sequence[Any], size: int) -> Any:
+    """Copy a square of the last two dimensions from one array to another, with rows for columns."""
+    vector = ir.VectorType.get([size, size], source.type.element_type)
+    rank = len(position)
+    names = ", ".join(f"d{number}" for number in range(rank))
+    whole = {
+        "in_bounds": ir.Attribute.parse("[true, true]"),
+        "permutation_map": ir.Attribute.parse(f"affine_map<({names}) -> (d{rank - 2}, d{rank - 1})>"),
+    }
+    padding = code.float_number(0.0, source.type.element_type)
+    counts = ir.DenseI32ArrayAttr.get([1, rank, 1, 0])
+    block = create(
+        "vector.transfer_read", [source, *position, padding], [vector], operandSegmentSizes=counts, **whole
+    ).results[0]
+    order = ir.DenseI64ArrayAttr.get([1, 0])
+    block = create("vector.transpose", [block], [vector], permutation=order).results[0]
+    rank = len(target)
+    names = ", ".join(f"d{number}" for number in range(rank))
+    whole["permutation_map"] = ir.Attribute.parse(f"affine_map<({names}) -> (d{rank - 2}, d{rank - 1})>")
+    counts = ir.DenseI32ArrayAttr.get([1, 1, rank, 0])
+    operands = [block, into, *target]
+    return create("vector.transfer_write", operands, [into.type], operandSegmentSizes=counts, **whole).results[0]

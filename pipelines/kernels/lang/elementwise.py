@@ -1,0 +1,222 @@
+"""Elementwise StableHLO on single numbers, or on vectors of them, in code of our own.
+
+Numbers are signless, as dispatches see them: whether an integer is unsigned stands in the operation's own types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hloforge.dialect.element_types import ElementType, Kind
+from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.builders import create
+
+NUMBERS = frozenset(("f32", "f64", "s32", "s64", "u32", "u64"))
+# Operations on floats, on signed and on unsigned integers; empty where there is none.
+_ARITHMETIC = {
+    "add": ("arith.addf", "arith.addi", "arith.addi"),
+    "subtract": ("arith.subf", "arith.subi", "arith.subi"),
+    "multiply": ("arith.mulf", "arith.muli", "arith.muli"),
+    "maximum": ("arith.maximumf", "arith.maxsi", "arith.maxui"),
+    "minimum": ("arith.minimumf", "arith.minsi", "arith.minui"),
+    "divide": ("arith.divf", "", ""),
+    "negate": ("arith.negf", "", ""),
+    "abs": ("math.absf", "math.absi", ""),
+    "and": ("", "arith.andi", "arith.andi"),
+    "or": ("", "arith.ori", "arith.ori"),
+    "xor": ("", "arith.xori", "arith.xori"),
+    "sqrt": ("math.sqrt", "", ""),
+    "floor": ("math.floor", "", ""),
+    "ceil": ("math.ceil", "", ""),
+    "round_nearest_even": ("math.roundeven", "", ""),
+}
+# Functions that IREE has as polynomials on vectors of f32.
+_FUNCTIONS = {
+    "exponential": "math.exp",
+    "exponential_minus_one": "math.expm1",
+    "log": "math.log",
+    "log_plus_one": "math.log1p",
+    "rsqrt": "math.rsqrt",
+    "tanh": "math.tanh",
+}
+# arith's numbers of comparisons: of floats, ordered ones and "unordered or not equal"; of signed and unsigned integers.
+_FLOAT_COMPARISONS = {"EQ": 1, "GT": 2, "GE": 3, "LT": 4, "LE": 5, "NE": 13}
+_SIGNED_COMPARISONS = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
+_UNSIGNED_COMPARISONS = {"EQ": 0, "NE": 1, "LT": 6, "LE": 7, "GT": 8, "GE": 9}
+# Shifts by a number below the width, on any integers.
+_SHIFTS = {
+    "shift_left": "arith.shli",
+    "shift_right_arithmetic": "arith.shrsi",
+    "shift_right_logical": "arith.shrui",
+}
+
+
+def arithmetic(name: str, row: ElementType) -> str:
+    """What an operation of StableHLO is on numbers of a type; empty if there is none."""
+    of_float, of_signed, of_unsigned = _ARITHMETIC.get(name.removeprefix("stablehlo."), ("", "", ""))
+    if row.is_float:
+        return of_float
+    return of_unsigned if row.kind is Kind.UNSIGNED else of_signed
+
+
+def has_code(op: Any) -> bool:
+    """Whether ``on_numbers`` takes an operation: elementwise, of ``NUMBERS`` and flags."""
+    if len(op.results) != 1 or not all(map(_is_number, (*op.results, *op.operands))):
+        return False
+    row, name = Value(op.results[0]).element_type, op.name.removeprefix("stablehlo.")
+    match name:
+        case "constant":
+            return bool(op.attributes["value"].is_splat) and row.name != "pred"
+        case "compare":
+            return Value(op.operands[0]).element_type.name != "pred" and not _is_total(op)
+        case "convert":
+            return bool(_conversion(op))
+        case "not" | "bitcast_convert":
+            return not row.is_float or name == "bitcast_convert"
+        case "select" | "clamp":
+            return name == "select" or row.name != "pred"
+    if name in _SHIFTS:
+        return _is_constant_below(op.operands[1], row.bits)
+    if row.name == "pred":
+        return name in ("and", "or", "xor")
+    return bool(arithmetic(name, row)) or (name in (*_FUNCTIONS, "logistic") and row.name == "f32")
+
+
+def filling(value: Any) -> Any | None:
+    """The constant of one number that fills an array; None if there is none."""
+    if not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
+        value = value.owner.operands[0]
+    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
+        return None
+    is_known = isinstance(value.owner.attributes["value"], ir.DenseElementsAttr)
+    return value.owner if is_known and has_code(value.owner) else None
+
+
+def is_elementwise(op: Any) -> bool:
+    """Whether each number of the result is made of those at its place."""
+    sizes = {tuple(value.type.shape) for value in (*op.operands, *op.results) if isinstance(value.type, ir.ShapedType)}
+    return op.name != "stablehlo.constant" and len(op.operands) > 0 and len(sizes) == 1 and has_code(op)
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
+        return False
+    return Value(value).element_type.name in (*NUMBERS, "pred")
+
+
+def _is_total(op: Any) -> bool:
+    return "compare_type" in op.attributes and "TOTALORDER" in str(op.attributes["compare_type"])
+
+
+def _is_constant_below(value: Any, bits: int) -> bool:
+    """Whether a value is a constant of equal numbers from 0 to below the width, or made of one."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
+        value = value.owner.operands[0]
+    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
+        return False
+    dense = value.owner.attributes["value"]
+    return bool(dense.is_splat) and 0 <= dense.get_splat_value().value < bits
+
+
+def _conversion(op: Any) -> str:
+    """The name of a conversion of numbers; empty if there is none. Floats that become integers are in range by now."""
+    source, target = Value(op.operands[0]).element_type, Value(op.results[0]).element_type
+    if target.name == "pred":
+        return ""
+    is_unsigned = source.kind in (Kind.UNSIGNED, Kind.PRED)
+    if source.is_float and target.is_float:
+        return "arith.extf" if target.bits > source.bits else "arith.truncf"
+    if source.is_float:
+        return "" if target.kind is Kind.UNSIGNED else "arith.fptosi"
+    if target.is_float:
+        return "arith.uitofp" if is_unsigned else "arith.sitofp"
+    if target.bits == source.bits:
+        return "arith.bitcast"
+    if target.bits < source.bits:
+        return "arith.trunci"
+    return "arith.extui" if is_unsigned else "arith.extsi"
+
+
+def number_type(value: Any) -> Any:
+    """The signless type of an array's numbers."""
+    row = Value(value).element_type
+    if row.is_float:
+        return value.type.element_type
+    return ir.IntegerType.get_signless(1 if row.kind is Kind.PRED else row.bits)
+
+
+def constant_number(op: Any, length: int = 0) -> Any:
+    """The number that fills a constant; a vector of it if a length is given."""
+    element = number_type(op.results[0])
+    splat = op.attributes["value"].get_splat_value()
+    attribute = splat if isinstance(splat, ir.FloatAttr) else ir.IntegerAttr.get(element, _signed(splat.value, element))
+    type_ = ir.VectorType.get([length], element) if length else element
+    value = ir.DenseElementsAttr.get_splat(type_, attribute) if length else attribute
+    return create("arith.constant", (), [type_], value=value).results[0]
+
+
+def _signed(value: int, element: Any) -> int:
+    """The number whose bits are those of a number of the same width, which may be unsigned."""
+    width = int(element.width)
+    return value - (1 << width) if value >= 1 << (width - 1) else value
+
+
+def on_numbers(op: Any, operands: Sequence[Any]) -> Any:
+    """The operation, no constant, on numbers or on vectors of one length; a flag may choose between vectors."""
+    row, name = Value(op.results[0]).element_type, op.name.removeprefix("stablehlo.")
+    shaped = operands[-1]
+    type_ = _typed_as(shaped, number_type(op.results[0]))
+    match name:
+        case "compare":
+            return _compared(op, operands, type_)
+        case "convert":
+            conversion = _conversion(op)
+            return shaped if shaped.type == type_ else create(conversion, operands, [type_]).results[0]
+        case "bitcast_convert":
+            return shaped if shaped.type == type_ else create("arith.bitcast", operands, [type_]).results[0]
+        case "select":
+            return create("arith.select", operands, [type_]).results[0]
+        case "clamp":
+            low, value, high = operands
+            raised = create(arithmetic("maximum", row), [low, value], [type_]).results[0]
+            return create(arithmetic("minimum", row), [raised, high], [type_]).results[0]
+        case "not":
+            return create("arith.xori", [shaped, _filled(type_, -1)], [type_]).results[0]
+        case "logistic":
+            one = _filled(type_, 1)
+            power = _on(_FUNCTIONS["exponential"], _on("arith.negf", shaped))
+            return _on("arith.divf", one, _on("arith.addf", power, one))
+    if row.kind is Kind.PRED:
+        code = f"arith.{name}i"
+    else:
+        code = _SHIFTS.get(name) or _FUNCTIONS.get(name) or arithmetic(name, row)
+    return create(code, operands, [type_]).results[0]
+
+
+def _typed_as(value: Any, element: Any) -> Any:
+    return ir.VectorType.get(value.type.shape, element) if isinstance(value.type, ir.VectorType) else element
+
+
+def _on(name: str, *operands: Any) -> Any:
+    return create(name, operands, [operands[0].type]).results[0]
+
+
+def _filled(type_: Any, value: int) -> Any:
+    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
+    make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
+    number = make(element, value)
+    whole = ir.DenseElementsAttr.get_splat(type_, number) if isinstance(type_, ir.VectorType) else number
+    return create("arith.constant", (), [type_], value=whole).results[0]
+
+
+def _compared(op: Any, operands: Sequence[Any], type_: Any) -> Any:
+    row = Value(op.operands[0]).element_type
+    direction = stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    if row.is_float:
+        name, numbers = "arith.cmpf", _FLOAT_COMPARISONS
+    else:
+        name, numbers = "arith.cmpi", _UNSIGNED_COMPARISONS if row.kind is Kind.UNSIGNED else _SIGNED_COMPARISONS
+    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), numbers[direction])
+    return create(name, operands, [type_], predicate=predicate).results[0]

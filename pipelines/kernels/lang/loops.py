@@ -1,0 +1,320 @@
+"""Programs over single numbers and rows of arrays, which one dispatch runs: loops, reads, writes, integer arithmetic.
+
+IREE compiles them to machine code as it finds them. An array that a loop carries is written in its place, so that each
+turn must return the array it was given, with elements written into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from hloforge.dialect.marks import WORK
+from hloforge.dialect.mlir import ir
+from hloforge.pipelines.framework.builders import create, empty, index
+from hloforge.pipelines.kernels.lang.executables import code_of, once, return_counts
+
+_PREDICATES = {"eq": 0, "slt": 2, "sle": 3}
+_FLOAT_PREDICATES = {"oeq": 1, "ogt": 2}
+_DISPATCH_TENSOR = "!iree_tensor_ext.dispatch.tensor"
+# The multiplications of a dispatch, which choose the device.
+# A result that is no operand's memory.
+_NEW = -1
+# Stands for an offset that an operand gives.
+_DYNAMIC = -(2**63)
+
+
+def number(value: int, type_: Any) -> Any:
+    """A constant of an integer type."""
+    return create("arith.constant", (), [type_], value=ir.IntegerAttr.get(type_, value)).results[0]
+
+
+def float_number(value: float, type_: Any) -> Any:
+    """A constant of a float type."""
+    return create("arith.constant", (), [type_], value=ir.FloatAttr.get(type_, value)).results[0]
+
+
+def combine(name: str, one: Any, other: Any) -> Any:
+    """``arith.<name>`` of two numbers of one type; ``other`` may be an int."""
+    return create(f"arith.{name}", [one, _like(other, one)], [one.type]).results[0]
+
+
+def compare(predicate: str, one: Any, other: Any) -> Any:
+    """A flag: ``eq``, ``slt`` or ``sle`` (less, or equal, of signed integers); ``other`` of a number may be an int.
+
+    Vectors make a vector of flags.
+    """
+    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _PREDICATES[predicate])
+    return create("arith.cmpi", [one, _like(other, one)], [_flags(one)], predicate=attribute).results[0]
+
+
+def compare_floats(predicate: str, one: Any, other: Any) -> Any:
+    """A flag: ``oeq`` or ``ogt`` (equal, greater) of two floats, false of NaN."""
+    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _FLOAT_PREDICATES[predicate])
+    return create("arith.cmpf", [one, other], [_flags(one)], predicate=attribute).results[0]
+
+
+def _flags(value: Any) -> Any:
+    """The type of a comparison's result."""
+    flag = ir.IntegerType.get_signless(1)
+    return ir.VectorType.get(value.type.shape, flag) if isinstance(value.type, ir.VectorType) else flag
+
+
+def cast(name: str, value: Any, type_: Any) -> Any:
+    """``arith.<name>`` to a type; the value itself if it has that type."""
+    return value if value.type == type_ else create(f"arith.{name}", [value], [type_]).results[0]
+
+
+def clamped(number_: Any, size: int) -> Any:
+    """An integer as the nearest ``index`` into so many places."""
+    return cast("index_cast", combine("minsi", combine("maxsi", number_, 0), size - 1), ir.IndexType.get())
+
+
+def choose(flag: Any, one: Any, other: Any) -> Any:
+    """``one`` if the flag is set, else ``other``."""
+    return create("arith.select", [flag, one, other], [one.type]).results[0]
+
+
+def least(vector: Any) -> Any:
+    """The least of a vector of signed integers."""
+    kind = ir.Attribute.parse("#vector.kind<minsi>")
+    return create("vector.reduction", [vector], [vector.type.element_type], kind=kind).results[0]
+
+
+def _like(value: Any, other: Any) -> Any:
+    if not isinstance(value, int):
+        return value
+    return index(value) if isinstance(other.type, ir.IndexType) else number(value, other.type)
+
+
+def read(array: Any, *position: Any) -> Any:
+    """The element at an index for each dimension."""
+    return create("tensor.extract", [array, *position], [array.type.element_type]).results[0]
+
+
+def write(value: Any, array: Any, *position: Any) -> Any:
+    """The array with one element replaced."""
+    return create("tensor.insert", [value, array, *position], [array.type]).results[0]
+
+
+# From the number of a turn and the carried values to the values of the next turn.
+Turn = Callable[..., Sequence[Any]]
+
+
+def for_each(stop: Any, carried: Sequence[Any], body: Turn, *, start: Any = 0, step: int = 1) -> list[Any]:
+    """``for i in range(start, stop, step): carried = body(i, *carried)``; the bounds are ints or of type ``index``."""
+    first, last = (index(bound) if isinstance(bound, int) else bound for bound in (start, stop))
+    types = [value.type for value in carried]
+    loop = create("scf.for", [first, last, index(step), *carried], types, 1)
+    block = ir.Block.create_at_start(loop.regions[0], [ir.IndexType.get(), *types])
+    with ir.InsertionPoint(block):
+        create("scf.yield", body(*block.arguments), ())
+    return list(loop.results)
+
+
+def in_steps(stop: int, step: int, carried: Sequence[Any], body: Turn) -> list[Any]:
+    """``for i in range(0, stop, step): carried = body(i, step, *carried)``, and the rest with a shorter step."""
+    full = stop // step * step
+    if full:
+        carried = for_each(full, carried, lambda at, *values: body(at, step, *values), step=step)
+    return list(body(index(full), stop - full, *carried)) if stop > full else list(carried)
+
+
+def while_(carried: Sequence[Any], condition: Callable[..., Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
+    """``while condition(*carried): carried = body(*carried)``."""
+    types = [value.type for value in carried]
+    loop = create("scf.while", carried, types, 2)
+    before, after = (ir.Block.create_at_start(region, types) for region in loop.regions)
+    with ir.InsertionPoint(before):
+        create("scf.condition", [condition(*before.arguments), *before.arguments], ())
+    with ir.InsertionPoint(after):
+        create("scf.yield", body(*after.arguments), ())
+    return list(loop.results)
+
+
+def over_rows(
+    arrays: Sequence[Any],
+    scalars: Sequence[Any],
+    results: Sequence[Any],
+    group: int,
+    body: Callable[..., Sequence[Any]],
+) -> list[Any]:
+    """One dispatch whose workgroups share out the rows of arrays.
+
+    Args:
+        arrays: static tensors ``[rows, n]`` of signless integers.
+        scalars: numbers that every workgroup gets.
+        results: the types of the results, ``[rows, m]``.
+        group: how many rows a workgroup takes; divides ``rows``.
+        body: from the arrays ``[group, n]``, the scalars and the results' buffers ``[group, m]`` to the results.
+    """
+    rows = int(results[0].shape[0])
+
+    def run(places: Sequence[Any], sources: Sequence[Any], inside: Sequence[Any], targets: Sequence[Any]) -> None:
+        first = combine("muli", places[0], group)
+        parts = [load(source, _part(a.type, group), [first, 0]) for source, a in zip(sources, arrays, strict=True)]
+        buffers = [empty(_part(result, group)) for result in results]
+        for part, target in zip(body(*parts, *inside, *buffers), targets, strict=True):
+            store(part, target, [first, 0])
+
+    return workgroups([rows // group], arrays, scalars, results, run)
+
+
+# From the place of a workgroup along each axis, the memory of the arrays, the scalars and the memory of the results.
+Work = Callable[[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Any]], None]
+
+
+def workgroups(
+    counts: Sequence[int],
+    arrays: Sequence[Any],
+    scalars: Sequence[Any],
+    results: Sequence[Any],
+    run: Work,
+    *,
+    scratch: Sequence[Any] = (),
+    work: int = 0,
+    key: str = "",
+) -> list[Any]:
+    """One dispatch of many workgroups.
+
+    Args:
+        counts: of workgroups along one to three axes.
+        arrays: what they read, static tensors; ``load`` reads a part.
+        scalars: numbers that every workgroup gets.
+        results: the types of what they write, with ``store``.
+        run: the work of one of them.
+        scratch: the types of further results, whose memory is read as well: what ``load`` finds there is any numbers,
+            and what is made of it has to be stored. IREE leaves out unused results, but not these.
+        work: multiplications of all of them, where these say more than the size of the arrays (``WORK``).
+        key: what ``run`` depends on beside the types, where one code shall serve all dispatches of a module that have
+            the same key and types; empty for code of its own.
+    """
+    ends = len(arrays), len(arrays) + len(scalars)
+
+    def body(memory: Sequence[Any]) -> None:
+        places = [_place(axis) for axis in range(len(counts))]
+        run(places, memory[: ends[0]], memory[ends[0] : ends[1]], memory[ends[1] :])
+
+    types = [_memory("readonly", array.type) for array in arrays]
+    types += [scalar.type for scalar in scalars] + [_memory("writeonly", result) for result in results]
+    types += [_memory("readwrite", part) for part in scratch]
+    made = [*results, *scratch]
+    dispatch = _Dispatch(counts, [*arrays, *scalars], types, made, [_NEW] * len(made), work)
+    return dispatch.shared(key, body) if key else dispatch.own(body)
+
+
+@cache
+def imbalance(groups: int) -> float:
+    """How many times as long two workers take for this many equal workgroups as if they shared them evenly.
+
+    IREE 3.13 hands out one at a time while there are fewer than 8 for each worker, then 8 at a time.
+    """
+    at_once = 8 if groups >= 2 * 8 else 1
+    loads = [0, 0]
+    for first in range(0, groups, at_once):
+        loads[loads.index(min(loads))] += min(at_once, groups - first)
+    return max(loads) * 2 / groups
+
+
+def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any], *, work: int) -> Any:
+    """One dispatch of one workgroup that rewrites an array where it lies.
+
+    Args:
+        array, others: static tensors.
+        run: from the contents of all of them to the array, with elements written into it.
+        work: as of ``workgroups``.
+    """
+    everything = [array, *others]
+
+    def body(memory: Sequence[Any]) -> None:
+        starts = [[0] * len(value.type.shape) for value in everything]
+        parts = [load(m, v.type, at) for m, v, at in zip(memory, everything, starts, strict=True)]
+        store(run(*parts), memory[0], starts[0])
+
+    types = [_memory("readwrite", array.type), *(_memory("readonly", other.type) for other in others)]
+    return _Dispatch([1], everything, types, [array.type], [0], work).own(body)[0]
+
+
+@dataclass(frozen=True)
+class _Dispatch:
+    """A dispatch whose workgroups see ``memory``; each result is the operand it is tied to, or ``_NEW``."""
+
+    counts: Sequence[int]
+    operands: Sequence[Any]
+    memory: Sequence[Any]
+    results: Sequence[Any]
+    tied: Sequence[int]
+    work: int
+
+    def own(self, body: Callable[[Sequence[Any]], None]) -> list[Any]:
+        """The results of a dispatch with code of its own."""
+        op = self._create("flow.dispatch.workgroups", 2)
+        with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], list(self.memory))) as point:
+            body(list(point.block.arguments))
+            create("flow.return", (), ())
+            once(point.block, op.regions[0])
+        with ir.InsertionPoint(
+            ir.Block.create_at_start(op.regions[1], [ir.IndexType.get()] * len(self.counts))
+        ) as point:
+            return_counts(point.block)
+        return list(op.results)
+
+    def shared(self, key: str, body: Callable[[Sequence[Any]], None]) -> list[Any]:
+        """The results of a dispatch whose code others may run too."""
+        whole = f"{key} {self.counts} {', '.join(map(str, self.memory))}"
+        name = code_of(whole, len(self.counts), self.memory, body)
+        return list(self._create("flow.dispatch", 0, entry_points=ir.ArrayAttr.get([name])).results)
+
+    def _create(self, name: str, regions: int, **attributes: Any) -> Any:
+        number, work = ir.IndexType.get(), ir.IntegerType.get_signless(64)
+        return create(
+            name,
+            [*map(index, self.counts), *self.operands],
+            self.results,
+            regions,
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(self.counts), len(self.operands), 0, 0]),
+            tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(number, operand) for operand in self.tied]),
+            **{WORK: ir.IntegerAttr.get(work, self.work)},
+            **attributes,
+        )
+
+
+def _place(axis: int) -> Any:
+    number = ir.IntegerAttr.get(ir.IndexType.get(), axis)
+    return create("flow.dispatch.workgroup.id", (), [ir.IndexType.get()], dimension=number).results[0]
+
+
+def _memory(access: str, type_: Any) -> Any:
+    return ir.Type.parse(f"{_DISPATCH_TENSOR}<{access}:{type_}>")
+
+
+def _part(type_: Any, rows: int) -> Any:
+    return ir.RankedTensorType.get([rows, int(type_.shape[1])], type_.element_type)
+
+
+def load(memory: Any, part: Any, start: Sequence[Any]) -> Any:
+    """A part of an array, of this type; its start is an ``index`` or an int along each dimension."""
+    offsets = [at for at in start if not isinstance(at, int)]
+    counts = ir.DenseI32ArrayAttr.get([1, 0, len(offsets), 0, 0])
+    name = "iree_tensor_ext.dispatch.tensor.load"
+    attributes = _window(part, start)
+    return create(name, [memory, *offsets], [part], operandSegmentSizes=counts, **attributes).results[0]
+
+
+def store(part: Any, memory: Any, start: Sequence[Any]) -> None:
+    """Write a part of an array; its start as of ``load``."""
+    offsets = [at for at in start if not isinstance(at, int)]
+    counts = ir.DenseI32ArrayAttr.get([1, 1, 0, len(offsets), 0, 0])
+    name = "iree_tensor_ext.dispatch.tensor.store"
+    create(name, [part, memory, *offsets], (), operandSegmentSizes=counts, **_window(part.type, start))
+
+
+def _window(part: Any, start: Sequence[Any]) -> dict[str, Any]:
+    """Where a part lies in the whole."""
+    return {
+        "static_offsets": ir.DenseI64ArrayAttr.get([at if isinstance(at, int) else _DYNAMIC for at in start]),
+        "static_sizes": ir.DenseI64ArrayAttr.get([int(size) for size in part.shape]),
+        "static_strides": ir.DenseI64ArrayAttr.get([1] * len(start)),
+    }

@@ -1,0 +1,247 @@
+"""``dispatch-argmax``: where the greatest or least number of each row lies, as loops in a dispatch of their own.
+
+Before::
+
+    %g, %at = stablehlo.reduce(%x init: -inf), (%iota init: 0) across dimensions = [1]
+      reducer(%a, %b) (%i, %j) { %p = %a > %b or %a != %a or (%a == %b and %i < %j); return select(%p, ...) }
+
+After::
+
+    %at = dispatch { for each row: m = max(row); at = min over i of (row[i] == m ? i : n) }
+
+IREE reduces pairs one after the other. Two passes over a row in the nearest cache are vector code: a maximum, and the
+least (or greatest, as the computation prefers) of the positions that hold it. A row with a NaN is reduced by the
+computation itself, from begin to end. ``extreme_pairs.py`` says what a computation prefers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hloforge.dialect import ops
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import integers, operations
+from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.builders import create, empty, full_vector, index, stands_in_dispatch
+from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.patterns import replace
+from hloforge.pipelines.kernels.lang import loops as code
+from hloforge.pipelines.kernels.lang.elementwise import constant_number, has_code, number_type, on_numbers
+from hloforge.pipelines.kernels.lang.vector_expressions import VECTOR_TYPES, Expression
+from hloforge.pipelines.kernels.rows.extreme_pairs import Extreme, extreme_of
+
+# Elements that are worth a dispatch of their own, and about those of a workgroup.
+_WORTH, _GROUP_ELEMENTS = 1 << 12, 1 << 14
+# Bytes of a vector: four instructions, the next of which does not wait for the last.
+_VECTOR_BYTES = 128
+# Multiplications that take as long as reading an element.
+_WORK = 8
+
+
+@register
+@dataclass(frozen=True)
+class DispatchArgmax(Pass):
+    """Make dispatches of reductions that find extremes along rows; they are in IREE's dialects, which no pass reads."""
+
+    name: ClassVar[str] = "dispatch-argmax"
+    targets: ClassVar[frozenset[str]] = CPU
+
+    def run(self, module: Any) -> None:
+        with in_context(module):
+            for op in operations(module, {"stablehlo.reduce"}):
+                rows = None if stands_in_dispatch(op) else _rows_of(op)
+                if rows is not None:
+                    with ir.InsertionPoint(op), op.location:
+                        replace(op, rows.dispatched())
+
+
+def _rows_of(op: Any) -> _Rows | None:
+    """The rows of a reduction to a place in each; None for other reductions."""
+    if len(op.results) != 2 or not Value(op.operands[0]).shape.is_static:
+        return None
+    whole, reduced = Value(op.operands[0]), integers(op, "dimensions")
+    if whole.element_type.name not in VECTOR_TYPES or Value(op.results[1]).element_type.name not in ("s32", "s64"):
+        return None
+    if any(size != 1 for size in whole.dims[reduced[-1] + 1 :]) or whole.shape.element_count < _WORTH:
+        return None
+    size, extreme = whole.dims[reduced[-1]], extreme_of(op)
+    length = _VECTOR_BYTES * 8 // whole.element_type.bits
+    if extreme is None or not length <= size < 1 << 31:
+        return None
+    # A computation of numbers alone runs on the rows that have a NaN.
+    if not all(has_code(inner.operation) for inner in list(op.regions[0].blocks[0].operations)[:-1]):
+        return None
+    expression = Expression.of(whole, (1, prod(whole.dims) // size, size))
+    return None if expression is None else _Rows(op, extreme, expression, length)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows in each of which an extreme is looked for.
+
+    Attributes:
+        op: the reduction.
+        expression: how a row is computed.
+        length: of a vector, no longer than a row.
+    """
+
+    op: Any
+    extreme: Extreme
+    expression: Expression
+    length: int
+
+    @property
+    def size(self) -> int:
+        return self.expression.dims[2]
+
+    @property
+    def positions(self) -> Any:
+        """The integers that count in a vector: as wide as its numbers."""
+        return ir.IntegerType.get_signless(Value(self.op.operands[0]).element_type.bits)
+
+    def dispatched(self) -> list[Value]:
+        """The reduction's results."""
+        count = self.expression.dims[1]
+        group = min(count, max(1, _GROUP_ELEMENTS // self.size))
+        operands = self.expression.operands
+        types = [ir.RankedTensorType.get([count], number_type(result)) for result in self.op.results]
+
+        def run(places: Sequence[Any], memory: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
+            # The last group begins earlier, so that it has as many rows.
+            first = code.combine("minsi", code.combine("muli", places[0], group), count - group)
+            arrays = [code.load(m, o.type, [0] * len(o.type.shape)) for m, o in zip(memory, operands, strict=True)]
+
+            def find(at: Any, *found: Any) -> list[Any]:
+                pair = self._found(arrays, code.combine("addi", first, at))
+                return [code.write(one, into, at) for one, into in zip(pair, found, strict=True)]
+
+            parts = [empty(ir.RankedTensorType.get([group], type_.element_type)) for type_ in types]
+            for part, target in zip(code.for_each(group, parts, find), targets, strict=True):
+                code.store(part, target, [first])
+
+        work = _WORK * count * self.size
+        made = code.workgroups([-(-count // group)], operands, (), types, run, work=work)
+        return [ops.reshape(Value(m), Value(r).dims) for m, r in zip(made, self.op.results, strict=True)]
+
+    def _found(self, arrays: Sequence[Any], row: Any) -> list[Any]:
+        """The extreme of a row and its position, as numbers of the results' types."""
+        best, has_nan = self._best(arrays, row)
+        at = self._place(arrays, row, best)
+        value = self._number(arrays, row, at)
+        place = code.cast("index_cast", at, number_type(self.op.results[1]))
+        if has_nan is None:
+            return [value, place]
+        stop = code.choose(has_nan, index(self.size), index(0))
+        folded = self._folded(arrays, row, stop)
+        return [code.choose(has_nan, *pair) for pair in zip(folded, (value, place), strict=True)]
+
+    def _vector(self, arrays: Sequence[Any], row: Any, at: Any, length: int) -> Any:
+        return self.expression.evaluate(arrays, [index(0), row, at], length)
+
+    def _number(self, arrays: Sequence[Any], row: Any, at: Any) -> Any:
+        vector = self._vector(arrays, row, at, 1)
+        position = ir.DenseI64ArrayAttr.get([0])
+        return create("vector.extract", [vector], [vector.type.element_type], static_position=position).results[0]
+
+    def _along(self, carried: Sequence[Any], body: Any) -> list[Any]:
+        """``carried = body(at, *carried)`` for vectors that cover a row; the last one may cover some elements twice."""
+        last = self.size - self.length
+        return code.for_each(
+            self.size,
+            carried,
+            lambda at, *values: body(code.combine("minsi", at, last) if self.size % self.length else at, *values),
+            step=self.length,
+        )
+
+    def _best(self, arrays: Sequence[Any], row: Any) -> tuple[Any, Any]:
+        """The extreme of the numbers of a row that are no NaN, and whether there is one; None of integers."""
+        is_float = Value(self.op.operands[0]).element_type.is_float
+        flags = ir.VectorType.get([self.length], self.positions)
+        start = _filled(self.op.operands[2], self.length)
+        none = full_vector(code.number(0, self.positions), self.length)
+
+        def join(at: Any, best: Any, *nan: Any) -> list[Any]:
+            vector = self._vector(arrays, row, at, self.length)
+            if not is_float:
+                return [code.combine("maxsi" if self.extreme.is_greatest else "minsi", best, vector)]
+            # One instruction on x86, which leaves the best where the other is NaN.
+            best = code.choose(_compared(_OGT if self.extreme.is_greatest else _OLT, vector, best), vector, best)
+            unordered = code.cast("extsi", _compared(_UNO, vector, vector), flags)
+            return [best, code.combine("ori", nan[0], unordered)]
+
+        found = self._along([start, none] if is_float else [start], join)
+        kind = ("max" if self.extreme.is_greatest else "min") + ("imumf" if is_float else "si")
+        best = _reduced(kind, found[0])
+        return best, code.compare("slt", _reduced("minsi", found[1]), 0) if is_float else None
+
+    def _place(self, arrays: Sequence[Any], row: Any, best: Any) -> Any:
+        """The first or last position in a row that holds a number; 0 where none does."""
+        wanted, counting = full_vector(best, self.length), self.positions
+        steps = _count(self.length, counting)
+        none = full_vector(code.number(self.size if self.extreme.is_first else -1, counting), self.length)
+        better = "minsi" if self.extreme.is_first else "maxsi"
+
+        def join(at: Any, found: Any) -> list[Any]:
+            vector = self._vector(arrays, row, at, self.length)
+            start = full_vector(code.cast("index_cast", at, counting), self.length)
+            places = code.choose(_equal(vector, wanted), code.combine("addi", start, steps), none)
+            return [code.combine(better, found, places)]
+
+        place = _reduced(better, self._along([none], join)[0])
+        # A row of NaN holds no number, and is not asked for one.
+        bounded = code.combine("maxsi", code.combine("minsi", place, self.size - 1), 0)
+        return code.cast("index_cast", bounded, ir.IndexType.get())
+
+    def _folded(self, arrays: Sequence[Any], row: Any, stop: Any) -> list[Any]:
+        """The computation's own result from a row's first elements, one after the other."""
+        block = self.op.regions[0].blocks[0]
+
+        def turn(at: Any, *best: Any) -> list[Any]:
+            place = code.cast("index_cast", at, best[1].type)
+            known = dict(zip(block.arguments, (*best, self._number(arrays, row, at), place), strict=True))
+            *inner, end = (op.operation for op in block.operations)
+            for op in inner:
+                known[op.results[0]] = on_numbers(op, [known[operand] for operand in op.operands])
+            return [known[operand] for operand in end.operands]
+
+        return code.for_each(stop, [_filled(init) for init in self.op.operands[2:]], turn)
+
+
+# arith's numbers of comparisons of floats: ordered and equal, greater, less; unordered.
+_OEQ, _OGT, _OLT, _UNO = 1, 2, 4, 14
+
+
+def _compared(predicate: int, one: Any, other: Any) -> Any:
+    """Flags of vectors of floats."""
+    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
+    flags = ir.VectorType.get(one.type.shape, ir.IntegerType.get_signless(1))
+    return create("arith.cmpf", [one, other], [flags], predicate=attribute).results[0]
+
+
+def _equal(one: Any, other: Any) -> Any:
+    if isinstance(one.type.element_type, ir.IntegerType):
+        return code.compare("eq", one, other)
+    return _compared(_OEQ, one, other)
+
+
+def _reduced(kind: str, vector: Any) -> Any:
+    """The extreme of a vector: ``maximumf``, ``minimumf``, ``maxsi`` or ``minsi``."""
+    attribute = ir.Attribute.parse(f"#vector.kind<{kind}>")
+    return create("vector.reduction", [vector], [vector.type.element_type], kind=attribute).results[0]
+
+
+def _filled(constant: Any, length: int = 0) -> Any:
+    """The number of a constant; a vector of it if a length is given."""
+    return constant_number(constant.owner, length)
+
+
+def _count(length: int, element: Any) -> Any:
+    """The vector ``0, 1, ..., length - 1``."""
+    numbers = np.arange(length, dtype=f"int{element.width}")
+    value = ir.DenseElementsAttr.get(numbers, type=ir.VectorType.get([length], element))
+    return create("arith.constant", (), [value.type], value=value).results[0]

@@ -1,0 +1,56 @@
+"""Equal dispatches of our own code run one copy of it (``executables.py``).
+
+A model's layers repeat their softmax, their sums and their embeddings. Each ``flow.dispatch.workgroups`` carries its
+code with it, through all of IREE's passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.marks import WORK
+from hloforge.dialect.mlir import in_context
+from hloforge.dialect.operations import operations
+from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.kernels.lang.executables import shared
+
+_VALUE = re.compile(r"%\w+")
+
+
+@register
+@dataclass(frozen=True)
+class ShareDispatches(Pass):
+    """Let dispatches whose code and types are equal run one copy of it."""
+
+    name: ClassVar[str] = "share-dispatches"
+    targets: ClassVar[frozenset[str]] = CPU
+
+    def run(self, module: Any) -> None:
+        with in_context(module):
+            own = [op for op in operations(module, {"flow.dispatch.workgroups"}) if WORK in op.attributes]
+            alike = _grouped(own, _types)
+            for dispatches in [equal for group in alike for equal in _grouped(group, _text)]:
+                shared(dispatches)
+
+
+def _grouped(found: Iterable[Any], key: Callable[[Any], Hashable]) -> list[list[Any]]:
+    """Those of equal keys together, in their order; those that are alone are left out."""
+    groups: dict[Hashable, list[Any]] = {}
+    for op in found:
+        groups.setdefault(key(op), []).append(op)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _types(op: Any) -> Hashable:
+    """What differs between most dispatches, and is read soon."""
+    return tuple(value.type for value in (*op.operands, *op.results))
+
+
+def _text(op: Any) -> str:
+    """The code, its attributes and types, with values named by the order in which they appear."""
+    names: dict[str, str] = {}
+    text = str(op.get_asm(use_local_scope=True, print_generic_op_form=True))
+    return _VALUE.sub(lambda found: names.setdefault(found[0], f"%{len(names)}"), text)

@@ -1,0 +1,144 @@
+"""Singular values of real bidiagonal matrices by implicitly shifted QR.
+
+Source: LAPACK "bdsqr", "las2"; Golub & Van Loan 8.6. As in ``tridiagonal_ql.py``, a sweep's rotations are found first.
+"""
+
+from __future__ import annotations
+
+from hloforge.dialect import ops
+from hloforge.dialect.constants import constant, full
+from hloforge.dialect.values import Value
+from hloforge.pipelines.library_calls.matrices import ascending, permuted
+from hloforge.pipelines.library_calls.own_calls import bidiagonal_qr
+from hloforge.pipelines.library_calls.rows import Number, Rows, count_up, each_matrix, each_piece, loop
+from hloforge.pipelines.library_calls.tridiagonal_ql import SWEEPS, epsilon_of, put, rotation
+
+# Rows below those of vectors: the diagonals, and the cosines and sines of a sweep's rotations from both sides.
+D, E, C_LEFT, S_LEFT, C_RIGHT, S_RIGHT = range(6)
+
+
+def diagonalize(d: Value, e: Value, vectors: tuple[Value, Value] | None) -> tuple[Value, Value, list[Value]]:
+    """The singular values of bidiagonal matrices X S Y^T, in descending order.
+
+    Args:
+        d, e: ``[batch, n]``, diagonals of magnitudes of about 1 at most, and those above them with e[n - 1] = 0.
+        vectors: q and p ``[batch, n, w]``, to which X^T and Y^T are applied; None for singular values alone.
+
+    Returns:
+        the values ``[batch, n]``; pred ``[batch, n]``, true as often as one is missing; and X^T q and Y^T p.
+    """
+    values, left, *rows = bidiagonal_qr(d, e, vectors or ())
+    order = ascending(-ops.abs(values))
+    found = []
+    if rows:
+        q, p = rows
+        # The sign of a negative value goes to one side.
+        p = ops.select(ops.broadcast_in_dim(values < 0.0, p.dims, [0, 1]), -p, p)
+        found = [permuted(q, order), permuted(p, order)]
+    return permuted(ops.abs(values), order), ops.ne(left, 0.0), found
+
+
+def by_sweeps(d: Value, e: Value, *vectors: Value) -> list[Value]:
+    """``own_calls.bidiagonal_qr`` by loops."""
+    batch, n = d.dims
+    width = vectors[0].dims[2] if vectors else n
+    diagonals = [ops.pad(ops.reshape(x, [batch, 1, n]), 0.0, [(0, 0, 0), (0, 0, 0), (0, width - n, 0)]) for x in (d, e)]
+    state = Rows.of(Number(ops.concat_in_dim([*vectors, *diagonals], 1)), 4)
+    top = len(vectors) * n
+    state = each_matrix(state, lambda rows: _iterated(rows, n, top))
+    found = [ops.reshape(state.block((top + row, top + row + 1), n).re, [batch, n]) for row in (D, E)]
+    return [*found, *(state.block((first * n, first * n + n), width).re for first in range(len(vectors)))]
+
+
+def _iterated(state: Rows, n: int, top: int) -> Rows:
+    """Sweeps until every element of E is zero."""
+
+    def more(end: Value, turn: Value, _: Rows) -> Value:
+        return ops.and_(end > 0, turn < SWEEPS * n)
+
+    def sweep(end: Value, turn: Value, state: Rows) -> list[Value | Rows]:
+        start = _start_of_block(state, end, top)
+        is_done = ops.eq(start, end)
+        # Of e before the block, the negligible rest is dropped; there is none before the first.
+        before = ops.max(start - 1, 0)
+        rest = ops.select(start > 0, constant(0, state.buffer.element_type), state.real(top + E, before))
+        state = put(state, top + E, before, rest)
+        state = _find_rotations(state, start, end, top)
+        if top:
+            state = _rotate(state, start, end, 0, top + C_LEFT, top + S_LEFT)
+            state = _rotate(state, start, end, n, top + C_RIGHT, top + S_RIGHT)
+        return [ops.select(is_done, end - 1, end), turn + 1, state]
+
+    zero = constant(0, "s32")
+    return loop(more, sweep, [constant(n - 1, "s32"), zero, state])[2]  # type: ignore[no-any-return]
+
+
+def _start_of_block(state: Rows, end: Value, top: int) -> Value:
+    """One beyond the last i < end with a negligible e[i], or 0."""
+    d, e = ops.abs(state.vector(top + D).re), ops.abs(state.vector(top + E).re)
+    epsilon = epsilon_of(d)
+    following = ops.concat_in_dim([d[1:], d[:1]], 0)
+    places = ops.iota("s32", d.dims, 0)
+    # The second term ends the work on a block of rounding errors.
+    is_small = e <= (d + following) * (epsilon / 2) + epsilon / 16
+    return ops.reduce(ops.select(is_small & (places < end), places + 1, full(places, 0)), 0, ops.max, [0])
+
+
+def _find_rotations(state: Rows, start: Value, end: Value, top: int) -> Rows:
+    """An implicit QR step of the block start ... end; its rotations go to the rows of cosines and sines."""
+    first, g = state.real(top + D, start), state.real(top + E, start)
+    shift = _shift(state, start, end, top)
+    sign = ops.select(first < 0.0, full(first, -1), full(first, 1))
+    f = ops.select(ops.eq(shift, 0.0), first, (ops.abs(first) - shift) * (sign + shift / first))
+    zero = constant(0, f.element_type)
+
+    def turn(i: Value, state: Rows, f: Value, g: Value) -> list[Value | Rows]:
+        d, e, below = state.real(top + D, i), state.real(top + E, i), state.real(top + D, i + 1)
+        c, s, r = rotation(f, g)
+        # What stands before the block is zero, or at the first place, which the next store of E replaces.
+        state = put(state, top + E, ops.max(i - 1, 0), ops.select(i > start, r, zero))
+        state = put(put(state, top + C_RIGHT, i, c), top + S_RIGHT, i, s)
+        f, above, g, below = c * d + s * e, c * e - s * d, s * below, c * below
+        c, s, r = rotation(f, g)
+        state = put(put(state, top + C_LEFT, i, c), top + S_LEFT, i, s)
+        state = put(put(state, top + D, i, r), top + D, i + 1, c * below - s * above)
+        f = c * above + s * below
+        following = state.real(top + E, i + 1)
+        state = put(put(state, top + E, i, f), top + E, i + 1, c * following)
+        return [state, f, s * following]
+
+    return count_up(start, end, turn, [state, f, g])[0]  # type: ignore[no-any-return]
+
+
+def _shift(state: Rows, start: Value, end: Value, top: int) -> Value:
+    """The smaller singular value of the last two rows of a block; 0 if that loses nothing, or a value is zero."""
+    before = ops.max(end - 1, 0)
+    f, g, h = (ops.abs(state.real(row, i)) for row, i in ((top + D, before), (top + E, before), (top + D, end)))
+    least, most = ops.min(f, h), ops.max(f, h)
+    high, low, share = 1.0 + least / most, (most - least) / most, g / most
+    share = share * share
+    shift = least * (2.0 / (ops.sqrt(high * high + share) + ops.sqrt(low * low + share)))
+    d = ops.abs(state.vector(top + D).re)
+    places = ops.iota("s32", d.dims, 0)
+    inside = (places >= start) & (places <= end)
+    smallest = ops.reduce(ops.select(inside, d, full(d, 1)), float("inf"), ops.min, [0])
+    epsilon = epsilon_of(d)
+    ratio = shift / ops.abs(state.real(top + D, start))
+    is_useful = ops.and_(smallest > epsilon * epsilon, ratio * ratio > epsilon)
+    return ops.select(is_useful, shift, full(shift, 0))
+
+
+def _rotate(state: Rows, start: Value, end: Value, first: int, cosines: int, sines: int) -> Rows:
+    """Apply a sweep's rotations to the rows from ``first`` on."""
+
+    def piece(at: Value, state: Rows) -> list[Rows]:
+        def turn(i: Value, state: Rows, low: Number) -> list[Rows | Number]:
+            c, s = (state.real(row, i) for row in (cosines, sines))
+            c, s = (ops.broadcast_in_dim(x, [state.piece], []) for x in (c, s))
+            high = state.piece_of(first + i + 1, at)
+            return [state.with_vector(first + i, low.times(c) + high.times(s), at), high.times(c) - low.times(s)]
+
+        state, last = count_up(start, end, turn, [state, state.piece_of(first + start, at)])
+        return [state.with_vector(first + end, last, at)]
+
+    return each_piece(state, piece, [state])[0]  # type: ignore[no-any-return]

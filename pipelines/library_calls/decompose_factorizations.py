@@ -1,0 +1,52 @@
+"""``decompose-factorizations``: our own calls of factorizations as loops and matrix products, for any target.
+
+Before::
+
+    %l, %failed = stablehlo.custom_call @hloforge.cholesky(%a) {backend_config = {lower = true}}
+
+After: the loops of ``decompose/cholesky.py``. ``own_calls.py`` says what the calls mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.marks import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL
+from hloforge.dialect.values import Value
+from hloforge.pipelines.decompose import cholesky
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.library_calls import bidiagonal_qr, lu, qr, tridiagonal_ql
+from hloforge.pipelines.library_calls.registry import CustomCall, target_of
+
+_LOOPS: dict[str, Callable[..., Sequence[Value]]] = {
+    CHOLESKY: cholesky.factored,
+    LU: lu.factored,
+    QR: qr.factored,
+    ORTHOGONAL: qr.orthogonal,
+    TRIDIAGONAL_QL: tridiagonal_ql.by_sweeps,
+    BIDIAGONAL_QR: bidiagonal_qr.by_sweeps,
+}
+
+
+@pattern("stablehlo.custom_call")
+def own_factorization(op: Any) -> Replacement:
+    """custom_call @hloforge.f(x...) -> the loops that compute f."""
+    loops = _LOOPS.get(target_of(op))
+    if loops is None:
+        return NoMatch("not a call of ours")
+    call = CustomCall.of(op)
+    return loops(*call.operands, **call.settings)
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeFactorizations(Pass):
+    """Replace our own calls of factorizations."""
+
+    name: ClassVar[str] = "decompose-factorizations"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, own_factorization)

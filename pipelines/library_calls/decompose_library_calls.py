@@ -1,0 +1,97 @@
+"""``decompose-library-calls``: calls of a library's functions as the computations that they stand for.
+
+Before::
+
+    %l, %info = stablehlo.custom_call @lapack_spotrf_ffi(%a) {api_version = 4, backend_config = {uplo = 76 : ui8}} : ...
+
+After::
+
+    %l = stablehlo.cholesky %a, lower = true : tensor<4x4xf32>
+    %info = ...
+
+``registry.py`` tells how to add a target. Source: JAX (the calls that its functions for linear algebra become).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import operations
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.library_calls.registry import CustomCall, decompositions
+
+
+@pattern("stablehlo.custom_call")
+def known_call(op: Any) -> Replacement:
+    """custom_call @f(x...) -> what f computes."""
+    call = CustomCall.of(op)
+    decomposition = decompositions().get(call.target)
+    if decomposition is None:
+        return NoMatch(f"no decomposition of @{call.target}")
+    if not all(value.type.has_static_shape for value in (*op.operands, *op.results)):
+        return NoMatch("dynamic size")
+    results = decomposition(call)
+    call.check_read()
+    return results
+
+
+@register
+@dataclass(frozen=True)
+class DecomposeLibraryCalls(Pass):
+    """Replace the custom calls that have a decomposition.
+
+    Raises (on run):
+        UnsupportedError: a call with a setting that its decomposition does not know.
+    """
+
+    name: ClassVar[str] = "decompose-library-calls"
+
+    def run(self, module: Any) -> None:
+        called = _make_plain_functions(module)
+        if apply_patterns(module, known_call).rewritten:
+            _erase_uncalled(module, called)
+
+
+def _make_plain_functions(module: Any) -> set[str]:
+    """What a custom call calls belongs to it; JAX makes it a public function, and ends it as a region."""
+    calls = operations(module, {"stablehlo.custom_call"})
+    called = {symbol for op in calls for symbol in CustomCall.of(op).computations}
+    for function in operations(module, {"func.func"}):
+        if _name(function) in called:
+            function.attributes["sym_visibility"] = ir.StringAttr.get("private", module.context)
+            _end_as_function(list(function.regions[0].blocks[0].operations)[-1].operation)
+    return called
+
+
+def _erase_uncalled(module: Any, candidates: set[str]) -> None:
+    """MLIR's ``symbol-dce`` gives up where there are variables, whose dialect is IREE's."""
+    while candidates:
+        uses = {symbol for op in operations(module) for symbol in _symbols(op)}
+        erased = [op for op in operations(module, {"func.func"}) if _name(op) in candidates - uses]
+        if not erased:
+            return
+        # What these called may be called by nobody now.
+        candidates = candidates | {symbol for op in erased for inner in operations(op) for symbol in _symbols(inner)}
+        for op in erased:
+            op.erase()
+
+
+def _symbols(op: Any) -> list[str]:
+    """The symbols that an operation names."""
+    named = [op.attributes[name] for name in op.attributes]
+    members = [member for one in named for member in (one if isinstance(one, ir.ArrayAttr) else [one])]
+    return [member.value for member in members if isinstance(member, ir.FlatSymbolRefAttr)]
+
+
+def _name(function: Any) -> str:
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
+
+
+def _end_as_function(terminator: Any) -> None:
+    if terminator.name == "stablehlo.return":
+        with ir.InsertionPoint(terminator), terminator.location:
+            ir.Operation.create("func.return", operands=list(terminator.operands))
+        terminator.erase()

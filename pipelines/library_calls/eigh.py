@@ -1,0 +1,80 @@
+"""Eigenvalues and eigenvectors of Hermitian matrices. Source: LAPACK "syevd", "heevd"; JAX ``jnp.linalg.eigh``,
+whose call on TPUs is XLA's "Eigh"."""
+
+from __future__ import annotations
+
+from math import prod
+
+from hloforge.dialect import ops
+from hloforge.dialect.constants import full
+from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.idioms import matrix_transpose, zeros
+from hloforge.dialect.values import Value
+from hloforge.pipelines.library_calls.matrices import from_parts, hermitian, not_finite, parts_of, poisoned, scaled
+from hloforge.pipelines.library_calls.reflectors import accumulated
+from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target, lapack, solver
+from hloforge.pipelines.library_calls.tridiagonal import TAU, D, E, tridiagonalize
+from hloforge.pipelines.library_calls.tridiagonal_ql import diagonalize
+
+_MODE = {"V": True, "N": False}
+
+
+@custom_call_target(*lapack("syevd", prefixes="sd"), *lapack("heevd", prefixes="cz"))
+def syevd(call: CustomCall) -> list[Value]:
+    """a ``[..., n, n]`` -> eigenvectors (without them a), ascending eigenvalues ``[..., n]``, info ``[...]``.
+
+    Numbers that are not finite make NaN of a matrix's results, and 1 of its info.
+    """
+    (a,) = call.operands
+    return _of_any_batch(a, lower=call.lower, vectors=call.choice("mode", _MODE))
+
+
+@custom_call_target(*solver("syevd"))
+def syevd_of_solver(call: CustomCall) -> list[Value]:
+    """The same with the vectors, whichever algorithm is asked for."""
+    call.setting("algorithm")
+    return _of_any_batch(call.operands[0], lower=call.lower, vectors=True)
+
+
+@custom_call_target("Eigh")
+def portable(call: CustomCall) -> list[Value]:
+    """a -> eigenvectors, ascending eigenvalues; its text tells the triangle, and three things of its own algorithm."""
+    lower, *rest = call.text.split(",")
+    if lower not in ("0", "1") or len(rest) != 3:
+        raise UnsupportedError(f'@Eigh has the configuration "{call.text}", and not lower,sort,turns,tolerance')
+    return _of_any_batch(call.operands[0], lower=lower == "1", vectors=True)[:2]
+
+
+def _of_any_batch(a: Value, *, lower: bool, vectors: bool) -> list[Value]:
+    batch, n = a.dims[:-2], a.dims[-1]
+    if not prod(a.dims):
+        real = ops.real(a).element_type if a.element_type.is_complex else a.element_type
+        return [a, zeros(real, a.dims[:-1]), zeros("s32", batch)]
+    values, columns, info = eigh(ops.reshape(a, [prod(batch), n, n]), lower=lower, vectors=vectors)
+    found = a if columns is None else ops.reshape(columns, a.dims)
+    return [found, ops.reshape(values, a.dims[:-1]), ops.reshape(info, batch)]
+
+
+def eigh(a: Value, *, lower: bool, vectors: bool) -> tuple[Value, Value | None, Value]:
+    """Eigenvalues ``[b, n]``, eigenvectors ``[b, n, n]``, and how many are missing ``[b]``, of ``[b, n, n]``.
+
+    By Householder's reduction to tridiagonal form and implicit QL.
+    """
+    batch, n, _ = a.dims
+    bad = not_finite(a)
+    a, scale = scaled(hermitian(a, lower), bad)
+    reduced = tridiagonalize(parts_of(a))
+    d, e = (ops.reshape(reduced.block((n + row, n + row + 1), n).re, [batch, n]) for row in (D, E))
+    z = None
+    if vectors:
+        q = accumulated(reduced.block((0, n), n), reduced.block((n + TAU, n + TAU + 1), n), offset=1)
+        z = ops.concat_in_dim([matrix_transpose(part) for part in q.parts], 2)
+    values, left, z = diagonalize(d, e, z)
+    info = ops.reduce(ops.convert_element_type(left, "s32"), 0, ops.add, [1])
+    info = ops.select(bad, full(info, 1), info)
+    values = poisoned(values * ops.broadcast_in_dim(scale, values.dims, [0]), bad)
+    if z is None:
+        return values, None, info
+    halves = [z] if z.dims[2] == n else [z[:, :, :n], z[:, :, n:]]
+    found = from_parts([matrix_transpose(half) for half in halves])
+    return values, poisoned(found, bad), info

@@ -1,0 +1,44 @@
+"""``legalize-equal-operands``: differences of an array and itself, in a form that IREE does not fold.
+
+Before::
+
+    %r = stablehlo.subtract %x, %x : tensor<?xi32>
+
+After::
+
+    %r = stablehlo.xor %x, %x : tensor<?xi32>
+
+IREE 3.13 folds the first into a constant of dynamic shape, which is invalid. Stands behind ``cse``, which makes
+operands equal. Of subtract, xor, divide, remainder and the comparisons the others come through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+
+@pattern("stablehlo.subtract")
+def nothing_by_xor(op: Any) -> Replacement:
+    """x - x -> x ^ x, of integers of dynamic shape."""
+    lhs, rhs = op.operands
+    type_ = op.results[0].type
+    if lhs != rhs or type_.has_static_shape or not isinstance(type_.element_type, ir.IntegerType):
+        return NoMatch("IREE does not fold it")
+    return Value(lhs) ^ Value(rhs)
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeEqualOperands(Pass):
+    """Keep IREE from folding ``x - x`` where the shape is dynamic."""
+
+    name: ClassVar[str] = "legalize-equal-operands"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, nothing_by_xor)

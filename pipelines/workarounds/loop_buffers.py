@@ -1,0 +1,130 @@
+"""``keep-loop-buffers``: arrays that loops and conditionals take and return stay, and are waited for.
+
+Before::
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { %r = stablehlo.while(%a = %x) ... }
+
+After::
+
+    util.func private @hloforge.keep_buffers() { %barrier = util.optimization_barrier %zero }
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      util.call @hloforge.keep_buffers()
+      %r = stablehlo.while(%a = %x) ... }
+
+IREE 3.13 frees an array after its last use in a function. For the arrays that a loop or a conditional takes and returns
+it finds this use too early, or twice where two results are one array (iree-org/iree#24885, #24841): a call ends with
+"transient buffer has not been committed", or reads what another array has become. It leaves functions alone that call
+others, whatever those do. Arrays then end with their last reference, which costs no time that can be measured.
+
+An array that a branch hands on as it is, and that is read behind the conditional too, may lose its register to the
+conditional's result ("ref is null", or another array): there the branch hands on a copy.
+
+Behind an optimization barrier on what a loop carries, IREE does not wait for the turn before, which on a device with
+threads may still be writing. Such barriers end; a single number goes through arithmetic that IREE does not see through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from hloforge.dialect import ops
+from hloforge.dialect.emission import create, emit
+from hloforge.dialect.idioms import zeros
+from hloforge.dialect.marks import KEEP_BUFFERS
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import in_block, operations
+from hloforge.dialect.program import entry_function
+from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import replace
+from hloforge.pipelines.workarounds.loop_carries import opaque_copy
+
+_BARRIER = "stablehlo.optimization_barrier"
+_CONDITIONALS = frozenset({"stablehlo.case", "stablehlo.if"})
+_CONTROL = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while", "scf.for", "scf.if", "scf.while"})
+
+
+@register
+@dataclass(frozen=True)
+class KeepLoopBuffers(Pass):
+    """Keep IREE from freeing arrays in a program with loops or conditionals outside of dispatches."""
+
+    name: ClassVar[str] = "keep-loop-buffers"
+
+    def run(self, module: Any) -> None:
+        block = entry_function(module).operation.regions[0].blocks[0]
+        if not any(op.operation.name in _CONTROL for op in block.operations):
+            return
+        with in_context(module):
+            for barrier in operations(module, {_BARRIER}):
+                _pass_carries(barrier)
+            for conditional in operations(module, _CONDITIONALS):
+                _copy_kept(conditional)
+            with ir.InsertionPoint.at_block_begin(module.body):
+                _declare()
+            with ir.InsertionPoint.at_block_begin(block):
+                create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(KEEP_BUFFERS))
+
+
+def _copy_kept(conditional: Any) -> None:
+    """Let branches return copies of arrays of static shape that are used behind the conditional."""
+    for region in conditional.regions:
+        end = list(region.blocks[0].operations)[-1].operation
+        with ir.InsertionPoint(end), end.location:
+            for number, value in enumerate(end.operands):
+                if _is_used_behind(value, conditional) and Value(value).shape.is_static:
+                    end.operands[number] = _opaque(Value(value)).ir
+
+
+def _is_used_behind(value: Any, conditional: Any) -> bool:
+    users = (in_block(use.owner.operation, conditional.block) for use in value.uses)
+    return any(user is not None and conditional.is_before_in_block(user) for user in users)
+
+
+def _pass_carries(barrier: Any) -> None:
+    """Take a barrier away from the values that a loop carries."""
+    if not any(map(_is_carried, barrier.operands)):
+        return
+    with ir.InsertionPoint(barrier), barrier.location:
+        replace(barrier, [_behind_barrier(Value(operand)) for operand in barrier.operands])
+
+
+def _behind_barrier(value: Value) -> Value:
+    if not _is_carried(value.ir):
+        return emit(_BARRIER, [value], value.type)
+    is_number = value.shape.is_static and prod(value.dims) == 1
+    return _opaque(value) if is_number else value
+
+
+def _opaque(value: Value) -> Value:
+    """A copy of a number; of a complex one by its parts, for IREE has no constants of c128."""
+    if value.element_type.is_complex:
+        return ops.complex(_opaque(ops.real(value)), _opaque(ops.imag(value)))
+    return opaque_copy(value, zeros(value.element_type, value.dims))
+
+
+def _is_carried(value: Any) -> bool:
+    return isinstance(value.owner, ir.Block) and value.owner.owner.name == "stablehlo.while"
+
+
+def _declare() -> None:
+    """A function that does nothing, by an operation that IREE drops only after it has looked for last uses."""
+    function = create(
+        "util.func",
+        [],
+        [],
+        1,
+        sym_name=ir.StringAttr.get(KEEP_BUFFERS),
+        sym_visibility=ir.StringAttr.get("private"),
+        function_type=ir.TypeAttr.get(ir.FunctionType.get([], [])),
+        **{"inlining.policy": ir.Attribute.parse("#util.inline.never")},
+    )
+    with ir.InsertionPoint(function.regions[0].blocks.append()):
+        number = ir.IntegerType.get_signless(32)
+        zero = ir.Operation.create(
+            "arith.constant", results=[number], attributes={"value": ir.IntegerAttr.get(number, 0)}
+        )
+        ir.Operation.create("util.optimization_barrier", results=[number], operands=[zero.results[0]])
+        create("util.return", [], [], 0)

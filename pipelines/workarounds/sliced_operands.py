@@ -1,0 +1,223 @@
+"""``legalize-sliced-operands``: keep a slice apart from what updates it, with steps also from what reads it by index.
+
+Before::
+
+    %s = stablehlo.slice %x [0:5:2] : (tensor<5xf32>) -> tensor<3xf32>
+    %r = stablehlo.reverse %s, dims = [0] : tensor<3xf32>
+
+After::
+
+    %b = stablehlo.optimization_barrier %s : tensor<3xf32>
+    %r = stablehlo.reverse %b, dims = [0] : tensor<3xf32>
+
+IREE 3.13 puts both into one dispatch, for which it then has no machine code, also across operations that only rearrange
+elements or rename their type: "failed to translate the MLIR LLVM dialect" for a gather, a reversal or a concatenation
+of slices with steps (``jax.scipy.fft.dct``), for a gather, a reversal or a small concatenation of a column
+(``x[..., 0][::-1]``), and for a gather from a part of rows whose start is known at run time;
+"write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
+slice (``x[0].at[i].set(y)``), and for any padding of a scatter's result. Arithmetic between them keeps them apart as
+well. A padding that is negative somewhere, or that stands between elements, is such a slice too, for gathers of it,
+windows of it, scatters into it, and other paddings of it.
+
+A conversion that widens IREE repeats in the dispatches of all that read it, and there forgets the steps of a slice of
+it where something else reads it too: silently, ``y[::2] * 2`` of ``y = x.astype(f32)`` had the first elements of ``y``.
+What is read with steps is therefore what was converted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from hloforge.dialect import ops
+from hloforge.dialect.emission import emit
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import integers
+from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+
+_SLICE = "stablehlo.slice"
+_SLICES = (_SLICE, "stablehlo.dynamic_slice")
+_PADDED_APART = ("stablehlo.gather", "stablehlo.reduce_window")
+_SMALL = 64  # Elements of a concatenation that IREE 3.13 does not share out among workers; measured for each width.
+# Operations that IREE puts into the dispatch of what reads them, without any arithmetic.
+_REARRANGING = frozenset(
+    f"stablehlo.{name}" for name in ("bitcast_convert", "broadcast_in_dim", "reshape", "reverse", "transpose")
+)
+
+
+@pattern("stablehlo.convert")
+def widened_behind_a_barrier(op: Any) -> Replacement:
+    """Widen gathered booleans to bytes behind a barrier.
+
+    IREE keeps booleans as bytes: where something else reads them too, it copies one result for the other by what it
+    gives to no worker.
+    """
+    source = _origin(op.operands[0])
+    if source is not None and source.name == "stablehlo.gather" and _is_pred_as_bytes(op):
+        _keep_apart(op, 0)
+    return NoMatch("rewritten in place, if at all")
+
+
+def _is_pred_as_bytes(op: Any) -> bool:
+    given, made = Value(op.operands[0]).element_type, Value(op.results[0]).element_type
+    return given.name == "pred" and made.is_integer and made.bits == 8
+
+
+@pattern("stablehlo.gather", "stablehlo.reverse", "stablehlo.concatenate", "stablehlo.reduce_window")
+def read_behind_a_barrier(op: Any) -> Replacement:
+    """Read columns and slices with steps behind barriers, but concatenations that IREE has code for as they are.
+
+    Windows that reach to the end (``lax.cumsum(x[..., 0], reverse=True)``) IREE computes in reversed arrays.
+    """
+    joins = op.name == "stablehlo.concatenate"
+    for number in range(len(op.operands) if joins else 1):
+        value = op.operands[number]
+        is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
+        is_thinned = _has_steps(value) and not (joins and _is_of_rows(value))
+        is_padded = op.name in _PADDED_APART and _is_sliced_by_padding(_origin(value))
+        if is_part or is_padded or is_thinned or (_is_column(value) and not (joins and _is_large(op))):
+            _keep_apart(op, number)
+    return NoMatch("rewritten in place, if at all")
+
+
+@pattern("stablehlo.reduce_window")
+def skipped_behind_a_barrier(op: Any) -> Replacement:
+    """Let windows that leave elements out read behind a barrier: IREE computed what they read at their places alone."""
+    window, strides = integers(op, "window_dimensions"), integers(op, "window_strides")
+    if any(size == 1 < stride for size, stride in zip(window, strides, strict=False)):
+        for number in range(len(op.results)):
+            owner = _owner(op.operands[number])
+            if owner is not None and owner.name != "stablehlo.optimization_barrier":
+                _keep_apart(op, number)
+    return NoMatch("rewritten in place, if at all")
+
+
+@pattern(_SLICE)
+def narrow_part(op: Any) -> Replacement:
+    """slice (convert x) with steps -> convert (slice x), where the conversion widens; also behind a change of sign."""
+    source = _owner(op.operands[0])
+    if source is None or set(integers(op, "strides")) <= {1} or not (_widens(source) or _renames_wide(source)):
+        return NoMatch("it is no part with steps of what is converted")
+    bounds = [integers(op, name) for name in ("start_indices", "limit_indices", "strides")]
+    part = ops.slice(Value(source.operands[0]), *bounds)
+    # With its attributes: one of them may say that a number is within the integers.
+    attributes = {name: source.attributes[name] for name in source.attributes}
+    return emit(source.name, [part], op.results[0].type, **attributes)
+
+
+def _owner(value: Any) -> Any | None:
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def _widens(op: Any) -> bool:
+    if op.name != "stablehlo.convert":
+        return False
+    narrow, wide = (Value(value).element_type for value in (op.operands[0], op.results[0]))
+    return bool(narrow.bits < wide.bits)
+
+
+def _renames_wide(op: Any) -> bool:
+    """Whether an operation only takes what was widened for signed, or for unsigned."""
+    source = _owner(op.operands[0]) if op.name == "stablehlo.bitcast_convert" else None
+    return source is not None and _widens(source)
+
+
+@pattern("stablehlo.scatter")
+def updated_behind_a_barrier(op: Any) -> Replacement:
+    """Update the slice behind a barrier."""
+    for number in range(len(op.results)):
+        source = _origin(op.operands[number])
+        if source is not None and (source.name in _SLICES or _is_sliced_by_padding(source)):
+            _keep_apart(op, number)
+    return NoMatch("rewritten in place, if at all")
+
+
+@pattern("stablehlo.pad")
+def padded_behind_a_barrier(op: Any) -> Replacement:
+    """Pad what was scattered into, or sliced by another padding, behind a barrier."""
+    source = _origin(op.operands[0])
+    if source is not None and (source.name == "stablehlo.scatter" or _is_sliced_by_padding(source)):
+        _keep_apart(op, 0)
+    return NoMatch("rewritten in place, if at all")
+
+
+def _is_sliced_by_padding(op: Any | None) -> bool:
+    """Whether a padding is negative somewhere, which slices, or writes with steps."""
+    if op is None or op.name != "stablehlo.pad":
+        return False
+    edges = (*integers(op, "edge_padding_low"), *integers(op, "edge_padding_high"))
+    return min(edges, default=0) < 0 or max(integers(op, "interior_padding"), default=0) > 0
+
+
+def _keep_apart(op: Any, number: int) -> None:
+    op.operands[number] = ops.optimization_barrier(Value(op.operands[number])).ir
+
+
+def _has_steps(value: Any) -> bool:
+    """Whether a value is, maybe a part of, a slice with steps."""
+    source = _origin(value)
+    while source is not None and source.name in _SLICES:
+        if source.name == _SLICE and any(step > 1 for step in integers(source, "strides")):
+            return True
+        source = _origin(source.operands[0])
+    return False
+
+
+def _is_column(value: Any) -> bool:
+    """Whether neighbours of a slice without steps, such as ``x[..., 0]``, are no neighbours in what it was cut from."""
+    source = _origin(value)
+    if source is None or source.name not in _SLICES or not source.results[0].type.has_static_shape:
+        return False
+    kept = source.results[0].type.shape
+    last = max((axis for axis, size in enumerate(kept) if size > 1), default=len(kept))
+    return bool(prod(source.operands[0].type.shape[last + 1 :]) > 1)
+
+
+def _is_large(op: Any) -> bool:
+    """Whether IREE has code for a concatenation of columns."""
+    result = op.results[0].type
+    return bool(not result.has_static_shape or prod(result.shape) > _SMALL)
+
+
+def _is_part_of_rows(value: Any) -> bool:
+    """Whether a value is a slice, from a start known at run time, that does not take whole rows."""
+    source = _origin(value)
+    if source is None or source.name != "stablehlo.dynamic_slice" or not source.results[0].type.shape:
+        return False
+    return bool(source.results[0].type.shape[-1] != source.operands[0].type.shape[-1])
+
+
+def _is_of_rows(value: Any) -> bool:
+    """Whether a value has the rows of a slice without steps in them, such as the places of a convolution's window."""
+    row = value.type.shape[-1]
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.reshape":
+        value = value.owner.operands[0]
+    slice_ = None if isinstance(value.owner, ir.Block) else value.owner
+    if slice_ is None or slice_.name != _SLICE or slice_.results[0].type.shape[-1] != row:
+        return False
+    return row > 1 and integers(slice_, "strides")[-1] == 1 and not _has_steps(slice_.operands[0])
+
+
+def _origin(value: Any) -> Any:
+    """The operation whose elements a value holds, maybe in another order; None for an argument."""
+    while not isinstance(value.owner, ir.Block):
+        op = value.owner.operation
+        if op.name not in _REARRANGING:
+            return op
+        value = op.operands[0]
+    return None
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeSlicedOperands(Pass):
+    """Put barriers between slices and scatters into them, and between those with steps and what reads them by index."""
+
+    name: ClassVar[str] = "legalize-sliced-operands"
+
+    def run(self, module: Any) -> None:
+        apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier, *padded_behind_a_barrier)
+        apply_patterns(module, (*apart, *widened_behind_a_barrier, *narrow_part))

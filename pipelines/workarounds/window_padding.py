@@ -1,0 +1,130 @@
+"""``legalize-window-padding``: windows over padded unsigned integers, and edges that the only window leaves out.
+
+Before::
+
+    %r = "stablehlo.reduce_window"(%x, %init) ({ add }) {window [3], padding [[2, 0]]} : (tensor<8xui16>, ...
+
+After::
+
+    %p = stablehlo.pad %x, %init, low = [2], high = [0], interior = [0] : ... -> tensor<10xui16>
+    %r = "stablehlo.reduce_window"(%p, %init) ({ add }) {window [3]} : (tensor<10xui16>, ...
+
+IREE 3.13 pads other types itself, and leaves types that nothing converts when it pads these. Source: StableHLO spec
+"reduce_window": windows lie over ``pad(input, init_value, padding[:, 0], padding[:, 1], base_dilations - 1)``.
+
+IREE makes a scan of a window as long as its dimension and padded by one less on one side, as of running sums, and
+leaves out its initial value. One that is not known to be the identity is therefore combined with the results, as XLA
+does. It takes windows with padding on the other side too for running sums, and fails: these are padded before.
+
+A convolution or reduction that has room for one window, as of 7 places in an image padded to 8 with strides of 2,
+leaves the end of the image unread. IREE folds that window's place away and takes the image to be as long as the window,
+which is an error of its compiler. Here a convolution's padding is made so much smaller, or negative: 7 places of 7. A
+reduction's is made by an operation of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hloforge.dialect import ops
+from hloforge.dialect.constants import constant, dense
+from hloforge.dialect.element_types import element_type
+from hloforge.dialect.emission import create, emit
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import integers
+from hloforge.dialect.values import Value
+from hloforge.pipelines.capability.forms import leaves_edges_unread, pads_unsigned_windows, unread_edges
+from hloforge.pipelines.capability.window_forms import unread_window_edges, windows_are_misread
+from hloforge.pipelines.decompose.scatter_combiner import Combiner
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.workarounds.constant_folds import number_of
+
+_TAKEN = ("padding", "base_dilations")
+
+
+@pattern("stablehlo.reduce_window")
+def over_padded(op: Any) -> Replacement:
+    """reduce_window -> pad, reduce_window without padding and base dilation; static operands."""
+    if not (pads_unsigned_windows(op) or windows_are_misread(op)):
+        return NoMatch("IREE pads it")
+    operands = [Value(operand) for operand in op.operands]
+    count = len(op.results)
+    rank = operands[0].rank
+    edges = np.array(op.attributes["padding"]).tolist() if "padding" in op.attributes else [[0, 0]] * rank
+    dilations = integers(op, "base_dilations") or [1] * rank
+    unread = unread_window_edges(op)
+    padding = [(low, high - n, step - 1) for (low, high), n, step in zip(edges, unread, dilations, strict=True)]
+    padded = [ops.pad(array, init, padding) for array, init in zip(operands[:count], operands[count:], strict=True)]
+    attributes = {name: op.attributes[name] for name in op.attributes if name not in _TAKEN}
+    made = create(op.name, [*padded, *operands[count:]], [result.type for result in op.results], 1, **attributes)
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    return [Value(result) for result in made.results]
+
+
+@pattern("stablehlo.convolution")
+def of_one_window(op: Any) -> Replacement:
+    """convolution -> convolution whose padded image ends with its only window."""
+    if not leaves_edges_unread(op):
+        return NoMatch("no edge is left out")
+    unread = np.array(unread_edges(op))
+    given = op.attributes["padding"] if "padding" in op.attributes else [0] * (2 * unread.size)
+    edges = np.array([int(number) for number in given]).reshape(-1, 2)
+    edges[:, 1] -= unread
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes["padding"] = dense(edges, element_type("s64"))
+    return emit(op.name, [Value(operand) for operand in op.operands], op.results[0].type, **attributes)
+
+
+@pattern("stablehlo.reduce_window")
+def of_running_sums(op: Any) -> Replacement:
+    """reduce_window(x, init), as of running sums -> combine(init, reduce_window(x, identity))."""
+    array, init = map(Value, list(op.operands)[:2])
+    if len(op.results) != 1 or array.element_type.is_complex or not _is_scan(op):
+        return NoMatch("no scan of real numbers")
+    combiner = Combiner(op.regions[0])
+    identity = combiner.identity(0)
+    if identity is None or _number_before_conversions(init.ir) == identity:
+        return NoMatch("nothing is lost")
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    operands = [array, constant(identity, init.element_type)]
+    made = create(op.name, operands, [op.results[0].type], 1, **attributes)
+    combining = combiner.returned[0].owner.operation.name
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    found = Value(made.results[0])
+    return emit(combining, [ops.broadcast(init, found.dims), found], found.type)
+
+
+def _is_scan(op: Any) -> bool:
+    """A ``reduce_window`` as long as its dimension, and padded by one less on one side: running sums."""
+    dims = op.operands[0].type.shape
+    window = integers(op, "window_dimensions")
+    steps = [n for name in ("window_strides", "base_dilations", "window_dilations") for n in integers(op, name)]
+    long = [d for d, size in enumerate(window) if size > 1]
+    if not op.operands[0].type.has_static_shape or len(long) != 1 or any(step != 1 for step in steps):
+        return False
+    (along,) = long
+    if window[along] != dims[along] or "padding" not in op.attributes:
+        return False
+    edges = np.array(op.attributes["padding"])
+    return bool(edges.sum() == edges[along].max() == edges[along].sum() == dims[along] - 1)
+
+
+def _number_before_conversions(value: Any) -> Any:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.convert":
+        value = value.owner.operation.operands[0]
+    return number_of(value)
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeWindowPadding(Pass):
+    """Pad unsigned integers and booleans before windows are laid over them; end arrays where the only window does."""
+
+    name: ClassVar[str] = "legalize-window-padding"
+
+    def run(self, module: Any) -> None:
+        apply_patterns(module, (*of_running_sums, *over_padded, *of_one_window))

@@ -1,0 +1,212 @@
+"""Compiled programs on disk: what was compiled once is read again.
+
+A file is named by a digest of everything that the vmfb depends on: the program's bytes and how they were read, the
+target (with this processor's features for ``cpu:host``), IREE's flags, the versions of the packages and hloforge's own
+sources. It holds its own digest and its name, so that damage and exchanged files are noticed and mean a new
+compilation. Files are written whole or not at all, and the longest unused ones go when there are too many bytes: any
+number of processes may share the folder. A vmfb is native code: what another user owns or may write to, or any of the
+folders above it, is not used (``private_folders``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import filelock
+import platformdirs
+
+from hloforge.dialect.errors import LoadError, OptionError
+from hloforge.runtime.artifact.code_signing import required
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.manifest import Manifest, tool_versions
+from hloforge.runtime.artifact.weights import described
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.data.files import replacing
+from hloforge.runtime.data.private_folders import distrust, make_private, read_private
+
+# A folder instead of the platform's own; empty for no cache at all.
+FOLDER_VARIABLE = "HLOFORGE_CACHE_DIR"
+# Bytes that the cache may take.
+LIMIT_VARIABLE = "HLOFORGE_CACHE_LIMIT"
+_LIMIT = 4 * 2**30
+_SUFFIX = ".cached"
+_ABANDONED_SECONDS = 3600.0
+_CPUINFO = Path("/proc/cpuinfo")
+# What of a processor's description decides its code.
+_FEATURES = ("model name", "flags", "Features", "CPU part")
+# The packages that make a vmfb out of a program.
+_COMPILING = ("dialect", "importers", "pipelines", "runtime")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where one compilation stands in the cache.
+
+    Attributes:
+        path: its file; None where nothing is cached.
+        weights: the file that the compilation looks its weights up in.
+    """
+
+    path: Path | None
+    weights: Path | None = None
+
+    def find(self) -> Executable | None:
+        """What was compiled before; None if nothing was, the file is damaged, or signatures are asked for."""
+        if self.path is None or required():
+            return None
+        try:
+            head, _, vmfb = read_private(self.path).partition(b"\n")
+            fields = json.loads(head)
+            if fields["name"] != self.path.name or fields["digest"] != hashlib.sha256(vmfb).hexdigest():
+                return None
+            executable = Executable(vmfb, Manifest.from_json(fields["manifest"]), weights=self.weights)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, LoadError):
+            return None
+        with suppress(OSError):
+            os.utime(self.path)
+        return executable
+
+    def store(self, executable: Executable) -> None:
+        """Keep a compilation; a folder that cannot be written to is no reason to fail."""
+        # What is compiled at its calls has no bytes.
+        if self.path is None or not executable.vmfb:
+            return
+        head = {
+            "name": self.path.name,
+            "digest": hashlib.sha256(executable.vmfb).hexdigest(),
+            "manifest": executable.manifest.to_json(),
+        }
+        with suppress(OSError):
+            # Before anything is made, and again: a folder that is there may be another one by now.
+            if distrust(self.path.parent):
+                return
+            make_private(self.path.parent)
+            if distrust(self.path.parent):
+                return
+            # Also in the place of a link, or of what is not ours.
+            with replacing(self.path, mode=0o600) as temporary:
+                temporary.write_bytes(json.dumps(head).encode() + b"\n" + executable.vmfb)
+            _trim(self.path.parent, limit())
+
+
+def entry(data: bytes, reading: Mapping[str, object], target: Target, options: CompileOptions) -> Entry:
+    """The place of a compilation.
+
+    Args:
+        data: the program as it was given.
+        reading: what else decides which program it is: its name and the options of the reader.
+
+    Raises:
+        OptionError: ``HLOFORGE_CACHE_LIMIT`` is no number, or the weights are no file of weights.
+    """
+    home = folder()
+    # Who asks for the IR between passes wants them run, and who asks for a file of weights wants it written.
+    if home is None or not options.cache or options.dump_after or options.externalize_weights:
+        return Entry(None)
+    weights = options.weights and options.weights.absolute()
+    limit()
+    facts = (
+        sorted(reading.items()),
+        str(target),
+        options.flags,
+        options.dynamic_shapes,
+        sorted(options.shapes.items()),
+        sorted(options.without),
+        (options.device, options.threads),
+        (options.replicas, options.partitions, options.fold_replicas),
+        weights and (weights.name, sorted(described(weights).items())),
+        tool_versions(),
+        _sources(),
+        _processor(target),
+    )
+    digest = hashlib.sha256(repr(facts).encode())
+    digest.update(data)
+    return Entry(home / f"{digest.hexdigest()}{_SUFFIX}", weights)
+
+
+def folder() -> Path | None:
+    """Where the cache is; None if ``HLOFORGE_CACHE_DIR`` is set to nothing."""
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    if chosen is None:
+        return platformdirs.user_cache_path("hloforge") / "vmfb"
+    return Path(chosen).expanduser() if chosen else None
+
+
+def limit() -> int:
+    """Bytes that the cache may take. Raises OptionError for a limit that is no number."""
+    chosen = os.environ.get(LIMIT_VARIABLE, str(_LIMIT))
+    if not chosen.isdecimal():
+        raise OptionError(f"{LIMIT_VARIABLE}={chosen!r} is no number of bytes")
+    return int(chosen)
+
+
+def usage(home: Path) -> tuple[int, int]:
+    """How many compilations a folder holds, and their bytes."""
+    sizes = [status.st_size for status in _files(home).values()]
+    return len(sizes), sum(sizes)
+
+
+def clear(home: Path) -> None:
+    """Forget all compilations in a folder."""
+    for path in _files(home):
+        path.unlink(missing_ok=True)
+
+
+def _trim(home: Path, allowed: int) -> None:
+    """Remove what was not used for longest until the rest fits; another process that is at it will do."""
+    with suppress(filelock.Timeout), filelock.FileLock(home / ".lock", timeout=0, mode=0o600):
+        _remove_abandoned(home)
+        files = _files(home)
+        excess = sum(status.st_size for status in files.values()) - allowed
+        for path, status in sorted(files.items(), key=lambda item: item[1].st_mtime):
+            if excess <= 0:
+                return
+            path.unlink(missing_ok=True)
+            excess -= status.st_size
+
+
+def _remove_abandoned(home: Path) -> None:
+    """Remove the temporary files of writers that were killed; nobody writes one for as long as this."""
+    for path in home.glob(f".*{_SUFFIX}.*.tmp"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+                path.unlink()
+
+
+def _files(home: Path) -> dict[Path, os.stat_result]:
+    found = {}
+    for path in home.glob(f"*{_SUFFIX}"):
+        with suppress(FileNotFoundError):  # removed by another process meanwhile
+            found[path] = path.stat()
+    return found
+
+
+@cache
+def _sources() -> tuple[tuple[str, int, int], ...]:
+    """Sizes and times of hloforge's own files: whoever changes a pass must not get what the old one made."""
+    specs = [importlib.util.find_spec(f"hloforge.{name}") for name in _COMPILING]
+    homes = [home for spec in specs if spec for home in spec.submodule_search_locations or ()]
+    files = sorted(path for home in homes for path in Path(home).rglob("*.py"))
+    return tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+
+
+@cache
+def _processor(target: Target) -> tuple[str, ...]:
+    """What tells this machine's processor from others, where code is made for it."""
+    if target.variant != "host":
+        return ()
+    if not _CPUINFO.exists():
+        return platform.machine(), platform.processor()
+    first = _CPUINFO.read_text().partition("\n\n")[0].splitlines()
+    return platform.machine(), *(line for line in first if line.startswith(_FEATURES))

@@ -1,0 +1,243 @@
+"""How much a program computes: a rough count that chooses between a device with and without threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isqrt, prod
+from typing import Any
+
+from hloforge.dialect.marks import WORK
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import integers, operations
+from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
+from hloforge.pipelines.framework.builders import DISPATCH
+from hloforge.pipelines.weights import weights_of
+
+# Multiplications and additions that a core does in registers in the time of one element to and from memory. Measured:
+# a product of two 256x256 matrices gains by threads about as an elementwise pass of a million elements.
+_DENSITY = 32
+# Multiplications of a product from which tiles pay.
+_LARGE_PRODUCT = 1 << 28
+# What stands in dispatches of scalar code, which say themselves how much they do.
+_INSIDE = ("func.", "iree_tensor_ext.", "scf.for", "scf.yield", "tensor.", "vector.")
+# What moves nothing by itself: it names arrays, or is done where its result is read.
+_FREE_NAMES = """
+broadcast_in_dim case constant dynamic_slice get_tuple_element if iota optimization_barrier reshape return slice while
+"""
+_FREE = frozenset(f"stablehlo.{name}" for name in _FREE_NAMES.split())
+# Elementwise operations: what each costs, and each array that a pass over memory reads or writes, in parts of an
+# element of 1024² by tanh, of which a core makes a million in 0.45 ms. Copying as many takes a half of that.
+_PARTS = 64
+_WORD, _FUNCTION, _CHEAP_COST = 16, 32, 2
+# A million numbers that are moved for themselves take 0.45 ms of one core, and 0.33 of two.
+_BY_NUMBERS = 2
+# Integers are divided one by one, by known numbers as those of 64 bits are multiplied, in parts.
+_DIVISION, _LONG_PRODUCT = 512, 16
+_COSTLY = TRANSCENDENTAL - {"stablehlo.rsqrt", "stablehlo.sqrt"}
+_ELEMENTWISE = {name: _FUNCTION if name in _COSTLY else _CHEAP_COST for name in sorted(ELEMENTWISE)}
+# Handing over a further dispatch of a running call takes 24 to 36 µs, where the first takes 150.
+_IN_LOOP = 6
+# The least elements in a turn that are worth it (of ``devices``), and light operations beside each of those at most.
+_HEAVY_IN_LOOP, _LIGHT = 250_000, 4
+# What is computed where it is read.
+_REPEATED = {"stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota"}
+# Where the results of a reduction are looked for: operations, at most, and what only spreads numbers.
+_NEAR = 64
+_SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
+# Operations of loops that threads share out well; a turn of others may be in place.
+_SHARED = ("flow.", "stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce", *_ELEMENTWISE)
+# Operations that IREE gives the memory of an operand; dispatches of our own are among them.
+_IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"}
+# Operations from which IREE's search for constant expressions is slow, and elements of a constant worth finding.
+_LONG, _TABLE = 256, 256
+
+
+def heaviest_operation(module: Any) -> int:
+    """The heaviest single operation of a module, in elements read and written; dynamic sizes count as 1.
+
+    One heavy operation is worth splitting over threads; many light ones are not, whatever their sum. In a loop, whose
+    turns are taken to be many, an operation weighs more than outside, if not too many light ones stand beside it.
+    """
+    found = operations(module)
+    works = [(op, work) for op in found if (work := _work(op))] + _elementwise_work(found)
+    by_loop: dict[Any, list[int]] = {}
+    for op, work in works:
+        if (loop := _loop_of(op)) is not None:
+            by_loop.setdefault(loop, []).append(work if op.name.startswith(_SHARED) else 1)
+    return max((*(work for _, work in works), *map(_loop_work, by_loop.values())), default=0)
+
+
+def _loop_of(op: Any) -> Any | None:
+    """The loop that runs an operation as a dispatch of its own."""
+    parent = op.parent
+    while parent is not None and parent.operation.name != "stablehlo.while":
+        if parent.operation.name.startswith("flow."):
+            return None
+        parent = parent.operation.parent
+    return None if parent is None else parent.operation
+
+
+def _loop_work(works: Sequence[int]) -> int:
+    """What the heaviest operation of a loop weighs in a program."""
+    heavy = sum(work >= _HEAVY_IN_LOOP for work in works)
+    light = sum(0 < work < _HEAVY_IN_LOOP for work in works)
+    return _IN_LOOP * max(works) if light <= _LIGHT * heavy else 0
+
+
+def gains_by_data_tiling(module: Any) -> bool:
+    """Whether IREE should lay matrices out in tiles first: for large products of f32, and none of 16 bits.
+
+    Measured: 1024³ takes half of the time so, 512³ the same, smaller ones up to twice, products of bf16 40 times.
+    """
+    dots = operations(module, ["stablehlo.dot_general"])
+    elements = {str(dot.operands[0].type.element_type) for dot in dots}
+    return not elements & {"bf16", "f16"} and any(
+        str(dot.operands[0].type.element_type) == "f32" and _multiplications(dot) >= _LARGE_PRODUCT for dot in dots
+    )
+
+
+def hoists_in_vain(module: Any) -> bool:
+    """Whether IREE would look long for constant expressions, and find none that are worth computing once.
+
+    Its search takes minutes for some hundred operations in one kernel (tanh of c128: 468 operations, 200 s); what it
+    finds matters where a program has tables or weights. Programs of loops are left alone: without hoisted constants
+    IREE takes some loops in other forms, one of which was wrong (docs/status.md). So are updates of arrays, which IREE
+    makes in the memory of constants that others read (``jnp.insert`` beside a median), and programs of weights.
+    """
+    found = operations(module)
+    if any(op.name in _IN_PLACE for op in found) or weights_of(module):
+        return False
+    tables = (op for op in found if op.name == "stablehlo.constant" and _elements(op.results[0].type) >= _TABLE)
+    return len(found) >= _LONG and all(map(_is_splat, tables))
+
+
+def _is_splat(constant: Any) -> bool:
+    """Whether one number fills a constant; not known of complex ones, which the bindings do not read."""
+    if isinstance(constant.results[0].type.element_type, ir.ComplexType):
+        return False
+    value = constant.attributes["value"]
+    return isinstance(value, ir.DenseElementsAttr) and bool(value.is_splat)
+
+
+def _work(op: Any) -> int:
+    if op.name.startswith(_INSIDE) or op.name in _FREE or op.name in _ELEMENTWISE:
+        return 0
+    if WORK in op.attributes and (multiplications := int(op.attributes[WORK].value)):
+        return 2 * multiplications // _DENSITY
+    sizes = [_elements(value.type) for value in op.results]
+    if op.name == "stablehlo.dot_general":
+        return 2 * _multiplications(op) // _DENSITY
+    if op.name == "stablehlo.convolution":
+        kernel = _elements(op.operands[1].type)
+        widest = max((int(size) for size in op.results[0].type.shape), default=1)
+        return 2 * sizes[0] * max(1, kernel // max(1, widest)) // _DENSITY
+    if op.name == "stablehlo.dynamic_update_slice":
+        return _elements(op.operands[1].type)
+    if op.name == "stablehlo.reduce":
+        # It writes nothing to speak of, where others write as much as they read.
+        return max(_elements(value.type) for value in op.operands) // 2
+    moved = max((_elements(value.type) for value in (*op.operands, *op.results)), default=0)
+    return _BY_NUMBERS * moved if _moves_numbers(op) else moved
+
+
+def _moves_numbers(op: Any) -> bool:
+    """Whether a transposition moves numbers for themselves, not whole rows."""
+    return op.name == "stablehlo.transpose" and integers(op, "permutation")[-1:] != [op.results[0].type.rank - 1]
+
+
+def _elementwise_work(found: Sequence[Any]) -> list[tuple[Any, int]]:
+    """The work of each group of elementwise operations that IREE computes in one pass over memory, with one of them."""
+    groups: dict[Any, set[Any]] = {}
+    for op in found:
+        if op.name not in _ELEMENTWISE:
+            continue
+        groups[op] = group = {op}
+        for operand in op.operands:
+            source = None if isinstance(operand.owner, ir.Block) else operand.owner
+            if source in groups and groups[source] is not group and _is_passed_on(operand, op.results[0]):
+                small, group = sorted((group, groups[source]), key=len)
+                group |= small
+                groups |= dict.fromkeys(small, group)
+    distinct = {id(group): group for group in groups.values()}
+    works = {number: _group_work(group) for number, group in distinct.items()}
+    for op in found:
+        if op.name == "stablehlo.reduce" and _is_along_rows(op):
+            for group in _normalized(op, groups):
+                works[id(group)] += _work(op)
+    return [(next(iter(group)), works[number]) for number, group in distinct.items()]
+
+
+def _is_along_rows(op: Any) -> bool:
+    """Whether a reduction leaves one number of a row: IREE computes what the row becomes by it in the same dispatch."""
+    dimensions, rank = integers(op, "dimensions"), op.operands[0].type.rank
+    return len(op.results) == 1 and sorted(dimensions) == [*range(rank - len(dimensions), rank)]
+
+
+def _normalized(op: Any, groups: Mapping[Any, set[Any]]) -> list[set[Any]]:
+    """The passes over arrays of as many elements as a reduction reads that take its results, a number for each row."""
+    elements = _elements(op.operands[0].type)
+    found: list[set[Any]] = []
+    seen: set[Any] = set()
+    waiting = [op.results[0]]
+    while waiting and len(seen) < _NEAR:
+        for user in {use.owner.operation for use in waiting.pop().uses} - seen:
+            seen.add(user)
+            if user not in groups and user.name not in _SPREAD:
+                continue
+            if user in groups and _elements(user.results[0].type) == elements:
+                found.append(groups[user])
+            elif user.name in _SPREAD or _elements(user.results[0].type) < elements:
+                waiting.append(user.results[0])
+    return list({id(group): group for group in found}.values())
+
+
+def _group_work(group: set[Any]) -> int:
+    elements = _elements(next(iter(group)).results[0].type)
+    read = {operand for op in group for operand in op.operands if _is_read(operand, group, elements)}
+    written = sum(not _is_passed_on(op.results[0], op.results[0]) for op in group)
+    words = _WORD * (len(read) + max(1, written))
+    return elements * (words + sum(map(_cost, group))) // _PARTS
+
+
+def _cost(op: Any) -> int:
+    """What an elementwise operation costs an element, in parts."""
+    element = op.results[0].type.element_type
+    if isinstance(element, ir.IntegerType):
+        if op.name in {"stablehlo.divide", "stablehlo.remainder"}:
+            return _LONG_PRODUCT if _is_known(op.operands[1]) else _DIVISION
+        if op.name == "stablehlo.multiply" and element.width == 64:
+            return _LONG_PRODUCT
+    return _ELEMENTWISE[op.name]
+
+
+def _is_known(value: Any) -> bool:
+    """Whether a constant number fills an array."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
+        value = value.owner.operands[0]
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.constant"
+
+
+def _is_read(value: Any, group: set[Any], elements: int) -> bool:
+    """Whether a group of operations of so many elements reads an operand from memory."""
+    if _elements(value.type) != elements or isinstance(value.owner, ir.Block):
+        return _elements(value.type) == elements
+    return value.owner not in group and value.owner.name not in _REPEATED
+
+
+def _is_passed_on(value: Any, result: Any) -> bool:
+    """Whether a value is of the result's size, and only elementwise operations read it: it need not lie in memory."""
+    users = (use.owner.operation.name for use in value.uses)
+    return _elements(value.type) == _elements(result.type) and all(name in _ELEMENTWISE for name in users)
+
+
+def _multiplications(op: Any) -> int:
+    """The multiplications of a dot_general."""
+    lhs, rhs, out = (_elements(value.type) for value in (*op.operands, op.results[0]))
+    # lhs * rhs = batch² · m · n · k² and out = batch · m · n; the batch is counted once more than needed at most.
+    return out * max(1, isqrt(lhs * rhs // max(1, out)))
+
+
+def _elements(type_: Any) -> int:
+    if not isinstance(type_, ir.RankedTensorType):
+        return 0
+    return prod(1 if type_.is_dynamic_dim(d) else int(type_.get_dim_size(d)) for d in range(type_.rank))

@@ -1,0 +1,128 @@
+"""Processors by name: what LLVM calls them, and the architectures that IREE's wheel compiles for."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hloforge.pipelines.framework.vectors import AVX2, AVX512, NEON, Vectors
+
+# `host` (this machine's processor) and `generic` (any of its architecture).
+OWN: tuple[str, ...] = ("host", "generic")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What IREE's flags say of an architecture.
+
+    Attributes:
+        triple: LLVM's.
+        features: that code for it needs at least.
+        abi: LLVM's calling convention, where there are several.
+    """
+
+    triple: str
+    features: str = ""
+    abi: str = ""
+
+
+ARCHITECTURES: Mapping[str, Architecture] = {
+    "x86-64": Architecture("x86_64-linux-gnu"),
+    "aarch64": Architecture("aarch64-linux-gnu"),
+    "armv7a": Architecture("armv7a-linux-gnueabihf", "+neon"),
+    "i686": Architecture("i686-linux-gnu", "+sse2"),
+    "riscv64": Architecture("riscv64-linux-gnu", "+m,+a,+f,+d,+c,+v", "lp64d"),
+    "riscv32": Architecture("riscv32-linux-gnu", "+m,+a,+f,+d", "ilp32d"),
+    "wasm32": Architecture("wasm32-unknown-emscripten", "+simd128"),
+}
+
+# Processors, by architecture.
+PROCESSORS: Mapping[str, tuple[str, ...]] = {
+    "x86-64": (
+        "x86-64-v2", "x86-64-v3", "x86-64-v4", "haswell", "broadwell", "skylake", "skylake-avx512", "cascadelake",
+        "icelake-server", "sapphirerapids", "graniterapids", "alderlake", "znver1", "znver2", "znver3", "znver4",
+        "znver5",
+    ),
+    "aarch64": (
+        "cortex-a53", "cortex-a55", "cortex-a72", "cortex-a76", "cortex-a78", "cortex-x1", "cortex-x2", "neoverse-n1",
+        "neoverse-n2", "neoverse-v1", "neoverse-v2", "ampere1", "apple-m1", "apple-m2", "apple-m3", "apple-m4",
+    ),
+    "riscv64": ("sifive-u74", "sifive-x280", "spacemit-x60"),
+}  # fmt: skip
+
+# Those of x86-64 that have vectors of 64 bytes, for elements of any width; and LLVM's and Linux's names for these.
+_WITH_AVX512 = frozenset((
+    "x86-64-v4", "skylake-avx512", "cascadelake", "icelake-server", "sapphirerapids", "graniterapids", "znver4",
+    "znver5",
+))  # fmt: skip
+_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
+_CPUINFO = Path("/proc/cpuinfo")
+
+CPU_NAMES: tuple[str, ...] = (*OWN, *ARCHITECTURES, *(name for names in PROCESSORS.values() for name in names))
+
+# Architectures that users may ask for, and why there is no code for them.
+REFUSED: Mapping[str, str] = {
+    "ppc64le": "the LLVM in IREE's compiler has no code generator for PowerPC",
+    "s390x": "the LLVM in IREE's compiler has no code generator for System z",
+    "mips64": "the LLVM in IREE's compiler has no code generator for MIPS",
+    "loongarch64": "the LLVM in IREE's compiler has no code generator for LoongArch",
+    "wasm64": "IREE links WebAssembly of 32 bits alone; cpu:wasm32 is there",
+}
+
+
+def architecture_of(name: str) -> str:
+    """The architecture of a processor or of itself; empty for this machine's."""
+    if name in ARCHITECTURES:
+        return name
+    return next((architecture for architecture, names in PROCESSORS.items() if name in names), "")
+
+
+def cpu_flags(name: str, features: str) -> tuple[str, ...]:
+    """IREE's flags for a processor with LLVM's features beside its own."""
+    architecture = architecture_of(name)
+    flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+    needed = ""
+    if architecture:
+        form = ARCHITECTURES[architecture]
+        flags.append(f"--iree-llvmcpu-target-triple={form.triple}")
+        needed = form.features
+        if form.abi:
+            flags.append(f"--iree-llvmcpu-target-abi={form.abi}")
+    flags.append(f"--iree-llvmcpu-target-cpu={_llvm_name(name)}")
+    if asked := ",".join(filter(None, (needed, features))):
+        flags.append(f"--iree-llvmcpu-target-cpu-features={asked}")
+    return tuple(flags)
+
+
+def vectors_of(name: str, features: str) -> Vectors:
+    """The vector registers of a processor with LLVM's features beside its own."""
+    if name in OWN and platform.machine() in ("aarch64", "arm64"):
+        return NEON
+    if architecture_of(name) == "aarch64":
+        return NEON
+    has = dict.fromkeys(_AVX512, name in _WITH_AVX512 or (name == OWN[0] and _host_has_avx512()))
+    for feature in filter(None, features.split(",")):
+        if feature[1:] in has:
+            has[feature[1:]] = feature.startswith("+")
+    return AVX512 if all(has.values()) else AVX2
+
+
+@cache
+def _host_has_avx512() -> bool:
+    """Whether this machine's processor has them, and its system saves them."""
+    if not _CPUINFO.exists():
+        return False
+    lines = _CPUINFO.read_text().splitlines()
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    return set(_AVX512) <= set(flags)
+
+
+def _llvm_name(name: str) -> str:
+    """LLVM's name of a processor, where an architecture stands for all of its own."""
+    if name not in ARCHITECTURES:
+        return name
+    # LLVM calls the plain 32-bit and 64-bit processors of RISC-V by their width.
+    return {"riscv64": "generic-rv64", "riscv32": "generic-rv32"}.get(name, "generic")

@@ -1,0 +1,254 @@
+"""Programs of whole arrays with shardings, as the program of one of the devices that they name.
+
+XLA's own partitioner does the work, in a process of its own (``partition_worker``): it propagates the shardings, cuts
+every operation, and makes the collectives. So a program is cut here as XLA would cut it, whether Shardy or GSPMD
+annotates it, manual computations over some axes of the mesh included. What comes back is a program like any other of
+several devices; how whole arguments and results lie on them is kept beside it (``pipelines/replicas/shards.py``).
+Source: XLA "SPMD partitioner"; Shardy "Propagation".
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from hloforge.dialect.errors import CompileError, Location, OptionError, UnsupportedError
+from hloforge.dialect.marks import PART_LABEL
+from hloforge.dialect.mlir import in_context, ir, parse_module, stablehlo
+from hloforge.dialect.operations import drop_argument_locations, file_location, operations
+from hloforge.dialect.program import Program, entry_function
+from hloforge.pipelines.replicas.annotations import check_devices, drop_gspmd, is_sharded, uses_shardy
+from hloforge.pipelines.replicas.shards import Sharded, Sharding
+from hloforge.runtime.artifact.dense_resources import inline_dense_resources
+from hloforge.runtime.compile.custom_partitioning import QUESTION, answered
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.data.frames import read_frame, write_frame
+
+# Names that stand for the locations of operations while XLA has them.
+_LABEL = re.compile(rf"{PART_LABEL}(\d+)")
+# The type of a channel that collectives use. Source: StableHLO, "channel_handle".
+_DEVICE_TO_DEVICE = 1
+# What XLA puts before a reason: the kind of error, and where MLIR found it.
+_STATUS = re.compile(r'(?<=: )[A-Z_]+: (?:<unknown>:0: error: )?(?:loc\("[^"]*"\): )?')
+
+
+def partitioned(program: Program, options: CompileOptions) -> Program:
+    """One device's part of a sharded program that is to run on several partitions; any other program as it is.
+
+    Raises:
+        OptionError: the shardings are for another number of devices, for several replicas, or beside a file of weights.
+        UnsupportedError: an argument or result of dynamic size.
+        CompileError: XLA's partitioner refuses the program, or ran out of time.
+    """
+    if not is_to_cut(program, options):
+        return program
+    check_devices(program.module, options.grid)
+    if options.weights is not None:
+        raise OptionError("a sharded program takes no file of weights", hint="pass them as arguments, which are cut")
+    module, sharded, _ = _cut(program, options)
+    signature = sharded.local(program.signature)
+    signature.attach(module)
+    sharded.attach(module)
+    return Program(module, signature, program.name, program.source)
+
+
+def inspections(program: Program, options: CompileOptions) -> list[tuple[str, bytes]]:
+    """What ``@InspectSharding`` asks in a program that ``partitioned`` cuts.
+
+    Returns:
+        of each call its ``backend_config``, and how its operand lies as a serialized ``OpSharding``.
+
+    Raises:
+        as ``partitioned``.
+    """
+    if not is_to_cut(program, options):
+        return []
+    _, _, found = _cut(program, options)
+    return [(config, bytes.fromhex(sharding)) for config, sharding in found]
+
+
+def part_of(program: Program, options: CompileOptions) -> bytes:
+    """One device's part of a program that ``partitioned`` cuts, as MLIR's bytecode that other tools read.
+
+    Raises:
+        as ``partitioned``.
+    """
+    module, _, _ = _cut(program, options)
+    _drop_attributes(module, "hloforge.")
+    with in_context(module):
+        module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(
+            ir.IntegerType.get_signless(32), options.partitions
+        )
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+    return stream.getvalue()
+
+
+def is_to_cut(program: Program, options: CompileOptions) -> bool:
+    """Whether ``partitioned`` cuts it: one partition runs a sharded program whole."""
+    return options.partitions > 1 and is_sharded(program.module)
+
+
+def _check_static(program: Program) -> None:
+    signature = program.signature
+    for leaf in (*(parameter.shape for parameter in signature.flat_parameters), *signature.flat_results):
+        if not leaf.is_token and not (leaf.is_array and leaf.is_static):
+            raise UnsupportedError(
+                f"an argument or result of shape {leaf} cannot be cut over devices",
+                location=Location(program.source),
+                hint="run the program unsharded: with one partition",
+            )
+
+
+def _cut(program: Program, options: CompileOptions) -> tuple[Any, Sharded, list[tuple[str, str]]]:
+    """The module of parts, how arguments and results lie on the devices, and what the program asks about others."""
+    _check_static(program)
+    whole = program.clone().module
+    inline_dense_resources(whole)
+    _drop_attributes(whole, "hloforge.")
+    shardy = uses_shardy(whole)
+    if shardy:
+        drop_gspmd(whole)
+    locations = _label(whole, program.source)
+    parameters = [leaf.shape.dimensions for leaf in program.signature.flat_parameters]
+    results = [leaf.dimensions for leaf in program.signature.flat_results]
+    request = {
+        "partitions": options.partitions,
+        "shardy": shardy,
+        "parameters": [len(sizes) for sizes in parameters],
+        "results": [len(sizes) for sizes in results],
+    }
+    reply, bytecode = _ask(request, whole, options.timeout)
+    if "error" in reply:
+        raise CompileError(
+            _LABEL.sub("an operation", _STATUS.sub("", reply["error"])),
+            location=file_location(_original(reply["error"], locations)),
+            hint=reply["hint"] or "run the program unsharded: with one partition",
+        )
+    module = parse_module(bytecode, whole.context)
+    _drop_attributes(module, "mhlo.")
+    _share(module, reply["owners"], options.partitions)
+    for op in operations(module):
+        op.location = _original(str(op.location), locations)
+    made = (_shardings(*pair) for pair in zip((parameters, results), reply["sharded"], strict=True))
+    return module, Sharded(*made), reply["inspected"]
+
+
+def _share(module: Any, owners: Sequence[int | None], devices: int) -> None:
+    """Give all devices the results that XLA leaves on one: what a function of the host returned, as it came.
+
+    Args:
+        owners: of each result the device that has it, or None.
+    """
+    last = list(entry_function(module).regions[0].blocks[0].operations)[-1]
+    for number, owner in enumerate(owners):
+        operand = last.operands[number]
+        if owner is None or stablehlo.TokenType.isinstance(operand.type):
+            continue
+        with in_context(module), ir.InsertionPoint(last), last.location:
+            group = [owner, *(device for device in range(devices) if device != owner)]
+            groups = ir.DenseIntElementsAttr.get(np.array([group], np.int64))
+            last.operands[number] = stablehlo.collective_broadcast(
+                operand, groups, channel_handle=stablehlo.ChannelHandle.get(1, _DEVICE_TO_DEVICE)
+            )
+
+
+def _shardings(sizes: list[tuple[int, ...]], tilings: list[Any]) -> tuple[Sharding, ...]:
+    pairs = zip(sizes, tilings, strict=True)
+    return tuple(Sharding(own, tuple(tiles), tuple(places)) for own, (tiles, places) in pairs)
+
+
+def _drop_attributes(module: Any, prefix: str) -> None:
+    for name in [name for name in module.operation.attributes if name.startswith(prefix)]:
+        del module.operation.attributes[name]
+
+
+def _label(module: Any, file: str) -> list[Any]:
+    """Number operations by their locations, which become names that XLA keeps.
+
+    Returns:
+        what the numbers stand for; the last one is the file, for what XLA adds.
+    """
+    with in_context(module):
+        found = operations(module)
+        locations = [op.location for op in found]
+        for number, op in enumerate(found):
+            op.location = ir.Location.name(f"{PART_LABEL}{number}")
+        # A file may have called its arguments by numbers of ours.
+        drop_argument_locations(module)
+        return [*locations, ir.Location.file(file, 0, 0)]
+
+
+def _original(text: str, locations: list[Any]) -> Any:
+    """The location of the first operation that a text names."""
+    match = _LABEL.search(text)
+    return locations[int(match[1]) if match else -1]
+
+
+def _ask(request: dict[str, Any], module: Any, timeout: float | None) -> tuple[dict[str, Any], bytes]:
+    """What the worker replies; of its end without a reply an error."""
+    bytecode, message = io.BytesIO(), io.BytesIO()
+    module.operation.write_bytecode(bytecode)
+    write_frame(message, request, (), bytecode.getvalue())
+    # -P: a folder called hloforge where the user stands must not hide the installed package.
+    command = [sys.executable, "-P", "-m", "hloforge.runtime.compile.partition_worker"]
+    failures: list[Exception] = []
+    late = threading.Event()
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
+        timer = threading.Timer(timeout or threading.TIMEOUT_MAX, _end, (process, late))
+        timer.daemon = True
+        timer.start()
+        try:
+            reply, result = _converse(process, message.getvalue(), failures)
+        except (EOFError, BrokenPipeError):
+            process.wait()
+            said.seek(0)
+            reply, result = {"error": _crash(process.returncode, said.read().decode(errors="replace")), "hint": ""}, b""
+        finally:
+            timer.cancel()
+            process.kill()
+            process.communicate()
+    if late.is_set():
+        return {"error": f"XLA's partitioner did not finish within {timeout:g} s", "hint": "allow it more time"}, b""
+    if "error" in reply and failures:
+        first = failures[0]
+        raise CompileError(f"a function of custom_partitioning failed: {type(first).__name__}: {first}") from first
+    return reply, result
+
+
+def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
+    late.set()
+    process.kill()
+
+
+def _converse(
+    process: subprocess.Popen[bytes], request: bytes, failures: list[Exception]
+) -> tuple[dict[str, Any], bytes]:
+    """Send the request, answer what the worker asks, and return its reply."""
+    questions, answers = cast(BinaryIO, process.stdout), cast(BinaryIO, process.stdin)
+    answers.write(request)
+    answers.flush()
+    while True:
+        reply, _, result = read_frame(questions)
+        if QUESTION not in reply:
+            return reply, result
+        answer, code = answered(reply, failures)
+        write_frame(answers, answer, (), code)
+
+
+def _crash(status: int, said: str) -> str:
+    lines = said.splitlines()
+    # `F1121 05:44:50.69 15372 file.cc:188] Check failed: …`: what follows the bracket is for the user.
+    reasons = [line.split("] ", 1)[-1] for line in lines if "Check failed" in line or "LLVM ERROR" in line]
+    how = f"crashed ({signal.Signals(-status).name})" if status < 0 else "ended without a result"
+    return ": ".join([f"XLA's partitioner {how}", *reasons[:1]])

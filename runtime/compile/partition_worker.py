@@ -1,0 +1,210 @@
+"""The child process that partitions a program: a StableHLO module of whole arrays on stdin, one of parts on stdout.
+
+Run as ``python -m hloforge.runtime.compile.partition_worker``; the messages are those of ``frames``, and questions of
+XLA's go back and forth before the reply (``custom_partitioning``). XLA's CPU client has one
+way to its partitioner, which is to compile for several devices. The module as it is right behind the partitioner is
+taken from what XLA writes down on request. What becomes of it then does not matter: nine tenths of the time would go
+into code that nobody runs, so that this process ends as soon as it has replied.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from hloforge.dialect.errors import CompileError, Error, UnsupportedError
+from hloforge.dialect.hlo_groups import with_listed_groups
+from hloforge.dialect.mlir import _hlo, _jax, hlo_proto_to_stablehlo, in_context, ir, parse_module
+from hloforge.dialect.operations import operations, string_attribute
+from hloforge.dialect.protobuf import fields
+from hloforge.runtime.compile.custom_partitioning import TARGET, pass_on
+from hloforge.runtime.data.frames import read_frame, write_frame
+
+_PASS = "spmd-partitioning"
+# A custom call that asks how its operand lies; whom to tell is the address of a function in its configuration.
+_INSPECTION, _CONFIG = "InspectSharding", "backend_config"
+# The field of HloProto that holds the module.
+_HLO_MODULE = 1
+# Seconds between looks at what XLA has written.
+_LOOK = 0.01
+
+
+def partition(module: bytes, partitions: int, shardy: bool) -> bytes:
+    """Run XLA's partitioner.
+
+    Args:
+        module: MLIR bytecode, annotated by Shardy or by GSPMD.
+
+    Returns:
+        the ``HloModuleProto`` of one device's program.
+
+    Raises:
+        CompileError: XLA refuses the program.
+    """
+    client = _jax.get_tfrt_cpu_client(asynchronous=False, num_devices=partitions)
+    devices = _jax.DeviceList(tuple(client.devices()))
+    refusals: list[str] = []
+
+    def compile_whole() -> None:
+        try:
+            client.compile_and_load(module, devices, _options(partitions, shardy, folder))
+        except Exception as error:
+            refusals.append(str(error).strip().partition("\n")[0])
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        compiling = threading.Thread(target=compile_whole, daemon=True)
+        compiling.start()
+        while (proto := _written(folder)) is None and compiling.is_alive():
+            compiling.join(_LOOK)
+        proto = proto or _written(folder)
+    if proto is None:
+        reason = refusals[0] if refusals else "it wrote nothing down"
+        raise CompileError(f"XLA's partitioner refuses the program: {reason}")
+    return proto
+
+
+def _written(folder: str) -> bytes | None:
+    """The module that XLA wrote behind its partitioner, once all of it is there."""
+    for path in Path(folder).rglob(f"*.after_{_PASS}.*.pb"):
+        with suppress(ValueError):
+            return next((bytes(one.payload) for one in fields(path.read_bytes()) if one.number == _HLO_MODULE), None)
+    return None
+
+
+def _options(partitions: int, shardy: bool, folder: str) -> Any:
+    options = _jax.CompileOptions()
+    options.num_partitions = partitions
+    build = options.executable_build_options
+    build.num_partitions = partitions
+    build.use_spmd_partitioning = True
+    build.use_shardy_partitioner = shardy
+    # What is not annotated lies as suits what is computed with it.
+    build.allow_spmd_sharding_propagation_to_parameters = [True]
+    build.allow_spmd_sharding_propagation_to_output = [True]
+    debug = build.debug_options
+    debug.xla_dump_to = folder
+    debug.xla_dump_hlo_pass_re = _PASS
+    debug.xla_dump_hlo_as_proto = True
+    debug.xla_backend_optimization_level = 0
+    return options
+
+
+class Inspections:
+    """What XLA finds of the arrays that ``@InspectSharding`` asks about.
+
+    Attributes:
+        found: the configuration of each call, and the OpSharding of its operand, serialized, as hexadecimal digits.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, str]] = []
+        self._functions: list[Any] = []
+
+    def listen(self, module: bytes) -> bytes:
+        """The module, its calls addressed to this object, which must outlive the partitioner."""
+        if _INSPECTION.encode() not in module:
+            return module
+        parsed = parse_module(module)
+        with in_context(parsed):
+            for op in operations(parsed, {"stablehlo.custom_call"}):
+                if string_attribute(op, "call_target_name") == _INSPECTION:
+                    op.attributes[_CONFIG] = ir.StringAttr.get(self._listener(string_attribute(op, _CONFIG) or ""))
+        stream = io.BytesIO()
+        parsed.operation.write_bytecode(stream)
+        return stream.getvalue()
+
+    def _listener(self, config: str) -> bytes:
+        def listen(sharding: Any) -> None:
+            self.found.append((config, sharding.to_proto().SerializeToString().hex()))
+
+        self._functions.append(listen)
+        address: bytes = _jax.encode_inspect_sharding_callback(listen)
+        return address
+
+
+def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], devices: int) -> list[list[Any]]:
+    """How the parameters and results of these ranks lie: of each the parts of its dimensions, and each device's part.
+
+    Behind those of the parameters and of the results stands, for each result, the one device that has it, or None.
+
+    Raises:
+        UnsupportedError: a parameter lies on one device, or one lies in another way that is no tiling.
+    """
+    module = _hlo.HloModule.from_serialized_hlo_module_proto(proto)
+    output = module.spmd_output_sharding
+    # None of a program without parameters.
+    given = (module.spmd_parameters_shardings or [], [output] if output is not None else [])
+    of_parameters, of_results = (
+        _leaves(one, len(ranks)) for one, ranks in zip(given, (parameters, results), strict=True)
+    )
+    owners = [next(iter(one.tile_assignment_devices()), 0) if one.is_maximal() else None for one in of_results]
+    return [
+        [_tiling(one, rank, devices) for one, rank in zip(of_parameters, parameters, strict=True)],
+        [_tiling(one, rank, devices, may_have_owner=True) for one, rank in zip(of_results, results, strict=True)],
+        owners,
+    ]
+
+
+def _leaves(given: Sequence[Any], count: int) -> list[Any]:
+    if not count:  # an empty tuple has a sharding all the same
+        return []
+    leaves = [leaf for one in map(_hlo.HloSharding.from_proto, given) for leaf in one.tuple_elements() or [one]]
+    return leaves or [_hlo.HloSharding.replicate()] * count
+
+
+def _tiling(sharding: Any, rank: int, devices: int, may_have_owner: bool = False) -> tuple[list[int], list[int]]:
+    if sharding.is_replicated() or (may_have_owner and sharding.is_maximal()):
+        return [1] * rank, [0] * devices
+    if not sharding.is_tiled():
+        raise UnsupportedError(
+            f"an argument or result of the program lies on devices as {sharding} says",
+            hint="shard it over the mesh, or replicate it",
+        )
+    tiles = list(sharding.tile_assignment_dimensions())
+    # Behind the dimensions of the array stand those of devices that share a part.
+    sharing = prod(tiles[rank:])
+    places = [0] * devices
+    for number, device in enumerate(sharding.tile_assignment_devices()):
+        places[device] = number // sharing
+    return tiles[:rank], places
+
+
+def main() -> None:
+    # Replies keep the pipe to themselves: what a library prints goes to stderr.
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    request, _, module = read_frame(sys.stdin.buffer)
+    inspections = Inspections()
+
+    def ask(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        write_frame(replies, question)
+        answer, _, code = read_frame(sys.stdin.buffer)
+        return answer, code
+
+    if TARGET.encode() in module:
+        pass_on(ask)
+    try:
+        proto = partition(inspections.listen(module), request["partitions"], request["shardy"])
+        *sharded, owners = shardings(proto, request["parameters"], request["results"], request["partitions"])
+        write_frame(
+            replies,
+            {"sharded": sharded, "owners": owners, "inspected": inspections.found},
+            (),
+            hlo_proto_to_stablehlo(with_listed_groups(proto)),
+        )
+    except Error as error:
+        write_frame(replies, {"error": error.message, "hint": error.hint})
+    # XLA may be compiling, and would be waited for.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

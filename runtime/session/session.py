@@ -1,0 +1,464 @@
+"""Sessions: a loaded vmfb that is called like a function."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.abi import SHAPE_ASSERTION, crosses, donated_arguments
+from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError
+from hloforge.dialect.program import ENTRY, Signature
+from hloforge.runtime.artifact import bundle
+from hloforge.runtime.artifact.code_signing import Key, Verified, verified
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.manifest import REFLECTION_KEY, Manifest
+from hloforge.runtime.artifact.manifest_check import check_manifest
+from hloforge.runtime.artifact.plain_vmfb import signature_of_declaration
+from hloforge.runtime.artifact.vm_modules import ADVICE as _ADVICE, vm_module
+from hloforge.runtime.artifact.weights import provider, provider_of
+from hloforge.runtime.compile.targets import KINDS, Target
+from hloforge.runtime.devices import devices
+from hloforge.runtime.devices.devices import FAILURES, instance, reason, rt
+from hloforge.runtime.host.vm_module import Host, take_raised
+from hloforge.runtime.replicas.calls import refusals
+from hloforge.runtime.session.arrays import Codec, DeviceArray, share
+from hloforge.runtime.session.background import Background
+from hloforge.runtime.session.convention import detach, disjoint, leaf_values, nest_results, wrong_count
+from hloforge.runtime.session.deadlines import Deadline
+from hloforge.runtime.session.feeds import Feeds, Queue, feed_functions
+from hloforge.runtime.session.small_calls import SmallCalls
+
+_DLPACK_CPU = 1
+
+
+def load(
+    source: str | PathLike[str] | bytes | Executable,
+    *,
+    device: str | None = None,
+    threads: int | Sequence[int] | None = None,
+    weights: str | PathLike[str] | Mapping[str, np.ndarray[Any, Any]] | None = None,
+    host: Mapping[str, Any] | None = None,
+    libraries: Sequence[str | PathLike[str]] = (),
+    check_lifetimes: bool = False,
+    feeds: Feeds | None = None,
+    deadline: float | None = None,
+    expect_sha256: str | None = None,
+    public_keys: Key | Sequence[Key] | None = None,
+    signature: str | PathLike[str] | bytes | None = None,
+) -> Session:
+    """Load a compiled program: native code, which can do whatever this process can.
+
+    Args:
+        source: path of a vmfb, its bytes, or what ``compile`` returned.
+        device: ``local-sync`` (the caller's thread), ``local-task`` (a pool of threads), ``vulkan``, ``cuda`` or a
+            device's URI (``vulkan://GPU-6d65…``); None chooses by the program's target, and of processors' by its size.
+        threads: size of the pool, or the numbers of the processors that its threads are pinned to; None for one a core.
+        weights: the file of its weights, for a program that was compiled with one; None for the file of that name
+            beside the vmfb. Or arrays by name, whose memory the session uses: they must not change while it lives.
+        host: functions of the host for this session, by the names that the program calls them by, in any form that
+            ``hloforge.host.register`` takes; they go before registered ones.
+        libraries: shared libraries whose functions are called where a name is found nowhere else.
+        check_lifetimes: fail if a Python function of the host keeps an argument beyond its call; for debugging.
+        feeds: the queues of its infeed, outfeed and channels, if they are those of another session; else new ones.
+        deadline: seconds that a call may take: one that hangs on its device becomes an ExecutionError. None for ever.
+        expect_sha256: the digest of the only file that is wanted.
+        public_keys: PEM files of Ed25519 keys, or their bytes: load only what was signed with one of them.
+        signature: of the vmfb, or the file that holds it; by default ``model.vmfb.sig`` beside it.
+
+    Raises:
+        LoadError: no such file, no vmfb, damaged, or of another version; not the file that is wanted, or not signed;
+            weights that are not the program's; functions of the host that are not found.
+        OptionError: a malformed digest or key.
+    """
+    here = isinstance(source, Executable)
+    asked = expect_sha256, public_keys, signature
+    near = weights_near(source) if weights is None else weights if isinstance(weights, Mapping) else Path(weights)
+    if isinstance(source, Executable):
+        host, libraries = {**source.host, **(host or {})}, (*libraries, *source.libraries)
+        source = source.vmfb
+    source = verified(source, *asked, compiled_here=here)
+    feeds = feeds or Feeds()
+    functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
+    found = Host(functions, tuple(libraries), check_lifetimes)
+    return Session(_module_for(source, device, here), device, threads, near, found, feeds, deadline)
+
+
+def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
+    """The folder or file where the weights of a program are looked for."""
+    if isinstance(source, Executable):
+        return source.weights or Path()
+    if isinstance(source, bytes):
+        return source.folder if isinstance(source, Verified) else Path()
+    return Path(source).parent
+
+
+def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
+    """The manifest of a vmfb, without a device. Raises LoadError as ``load`` does."""
+    here = isinstance(source, Executable)
+    source = verified(source.vmfb if isinstance(source, Executable) else source, compiled_here=here)
+    module = vm_module(source, here)
+    manifest = _manifest(_entry(module))
+    others = tuple(str(bundle.target_of(entry)) for entry in bundle.appended(source))
+    return replace(manifest, targets=(manifest.target, *others)) if others else manifest
+
+
+def _module_for(source: str | PathLike[str] | bytes, device: str | None, here: bool) -> Any:
+    """The module of a file; of several targets in it, of the first that runs on the device, or anywhere here."""
+    first = vm_module(source, here)
+    entries = bundle.appended(source)
+    if not entries:
+        return first
+    targets = [Target.parse(_manifest(_entry(first)).target), *map(bundle.target_of, entries)]
+    number = bundle.choose(targets, device)
+    # A part of a file that was let in.
+    return vm_module(bundle.read_entry(source, entries[number - 1]), True) if number else first
+
+
+def _entry(module: Any) -> Any:
+    """The function ``main``; the caller keeps the module alive."""
+    entry = module.lookup_function(ENTRY)
+    if entry is None:
+        names = [name for name in module.function_names if not name.startswith("__")]
+        raise LoadError(f"the vmfb has no function {ENTRY}", hint=f"it has: {', '.join(names)}")
+    return entry
+
+
+def _manifest(entry: Any) -> Manifest:
+    try:
+        reflection = entry.reflection
+    except FAILURES as error:
+        raise LoadError(f"the vmfb is damaged: {reason(error)}", hint=_ADVICE) from None
+    if reflection.get("iree.abi.model", "sync") != "sync":
+        raise LoadError(
+            f"{ENTRY} of the vmfb is asynchronous", hint="compile it without --iree-execution-model=async-external"
+        )
+    if REFLECTION_KEY in reflection:
+        manifest = Manifest.from_json(reflection[REFLECTION_KEY])
+        check_manifest(manifest, reflection.get("iree.abi.declaration", ""))
+        return manifest
+    return Manifest("module", signature_of_declaration(reflection.get("iree.abi.declaration", "")))
+
+
+class Session(Background):
+    """A program on a device. Calls are safe from several threads at once.
+
+    Attributes:
+        manifest: what the vmfb says of itself.
+        device: the name of the driver that it runs on.
+        feeds: infeed, outfeed and channels of the program.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        driver: str | None = None,
+        threads: int | Sequence[int] | None = None,
+        weights: Path | Mapping[str, np.ndarray[Any, Any]] | None = None,
+        host: Host | None = None,
+        feeds: Feeds | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        self.feeds = feeds or Feeds()
+        self._deadline = Deadline(deadline) if deadline is not None else None
+        entry = _entry(module)
+        self._take_manifest(_manifest(entry))
+        threads = threads if threads is not None else self.manifest.threads or None
+        self.device = driver or self.manifest.device or _driver_of(self.manifest, threads)
+        self._device = devices.device(self.device, threads)
+        self._apart = devices.apart(self._device)
+        if self._apart is not None and self.manifest.target:
+            bundle.check_device(Target.parse(self.manifest.target), self.device)
+        self._waits = self.device == "local-task"
+        self._entry = entry
+        self._host = (host or Host()).module(self.manifest.host_calls, self._device)
+        self._context = self._create_context(module, weights or Path())
+        fits = self._flat and self._apart is None and SmallCalls.fit(self._parameters, self._results)
+        self._small = SmallCalls(self._parameters, self._device) if fits else None
+
+    def _take_manifest(self, manifest: Manifest) -> None:
+        """Prepare for calls of the manifest's signature."""
+        self.manifest = manifest
+        signature = manifest.signature
+        parameters = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
+        donated = donated_arguments(signature)
+        # Only hloforge's own modules copy what they would overwrite and nobody gave away.
+        foreign = not self.manifest.target
+        self._parameters = tuple(
+            Codec(leaf.name, leaf.shape, overwritten=foreign, donated=number in donated)
+            for number, leaf in enumerate(parameters)
+        )
+        self._donates = bool(donated)
+        self._results = tuple(Codec(f"result {i}", s) for i, s in enumerate(signature.flat_results) if crosses(s))
+        self._result_count = len(self._results)
+        self._flat = all(parameter.shape.is_array for parameter in signature.parameters)
+        self._leaves = _leaf_numbers(self._parameters)
+        self._names = {parameter.name: i for i, parameter in enumerate(signature.parameters)}
+        self._count = len(signature.parameters)
+        self._single = signature.result.is_array
+
+    def _create_context(self, module: Any, weights: Path | Mapping[str, np.ndarray[Any, Any]]) -> Any:
+        modules = [rt.create_hal_module(instance(), self._device), module]
+        if self.manifest.weights:
+            modules.insert(0, self._weights(weights))
+        if self._host is not None:
+            modules.insert(0, self._host.module)
+        try:
+            return rt.VmContext(instance(), modules=modules)
+        except FAILURES as error:
+            said = reason(error)
+            if said.startswith("HAL device"):  # and then all that IREE knows of that device
+                said = f"device {self.device} does not run code for {self.manifest.target or 'its target'}"
+            raise LoadError(f"the vmfb cannot run here: {said}", hint=self._version_advice()) from None
+
+    def _weights(self, source: Path | Mapping[str, np.ndarray[Any, Any]]) -> Any:
+        wanted = dict(self.manifest.weights)
+        if isinstance(source, Mapping):
+            return provider_of(source, wanted)
+        return provider(source / self.manifest.weights_file if source.is_dir() else source, wanted)
+
+    def _version_advice(self) -> str:
+        made, here = dict(self.manifest.versions).get("iree-base-compiler"), version("iree-base-runtime")
+        if made == here:
+            return f"it was compiled for {self.manifest.target}; hloforge devices shows what runs here"
+        return f"compiled by IREE {made or 'of an unknown version'}, and this is {here}; {_ADVICE}"
+
+    @property
+    def infeed(self) -> Queue:
+        """What the program's Infeed takes: ``session.infeed.put(item)``."""
+        return self.feeds.infeed
+
+    @property
+    def outfeed(self) -> Queue:
+        """What the program's Outfeed gives: ``session.outfeed.get()``."""
+        return self.feeds.outfeed
+
+    @property
+    def memory(self) -> devices.Memory:
+        """Bytes of the session's device that are taken, by all sessions of this process together."""
+        return devices.memory(self._device)
+
+    @property
+    def signature(self) -> Signature:
+        """The program's signature in XLA's terms."""
+        return self.manifest.signature
+
+    @property
+    def parameters(self) -> tuple[Codec, ...]:
+        """How each array that the program takes crosses to the device, in order; leaves of tuples one by one."""
+        return self._parameters
+
+    @property
+    def results(self) -> tuple[Codec, ...]:
+        """How each array that it returns crosses back."""
+        return self._results
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Run the program.
+
+        Args:
+            arguments: one a parameter, in order: numpy arrays, anything with ``__array__`` or ``__dlpack__``, device
+                arrays, and Python scalars for ``f32[]`` and the like; a tuple for a parameter of tuple shape. A
+                parameter with a layout takes a logical array of any strides.
+            named: arguments by the parameter's name.
+
+        Returns:
+            numpy arrays, nested in tuples as the program's result shape says. A token is None.
+
+        Raises:
+            ArgumentError: count, name, element type or shape do not fit; names the argument.
+            ExecutionError: the program failed, such as for want of memory.
+            Exception: what a function of the host raised.
+        """
+        if self._small is not None and not named and len(arguments) == self._count:
+            frame = self._small.borrow()
+            if frame.take(arguments):
+                arrays = [frame.own(array) for array in self._decoded(self._invoke(frame.inputs))]
+                self._small.give_back(frame)
+                return self._nested(arrays)
+        views, borrowed, flat = self._run(arguments, named)
+        arrays = self._decoded(views)
+        foreign = borrowed + [value.host for value in self._kept(flat) if not value.is_apart]
+        if foreign:
+            arrays = [detach(array, foreign) for array in arrays]
+        return self._nested(arrays)
+
+    def _decoded(self, views: list[Any]) -> list[np.ndarray[Any, Any]]:
+        return [codec.decode(view, self._apart) for codec, view in zip(self._results, views, strict=True)]
+
+    def _nested(self, arrays: list[np.ndarray[Any, Any]]) -> Any:
+        """The results as the program's result shape nests them."""
+        return arrays[0] if self._single else nest_results(self.signature.result, disjoint(arrays))
+
+    def call_device(self, *arguments: Any, **named: Any) -> Any:
+        """Run the program and leave its results on the device, as ``DeviceArray``s nested like the result.
+
+        Raises:
+            ArgumentError, ExecutionError: as a call.
+        """
+        views, borrowed, flat = self._run(arguments, named)
+        arrays = [DeviceArray(view, codec, self._apart) for codec, view in zip(self._results, views, strict=True)]
+        if borrowed:
+            arrays = [self._own(array, codec, borrowed) for codec, array in zip(self._results, arrays, strict=True)]
+        share(arrays, self._kept(flat))
+        return arrays[0] if self._single else nest_results(self.signature.result, arrays)
+
+    def lasting(self, array: DeviceArray) -> np.ndarray[Any, Any]:
+        """A device array's elements in physical form, writable, with no object of IREE's bindings to keep them alive.
+
+        For another library that holds arrays until the interpreter has ended: the bindings complain of what is left.
+        """
+        shown = array.host
+        if array.is_apart:
+            return shown.copy()
+        memory: Any = (ctypes.c_char * shown.nbytes).from_address(shown.__array_interface__["data"][0])
+        memory.owner = self._device.create_dlpack_capsule(array.buffer_view, _DLPACK_CPU, 0)
+        return np.ndarray(shown.shape, shown.dtype, memory)
+
+    def _kept(self, flat: Sequence[Any]) -> list[DeviceArray]:
+        """The device arrays among a call's arguments that still are theirs who passed them."""
+        pairs = zip(self._parameters, flat, strict=True)
+        return [value for codec, value in pairs if type(value) is DeviceArray and not codec.donated]
+
+    def _own(self, array: DeviceArray, codec: Codec, borrowed: list[np.ndarray[Any, Any]]) -> DeviceArray:
+        """A copy if the array lies in a caller's memory, which may change."""
+        if not any(np.may_share_memory(array.host, owner) for owner in borrowed):
+            return array
+        return codec.store(np.asarray(array), self._device)
+
+    def put(self, value: Any, parameter: int | str) -> DeviceArray:
+        """Copy an argument to the device, in the form of a parameter; it can be passed in any call.
+
+        Args:
+            parameter: its number or its name. Leaves of tuples count one by one, and are named as in ``x{1,0}``.
+
+        Raises:
+            ArgumentError: no such parameter, or the value does not fit it.
+        """
+        index = self._leaves.get(parameter)
+        if index is None:
+            what = "no parameter is called" if isinstance(parameter, str) else "there is no array parameter"
+            raise ArgumentError(f"{what} {parameter!r}", hint=f"signature: {self.signature}")
+        return self._parameters[index].store(value, self._device)
+
+    def _run(
+        self, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[list[Any], list[np.ndarray[Any, Any]], Sequence[Any]]:
+        """Results as buffer views, the callers' arrays that the program saw in place, and the flat arguments."""
+        arguments = self._in_order(arguments, named)
+        flat: Sequence[Any] = arguments if self._flat else leaf_values(self.signature, arguments)
+        borrowed: list[np.ndarray[Any, Any]] = []
+        inputs = rt.VmVariantList(len(flat))
+        device = self._device
+        for codec, argument in zip(self._parameters, flat, strict=True):
+            inputs.push_ref(codec.encode(argument, device, borrowed))
+        if self._donates:
+            self._end_donated(flat)
+        return self._invoke(inputs), borrowed, flat
+
+    def _end_donated(self, flat: Sequence[Any]) -> None:
+        """Take the device arrays of donated arguments away from who passed them."""
+        arrays = [
+            (codec, value) for codec, value in zip(self._parameters, flat, strict=True) if type(value) is DeviceArray
+        ]
+        times = Counter(id(value) for _, value in arrays)
+        given = [(codec, value) for codec, value in arrays if codec.donated]
+        for codec, value in given:
+            if times[id(value)] > 1:
+                message = f"argument {codec.name!r} is donated, and the same device array is passed a second time"
+                raise ArgumentError(message, hint="put the second one on the device by itself")
+        for codec, value in given:
+            value.end(codec.name)
+
+    def call_views(self, views: Sequence[Any]) -> list[Any]:
+        """Run the program on IREE's buffer views, one an array, and return such.
+
+        For callers who know the shapes, and whom donated arguments belong to: these are overwritten.
+
+        Raises:
+            ExecutionError: as a call.
+        """
+        inputs = rt.VmVariantList(len(views))
+        push = inputs.push_ref
+        for view in views:
+            push(view)
+        return self._invoke(inputs)
+
+    def _invoke(self, inputs: Any) -> list[Any]:
+        """The results of a call as buffer views."""
+        if self.device != "local-sync" and devices.is_lost(self._device):
+            message = f"the session was loaded before this process was forked: {self.device} works in the parent alone"
+            raise ExecutionError(message, hint="load the program again in the child")
+        count = self._result_count
+        outputs = rt.VmVariantList(count)
+        try:
+            if self._deadline is not None:
+                self._deadline.run(partial(self._context.invoke, self._entry, inputs, outputs))
+            elif self._waits:
+                with devices.patience():
+                    self._context.invoke(self._entry, inputs, outputs)
+            else:
+                self._context.invoke(self._entry, inputs, outputs)
+        except FAILURES as error:
+            # Nothing here names what is raised: its traceback would refer to this frame, and the frame to it.
+            raise (self._host and take_raised()) or self._failure(reason(error), inputs) from None
+        get, kind = outputs.get_as_object, rt.HalBufferView
+        if count == 1:
+            return [get(0, kind)]
+        return [get(i, kind) for i in range(count)]
+
+    def _failure(self, text: str, inputs: Any) -> Error:
+        """The error for what IREE says of a failed call."""
+        if not text.startswith(SHAPE_ASSERTION):
+            return ExecutionError(f"the program {self.manifest.name} failed: {text}")
+        views = [inputs.get_as_object(number, rt.HalBufferView) for number in range(len(self._parameters))]
+        sizes = [codec.logical_dimensions(view.shape) for codec, view in zip(self._parameters, views, strict=True)]
+        given = ", ".join(f"{codec.name} {list(dims)}" for codec, dims in zip(self._parameters, sizes, strict=True))
+        message = text.removeprefix(SHAPE_ASSERTION)
+        return ArgumentError(message, notes=(f"sizes of the arguments: {given}",))
+
+    def _in_order(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """One positional argument a parameter. Raises ArgumentError for any other number, and for unknown names."""
+        if named:
+            arguments = self._ordered(arguments, named)
+        if len(arguments) != self._count:
+            raise wrong_count(self.signature, len(arguments))
+        return arguments
+
+    def _ordered(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Positional and named arguments as positional ones."""
+        parameters = self.signature.parameters
+        missing = object()
+        slots: list[Any] = [*arguments, *[missing] * (len(parameters) - len(arguments))]
+        for name, value in named.items():
+            number = self._names.get(name)
+            if number is None:
+                raise ArgumentError(f"no parameter is called {name!r}", hint=f"signature: {self.signature}")
+            if slots[number] is not missing:
+                raise ArgumentError(f"argument {name!r} is given twice")
+            slots[number] = value
+        absent = [p.name for p, value in zip(parameters, slots, strict=False) if value is missing]
+        if absent:
+            raise ArgumentError(
+                f"missing arguments: {', '.join(map(repr, absent))}", hint=f"signature: {self.signature}"
+            )
+        return tuple(slots)
+
+
+def _driver_of(manifest: Manifest, threads: int | Sequence[int] | None) -> str:
+    """The driver for a program that names none."""
+    return KINDS.get(manifest.target.partition(":")[0]) or devices.choose_driver(manifest.work, threads)
+
+
+def _leaf_numbers(leaves: Sequence[Codec]) -> dict[int | str, int]:
+    """The position of an array leaf, by its name and by itself."""
+    found: dict[int | str, int] = {leaf.name: i for i, leaf in enumerate(leaves)}
+    return found | {i: i for i in range(len(leaves))}

@@ -1,0 +1,98 @@
+"""Workarounds of faults in the code that IREE writes: amendments of that code, and IREE's flags."""
+
+from __future__ import annotations
+
+from hloforge.runtime.upstream.record import Workaround
+
+CODE: tuple[Workaround, ...] = (
+    Workaround(
+        "wide-branch-moves",
+        "orders the moves of 64-bit numbers at a branch of its VM so that one overwrites another's half",
+        where=("runtime/codegen_fixes/branch_moves.py", "runtime/codegen_fixes/bytecode.py"),
+        since="3.12.0",
+        reproducer="wide_branch_moves.mlir",
+    ),
+    Workaround(
+        "emptied-registers",
+        "empties registers of its VM that a block goes on to read (`ref is null`)",
+        where=("runtime/codegen_fixes/branch_moves.py", "runtime/codegen_fixes/bytecode.py"),
+        upstream="iree-org/iree#24753",
+    ),
+    Workaround(
+        "workgroup-barriers",
+        "leaves out barriers between operations that share a workgroup's memory, in code for Vulkan",
+        where=("runtime/codegen_fixes/workgroup_barriers.py",),
+    ),
+    Workaround(
+        "block-barriers",
+        "leaves out barriers between operations of which one reads what the other writes, in code for CUDA",
+        where=(
+            "runtime/codegen_fixes/block_barriers.py",
+            "runtime/codegen_fixes/kernel_text.py",
+            "runtime/codegen_fixes/kernel_paths.py",
+            "runtime/codegen_fixes/thread_indices.py",
+        ),
+    ),
+    Workaround(
+        "idle-invocations",
+        "sums products once for each invocation along a dimension that no operation uses, in code for Vulkan",
+        where=("runtime/codegen_fixes/idle_invocations.py",),
+    ),
+    Workaround(
+        "repeated-threads",
+        "lets each thread of a block add all updates of a scatter, in code for CUDA",
+        where=("runtime/codegen_fixes/repeated_threads.py",),
+    ),
+    Workaround(
+        "exact-floats",
+        "decorates no arithmetic with NoContraction, so that drivers for Vulkan rewrite it",
+        where=("runtime/codegen_fixes/exact_floats.py",),
+    ),
+    Workaround(
+        "own-maxima",
+        "calls fmax and fmin for WebAssembly, which it does not link",
+        where=("runtime/codegen_fixes/wasm_maxima.py",),
+    ),
+    Workaround(
+        "hoisted-constants",
+        "crashes on loops whose first values are computed from constants alone",
+        flags=("_NO_HOISTING",),
+    ),
+    Workaround(
+        "stack-of-fusions",
+        "fuses loops over complex matrices at O2 so that they need more of the stack than there is",
+        flags=("_FEWER_FUSIONS",),
+    ),
+    Workaround(
+        "copied-results",
+        "has no machine code for dispatches that copy one of their results, unless these are one piece of work",
+        flags=("_ONE_WORKER",),
+        since="3.12.0",
+        reproducer="copied_results.mlir",
+    ),
+    Workaround(
+        "readers-after-updates",
+        "moves a reader of an array behind its update where it groups what may run at once",
+        flags=("_IN_ORDER",),
+    ),
+    Workaround(
+        "endless-fusions",
+        "compiles sums of a batch normalization for CUDA without end at O2, and fails on scatters",
+        flags=("_SAFE_FUSION",),
+    ),
+    Workaround(
+        "vector-distribution",
+        "fails to distribute products of some types over the threads of GPUs",
+        flags=("_NO_DISTRIBUTION",),
+    ),
+    Workaround(
+        "warp-reductions",
+        "leaves out the sum over warps where two dimensions that are not neighbours are summed, on GPUs",
+        flags=("_WARP_REDUCTIONS",),
+    ),
+    Workaround(
+        "implicit-products",
+        "writes zeros in most places of convolutions of 16 bits by groups of the batch, for CUDA",
+        flags=("_NO_IMPLICIT_PRODUCTS",),
+    ),
+)

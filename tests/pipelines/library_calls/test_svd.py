@@ -1,0 +1,92 @@
+"""Singular values against numpy's in float64, and the equations that define the vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.pipelines.library_calls.spectral import SLACK, Array, error, non_orthogonality, norms, random
+from tests.support_jax import evaluated
+
+jax = pytest.importorskip("jax")
+
+
+def hard_matrices(dtype: str) -> Array:
+    """6 x 6: random, diagonal, of rank 2, zero, large, small, a nilpotent one, repeated values, a zero column."""
+    a = random(dtype, 6, 6)
+    thin = random(dtype, 6, 2, seed=1)
+    q, _ = np.linalg.qr(random(dtype, 6, 6, seed=2))
+    column = a.copy()
+    column[:, 2] = 0
+    found = [
+        a,
+        np.diag([3.0, -5, 1, 0, 4, 2]),
+        thin @ thin.T,
+        0 * a,
+        1e30 * a,
+        1e-30 * a,
+        np.eye(6, k=1),
+        2 * q,
+        column,
+    ]
+    return np.stack(found).astype(dtype)
+
+
+def check(a: Array, u: Array, s: Array, vt: Array) -> None:
+    wide = a.astype(np.complex128 if np.iscomplexobj(a) else np.float64)
+    scale = norms(a)
+    k = s.shape[-1]
+    assert np.all(s >= 0)
+    assert np.all(np.diff(s) <= 0)
+    assert error(s, np.linalg.svd(wide, compute_uv=False), scale[..., 0], a) < SLACK
+    product = (u[..., :k].astype(wide.dtype) * s[..., None, :]) @ vt[..., :k, :].astype(wide.dtype)
+    assert error(product, wide, scale, a) < SLACK
+    assert non_orthogonality(u) < SLACK
+    assert non_orthogonality(vt.swapaxes(-1, -2)) < SLACK
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c16", *(pytest.param(name, marks=pytest.mark.slow) for name in ("f8", "c8"))])
+def test_hard_matrices_meet_their_equations(dtype: str) -> None:
+    a = hard_matrices(dtype)
+    check(a, *evaluated(jax.numpy.linalg.svd, a))
+
+
+@pytest.mark.parametrize(("dtype", "m", "n"), [("f8", 9, 5), pytest.param("c8", 5, 9, marks=pytest.mark.slow)])
+def test_full_and_thin_vectors_and_values_alone_agree(dtype: str, m: int, n: int) -> None:
+    a = random(dtype, 2, m, n)
+
+    def function(a: Any) -> Any:
+        svd = jax.numpy.linalg.svd
+        return svd(a), svd(a, full_matrices=False), svd(a, compute_uv=False)
+
+    results = evaluated(function, a)
+    check(a, *results[:3])
+    check(a, *results[3:6])
+    assert results[0].shape == (2, m, m)
+    assert results[3].shape == (2, m, min(m, n))
+    assert error(results[6], results[1], norms(a)[..., 0], a) < SLACK
+
+
+def test_empty_and_single_matrices_and_one_of_64() -> None:
+    arguments = [np.zeros((0, 3), "f4"), np.zeros((3, 0), "f4"), random("f4", 1, 1), random("f4", 64, 64)]
+    results = evaluated(lambda *a: [jax.numpy.linalg.svd(b) for b in a], *arguments)
+    assert [result.shape for result in results[:6]] == [(0, 0), (0,), (3, 3), (3, 3), (0,), (0, 0)]
+    assert np.array_equal(results[2], np.eye(3))
+    for number in (2, 3):
+        check(arguments[number], *results[3 * number : 3 * number + 3])
+
+
+def test_nan_ends_and_makes_nan_of_its_matrix_alone() -> None:
+    a = np.stack([np.full((4, 3), np.nan), np.eye(4, 3)]).astype("f4")
+    for found in evaluated(jax.numpy.linalg.svd, a):
+        assert np.all(np.isnan(found[0]))
+        assert not np.any(np.isnan(found[1]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "m", "n"), [("f4", 256, 256), ("f8", 300, 200), ("f4", 512, 512)])
+def test_large_matrices_meet_their_equations(dtype: str, m: int, n: int) -> None:
+    a = random(dtype, 1, m, n)
+    check(a, *evaluated(jax.numpy.linalg.svd, a))

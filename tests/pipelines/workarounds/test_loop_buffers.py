@@ -1,0 +1,160 @@
+"""keep-loop-buffers: arrays that loops take and return stay until they are read, and are waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge import Value, ops
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import operations
+from hloforge.dialect.program import Program
+from hloforge.pipelines.named import lower
+from hloforge.runtime.compile.compiler import compile_module
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.targets import Target
+from tests.engines import interpret
+
+
+def grown(x: Value, limit: float) -> Value:
+    """``while max(x) < limit: x = reverse(x) * 2 + 1``: perhaps not once."""
+
+    def goes_on(y: Value) -> Value:
+        return ops.lt(ops.reduce(y, ops.constant(0.0, "f32"), ops.max, [0]), limit)
+
+    return ops.while_(goes_on, lambda y: [ops.add(ops.mul(ops.rev(y, [0]), 2), 1)], [x])[0]
+
+
+def returned_unchanged(x: Value) -> Value:
+    """Loops that return what they take, which is read again behind them."""
+    first, second = ops.mul(ops.rev(x, [0]), 2), ops.add(ops.mul(ops.rev(x, [0]), 3), x)
+    a = grown(ops.add(ops.rev(first, [0]), grown(second, 0.0)), 20.0)
+    b = grown(ops.add(ops.rev(grown(first, 0.0), [0]), second), 20.0)
+    return ops.add(ops.add(a, b), ops.mul(first, ops.rev(second, [0])))
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    builder = hloforge.Builder("returned")
+    return builder.build(returned_unchanged(builder.parameter(0, "f32[8]")))
+
+
+def test_arrays_are_read_behind_loops_that_return_them(program: Program) -> None:
+    x = np.arange(1, 9, dtype=np.float32) / 4
+    unfused = program.clone()
+    lower(unfused.module, target="cpu", without=frozenset({"fuse-loops"}))
+    got = compile_module(unfused, Target(), CompileOptions()).load(device="local-task")(x)
+    np.testing.assert_allclose(got, interpret(program.module, x)[0], rtol=1e-6)
+
+
+def exchanged(x: Value) -> Value:
+    """A loop that updates one carry, and keeps in the other what it was."""
+
+    def turn(i: Value, new: Value, old: Value) -> list[Value]:
+        del old
+        return [ops.add(i, 1), ops.dynamic_update_slice(new, ops.constant(np.full(9000, 7, np.float32)), [i]), new]
+
+    first = ops.mul(x, 2)
+    _, new, old = ops.while_(lambda i, *_: ops.lt(i, 4), turn, [ops.constant(0, "s32"), first, first])
+    return ops.sub(new, old)
+
+
+def summed(x: Value) -> Value:
+    """A loop in a loop, whose array the outer one reads before and after."""
+
+    def inner(j: Value, y: Value) -> list[Value]:
+        return [ops.add(j, 1), ops.dynamic_update_slice(y, ops.constant(np.ones(3, np.float32)), [j])]
+
+    def outer(i: Value, y: Value, total: Value) -> list[Value]:
+        updated = ops.while_(lambda j, _: ops.lt(j, ops.add(i, 3)), inner, [i, y])[1]
+        return [ops.add(i, 1), updated, ops.add(total, ops.mul(y, updated))]
+
+    first = ops.mul(x, 2)
+    return ops.while_(lambda i, *_: ops.lt(i, 4), outer, [ops.constant(0, "s32"), first, ops.mul(x, 0)])[2]
+
+
+@pytest.mark.parametrize(("build", "size"), [(exchanged, 20000), (summed, 30)])
+def test_carries_are_waited_for(build: Callable[[Value], Value], size: int) -> None:
+    with hloforge.Builder(build.__name__) as builder:
+        program = builder.build(build(builder.parameter(0, f"f32[{size}]")))
+    x = np.arange(size, dtype=np.float32) / 4
+    unfused = program.clone()
+    lower(unfused.module, target="cpu", without=frozenset({"fuse-loops"}))
+    session = compile_module(unfused, Target(), CompileOptions()).load(device="local-task")
+    want = interpret(program.module, x)[0]
+    for _ in range(5):
+        np.testing.assert_allclose(session(x), want, rtol=1e-6)
+
+
+def held(x: Value) -> Value:
+    """Barriers on what a loop carries: a number and an array."""
+
+    def turn(i: Value, y: Value) -> list[Value]:
+        number, array = ops.optimization_barrier([i, y])
+        return [ops.add(number, 1), ops.add(ops.rev(array, [0]), ops.convert_element_type(number, "f32"))]
+
+    return ops.while_(lambda i, _: ops.lt(i, 4), turn, [ops.constant(0, "s32"), ops.mul(x, 2)])[1]
+
+
+def test_no_barrier_stands_on_a_carry() -> None:
+    with hloforge.Builder("held") as builder:
+        program = builder.build(held(builder.parameter(0, "f32[30]")))
+    x = np.arange(30, dtype=np.float32) / 4
+    unfused = program.clone()
+    lower(unfused.module, target="cpu", without=frozenset({"fuse-loops"}))
+    barriers = operations(unfused.module, {"stablehlo.optimization_barrier"})
+    carried = [op for op in barriers for operand in op.operands if isinstance(operand.owner, ir.Block)]
+    assert not any(op.block.owner.name == "stablehlo.while" for op in carried)
+    got = compile_module(unfused, Target(), CompileOptions()).load(device="local-task")(x)
+    np.testing.assert_allclose(got, interpret(program.module, x)[0], rtol=1e-6)
+
+
+def test_programs_without_loops_outside_of_dispatches_stay_as_they_are(program: Program) -> None:
+    fused = program.clone()
+    lower(fused.module, target="cpu")
+    assert not operations(fused.module, {"util.call", "stablehlo.while"})
+
+
+def test_complex_numbers_that_a_loop_carries_behind_barriers() -> None:
+    """One number of c128, of which IREE has no constants."""
+
+    def turn(i: Value, x: Value, y: Value) -> list[Value]:
+        old = ops.optimization_barrier(y)
+        return [ops.add(i, 1), ops.add(ops.mul(x, old), x), x]
+
+    with hloforge.Builder("carried") as builder:
+        x = builder.parameter(0, "c128[1]")
+        first = [ops.constant(0, "s32"), x, ops.add(x, x)]
+        program = builder.build(ops.while_(lambda i, *_: ops.lt(i, 3), turn, first)[1])
+    given = np.array([0.5 - 0.25j])
+    unfused = program.clone()
+    lower(unfused.module, target="cpu", without=frozenset({"fuse-loops"}))
+    want, old = given, 2 * given
+    for _ in range(3):
+        want, old = want * old + want, want
+    got = compile_module(unfused, Target(), CompileOptions()).load()(given)
+    np.testing.assert_allclose(got, want, rtol=1e-14)
+
+
+def test_branches_hand_on_copies_of_what_is_read_behind_them() -> None:
+    """Such an array lost its register to the conditional's result, where that came from another branch."""
+    with hloforge.Builder("handed_on") as builder:
+        which, x = builder.parameter(0, "s32[]"), builder.parameter(1, "f32[300]")
+        y = ops.mul(x, 2)
+        branches: list[Callable[[Value], Value]] = [lambda y: y, ops.cos, ops.sin]
+        chosen = ops.conditional(which, branches, [y, y, x])
+        program = builder.build((y, chosen))
+    copy = program.clone()
+    lower(copy.module)
+    (conditional,) = operations(copy.module, {"stablehlo.case"})
+    ends = [list(region.blocks[0].operations)[-1] for region in conditional.regions]
+    assert all(end.operands[0].owner.operation.parent.operation == conditional for end in ends)
+    run = program.compile("cpu").load()
+    numbers = np.linspace(-3, 3, 300, dtype=np.float32)
+    for n in range(3):
+        arguments = (np.int32(n), numbers)
+        for found, expected in zip(run(*arguments), program.evaluate(*arguments, engine="xla"), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

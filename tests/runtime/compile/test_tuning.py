@@ -1,0 +1,176 @@
+"""Profiles, and the search that finds them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge.pipelines.named import OPTIMIZING, lower
+from hloforge.runtime.compile import tuning
+from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.compile.tuned_profile import FLAGS, Profile
+from hloforge.runtime.devices import devices, drivers
+from hloforge.runtime.reference.timing import interleaved
+
+TEXT = """func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %start = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %end = stablehlo.constant dense<3> : tensor<i32>
+  %last:2 = stablehlo.while(%i = %start, %v = %x) : tensor<i32>, tensor<64xf32>
+   cond {
+    %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %w = stablehlo.add %v, %x : tensor<64xf32>
+    stablehlo.return %next, %w : tensor<i32>, tensor<64xf32>
+  }
+  return %last#1 : tensor<64xf32>
+}
+"""
+X = np.linspace(3, -2, 64, dtype=np.float32)
+BROKEN, WRONG = "--iree-no-such-flag", "--iree-opt-level=O0"
+
+
+def test_a_profile_is_read_back(tmp_path: Path) -> None:
+    profile = Profile(("--iree-opt-level=O3",), ("fuse-loops",), "local-task", 2)
+    profile.save(tmp_path / "p.json")
+    assert Profile.load(tmp_path / "p.json") == profile
+    options = profile.applied(CompileOptions(flags=("--iree-opt-level=O1",), device="local-sync"))
+    assert options.flags == ("--iree-opt-level=O3", "--iree-opt-level=O1")  # the user's flag comes last, and wins
+    assert (options.device, options.threads, options.without) == ("local-sync", 2, {"fuse-loops"})
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"kind": "other"}', '{"kind": "hloforge.profile", "flags": 3}'])
+def test_what_is_no_profile_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(hloforge.OptionError, match="profile"):
+        Profile.load(tmp_path / "p.json")
+    with pytest.raises(hloforge.OptionError, match="cannot read"):
+        Profile.load(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"flags": ["--iree-llvmcpu-system-linker-path=evil.sh"]}, "the flag --iree-llvmcpu-system-linker-path"),
+        ({"flags": ["--iree-hal-dump-executable-files-to=/etc"]}, "the flag --iree-hal-dump-executable-files-to"),
+        ({"flags": ["--iree-opt-level=O3", "-o=/etc/passwd"]}, "the flag -o"),
+        ({"flags": ["--iree-opt-level"]}, "set --iree-opt-level to ''"),
+        ({"flags": ["--iree-opt-level=O3 --iree-x=y"]}, "set --iree-opt-level to 'O3 --iree-x=y'"),
+        ({"flags": ["--iree-dispatch-creation-data-tiling="]}, "set --iree-dispatch-creation-data-tiling to ''"),
+        ({"flags": ["--iree-llvmcpu-distribution-size=-1"]}, "set --iree-llvmcpu-distribution-size to '-1'"),
+        ({"flags": [["--iree-opt-level=O3"]]}, "may not have the flag"),
+        ({"without": ["clamp-gather-indices"]}, "leave out 'clamp-gather-indices', which is no optimizing pass"),
+        ({"without": [3]}, "leave out '3'"),
+        ({"device": "dlopen://evil.so"}, "unknown device 'dlopen://evil.so'"),
+        ({"threads": -1}, "-1 threads"),
+        ({"threads": 10**9}, "1000000000 threads"),
+        ({"threads": True}, "True threads"),
+    ],
+)
+def test_a_profile_is_options_and_no_flags(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    fields = {"kind": "hloforge.profile", "flags": [], "without": [], "device": "", "threads": 0}
+    path.write_text(json.dumps(fields | changes))
+    with pytest.raises(hloforge.OptionError, match=re.escape(message)) as caught:
+        Profile.load(path)
+    assert str(caught.value.location) == str(path)
+
+
+def test_what_tune_asks_about_may_stand_in_a_profile(tmp_path: Path) -> None:
+    for flag in tuning._FLAGS:
+        Profile((flag,), OPTIMIZING, "vulkan", 2).save(tmp_path / "p.json")
+        assert Profile.load(tmp_path / "p.json").flags == (flag,)
+    assert {flag.partition("=")[0] for flag in tuning._FLAGS} == set(FLAGS)
+
+
+def test_a_profile_without_an_end_is_not_read_to_it() -> None:
+    with pytest.raises(hloforge.OptionError, match="more than 1048576 bytes"):
+        Profile.load("/dev/zero")
+
+
+def test_a_vmfb_remembers_its_device() -> None:
+    executable = hloforge.compile(TEXT, device="local-task", threads=1, without=frozenset({"fuse-loops"}))
+    assert executable.load().device == "local-task"
+    assert executable.load(device="local-sync").device == "local-sync"
+    np.testing.assert_allclose(executable(X), 4 * X, rtol=1e-6)
+
+
+def test_only_optimizing_passes_can_be_left_out() -> None:
+    with pytest.raises(hloforge.PipelineError, match="decompose-sort"):
+        lower(hloforge.read(TEXT).module, without=frozenset({"decompose-sort"}))
+
+
+def test_latencies_tell_slow_from_fast() -> None:
+    found = interleaved({"fast": lambda: None, "slow": lambda: sum(range(20000))}, 0.05)
+    assert found["fast"].median < found["slow"].median
+    assert found["slow"].low <= found["slow"].median <= found["slow"].high
+
+
+def _compile(program: Any, target: Any, options: CompileOptions) -> hloforge.Executable:
+    """One flag makes another program of it."""
+    other = TEXT.replace("stablehlo.add %v", "stablehlo.multiply %v")
+    return compile_program(hloforge.read(other) if WRONG in options.flags else program, target, options)
+
+
+@pytest.fixture
+def questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "_FLAGS", (BROKEN, WRONG))
+    monkeypatch.setattr(tuning, "compile_program", _compile)
+
+
+@pytest.mark.usefixtures("questions")
+@pytest.mark.parametrize("engine", ["xla", pytest.param(None, marks=pytest.mark.slow)])
+def test_wrong_and_broken_forms_never_win(engine: str | None) -> None:
+    reference = hloforge.reference(engine) if engine else None
+    seen: list[tuning.Trial] = []
+    found = tuning.tune(hloforge.read(TEXT), [X], reference=reference, budget=60, on_trial=seen.append)
+    assert found.trials == tuple(seen)
+    problems = {trial.profile.flags[-1]: trial.problem for trial in seen if trial.profile.flags}
+    assert "no-such-flag" in problems[BROKEN]
+    assert problems[WRONG] == "its results differ"
+    assert ("fuse-loops",) in [trial.profile.without for trial in seen]
+    assert ("dispatch-matmuls",) not in [trial.profile.without for trial in seen]  # there is none
+    assert not {BROKEN, WRONG} & set(found.profile.flags)
+    np.testing.assert_allclose(found.executable(X), 4 * X, rtol=1e-6)
+    assert found.executable.load().device == (found.profile.device or "local-sync")
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_program_that_is_wrong_before_is_not_tuned() -> None:
+    with pytest.raises(hloforge.MismatchError, match="before any tuning"):
+        tuning.tune(
+            hloforge.read(TEXT),
+            [X],
+            options=CompileOptions(flags=(WRONG,)),
+            reference=hloforge.reference("xla"),
+            budget=0,
+        )
+
+
+def test_a_gpu_is_asked_what_its_code_generator_reads() -> None:
+    """Neither pools of threads nor flags of another one's code."""
+    for target, strange in (("vulkan:llvmpipe", ("llvmcpu", "llvmgpu")), ("cuda:sm_90", ("llvmcpu",))):
+        parsed = tuning.Target.parse(target)
+        assert tuning._devices(parsed) == []
+        flags = tuning._flags(parsed)
+        assert "--iree-opt-level=O3" in flags
+        assert not [flag for flag in flags for part in strange if part in flag]
+    assert "--iree-llvmcpu-distribution-size=32" in tuning._flags(tuning.Target.parse("cpu"))
+
+
+def test_without_a_device_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = drivers.Driver("cuda", (), "NVIDIA's driver is not installed", "install it")
+    monkeypatch.setattr(drivers, "driver", lambda name: missing)
+    monkeypatch.setattr(devices._devices, "made", {})
+    monkeypatch.setattr(tuning, "compile_program", lambda *_: pytest.fail("compiled"))
+    with pytest.raises(hloforge.LoadError, match="NVIDIA's driver is not installed"):
+        tuning.tune(hloforge.read(TEXT), [X], "cuda:sm_90")
