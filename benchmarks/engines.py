@@ -67,7 +67,7 @@ def _nothing() -> Program:
 
 def prepare_tuned(program: Program, arguments: Sequence[Array], budget: float) -> Prepared:
     """The fastest form that ``hloforge tune`` finds within some seconds."""
-    from hloforge.runtime.compile.tuning import tune
+    from hloforge.runtime.tuning.tuner import tune
 
     nested = nest_arguments(program, arguments)
     seconds, found = _timed(lambda: tune(program, nested, budget=budget))

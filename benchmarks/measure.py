@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from hloforge.runtime.reference.timing import Call, Latency, sample
+from hloforge.runtime.tuning.timing import Call, Latency, sample
 
 
 def paired_ratio(ours: Latency, theirs: Latency) -> dict[str, float]:

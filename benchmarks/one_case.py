@@ -39,8 +39,8 @@ from hloforge.runtime.artifact.dense_resources import inline_dense_resources
 from hloforge.runtime.data.plausible_inputs import plausible_inputs
 from hloforge.runtime.reference.compare import compare
 from hloforge.runtime.reference.correctness import judge
-from hloforge.runtime.reference.timing import interleaved
 from hloforge.runtime.session.convention import flatten_arguments, nest_results
+from hloforge.runtime.tuning.timing import interleaved
 
 # Python threads that call at once.
 THREADS = (1, 2, 4)

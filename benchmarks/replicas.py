@@ -21,7 +21,7 @@ import hloforge
 from hloforge import ops
 from hloforge.dialect.program import Program
 from hloforge.runtime.devices.processor_shares import own_processors, share
-from hloforge.runtime.reference.timing import sample
+from hloforge.runtime.tuning.timing import sample
 
 REPLICAS = 2
 # 64 MB of f32.

@@ -17,7 +17,6 @@ from hloforge.dialect.errors import Error, ImporterError, OptionError
 from hloforge.dialect.program import Program
 from hloforge.importers.source import NamedBytes, load
 from hloforge.pipelines.delta_debugging.search import minimized
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug.bisection import Bisection, flattened
 from hloforge.runtime.debug.blame import IREE, Blame, blame
@@ -27,6 +26,7 @@ from hloforge.runtime.debug.reproducer import recorded_inputs, self_contained
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess
 from hloforge.runtime.debug.trial_inputs import KINDS, kind_of_trial, trial_arguments
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.engines import reference
 from hloforge.runtime.session.convention import leaf_values
 from hloforge.tools import calling

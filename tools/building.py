@@ -18,11 +18,11 @@ from hloforge.runtime.artifact.weights import place_weights
 from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.compiler import compile_lowered
 from hloforge.runtime.compile.limited import limited_form, make_executable, within
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.partition import partitioned
 from hloforge.runtime.compile.specialize import at_sizes, compile_dynamic
 from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.host.host import has_functions, with_host_functions
+from hloforge.runtime.options import CompileOptions
 from hloforge.tools.options import read_program
 from hloforge.tools.progress import Say, Stopwatch, progress
 from hloforge.tools.streams import STDIO

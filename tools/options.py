@@ -12,7 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from hloforge.dialect.program import Program
-    from hloforge.runtime.compile.options import CompileOptions
+    from hloforge.runtime.options import CompileOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -79,7 +79,7 @@ def checked_device(ctx: click.Context, param: click.Parameter, value: str | None
     """Callback of ``--device``: a name that sessions take, else a usage error."""
     if value is not None:
         from hloforge.dialect.errors import OptionError
-        from hloforge.runtime.compile.options import check_device
+        from hloforge.runtime.options import check_device
 
         try:
             check_device(value)
@@ -288,8 +288,8 @@ def compile_options_of(
     cache: bool = True,
 ) -> CompileOptions:
     """``CompileOptions`` of the command line, IREE's flags included. Raises OptionError."""
-    from hloforge.runtime.compile.options import CompileOptions
-    from hloforge.runtime.compile.tuned_profile import Profile
+    from hloforge.runtime.options import CompileOptions
+    from hloforge.runtime.tuning.tuned_profile import Profile
 
     options = CompileOptions(
         flags=iree_flags(),

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from hloforge.importers.source import NamedBytes, load
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.profiling.profiler import Plan, check_profilable, time_profile
 from hloforge.runtime.profiling.result import TimeProfile
 from hloforge.runtime.profiling.subject import subject_of

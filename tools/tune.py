@@ -18,8 +18,8 @@ from hloforge.tools.options import (
 from hloforge.tools.progress import progress
 
 if TYPE_CHECKING:
-    from hloforge.runtime.compile.tuning import Trial
     from hloforge.runtime.reference.engines import ReferenceEngine
+    from hloforge.runtime.tuning.tuner import Trial
 
 
 @click.command(
@@ -64,7 +64,7 @@ def command(
       hloforge compile other.hlo --profile=model.profile.json
     """
     from hloforge.runtime.artifact.weights import place_weights
-    from hloforge.runtime.compile.tuning import tune
+    from hloforge.runtime.tuning.tuner import tune
     from hloforge.tools import calling
 
     options = compile_options_of(**compiler)

@@ -15,7 +15,6 @@ from hloforge.dialect.program import Program
 from hloforge.importers.source import NamedBytes, load
 from hloforge.pipelines.dynamic.specialize import is_dynamic, size_parameters
 from hloforge.pipelines.replicas.fold import for_grid
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.partition import is_to_cut
 from hloforge.runtime.compile.specialize import for_sizes
 from hloforge.runtime.data.inputs import parse_input
@@ -25,6 +24,7 @@ from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetProcess, TargetProgram
 from hloforge.runtime.debug.trial_inputs import KINDS, ValueRange, check_ranges, kind_of_trial, trial_arguments
 from hloforge.runtime.debug.verification import Trial, Verification, run_trial
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.engines import reference
 from hloforge.tools import calling
 from hloforge.tools.building import build

@@ -17,8 +17,8 @@ from benchmarks.one_case import program_of
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.runtime.reference.correctness import judge
-from hloforge.runtime.reference.timing import interleaved
 from hloforge.runtime.session.convention import nest_results
+from hloforge.runtime.tuning.timing import interleaved
 from hloforge.tools.calling import leaves
 
 Call = Callable[[], Any]

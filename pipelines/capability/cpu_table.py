@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hloforge.dialect import marks
 from hloforge.dialect.element_types import TABLE
-from hloforge.pipelines.capability import forms
+from hloforge.pipelines.analysis import forms
+from hloforge.pipelines.analysis.window_forms import windows_are_misread
 from hloforge.pipelines.capability.verdicts import Capability, decompose, native, reject
-from hloforge.pipelines.capability.window_forms import windows_are_misread
 from hloforge.pipelines.decompose.rng import has_no_state
 from hloforge.pipelines.host_calls import is_host_call
 from hloforge.pipelines.kernels.factorizations.strips import suits_strips

@@ -27,7 +27,7 @@ class Capability:
             (``stablehlo.custom_call@Sharding``); ``chlo.*`` is a whole dialect, ``*`` any operation.
         verdict: what happens to it.
         elements: the row holds only if an operand or result has one of these element types (XLA's names); None: any.
-        form: the row holds only for operations in this form (a predicate of pipelines/capability/forms.py); None: any.
+        form: the row holds only for operations in this form (a predicate of pipelines/analysis/forms.py); None: any.
         by: for ``DECOMPOSE``, the pass that replaces the operation, as pipelines spell it.
         reason: why it is not native: what the target lacks or gets wrong.
         hint: for the user, the way out.

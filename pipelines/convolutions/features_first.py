@@ -19,7 +19,7 @@ from typing import Any
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_product_of_features
+from hloforge.pipelines.analysis.forms import is_product_of_features
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 

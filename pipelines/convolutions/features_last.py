@@ -22,8 +22,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_better_features_last
-from hloforge.pipelines.convolutions.canonical_order import InOrder, numbers_of_order
+from hloforge.pipelines.analysis.canonical_order import InOrder, numbers_of_order
+from hloforge.pipelines.analysis.forms import is_better_features_last
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 

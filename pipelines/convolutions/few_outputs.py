@@ -24,8 +24,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import has_few_outputs
-from hloforge.pipelines.convolutions.canonical_order import InOrder
+from hloforge.pipelines.analysis.canonical_order import InOrder
+from hloforge.pipelines.analysis.forms import has_few_outputs
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 

@@ -31,8 +31,8 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.convolutions.canonical_order import InOrder, numbers_of_order
-from hloforge.pipelines.convolutions.polyphase import WORTH, Phase, Phases
+from hloforge.pipelines.analysis.canonical_order import InOrder, numbers_of_order
+from hloforge.pipelines.analysis.polyphase import WORTH, Phase, Phases
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

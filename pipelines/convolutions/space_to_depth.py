@@ -23,8 +23,8 @@ from typing import Any
 from hloforge.dialect import ops
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.convolutions.canonical_order import InOrder
-from hloforge.pipelines.convolutions.space_to_depth_plan import WindowRows
+from hloforge.pipelines.analysis.canonical_order import InOrder
+from hloforge.pipelines.analysis.space_to_depth_plan import WindowRows
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 

@@ -23,8 +23,8 @@ from typing import Any
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_better_by_channels
-from hloforge.pipelines.convolutions.canonical_order import InOrder
+from hloforge.pipelines.analysis.canonical_order import InOrder
+from hloforge.pipelines.analysis.forms import is_better_by_channels
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 

@@ -30,8 +30,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_better_unfolded
-from hloforge.pipelines.convolutions.canonical_order import InOrder
+from hloforge.pipelines.analysis.canonical_order import InOrder
+from hloforge.pipelines.analysis.forms import is_better_unfolded
 from hloforge.pipelines.convolutions.features_first import by_features
 from hloforge.pipelines.convolutions.features_last import by_features_last
 from hloforge.pipelines.convolutions.few_outputs import by_places

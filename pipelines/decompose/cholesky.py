@@ -27,7 +27,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.idioms import batch_matmul, conjugate, lower_triangle, matrix_transpose, zeros
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_static
+from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.library_calls.blocks import (

@@ -31,8 +31,8 @@ from hloforge.dialect.idioms import take, zeros
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value, leaves
-from hloforge.pipelines.capability.forms import is_static
-from hloforge.pipelines.convolutions.canonical_order import InOrder
+from hloforge.pipelines.analysis.canonical_order import InOrder
+from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.legalize.long_loops import convolves_many

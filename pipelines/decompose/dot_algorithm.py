@@ -24,7 +24,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import names_an_algorithm
+from hloforge.pipelines.analysis.forms import names_an_algorithm
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

@@ -33,7 +33,7 @@ from hloforge.dialect.constants import constant, full
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_static
+from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.decompose import fft_plan
 from hloforge.pipelines.decompose.fft_plan import Table, Transform
 from hloforge.pipelines.framework.passes import Pass, register

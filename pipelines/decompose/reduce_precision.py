@@ -24,7 +24,7 @@ import ml_dtypes
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_no_bf16_rounding
+from hloforge.pipelines.analysis.forms import is_no_bf16_rounding
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

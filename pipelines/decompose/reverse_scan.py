@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_reverse_scan
+from hloforge.pipelines.analysis.forms import is_reverse_scan
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

@@ -39,7 +39,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.random_bits import philox_bits, threefry_bits
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
-from hloforge.pipelines.variables import take
+from hloforge.pipelines.framework.variables import take
 
 # The key of the program's own stream; any number would do.
 _KEY = 0x243F6A8885A308D3

@@ -25,7 +25,7 @@ from hloforge.dialect.constants import constant
 from hloforge.dialect.idioms import take
 from hloforge.dialect.regions import vectorize_region
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_stable
+from hloforge.pipelines.analysis.forms import is_stable
 
 
 @dataclass(frozen=True)

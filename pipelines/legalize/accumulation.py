@@ -23,7 +23,7 @@ from hloforge.dialect.computations import fill_region
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import combiner, has_16_bit_float_result, sums_16_bit_floats
+from hloforge.pipelines.analysis.forms import combiner, has_16_bit_float_result, sums_16_bit_floats
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

@@ -33,7 +33,7 @@ from hloforge.dialect.marks import ROUNDED
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
+from hloforge.pipelines.analysis.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.workarounds.bf16_signs import keep_signs_of_nan, once_rounded, rounded_in_f32, rounds_to_bf16

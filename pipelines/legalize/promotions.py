@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.emission import create
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import promoted_operands
+from hloforge.pipelines.analysis.forms import promoted_operands
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

@@ -26,7 +26,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.marks import NORMAL
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import may_flush_a_subnormal
+from hloforge.pipelines.analysis.forms import may_flush_a_subnormal
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

@@ -10,8 +10,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.marks import RNG_STATE
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.variables import take
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target
-from hloforge.pipelines.variables import take
 
 # XLA's, the lower half first.
 _INITIAL = (0x7012395, 0)

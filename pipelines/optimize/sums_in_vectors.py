@@ -26,7 +26,7 @@ import numpy as np
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import combiner
+from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 
 _SHAPED = frozenset({"stablehlo.reshape", "stablehlo.transpose"})

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.mlir import ir
-from hloforge.pipelines.capability.forms import combiner
+from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.passes import VULKAN, Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.legalize.accumulation import carried_in_f32

@@ -23,7 +23,7 @@ from hloforge.dialect.constants import constant
 from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_wide_complex
+from hloforge.pipelines.analysis.forms import is_wide_complex
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

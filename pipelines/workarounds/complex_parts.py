@@ -27,7 +27,7 @@ from hloforge.dialect.emission import create
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import fills_with_complex, reduces_complex
+from hloforge.pipelines.analysis.forms import fills_with_complex, reduces_complex
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

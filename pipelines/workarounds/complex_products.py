@@ -27,7 +27,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value, leaves
-from hloforge.pipelines.capability.forms import is_static
+from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

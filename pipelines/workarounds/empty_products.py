@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import multiplies_nothing
+from hloforge.pipelines.analysis.forms import multiplies_nothing
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

@@ -25,7 +25,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.marks import IN_RANGE
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import may_overflow_an_integer
+from hloforge.pipelines.analysis.forms import may_overflow_an_integer
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import sums_16_bit_floats
+from hloforge.pipelines.analysis.forms import sums_16_bit_floats
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.legalize.accumulation import carried_in_f32

@@ -26,7 +26,7 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_mixed_up_factor, is_unsigned_factor, mixes_up_types
+from hloforge.pipelines.analysis.forms import is_mixed_up_factor, is_unsigned_factor, mixes_up_types
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

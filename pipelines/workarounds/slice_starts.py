@@ -24,7 +24,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import starts_oddly
+from hloforge.pipelines.analysis.forms import starts_oddly
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

@@ -24,7 +24,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import typed_like
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import reverses_unsigned_or_nothing
+from hloforge.pipelines.analysis.forms import reverses_unsigned_or_nothing
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 

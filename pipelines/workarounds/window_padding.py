@@ -36,8 +36,8 @@ from hloforge.dialect.emission import create, emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import leaves_edges_unread, pads_unsigned_windows, unread_edges
-from hloforge.pipelines.capability.window_forms import unread_window_edges, windows_are_misread
+from hloforge.pipelines.analysis.forms import leaves_edges_unread, pads_unsigned_windows, unread_edges
+from hloforge.pipelines.analysis.window_forms import unread_window_edges, windows_are_misread
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from hloforge.dialect.errors import LoadError, OptionError
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.artifact.integrity import DAMAGE
 from hloforge.runtime.compile.cpu_targets import architecture_of
 from hloforge.runtime.compile.gpu_targets import BASELINE
-from hloforge.runtime.compile.options import GPU_DRIVERS, CompileOptions
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.data.integrity import DAMAGE
 from hloforge.runtime.devices import drivers
+from hloforge.runtime.options import GPU_DRIVERS, CompileOptions
 
 _SUFFIX = ".vmfb"
 _FOLDER = "targets/"

@@ -10,7 +10,7 @@ from typing import Any
 from hloforge.dialect.bounded_reading import read_path
 from hloforge.dialect.errors import LoadError, name_text
 from hloforge.runtime.artifact.code_signing import Verified, verified
-from hloforge.runtime.artifact.integrity import check_sums
+from hloforge.runtime.data.integrity import check_sums
 from hloforge.runtime.devices.devices import FAILURES, instance, reason, rt
 
 ADVICE = "a vmfb runs on the IREE version that compiled it: compile again with this hloforge"

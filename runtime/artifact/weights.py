@@ -21,9 +21,9 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.weights import ELEMENTS, SCOPE, is_storable, take_constants, take_parameters
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.data.files import replacing
 from hloforge.runtime.devices.devices import FAILURES, instance, reason, rt
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.session.arrays import ALIGNMENT
 
 _SAFETENSORS = ".safetensors"

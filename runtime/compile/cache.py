@@ -30,10 +30,10 @@ from hloforge.runtime.artifact.code_signing import required
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest, tool_versions
 from hloforge.runtime.artifact.weights import described
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.data.files import replacing
 from hloforge.runtime.data.private_folders import distrust, make_private, read_private
+from hloforge.runtime.options import CompileOptions
 
 # A folder instead of the platform's own; empty for no cache at all.
 FOLDER_VARIABLE = "HLOFORGE_CACHE_DIR"

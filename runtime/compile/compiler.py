@@ -55,12 +55,12 @@ from hloforge.runtime.compile.diagnostics import failure
 from hloforge.runtime.compile.in_place_audit import OverwrittenError
 from hloforge.runtime.compile.limited import limited_form, make_executable, within
 from hloforge.runtime.compile.limits import check_elements
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.partition import partitioned
 from hloforge.runtime.compile.specialize import at_sizes, compile_dynamic
 from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.data.files import temporary_folder
 from hloforge.runtime.host.host import with_host_functions
+from hloforge.runtime.options import CompileOptions
 
 # Rows, softmax and sorts take a half to a third of the time.
 _SUMS_IN_VECTORS = "--iree-opt-level=O2"

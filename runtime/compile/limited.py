@@ -17,9 +17,9 @@ from hloforge.dialect.forked import UNLIMITED, StoppedError, may_fork, run_forke
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.specialize import SpecializingExecutable
 from hloforge.runtime.data.files import nest_temporary_folders, remove_pending, temporary_folder
+from hloforge.runtime.options import CompileOptions
 
 Result = TypeVar("Result")
 # Seconds for the child to say itself that its time is up, and where.

@@ -30,8 +30,8 @@ from hloforge.pipelines.replicas.annotations import check_devices, drop_gspmd, i
 from hloforge.pipelines.replicas.shards import Sharded, Sharding
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
 from hloforge.runtime.compile.custom_partitioning import QUESTION, answered
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.data.frames import read_frame, write_frame
+from hloforge.runtime.options import CompileOptions
 
 # Names that stand for the locations of operations while XLA has them.
 _LABEL = re.compile(rf"{PART_LABEL}(\d+)")

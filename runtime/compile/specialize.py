@@ -26,9 +26,9 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.dynamic.specialize import is_dynamic, size_parameters, specialize
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest, tool_versions
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.devices.devices import choose_driver, device as device_of
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.session.arrays import DeviceArray
 from hloforge.runtime.session.convention import leaf_values
 from hloforge.runtime.session.feeds import Feeds

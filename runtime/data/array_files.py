@@ -13,8 +13,8 @@ from typing import IO, Any
 import numpy as np
 
 from hloforge.dialect.bounded_reading import read_path
-from hloforge.runtime.artifact.integrity import DAMAGE, free_memory
 from hloforge.runtime.data.files import write_atomically
+from hloforge.runtime.data.integrity import DAMAGE, free_memory
 
 Array = np.ndarray[Any, Any]
 

@@ -17,8 +17,8 @@ from hloforge.pipelines.named import normalize, pipeline
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.weights import place_weights
 from hloforge.runtime.compile.compiler import compile_lowered, compile_unoptimized
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.options import CompileOptions
 
 
 @dataclass(frozen=True)

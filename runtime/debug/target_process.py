@@ -21,9 +21,9 @@ from hloforge.dialect import errors
 from hloforge.dialect.errors import Error, Location
 from hloforge.dialect.program import Parameter, Program, Signature
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.data.frames import read_frame, write_frame
 from hloforge.runtime.debug.stages import Recipe, Stage, bytecode, options_json
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.session.convention import flatten_arguments, nest_results
 
 # What a process says on its end that tells nothing.

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import iree.runtime as rt
 
 from hloforge.dialect.errors import LoadError, OptionError
-from hloforge.runtime.compile.options import DRIVERS, GPU_DRIVERS, check_device
 from hloforge.runtime.devices import drivers
+from hloforge.runtime.options import DRIVERS, GPU_DRIVERS, check_device
 
 __all__ = [
     "DRIVERS",

@@ -24,9 +24,9 @@ from hloforge.dialect.host_calls import INTERNAL, HostCall
 from hloforge.dialect.program import Program
 from hloforge.pipelines.host_calls import custom_call_targets, declare_host_functions
 from hloforge.runtime.artifact.manifest import Manifest
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.host.bindings import Callbacks, HostTarget, PythonFunction
 from hloforge.runtime.host.native import library_function, native_function
+from hloforge.runtime.options import CompileOptions
 
 __all__ = ["HostCall", "HostTarget", "names", "register", "target", "unregister"]
 

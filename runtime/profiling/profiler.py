@@ -16,11 +16,11 @@ from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime.artifact.weights import place_weights
 from hloforge.runtime.compile.compiler import phases_of
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.partition import partitioned
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.data.files import temporary_folder
 from hloforge.runtime.host.host import with_host_functions
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.profiling.attribution import Places, attribute
 from hloforge.runtime.profiling.capture import RecordedCall, Subject, record
 from hloforge.runtime.profiling.labels import Labels, labelled

@@ -17,8 +17,8 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program, Signature
 from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.profiling.result import Roofline
 from hloforge.runtime.session.session import load
 

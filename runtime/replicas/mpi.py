@@ -20,7 +20,7 @@ from hloforge.dialect.errors import Error, OptionError
 from hloforge.dialect.program import Signature
 from hloforge.pipelines.replicas.grid import Grid
 from hloforge.runtime.artifact.manifest import Manifest
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replicas.border import border_of
 from hloforge.runtime.replicas.calls import Device, check_grid
 from hloforge.runtime.replicas.communicator import TIMEOUT, Array

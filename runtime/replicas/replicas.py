@@ -26,8 +26,8 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.replicas.grid import Grid
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.devices.processor_shares import own_processors, share
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replicas.border import Whole, border_of
 from hloforge.runtime.replicas.calls import Device, check_grid, grid_of_manifest
 from hloforge.runtime.replicas.communicator import TIMEOUT, Threads

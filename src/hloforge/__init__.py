@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from hloforge.jax import jit
     from hloforge.profiling import profile
     from hloforge.runtime.artifact.executable import Executable
-    from hloforge.runtime.compile.options import CompileOptions
     from hloforge.runtime.compile.targets import Target
     from hloforge.runtime.data.random_inputs import random_inputs
     from hloforge.runtime.host import host
+    from hloforge.runtime.options import CompileOptions
     from hloforge.runtime.profiling.result import Roofline, TimeProfile
     from hloforge.runtime.reference.compare import Report, compare
     from hloforge.runtime.reference.engines import reference
@@ -64,7 +64,7 @@ _HOMES = {
     "ArgumentError": "hloforge.dialect.errors",
     "Builder": "hloforge.computation",
     "CompileError": "hloforge.dialect.errors",
-    "CompileOptions": "hloforge.runtime.compile.options",
+    "CompileOptions": "hloforge.runtime.options",
     "Computation": "hloforge.computation",
     "ElidedConstantError": "hloforge.dialect.errors",
     "Error": "hloforge.dialect.errors",

@@ -22,10 +22,10 @@ from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.compiler import compile_program
 from hloforge.runtime.compile.custom_partitioning import TARGET as CUSTOM_PARTITIONING
 from hloforge.runtime.compile.limited import make_executable, within
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.specialize import at_sizes
 from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.host.host import has_functions
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replicas.communicator import TIMEOUT
 from hloforge.runtime.replicas.replicas import Replicas
 

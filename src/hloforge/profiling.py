@@ -13,11 +13,11 @@ from hloforge.dialect.program import Program
 from hloforge.pipelines.dynamic.specialize import is_dynamic
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.partition import is_to_cut
 from hloforge.runtime.compile.specialize import for_sizes
 from hloforge.runtime.data.plausible_inputs import plausible_inputs
 from hloforge.runtime.data.random_inputs import random_inputs
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.profiling.profiler import SECONDS, WARMUP, Plan, check_profilable, time_profile
 from hloforge.runtime.profiling.result import Roofline, TimeProfile
 from hloforge.runtime.profiling.subject import is_vmfb, subject_of

@@ -10,9 +10,9 @@ import numpy as np
 
 from hloforge.computation import Builder
 from hloforge.dialect.program import Program
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.engines import reference
 from tests.aliasing.programs import Form
 

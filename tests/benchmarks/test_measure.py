@@ -8,7 +8,7 @@ import time
 import pytest
 
 from benchmarks.measure import calls_per_second, paired_ratio
-from hloforge.runtime.reference.timing import LEAST_SAMPLES, Latency, interleaved, others_run, sample
+from hloforge.runtime.tuning.timing import LEAST_SAMPLES, Latency, interleaved, others_run, sample
 
 
 def latency(*values: float) -> Latency:

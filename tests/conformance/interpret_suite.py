@@ -11,7 +11,7 @@ from typing import Any
 from hloforge.dialect.errors import Error
 from hloforge.importers.reader import read
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from tests.expectations import Outcome
 from tests.support import REPRODUCERS, SHARED
 

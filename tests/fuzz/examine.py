@@ -10,11 +10,11 @@ import hloforge
 from hloforge.dialect import ops
 from hloforge.dialect.errors import Error
 from hloforge.dialect.program import Program
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.debug.consensus import Judge
 from hloforge.runtime.debug.oracle import difference
 from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.engines import reference
 from tests.fuzz.generator import Case
 

@@ -19,7 +19,7 @@ import hloforge
 from hloforge.dialect.mlir import stablehlo
 from hloforge.runtime.artifact import code_signing, weights
 from hloforge.runtime.artifact.manifest import Manifest
-from hloforge.runtime.compile.tuned_profile import Profile
+from hloforge.runtime.tuning.tuned_profile import Profile
 from hloforge.tools.forms import portable_artifact, translate
 from tests.golden.sample import TEXT, WEIGHTS
 from tests.robustness.samples import HLO

@@ -14,8 +14,8 @@ import hloforge
 from hloforge.dialect.mlir import stablehlo
 from hloforge.runtime.artifact import weights
 from hloforge.runtime.artifact.manifest import Manifest
-from hloforge.runtime.compile.tuned_profile import Profile
 from hloforge.runtime.reference.engines import ReferenceEngine, reference
+from hloforge.runtime.tuning.tuned_profile import Profile
 from hloforge.tools.forms import portable_artifact
 from tests.golden.sample import TEXT, WEIGHTS, X, truth
 

@@ -9,8 +9,8 @@ from hloforge.dialect.errors import Error
 from hloforge.importers.reader import read
 from hloforge.pipelines.replicas.fold import fold_replicas
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.data.plausible_inputs import plausible_inputs
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.correctness import judge
 from hloforge.runtime.reference.engines import ReferenceEngine, reference
 from hloforge.runtime.replicas.replicas import Replicas

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hloforge.dialect.errors import Error
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from tests import ptx
 from tests.cuda_emulator import library
 from tests.expectations import Outcome

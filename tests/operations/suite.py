@@ -14,7 +14,7 @@ from typing import Any
 from hloforge.dialect.errors import Error, ReferenceEngineError
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.compare import compare
 from hloforge.runtime.reference.correctness import judge
 from hloforge.runtime.reference.engines import ReferenceEngine, reference

@@ -7,8 +7,8 @@ from hloforge.pipelines.framework.vectors import AVX2, AVX512, Vectors
 from hloforge.pipelines.named import lower
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.compiler import compile_module
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.options import CompileOptions
 
 WIDTHS = (AVX2, AVX512)
 

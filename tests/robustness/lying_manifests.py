@@ -12,7 +12,7 @@ from unittest import mock
 from hloforge.importers.reader import read
 from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 
 # Room for a longer manifest, and what tells where it stands.
 _ROOM, _MARK = 4096, b'{"device": '

@@ -20,7 +20,7 @@ from hloforge.dialect.errors import CompileError
 from hloforge.dialect.forked import StoppedError, run_forked
 from hloforge.importers.guard import guarded
 from hloforge.pipelines.framework.passes import NativePass
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children are forked on Linux only")
 

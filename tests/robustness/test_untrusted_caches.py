@@ -16,10 +16,10 @@ from hloforge.dialect.errors import CompileError
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.compile import cache
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.data.files import write_atomically
 from hloforge.runtime.data.private_folders import distrust
+from hloforge.runtime.options import CompileOptions
 from tests.robustness.forks import in_fork
 
 ANOTHER_USER = 54321

@@ -15,7 +15,7 @@ from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.importers.reader import read
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 
 Array = np.ndarray[Any, Any]
 SIZES = (0, 1, 4)

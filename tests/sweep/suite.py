@@ -12,7 +12,7 @@ import hloforge
 from hloforge.dialect.errors import Error
 from hloforge.dialect.program import Program
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.correctness import judge
 from hloforge.runtime.reference.engines import ReferenceEngine, reference
 from tests.expectations import Outcome

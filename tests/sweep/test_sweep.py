@@ -9,7 +9,7 @@ import pytest
 
 import hloforge
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from tests.sweep import bounded
 from tests.sweep.forms import forms
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hloforge.runtime.compile.tuned_profile import Profile
+from hloforge.runtime.tuning.tuned_profile import Profile
 from tests.tools.command import Call
 
 

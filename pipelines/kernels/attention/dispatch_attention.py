@@ -31,7 +31,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import combiner
+from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.builders import index, stands_in_dispatch
 from hloforge.pipelines.framework.passes import CPU, VectorPass, register
 from hloforge.pipelines.framework.patterns import replace

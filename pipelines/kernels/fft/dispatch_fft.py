@@ -30,7 +30,7 @@ from hloforge.dialect.constants import constant
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import is_static
+from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework import patterns
 from hloforge.pipelines.framework.builders import create
 from hloforge.pipelines.framework.passes import CPU, Pass, register

@@ -18,7 +18,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import combiner
+from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.kernels.lang.elementwise import has_code
 
 EXPONENTIAL, REDUCE = "stablehlo.exponential", "stablehlo.reduce"

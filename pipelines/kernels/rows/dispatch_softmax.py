@@ -28,7 +28,7 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.capability.forms import combiner
+from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.builders import (
     create,
     empty,

@@ -11,8 +11,8 @@ from typing import Any
 from hloforge.dialect.mlir import _hlo, ir
 from hloforge.importers.reader import read
 from hloforge.jax.callbacks import functions_of, number
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.partition import inspections
+from hloforge.runtime.options import CompileOptions
 
 _TARGET = "InspectSharding"
 

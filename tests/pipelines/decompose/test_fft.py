@@ -14,7 +14,7 @@ from hloforge.pipelines.decompose import fft_plan
 from hloforge.pipelines.decompose.fft import DecomposeFft
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.engines import reference
 from tests.pipelines.transforms import KINDS, Case, check, program
 

@@ -12,7 +12,7 @@ from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.reduce_precision import DecomposeReducePrecision
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret
 
 FORMATS = [(5, 2), (8, 7), (8, 0), (3, 0), (1, 1), (11, 5), (4, 3), (5, 10), (8, 23), (11, 52), (2, 60)]

@@ -16,7 +16,7 @@ from hloforge.pipelines.decompose.rng import DecomposeRng
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.named import lower
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret
 
 ALL = 2**64 - 1

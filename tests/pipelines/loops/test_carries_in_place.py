@@ -12,8 +12,8 @@ from hloforge import Value, ops
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import lower
 from hloforge.runtime.compile.compiler import compile_module
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret
 
 SIZE = (40, 2048)

@@ -20,8 +20,8 @@ from hloforge.pipelines.framework import builders
 from hloforge.pipelines.loops.fuse_loops import FuseLoops
 from hloforge.pipelines.named import lower
 from hloforge.runtime.compile.compiler import compile_module
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.compare import compare
 from tests.pipelines.loops.random_loops import random_program
 

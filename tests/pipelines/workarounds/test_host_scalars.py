@@ -6,7 +6,7 @@ import numpy as np
 
 from hloforge.importers.reader import read
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 
 TYPES = {"f16": "f16", "bf16": "bf16", "f64": "f64", "c64": "complex<f32>", "c128": "complex<f64>"}
 

@@ -14,8 +14,8 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import lower
 from hloforge.runtime.compile.compiler import compile_module
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret
 
 

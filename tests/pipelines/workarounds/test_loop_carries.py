@@ -15,7 +15,7 @@ from hloforge.pipelines.loops.fuse_loops import FuseLoops
 from hloforge.pipelines.workarounds.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.workarounds.whole_slices import LegalizeWholeSlices
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret
 
 LOOP = """func.func @main(%x: tensor<2xf32>, %k: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {

@@ -14,8 +14,8 @@ from hloforge import api
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.compile import cache
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.options import CompileOptions
 
 TEXT = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }\n"
 X = np.arange(4, dtype=np.float32)

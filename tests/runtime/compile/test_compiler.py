@@ -22,8 +22,8 @@ from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.runtime.compile import compiler, in_place_audit, iree
 from hloforge.runtime.compile.compiler import compile_module, compile_program
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.options import CompileOptions
 
 ADD = """HloModule add
 ENTRY main { x = f32[4] parameter(0)

@@ -14,8 +14,8 @@ import pytest
 
 import hloforge
 from hloforge.dialect.operations import location_of, operations
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.partition import partitioned
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.engines import ReferenceEngine, reference
 from hloforge.runtime.session.convention import result_leaves
 

@@ -18,7 +18,7 @@ from hloforge.pipelines.framework.defects import DefectError
 from hloforge.pipelines.framework.passes import Pass
 from hloforge.runtime.compile import compiler, reproducers
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
+from hloforge.runtime.options import CompileOptions
 from hloforge.tools import opt
 
 ADD = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -13,8 +13,8 @@ from hloforge.pipelines.framework.vectors import AVX2, AVX512, NEON, Vectors
 from hloforge.pipelines.named import pipeline
 from hloforge.runtime.compile.cpu_targets import CPU_NAMES
 from hloforge.runtime.compile.gpu_targets import CUDA_ARCHITECTURES, ROCM_ARCHITECTURES, VULKAN_NAMES, vulkan_name
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target, parse_targets
+from hloforge.runtime.options import CompileOptions
 
 
 @pytest.mark.parametrize(

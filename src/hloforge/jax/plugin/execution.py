@@ -43,9 +43,9 @@ from hloforge.jax.plugin.memory_kinds import memory_kinds
 from hloforge.runtime.artifact.code_signing import refuse_unsigned
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.partition import is_to_cut, part_of
 from hloforge.runtime.devices.devices import device, rt
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.replicas.replicas import Replicas
 from hloforge.runtime.session.arrays import MEMORY, USAGE, hal_type
 from hloforge.runtime.session.session import Session

@@ -18,15 +18,15 @@ from hloforge.dialect.program import Program
 from hloforge.pipelines.named import OPTIMIZING, lower
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
 from hloforge.runtime.compile.targets import Target
-from hloforge.runtime.compile.tuned_profile import Profile
 from hloforge.runtime.devices import devices
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.compare import compare
 from hloforge.runtime.reference.correctness import judge
 from hloforge.runtime.reference.engines import ReferenceEngine
-from hloforge.runtime.reference.timing import interleaved
 from hloforge.runtime.session.session import Session
+from hloforge.runtime.tuning.timing import interleaved
+from hloforge.runtime.tuning.tuned_profile import Profile
 
 # What is asked of IREE's compiler, each one of ``profile.FLAGS``; a later flag overrides hloforge's own choice.
 _FLAGS = (

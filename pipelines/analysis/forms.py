@@ -10,8 +10,8 @@ from hloforge.dialect.marks import IN_BOUNDS, IN_RANGE, NORMAL
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.traits import FLOAT_ARITHMETIC
-from hloforge.pipelines.convolutions.polyphase import Phases
-from hloforge.pipelines.convolutions.space_to_depth_plan import WindowRows
+from hloforge.pipelines.analysis.polyphase import Phases
+from hloforge.pipelines.analysis.space_to_depth_plan import WindowRows
 
 # Elementwise operations on floats that round their result. A selection is left out: it moves bits.
 ROUNDING = tuple(sorted(FLOAT_ARITHMETIC))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from hloforge.dialect.errors import Location, OptionError
 from hloforge.pipelines.named import OPTIMIZING
-from hloforge.runtime.compile.options import CompileOptions, check_device
 from hloforge.runtime.data.files import write_atomically
+from hloforge.runtime.options import CompileOptions, check_device
 
 _FORMAT = "hloforge.profile"
 # No profile is as long; what has no end is not read to it.

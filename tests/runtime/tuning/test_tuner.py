@@ -12,12 +12,12 @@ import pytest
 
 import hloforge
 from hloforge.pipelines.named import OPTIMIZING, lower
-from hloforge.runtime.compile import tuning
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.compile.options import CompileOptions
-from hloforge.runtime.compile.tuned_profile import FLAGS, Profile
 from hloforge.runtime.devices import devices, drivers
-from hloforge.runtime.reference.timing import interleaved
+from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.tuning import tuner
+from hloforge.runtime.tuning.timing import interleaved
+from hloforge.runtime.tuning.tuned_profile import FLAGS, Profile
 
 TEXT = """func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
   %start = stablehlo.constant dense<0> : tensor<i32>
@@ -86,10 +86,10 @@ def test_a_profile_is_options_and_no_flags(changes: dict[str, Any], message: str
 
 
 def test_what_tune_asks_about_may_stand_in_a_profile(tmp_path: Path) -> None:
-    for flag in tuning._FLAGS:
+    for flag in tuner._FLAGS:
         Profile((flag,), OPTIMIZING, "vulkan", 2).save(tmp_path / "p.json")
         assert Profile.load(tmp_path / "p.json").flags == (flag,)
-    assert {flag.partition("=")[0] for flag in tuning._FLAGS} == set(FLAGS)
+    assert {flag.partition("=")[0] for flag in tuner._FLAGS} == set(FLAGS)
 
 
 def test_a_profile_without_an_end_is_not_read_to_it() -> None:
@@ -123,16 +123,16 @@ def _compile(program: Any, target: Any, options: CompileOptions) -> hloforge.Exe
 
 @pytest.fixture
 def questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "_FLAGS", (BROKEN, WRONG))
-    monkeypatch.setattr(tuning, "compile_program", _compile)
+    monkeypatch.setattr(tuner, "_FLAGS", (BROKEN, WRONG))
+    monkeypatch.setattr(tuner, "compile_program", _compile)
 
 
 @pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize("engine", ["xla", pytest.param(None, marks=pytest.mark.slow)])
 def test_wrong_and_broken_forms_never_win(engine: str | None) -> None:
     reference = hloforge.reference(engine) if engine else None
-    seen: list[tuning.Trial] = []
-    found = tuning.tune(hloforge.read(TEXT), [X], reference=reference, budget=60, on_trial=seen.append)
+    seen: list[tuner.Trial] = []
+    found = tuner.tune(hloforge.read(TEXT), [X], reference=reference, budget=60, on_trial=seen.append)
     assert found.trials == tuple(seen)
     problems = {trial.profile.flags[-1]: trial.problem for trial in seen if trial.profile.flags}
     assert "no-such-flag" in problems[BROKEN]
@@ -147,7 +147,7 @@ def test_wrong_and_broken_forms_never_win(engine: str | None) -> None:
 @pytest.mark.usefixtures("questions")
 def test_a_program_that_is_wrong_before_is_not_tuned() -> None:
     with pytest.raises(hloforge.MismatchError, match="before any tuning"):
-        tuning.tune(
+        tuner.tune(
             hloforge.read(TEXT),
             [X],
             options=CompileOptions(flags=(WRONG,)),
@@ -159,18 +159,18 @@ def test_a_program_that_is_wrong_before_is_not_tuned() -> None:
 def test_a_gpu_is_asked_what_its_code_generator_reads() -> None:
     """Neither pools of threads nor flags of another one's code."""
     for target, strange in (("vulkan:llvmpipe", ("llvmcpu", "llvmgpu")), ("cuda:sm_90", ("llvmcpu",))):
-        parsed = tuning.Target.parse(target)
-        assert tuning._devices(parsed) == []
-        flags = tuning._flags(parsed)
+        parsed = tuner.Target.parse(target)
+        assert tuner._devices(parsed) == []
+        flags = tuner._flags(parsed)
         assert "--iree-opt-level=O3" in flags
         assert not [flag for flag in flags for part in strange if part in flag]
-    assert "--iree-llvmcpu-distribution-size=32" in tuning._flags(tuning.Target.parse("cpu"))
+    assert "--iree-llvmcpu-distribution-size=32" in tuner._flags(tuner.Target.parse("cpu"))
 
 
 def test_without_a_device_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = drivers.Driver("cuda", (), "NVIDIA's driver is not installed", "install it")
     monkeypatch.setattr(drivers, "driver", lambda name: missing)
     monkeypatch.setattr(devices._devices, "made", {})
-    monkeypatch.setattr(tuning, "compile_program", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(tuner, "compile_program", lambda *_: pytest.fail("compiled"))
     with pytest.raises(hloforge.LoadError, match="NVIDIA's driver is not installed"):
-        tuning.tune(hloforge.read(TEXT), [X], "cuda:sm_90")
+        tuner.tune(hloforge.read(TEXT), [X], "cuda:sm_90")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hloforge.dialect.operations import integers
-from hloforge.pipelines.capability.forms import is_static, numbers_of
+from hloforge.pipelines.analysis.forms import is_static, numbers_of
 
 
 def unread_window_edges(op: Any) -> list[int]:
