@@ -1,4 +1,4 @@
-"""``hloforge bisect``: the smallest program that still goes wrong, and who is to blame."""
+"""``hloforge bisect``: reduce a failing program to a minimal one, and name the guilty pass or compiler."""
 
 from __future__ import annotations
 
@@ -21,22 +21,33 @@ from hloforge.tools.progress import progress
 @click.command(
     cls=CompilerCommand,
     short_help="Find the smallest cause of a wrong result or a failure.",
-    epilog="Ctrl-C ends the search and leaves the smallest program found so far.",
+    epilog="Ctrl-C ends the search and writes the smallest program found so far.",
 )
 @click.argument("source", metavar="PROGRAM")
-@click.option("-o", "--output", help="The small program; by default PROGRAM's name with .bisected.mlir, here.")
-@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As of run; by default as of verify.")
-@click.option("--trials", type=click.IntRange(min=1), help="How many sets of arguments to look at.  [default: 3]")
-@click.option("--budget", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds of search.")
+@click.option(
+    "-o", "--output", help="File of the small program.  [default: PROGRAM's name with .bisected.mlir, in this folder]"
+)
+@click.option(
+    "-i",
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SPEC",
+    help="As for hloforge run; by default generated as by verify.",
+)
+@click.option("--trials", type=click.IntRange(min=1), help="Number of argument sets to try.  [default: 3]")
+@click.option(
+    "--budget", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds that the search may take."
+)
 @click.option(
     "--deadline",
     type=click.FloatRange(min=0, min_open=True),
     default=120.0,
     show_default=True,
-    help="Seconds for each try.",
+    help="Seconds that one try may take.",
 )
 @judging_options
-@click.option("--report", metavar="FILE", help="Write the report there too.")
+@click.option("--report", metavar="FILE", help="Write the report to this file too.")
 @target_option
 @reading_options
 @compiler_options

@@ -1,4 +1,4 @@
-"""``hloforge cache``: what is kept of earlier compilations."""
+"""``hloforge cache``: show or clear the cache of compiled programs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import click
 
 
 @click.command(short_help="Show or clear the cache.")
-@click.option("--clear", is_flag=True, help="Forget all compilations.")
+@click.option("--clear", is_flag=True, help="Delete all compiled programs.")
 def command(clear: bool) -> None:
-    """Show where compiled programs are kept, how many and how large; or forget them.
+    """Show where compiled programs are kept, how many and how large; or delete them.
 
     HLOFORGE_CACHE_DIR names another folder (empty: no cache), HLOFORGE_CACHE_LIMIT the bytes that it may take.
 

@@ -21,14 +21,18 @@ from hloforge.tools.streams import STDIO, write_bytes
 @click.command(
     cls=CompilerCommand,
     short_help="Compile a program to an IREE module.",
-    epilog="Options that begin with --iree- go to IREE's compiler as they are (--iree-opt-level=O2).",
+    epilog="Options that begin with --iree- are passed to IREE's compiler unchanged (--iree-opt-level=O2).",
 )
 @click.argument("source", metavar="PROGRAM")
-@click.option("-o", "--output", help="The vmfb; by default PROGRAM's name with .vmfb, here; - for standard output.")
+@click.option(
+    "-o",
+    "--output",
+    help="File of the vmfb; - for standard output.  [default: PROGRAM's name with .vmfb, in this folder]",
+)
 @target_option
 @reading_options
 @compiler_options
-@click.option("--timings", is_flag=True, help="Print how long each step took, on standard error.")
+@click.option("--timings", is_flag=True, help="Print the time of each step on standard error.")
 def command(
     source: str,
     output: str | None,

@@ -35,8 +35,8 @@ _TYPES = {
 }
 
 
-@click.command(short_help="Show what this machine can run programs on.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all that the drivers tell.")
+@click.command(short_help="List the devices of this machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all properties that the drivers report.")
 @click.option("--check", metavar="DRIVER", help="Show this driver alone, and fail if it has no device.")
 def command(as_json: bool, check: str | None) -> None:
     """Show the drivers of IREE's runtime, their devices and limits, and why a driver is not usable here.

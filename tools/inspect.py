@@ -13,23 +13,23 @@ from hloforge.tools.progress import progress
 from hloforge.tools.streams import is_vmfb, open_source, write_text
 
 
-@click.command(short_help="Show what a vmfb or a program holds.")
+@click.command(short_help="Show the contents of a vmfb or a program.")
 @click.argument("source", metavar="FILE")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
-    "--html", "html_file", metavar="FILE", help="Write a page with graph and stages that needs no other file."
+    "--html", "html_file", metavar="FILE", help="Write the graph and the stages as one self-contained HTML page."
 )
 @click.option(
     "--numerics",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Show on the page what hloforge verify --json wrote.",
+    help="Show the results of hloforge verify --json on the page.",
 )
 @click.option(
     "--profile",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Show on the page what hloforge profile --json wrote.",
+    help="Show the results of hloforge profile --json on the page.",
 )
 @target_option
 @reading_options

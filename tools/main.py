@@ -14,25 +14,25 @@ from hloforge.tools.interrupts import end_on_signals
 from hloforge.tools.report import run_guarded
 from hloforge.tools.terminal import guarded_streams
 
-# Sub-command: what it does, in its own words; the module of the same name holds the command ``command``.
+# Sub-command: what it does; the module of the same name holds the command ``command``.
 COMMANDS: dict[str, str] = {
     "compile": "Compile a program to an IREE module (.vmfb).",
-    "run": "Run a vmfb or a program, and check it against an expected or a reference result.",
-    "verify": "Check a program's results against reference engines, over generated inputs.",
-    "bisect": "Find the smallest cause of a wrong result or a failure, and who is to blame.",
-    "profile": "Show where the time of a program's calls goes, by operation and line of the source.",
+    "run": "Run a vmfb or a program; optionally check its results against expected or reference values.",
+    "verify": "Compare a program's results with those of reference engines, on generated inputs.",
+    "bisect": "Reduce a failing program to a minimal one and name the guilty pass or compiler.",
+    "profile": "Measure the time of a program's calls, by operation and source line.",
     "opt": "Run passes over a program and print the IR.",
     "translate": "Convert a program between HLO and StableHLO forms.",
-    "inspect": "Show what a vmfb or a program holds, and what compiling it will take.",
-    "devices": "Show what this machine can run programs on, and what it lacks.",
-    "sign": "Sign a vmfb, for those who load only what is signed.",
-    "tune": "Search for what makes a program fastest on this machine.",
-    "cache": "Show or clear the programs that were compiled before.",
+    "inspect": "Show the contents of a vmfb or a program, and how it will be compiled.",
+    "devices": "List the devices of this machine, and why a driver is not usable.",
+    "sign": "Sign a vmfb with an Ed25519 key, for `hloforge run --require-signature`.",
+    "tune": "Search for the fastest way to compile a program for this machine.",
+    "cache": "Show or clear the cache of compiled programs.",
     "completion": "Print the shell code that completes hloforge's commands.",
 }
 
 _DEBUG = "--debug"
-# It ends in order on Ctrl-C, and shows how far it has come.
+# On Ctrl-C it ends in order and writes the smallest program found so far.
 _ENDS_IN_ORDER = "bisect"
 
 
@@ -65,7 +65,7 @@ class Hloforge(click.Group):
     ) -> Any:
         words = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
-        # --debug holds for any sub-command, so it may stand anywhere.
+        # --debug applies to every sub-command, so it may be anywhere on the line.
         rest = [word for word in words if word != _DEBUG]
         with guarded_streams():
             status = run_guarded(lambda: super(Hloforge, self).main(rest, "hloforge", **extra), debug=rest != words)
@@ -74,7 +74,7 @@ class Hloforge(click.Group):
 
 @click.group(cls=Hloforge, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="hloforge")
-@click.option(_DEBUG, is_flag=True, help="Show Python's traceback with an error.")
+@click.option(_DEBUG, is_flag=True, help="Show Python's traceback of an error.")
 def cli(debug: bool) -> None:
     """Compile XLA programs (HLO, StableHLO) to IREE modules and run them with XLA's answers.
 

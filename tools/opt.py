@@ -23,22 +23,24 @@ if TYPE_CHECKING:
     "pipelines",
     multiple=True,
     metavar="TEXT",
-    help="Passes in MLIR's grammar, or the name of a pipeline (normalize, cpu); several run in turn.",
+    help="Passes in MLIR's grammar, or the name of a pipeline (normalize, cpu); repeatable, run in order.",
 )
-@click.option("--pass", "passes", multiple=True, metavar="NAME", help="A single pass; several run in turn.")
+@click.option("--pass", "passes", multiple=True, metavar="NAME", help="A single pass; repeatable, run in order.")
 @click.option("-o", "--output", default=STDIO, help="Where to write the IR.  [default: standard output]")
-@click.option("--locations", is_flag=True, help="Print where each operation comes from.")
-@click.option("--elide", type=click.IntRange(min=1), metavar="N", help="Leave out constants of more than N elements.")
-@click.option("--verify/--no-verify", default=True, help="Check the IR between passes (default).")
-@click.option("--dump-after", multiple=True, metavar="PASS", help="Write the IR after a pass; or after all.")
-@click.option("--dump-to", type=click.Path(path_type=Path), help="Folder for these dumps; else stderr.")
-@click.option("--timings", is_flag=True, help="Print how long each pass took, on standard error.")
+@click.option("--locations", is_flag=True, help="Print the source location of each operation.")
+@click.option("--elide", type=click.IntRange(min=1), metavar="N", help="Elide constants of more than N elements.")
+@click.option("--verify/--no-verify", default=True, help="Verify the IR between passes (default).")
+@click.option(
+    "--dump-after", multiple=True, metavar="PASS", help="Write the IR after this pass, or after all; repeatable."
+)
+@click.option("--dump-to", type=click.Path(path_type=Path), help="Folder for these dumps.  [default: standard error]")
+@click.option("--timings", is_flag=True, help="Print the time of each pass on standard error.")
 @click.option(
     "--keep-marks",
     is_flag=True,
-    help="Read PROGRAM as what hloforge opt printed, and believe what passes wrote into it for each other.",
+    help="Keep the marks that passes write for each other; only for output of hloforge opt.",
 )
-@click.option("--list-passes", is_flag=True, help="Print every pass with its options and what it is for.")
+@click.option("--list-passes", is_flag=True, help="Print every pass with its options and purpose.")
 @click.option("--list-pipelines", is_flag=True, help="Print the named pipelines with a reason for each pass.")
 @import_options
 def command(

@@ -1,4 +1,4 @@
-"""Options that several sub-commands share, and what they become."""
+"""Options that several sub-commands share, and the values that they are parsed to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CompilerCommand(click.Command):
 
 
 def iree_flags() -> tuple[str, ...]:
-    """The options of the current command that are meant for IREE's compiler, in order."""
+    """The ``--iree-…`` options of the current command, in order."""
     flags: tuple[str, ...] = click.get_current_context().meta.get(_FLAGS, ())
     return flags
 
@@ -48,12 +48,12 @@ def _byte_count(ctx: click.Context, param: click.Parameter, value: str | None) -
         return None
     match = _SIZE.fullmatch(value.strip())
     if match is None or not int(match[1]):
-        raise click.BadParameter(f"{value!r} is no size; write 500M or 4G", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a size; write 500M or 4G", ctx, param)
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
 def _limit_size(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    """Bound what is read until the command ends."""
+    """Limit the size of every input until the command ends."""
     from hloforge.dialect.bounded_reading import size_limit
 
     ctx.with_resource(size_limit(_byte_count(ctx, param, value)))
@@ -92,24 +92,26 @@ def import_options(function: Function) -> Function:
     """How to read a program: keyword arguments ``format``, ``elided``, ``seed``, ``drop_unknown_attributes``."""
     return _apply(
         (
-            click.option("--format", type=click.Choice(FORMS), help="Its form; by default the content tells."),
+            click.option(
+                "--format", type=click.Choice(FORMS), help="Form of the program; by default detected from its content."
+            ),
             click.option(
                 "--elided",
                 type=click.Choice(["refuse", "parameters", "random"]),
                 default="refuse",
                 show_default=True,
-                help="What to do with constant({...}), whose values the text has lost.",
+                help="What to do with constant({...}), whose values the text omits.",
             ),
             click.option(
                 "--size-limit",
                 callback=_limit_size,
                 expose_value=False,
                 metavar="BYTES",
-                help="Most that a file or stream may have: 4G; by default 2G of a pipe, the memory there is of a file.",
+                help="Largest input to read, such as 4G.  [default: 2G for a pipe, the memory for a file]",
             ),
             click.option("--seed", type=int, default=0, show_default=True, help="Seed of random values."),
             click.option(
-                "--drop-unknown-attributes", is_flag=True, help="Read HLO text of a newer XLA without what is unknown."
+                "--drop-unknown-attributes", is_flag=True, help="Ignore unknown attributes in HLO text of a newer XLA."
             ),
         ),
         function,
@@ -117,7 +119,7 @@ def import_options(function: Function) -> Function:
 
 
 def judging_options(function: Function) -> Function:
-    """What a program's results are judged by, and how it is compiled for that: keyword arguments ``references``,
+    """How results are compared, and how the program is compiled for it: keyword arguments ``references``,
     ``tolerance``, ``device``, ``plain``, ``without``, ``plugins``.
     """
     return _apply(
@@ -127,24 +129,29 @@ def judging_options(function: Function) -> Function:
                 "references",
                 multiple=True,
                 type=click.Choice(["xla", "interpreter"]),
-                help="Engines; a result is right that agrees with one.  [default: both]",
+                help="Reference engine; a result is right if it agrees with one of them.  [default: both]",
             ),
             click.option(
                 "--tolerance",
                 type=click.FloatRange(min=0),
-                help="Relative tolerance of floats instead of the table's.",
+                help="Relative tolerance of floats, instead of the default of the element type.",
             ),
             click.option(
-                "--device", metavar="NAME", callback=checked_device, help="As of run; by default the target's."
+                "--device",
+                metavar="NAME",
+                callback=checked_device,
+                help="Device, as for hloforge run; by default the target's.",
             ),
-            click.option("--plain", is_flag=True, help="By IREE's compiler alone, without hloforge's passes."),
-            click.option("--without", multiple=True, metavar="PASS", help="Leave a pass out."),
+            click.option(
+                "--plain", is_flag=True, help="Compile with IREE's compiler alone, without hloforge's passes."
+            ),
+            click.option("--without", multiple=True, metavar="PASS", help="Leave this pass out; repeatable."),
             click.option(
                 "--plugin",
                 "plugins",
                 multiple=True,
                 type=click.Path(path_type=Path),
-                help="Python file to run first.",
+                help="Python file to run first, such as one that registers passes.",
             ),
         ),
         function,
@@ -154,7 +161,9 @@ def judging_options(function: Function) -> Function:
 def signature_option(function: Function) -> Function:
     """Which function of a SavedModel: keyword argument ``signature``, as ``signature_of`` takes it."""
     return click.option(
-        "--signature", metavar="NAME", help="Of a SavedModel; by default serving_default, or the only one."
+        "--signature",
+        metavar="NAME",
+        help="Signature of a SavedModel to compile.  [default: serving_default, or the only one]",
     )(function)
 
 
@@ -170,7 +179,7 @@ def reading_options(function: Function) -> Function:
 
 
 def signature_of(name: str | None) -> dict[str, Any]:
-    """A signature as a keyword argument of ``read_program``; none where the user named none."""
+    """A signature as a keyword argument of ``read_program``; empty if the user named none."""
     return {} if name is None else {"signature": name}
 
 
@@ -180,7 +189,7 @@ def target_option(function: Function) -> Function:
         "--target",
         default="cpu",
         show_default=True,
-        help="cpu[:PROCESSOR], vulkan[:GPU], cuda[:sm_90], rocm[:gfx1100] or metal; several, separated by commas.",
+        help="cpu[:PROCESSOR], vulkan[:GPU], cuda[:sm_90], rocm[:gfx1100] or metal; or several, separated by commas.",
     )(function)
 
 
@@ -193,7 +202,7 @@ def compiler_options(function: Function) -> Function:
                 type=click.Choice(["auto", "keep", "specialize"]),
                 default="auto",
                 show_default=True,
-                help="One module for all sizes of a dynamic shape, or one for each; auto: one, if that works.",
+                help="keep: one module for all sizes; specialize: one per set of sizes; auto: keep, if possible.",
             ),
             click.option(
                 "--shape",
@@ -201,32 +210,32 @@ def compiler_options(function: Function) -> Function:
                 multiple=True,
                 callback=_named_sizes,
                 metavar="NAME=8x4",
-                help="Sizes of an argument of dynamic shape.",
+                help="Sizes of an argument of dynamic shape; repeatable.",
             ),
             click.option(
                 "--profile",
                 type=click.Path(path_type=Path),
                 metavar="FILE",
-                help="Flags, passes and device that hloforge tune found.",
+                help="Profile that hloforge tune --save-profile wrote: flags, passes, device.",
             ),
             click.option(
                 "--weights",
                 type=click.Path(path_type=Path),
                 metavar="FILE",
-                help="Take parameters from a .safetensors or .irpa file, by their names.",
+                help="Load the parameters that this .safetensors or .irpa file names.",
             ),
             click.option(
                 "--externalize-weights",
                 type=click.Path(path_type=Path),
                 metavar="FILE",
-                help="Write large constants to such a file instead of the vmfb.",
+                help="Write large constants to this .safetensors or .irpa file instead of the vmfb.",
             ),
             click.option(
                 "--host-call",
                 "host_calls",
                 multiple=True,
                 metavar="NAME",
-                help="A function of the host that the program may call, though it is not here.",
+                help="Host function that the program may call and that whoever runs it provides; repeatable.",
             ),
             click.option(
                 "--library",
@@ -234,33 +243,55 @@ def compiler_options(function: Function) -> Function:
                 multiple=True,
                 type=click.Path(path_type=Path),
                 metavar="FILE[:NAMES]",
-                help="A shared library whose own functions the program may call; FILE:f,g for these alone.",
+                help="Shared library whose functions the program may call; FILE:f,g allows only f and g.",
             ),
-            click.option("--replicas", type=click.IntRange(min=1), default=1, help="How many replicas run at once."),
-            click.option("--partitions", type=click.IntRange(min=1), default=1, help="Partitions of each replica."),
+            click.option("--replicas", type=click.IntRange(min=1), default=1, help="Number of replicas."),
+            click.option(
+                "--partitions", type=click.IntRange(min=1), default=1, help="Number of partitions per replica."
+            ),
             click.option(
                 "--fold-replicas",
                 is_flag=True,
-                help="Make one program of those of all devices.",
+                help="Fold the programs of all devices into one, which runs on one device.",
             ),
-            click.option("--dump-after", multiple=True, metavar="PASS", help="Write the IR after a pass, or all."),
-            click.option("--dump-to", type=click.Path(path_type=Path), help="Folder for these dumps; else stderr."),
+            click.option(
+                "--dump-after",
+                multiple=True,
+                metavar="PASS",
+                help="Write the IR after this pass, or after all; repeatable.",
+            ),
+            click.option(
+                "--dump-to", type=click.Path(path_type=Path), help="Folder for these dumps.  [default: standard error]"
+            ),
             click.option(
                 "--isolation",
                 type=click.Choice(["process", "none"]),
                 default="process",
                 show_default=True,
-                help="Where IREE's compiler runs.",
+                help="Run IREE's compiler in a child process, or in this one.",
             ),
-            click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for all of it."),
-            click.option("--memory-limit", callback=_byte_count, metavar="BYTES", help="Of each process: 4G, 500M."),
-            click.option("--reproducer-dir", type=click.Path(path_type=Path), help="Where a failure leaves its input."),
+            click.option(
+                "--timeout",
+                type=click.FloatRange(min=0, min_open=True),
+                help="Seconds that the whole compilation may take.",
+            ),
+            click.option(
+                "--memory-limit",
+                callback=_byte_count,
+                metavar="BYTES",
+                help="Memory that each compiler process may use: 4G, 500M.",
+            ),
+            click.option(
+                "--reproducer-dir",
+                type=click.Path(path_type=Path),
+                help="Folder for the reproducer of a failed compilation.",
+            ),
             click.option(
                 "--cache/--no-cache",
                 default=True,
-                help="Reuse what was compiled before (default); see `hloforge cache`.",
+                help="Reuse earlier compilations (default); see `hloforge cache`.",
             ),
-            click.option("--verify/--no-verify", default=True, help="Check the IR between passes (default)."),
+            click.option("--verify/--no-verify", default=True, help="Verify the IR between passes (default)."),
         ),
         function,
     )
@@ -287,7 +318,7 @@ def compile_options_of(
     verify: bool = True,
     cache: bool = True,
 ) -> CompileOptions:
-    """``CompileOptions`` of the command line, IREE's flags included. Raises OptionError."""
+    """``CompileOptions`` of the command line, with IREE's flags. Raises OptionError."""
     from hloforge.runtime.options import CompileOptions
     from hloforge.runtime.tuning.tuned_profile import Profile
 
@@ -333,5 +364,5 @@ def read_program(source: str | Any, **options: Any) -> Program:
 
     from hloforge.importers.reader import read
 
-    # A path, also where its name has a brace in it, which would make a string a program's text.
+    # A PurePath, because a string with a brace in it would be read as the text of a program.
     return read(PurePath(source) if isinstance(source, str) and source != "-" else source, **options)

@@ -25,35 +25,46 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 @click.command(
     cls=CompilerCommand,
-    short_help="Show where the time of a program's calls goes.",
-    epilog="Inputs are those of hloforge run; by default plausible ones, and random ones of a vmfb.",
+    short_help="Measure the time of a program's calls, by operation.",
+    epilog="Inputs have the syntax of hloforge run; by default they are plausible for a program, random for a vmfb.",
 )
 @click.argument("source", metavar="FILE")
-@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="One a parameter, in order; as of run.")
-@click.option("--iterations", type=click.IntRange(min=1), help="How many calls to measure; else what --seconds allow.")
-@click.option("--seconds", type=_POSITIVE, default=2.0, show_default=True, help="How long to measure, about.")
-@click.option("--warmup", type=click.IntRange(min=0), default=3, show_default=True, help="Calls before that.")
+@click.option(
+    "-i",
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SPEC",
+    help="Value of a parameter, as for hloforge run; in order.",
+)
+@click.option("--iterations", type=click.IntRange(min=1), help="Calls to measure, instead of --seconds.")
+@click.option("--seconds", type=_POSITIVE, default=2.0, show_default=True, help="Seconds to measure, about.")
+@click.option(
+    "--warmup", type=click.IntRange(min=0), default=3, show_default=True, help="Calls before the measured ones."
+)
 @click.option(
     "--by",
     type=click.Choice(["location", "op", "dispatch", "scope"]),
     default="location",
     show_default=True,
-    help="What a line of the table is.",
+    help="What the lines of the table are.",
 )
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many lines it has.")
-@click.option("--peak-gflops", type=_POSITIVE, help="10^9 operations a second of the device, instead of a probe.")
-@click.option("--peak-bandwidth", type=_POSITIVE, help="10^9 bytes a second of its memory, instead of a probe.")
-@click.option("--roofline/--no-roofline", default=True, help="Compare with what the device can do (default).")
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Lines of the table.")
+@click.option("--peak-gflops", type=_POSITIVE, help="Peak of the device, in 10^9 operations per second; else measured.")
+@click.option("--peak-bandwidth", type=_POSITIVE, help="Peak of its memory, in 10^9 bytes per second; else measured.")
+@click.option("--roofline/--no-roofline", default=True, help="Compare with the device's peaks (default).")
 @click.option(
     "--device",
     metavar="NAME",
     callback=checked_device,
-    help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…; by default the target and the program's size tell.",
+    help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…  [default: by target and program size]",
 )
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task.  [default: one per core]")
 @click.option("--deadline", type=_POSITIVE, help="Seconds that the measured calls may take together.")
 @click.option("--json", "json_file", metavar="FILE", help="Write all numbers as JSON; - for standard output.")
-@click.option("--trace", "trace_file", metavar="FILE", help="Write the calls as trace events, for Perfetto and others.")
+@click.option(
+    "--trace", "trace_file", metavar="FILE", help="Write the calls as trace events (Perfetto, chrome://tracing)."
+)
 @click.option("--flame", "flame_file", metavar="FILE", help="Write folded stacks, for speedscope and flamegraph.pl.")
 @target_option
 @reading_options

@@ -37,20 +37,22 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
 
 @click.command(
     cls=CompilerCommand,
-    short_help="Run a vmfb or a program, and check it.",
-    epilog="An input is 2x3xf32=1 2 3 4 5 6, f32[2,3]=@x.npy, @x.npy, @x.npz:name, random[:SEED], zeros or iota; one "
-    "random, zeros or iota serves every parameter, and random is the default with --reference.",
+    short_help="Run a vmfb or a program, and check its results.",
+    epilog="A SPEC is 2x3xf32=1 2 3 4 5 6, f32[2,3]=@x.npy, @x.npy, @x.npz:name, random[:SEED], zeros or iota. A "
+    "single random, zeros or iota applies to every parameter. With --reference, the default is random.",
 )
 @click.argument("source", metavar="FILE")
-@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="One a parameter, in order.")
-@click.option("--infeed", multiple=True, metavar="SPEC", help="One an item of the infeed, in order.")
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="SPEC", help="Value of a parameter; one per parameter, in order."
+)
+@click.option("--infeed", multiple=True, metavar="SPEC", help="Value of an infeed item; one per item, in order.")
 @click.option(
     "--channel",
     "channels",
     multiple=True,
     callback=_numbered,
     metavar="N=SPEC",
-    help="One an array that the program receives on channel N, in order.",
+    help="Array that the program receives on channel N; one per array, in order.",
 )
 @click.option(
     "-o",
@@ -58,30 +60,40 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     "outputs",
     multiple=True,
     metavar="@FILE.npy|-",
-    help="One a result, in order; then outfeed and channels.",
+    help="Destination of a result; one per result, in order, then outfeed items and channels.",
 )
-@click.option("--expected-output", "expected", multiple=True, metavar="SPEC", help="What a result should be.")
-@click.option("--reference", type=click.Choice(["xla", "interpreter"]), help="Check against another engine.")
-@click.option("--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats instead of the table's.")
+@click.option(
+    "--expected-output",
+    "expected",
+    multiple=True,
+    metavar="SPEC",
+    help="Expected value of a result; one per result, in order.",
+)
+@click.option(
+    "--reference", type=click.Choice(["xla", "interpreter"]), help="Compare the results with those of this engine."
+)
+@click.option(
+    "--tolerance", type=click.FloatRange(min=0), help="Relative tolerance of floats, instead of the type's default."
+)
 @click.option(
     "--device",
     metavar="NAME",
     callback=checked_device,
-    help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…; by default the target and the program's size tell.",
+    help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…  [default: by target and program size]",
 )
 @click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds that a call may take.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
-@click.option("--repeat", type=click.IntRange(min=1), help="How many calls --time measures (default: 20).")
-@click.option("--expect-sha256", metavar="HEX", help="Run FILE, a vmfb, only if this is its digest.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task.  [default: one per core]")
+@click.option("--repeat", type=click.IntRange(min=1), help="Number of calls that --time measures.  [default: 20]")
+@click.option("--expect-sha256", metavar="HEX", help="Run a vmfb only if its SHA-256 digest is HEX.")
 @click.option(
     "--require-signature",
     "public_keys",
     multiple=True,
     metavar="KEY.pub",
-    help="Run FILE, a vmfb, only if one of these keys signed it: FILE.sig.",
+    help="Run a vmfb only if FILE.sig is its signature by one of these keys.",
 )
-@click.option("--mpi", is_flag=True, help="Be one of the processes that mpiexec started, one a device.")
-@click.option("--time", "timed", is_flag=True, help="Print the latency of a call, on standard error.")
+@click.option("--mpi", is_flag=True, help="Run as one of the processes that mpiexec started, one per device.")
+@click.option("--time", "timed", is_flag=True, help="Print the latency of a call on standard error.")
 @target_option
 @reading_options
 @compiler_options

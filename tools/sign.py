@@ -1,4 +1,4 @@
-"""``hloforge sign``: a signature beside a vmfb."""
+"""``hloforge sign``: write the signature of a vmfb."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from pathlib import Path
 import click
 
 
-@click.command(short_help="Sign a vmfb.")
+@click.command(short_help="Sign a vmfb with an Ed25519 key.")
 @click.argument("files", metavar="VMFB…", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--key", required=True, type=click.Path(path_type=Path), help="An Ed25519 private key, in PEM.")
+@click.option("--key", required=True, type=click.Path(path_type=Path), help="File of an Ed25519 private key, in PEM.")
 def command(files: tuple[Path, ...], key: Path) -> None:
     """Write VMFB.sig beside each VMFB, for `hloforge run --require-signature=key.pub`, and print their SHA-256.
 
     \b
     Example:
       hloforge sign model.vmfb --key=key.pem
+
     \b
-    A key, and the part of it that others get:
+    To make a key, and the public key for those who verify:
       openssl genpkey -algorithm ed25519 -out key.pem
       openssl pkey -in key.pem -pubout -out key.pub
     """

@@ -12,8 +12,8 @@ _FORMS = ("stablehlo", "hlo", "hlo-proto", "portable", "bytecode", "mlir-generic
 
 @click.command(short_help="Convert a program between HLO and StableHLO forms.")
 @click.argument("source", metavar="PROGRAM")
-@click.option("--to", "form", type=click.Choice(_FORMS), required=True, help="What to write.")
-@click.option("-o", "--output", default=STDIO, help="Where to write it.  [default: standard output]")
+@click.option("--to", "form", type=click.Choice(_FORMS), required=True, help="Form to write.")
+@click.option("-o", "--output", default=STDIO, help="Output file.  [default: standard output]")
 @click.option(
     "--signature/--no-signature",
     default=None,

@@ -24,20 +24,24 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=CompilerCommand,
-    short_help="Search for what makes a program fastest here.",
-    epilog="Options that begin with --iree- hold for every form that is tried.",
+    short_help="Search for the fastest way to compile a program for this machine.",
+    epilog="Options that begin with --iree- apply to every form that is tried.",
 )
 @click.argument("source", metavar="PROGRAM")
-@click.option("-o", "--output", help="The fastest form as a vmfb, with its device.")
-@click.option("-p", "--save-profile", metavar="FILE", help="What was found, for --profile=FILE of compile and run.")
-@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As of run; by default plausible ones.")
-@click.option("--budget", type=click.FloatRange(min=0), default=120.0, show_default=True, help="Seconds of search.")
+@click.option("-o", "--output", help="File of the fastest vmfb, which records its device.")
+@click.option("-p", "--save-profile", metavar="FILE", help="Write the profile found, for --profile of compile and run.")
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As for hloforge run; by default plausible values."
+)
+@click.option(
+    "--budget", type=click.FloatRange(min=0), default=120.0, show_default=True, help="Seconds that the search may take."
+)
 @click.option(
     "--reference",
     type=click.Choice(["xla", "interpreter", "none"]),
     default="xla",
     show_default=True,
-    help="The engine that every form has to agree with; none: the untuned form.",
+    help="Engine that every form must agree with; none: compare with the untuned form.",
 )
 @target_option
 @import_options

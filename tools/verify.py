@@ -1,4 +1,4 @@
-"""``hloforge verify``: a program on a target against reference engines, over generated arguments."""
+"""``hloforge verify``: compare a program on a target with reference engines, on generated arguments."""
 
 from __future__ import annotations
 
@@ -37,16 +37,18 @@ def _ranges(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
 @click.command(
     cls=CompilerCommand,
     short_help="Check a program's results against reference engines.",
-    epilog="Inputs are those of hloforge run; a program that hloforge bisect wrote has its own inside.",
+    epilog="Inputs have the syntax of hloforge run. A program that hloforge bisect wrote contains its own.",
 )
 @click.argument("source", metavar="PROGRAM")
-@click.option("-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As of run; then these alone are tried.")
-@click.option("--trials", type=click.IntRange(min=1), help="How many sets of arguments.  [default: 3]")
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As for hloforge run; replaces the generated trials."
+)
+@click.option("--trials", type=click.IntRange(min=1), help="Number of argument sets to try.  [default: 3]")
 @click.option(
     "--values",
     multiple=True,
     type=click.Choice(["plausible", "random", "special"]),
-    help="What the arguments of trials are, in turn; special: with NaN, infinities, -0, subnormals, extremes.",
+    help="Kinds of argument values, one per trial in turn; special: NaN, infinities, -0, subnormals, extremes.",
 )
 @click.option(
     "--range",
@@ -54,13 +56,17 @@ def _ranges(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     multiple=True,
     callback=_ranges,
     metavar="[NAME=]LOW:HIGH",
-    help="Even numbers within, of a parameter or all.",
+    help="Uniformly distributed values in [LOW, HIGH], for one parameter or for all.",
 )
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task; by default one a core.")
-@click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds for each call.  [default: none]")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task.  [default: one per core]")
+@click.option(
+    "--deadline",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds that a call may take.  [default: unlimited]",
+)
 @judging_options
 @click.option("--json", "json_file", metavar="FILE", help="Write the comparison as JSON; - for standard output.")
-@click.option("--html", "html_file", metavar="FILE", help="Write a page of it that needs no other file.")
+@click.option("--html", "html_file", metavar="FILE", help="Write the comparison as one self-contained HTML page.")
 @target_option
 @reading_options
 @compiler_options
@@ -84,10 +90,10 @@ def command(
     reading: dict[str, Any],
     **compiler: Any,
 ) -> None:
-    """Run PROGRAM on a target, and on XLA's CPU client and StableHLO's interpreter, over several sets of arguments, and
+    """Run PROGRAM on a target, on XLA's CPU client and on StableHLO's interpreter, with several sets of arguments, and
     compare the results.
 
-    Exit status 0 if all agree, 1 if some do not or an error stops it, 2 for a wrong command line.
+    The exit status is 0 if all agree, 1 if some differ or an error occurs, and 2 for a wrong command line.
 
     \b
     Example:
