@@ -84,7 +84,7 @@ class Builder(Generic[P]):
         Args:
             entered: the MLIR context that is current.
         """
-        where = ir.Location.file(location.file, location.line, 0, context=self._context)
+        where: ir.Location = ir.Location.file(location.file, location.line, 0, context=self._context)
         for name in reversed(self._names):
             where = ir.Location.name(name, where, context=self._context)
         if entered is self._context:

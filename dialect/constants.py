@@ -10,7 +10,7 @@ import numpy as np
 from hloforge.dialect.element_types import ElementType, Kind, element_type, mlir_type
 from hloforge.dialect.emission import emit, i64, i64s
 from hloforge.dialect.errors import OperationError
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import dense_elements, ir
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.traits import shape_operand
 from hloforge.dialect.values import Operand, Value
@@ -29,14 +29,14 @@ def dense(array: np.ndarray[Any, Any], row: ElementType) -> Any:
     """A DenseElementsAttr of any XLA element type, sub-byte types and booleans included."""
     shape, type_ = list(array.shape), mlir_type(row)
     if not array.size:
-        return ir.DenseElementsAttr.get(np.zeros(0, np.uint8), type=type_, shape=shape)
+        return dense_elements(np.zeros(0, np.uint8), type_, shape)
     if not any(array.strides):
         # One number that numpy spreads: it need not lie in memory as often as it stands in the array.
         array = array[(0,) * array.ndim]
     storage = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
     # Compared as bytes, so that -0 and NaN keep their bits; one element's bytes make a splat.
     splat = (storage == storage[0]).all()
-    return ir.DenseElementsAttr.get(storage[0] if splat else storage, type=type_, shape=shape)
+    return dense_elements(storage[0] if splat else storage, type_, shape)
 
 
 def operand_like(operand: Operand, like: Value) -> Value:

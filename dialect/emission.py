@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hloforge.dialect.errors import OperationError
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import dense_elements, ir
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import TupleValue, Value
 
@@ -125,4 +125,4 @@ def i64_matrix(rows: Sequence[Sequence[int]], columns: int) -> Any:
 
     full = [[*row, *[-1] * (columns - len(row))] for row in rows]
     array = np.array(full, np.int64).reshape(len(rows), columns)
-    return ir.DenseIntElementsAttr.get(array, type=ir.IntegerType.get_signless(64), shape=list(array.shape))
+    return dense_elements(array, ir.IntegerType.get_signless(64), list(array.shape))

@@ -17,7 +17,7 @@ from typing import Any
 from hloforge.dialect.emission import mlir_type_of
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.marks import PREFIX
-from hloforge.dialect.mlir import _hlo, _jax, in_context, ir
+from hloforge.dialect.mlir import _hlo, _jax, entries, in_context, ir
 from hloforge.dialect.operations import file_location, location_of, operations, string_attribute
 from hloforge.dialect.program import Program, Signature, entry_function
 from hloforge.dialect.protobuf import fields
@@ -116,7 +116,7 @@ def _metadata(location: Any) -> Any:
         names.append(inner.name_str)
         inner = inner.child_loc
     place = file_location(inner)
-    parts = [ir.Location.name("/".join(names))] if names else []
+    parts: list[ir.Location] = [ir.Location.name("/".join(names))] if names else []
     if place is not None:
         parts.append(ir.Location.file(place.file, place.line, place.column))
     return ir.Location.fused(parts) if parts else ir.Location.unknown()
@@ -129,7 +129,7 @@ def _restore_top_k(op: Any) -> None:
             _TOP_K,
             results=[result.type for result in op.results],
             operands=list(op.operands),
-            attributes={entry.name: entry.attr for entry in ir.DictAttr(op.attributes["mhlo.attributes"])},
+            attributes=entries(op.attributes["mhlo.attributes"]),
             loc=op.location,
         )
     for old, new in zip(op.results, own.results, strict=True):
@@ -177,8 +177,8 @@ def _keep_attributes(function: Any, signature: Signature) -> None:
     kept = []
     for parameter in signature.parameters:
         own = [next(flat) for _ in parameter.shape.leaves()]
-        entries = [] if parameter.shape.is_tuple else list(ir.DictAttr(own[0]))
-        kept.append(ir.DictAttr.get({entry.name: entry.attr for entry in entries if entry.name != _ALIASING}))
+        named = {} if parameter.shape.is_tuple else entries(own[0])
+        kept.append(ir.DictAttr.get({name: value for name, value in named.items() if name != _ALIASING}))
     attributes["arg_attrs"] = ir.ArrayAttr.get(kept)
 
 

@@ -18,7 +18,7 @@ from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import PREFIX
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import entries, ir
 from hloforge.dialect.shapes import Shape
 
 # The VM module that holds a program's host functions.
@@ -142,7 +142,7 @@ def attributes_of(dictionary: Any) -> dict[str, Any]:
     Raises:
         UnsupportedError: an entry of a kind that XLA's FFI does not know.
     """
-    return {entry.name: _value(entry.name, entry.attr) for entry in ir.DictAttr(dictionary)}
+    return {name: _value(name, attribute) for name, attribute in entries(dictionary).items()}
 
 
 def _value(name: str, attribute: Any) -> Any:

@@ -100,7 +100,9 @@ def list_groups(module: Any) -> None:
             named = stablehlo.ReplicaGroupMeshAxesAttr(attribute)
             symbol = isinstance(named.mesh, ir.FlatSymbolRefAttr)
             mesh = meshes[ir.FlatSymbolRefAttr(named.mesh).value] if symbol else Mesh.of(named.mesh, stablehlo)
-            groups = mesh.groups([_axis(ref, stablehlo) for ref in named.axes])
+            # Typed as one attribute, and an array of them.
+            axes: Any = named.axes
+            groups = mesh.groups([_axis(ref, stablehlo) for ref in axes])
             with in_context(module):
                 op.attributes["replica_groups"] = i64_matrix(groups, len(groups[0]))
 

@@ -9,15 +9,15 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # XLA logs device counts and frame-id warnings at start; both flags are read once, when the library loads.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from jaxlib import _hlo, _jax
+from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # native, without stubs
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir._mlir_libs._mlir import rewrite
@@ -25,11 +25,16 @@ from jaxlib.mlir.dialects import chlo, func, mhlo, sdy, stablehlo
 
 from hloforge.dialect.errors import ImporterError
 
+if TYPE_CHECKING:
+    import numpy as np
+
 __all__ = [
     "_hlo",
     "_jax",
     "chlo",
     "context",
+    "dense_elements",
+    "entries",
     "func",
     "hlo_proto_to_stablehlo",
     "in_context",
@@ -107,6 +112,22 @@ def parse_module(asm: str | bytes, ctx: Any | None = None) -> Any:
             raise ImporterError(_first_diagnostic(error)) from None
 
 
+def entries(dictionary: ir.Attribute) -> dict[str, Any]:
+    """The attributes in a dictionary attribute, by name."""
+    # The stubs do not say that it can be iterated.
+    pairs: Any = ir.DictAttr(dictionary)
+    return {pair.name: pair.attr for pair in pairs}
+
+
+def dense_elements(
+    array: np.ndarray[Any, Any], type_: ir.Type | None = None, shape: Sequence[int] | None = None
+) -> ir.DenseElementsAttr:
+    """The numbers of an array as an attribute, by default of the array's own element type and shape."""
+    # The stubs ask for a buffer; numpy's types say that an array is one from Python 3.12 on.
+    buffer: Any = array
+    return ir.DenseElementsAttr.get(buffer, type=type_, shape=shape)
+
+
 def _first_diagnostic(error: Any) -> str:
     diagnostics = getattr(error, "error_diagnostics", None)
     return diagnostics[0].message if diagnostics else str(error).splitlines()[0]
@@ -124,6 +145,6 @@ def provide_lapack() -> None:
     with suppress(ImportError):
         from jaxlib import lapack
 
-        lapack._lapack.initialize()
+        lapack._lapack.initialize()  # type: ignore[attr-defined]
         for name, target, version in lapack.registrations()["cpu"]:
             _jax.register_custom_call_target(name.encode(), target, "Host", version)

@@ -15,7 +15,7 @@ def _class(row: ElementType) -> Any:
 
 
 _BY_CLASS = {_class(row): row for row in TABLE if row.is_float}
-_BY_PART = {ir.F32Type: element_type("c64"), ir.F64Type: element_type("c128")}
+_BY_PART: dict[type[ir.Type], ElementType] = {ir.F32Type: element_type("c64"), ir.F64Type: element_type("c128")}
 _BY_WIDTH = {(row.kind is Kind.UNSIGNED, row.bits): row for row in TABLE if row.is_integer or row.kind is Kind.PRED}
 
 

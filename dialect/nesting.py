@@ -243,7 +243,7 @@ def _first_position(location: Any) -> Any:
     """The first file position of a location, in its order; else its first name, if it has one."""
     seen: set[Any] = set()
     waiting: list[Any] = [location]
-    name = ir.Location.unknown()
+    name: ir.Location = ir.Location.unknown()
     while waiting:
         current = waiting.pop()
         if isinstance(current, ir.FileLineColLoc):

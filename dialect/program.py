@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.marks import INPUT_OUTPUT_ALIAS, PARAMETER_NAMES, PARAMETER_SHAPES, RESULT_SHAPE
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import entries, in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.shapes import Shape
 
@@ -159,11 +159,11 @@ def entry_function(module: Any) -> Any:
 
 def _from_function(entry: Any) -> Signature:
     type_ = ir.FunctionType(ir.TypeAttr(entry.operation.attributes["function_type"]).value)
-    arguments = entry.operation.attributes.get("arg_attrs", None)
+    arguments: Any = entry.operation.attributes.get("arg_attrs", None)
     parameters = []
     aliases = []
     for i, input_type in enumerate(type_.inputs):
-        attributes = ir.DictAttr(arguments[i]) if arguments is not None else {}
+        attributes = {} if arguments is None else entries(arguments[i])
         parameters.append(Parameter(f"arg{i}", _border_shape(input_type)))
         if "tf.aliasing_output" in attributes:
             output = ir.IntegerAttr(attributes["tf.aliasing_output"]).value

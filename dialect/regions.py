@@ -84,7 +84,7 @@ def vectorize_region(region: Any, arguments: Sequence[Value], wanted: Sequence[A
     def spread(value: Any) -> Any:
         if value not in arrays:
             type_ = ir.RankedTensorType.get(sizes, value.type.element_type)
-            dims = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
+            dims: dict[str, ir.Attribute] = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
             op = ir.Operation.create("stablehlo.broadcast_in_dim", results=[type_], operands=[value], attributes=dims)
             arrays[value] = op.result
         return arrays[value]

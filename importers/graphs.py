@@ -34,7 +34,7 @@ class Importing:
     def location(self) -> Any:
         """The MLIR location of the node that is being imported: its name, and its number for a line."""
         number = self.where[0][1] if self.where else 0
-        here = ir.Location.file(self.file, number, 0)
+        here: ir.Location = ir.Location.file(self.file, number, 0)
         for name, _ in self.where:
             here = ir.Location.name(name, here)
         return here

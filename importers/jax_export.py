@@ -13,6 +13,7 @@ from typing import Any
 
 from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.mlir import func, ir, stablehlo
+from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import ENTRY
 
 # Places in the vtable.
@@ -122,8 +123,9 @@ def choose_platform(module: Any, platforms: tuple[str, ...]) -> None:
         )
     if len(platforms) == 1:
         return
-    functions = (op for op in module.body.operations if isinstance(op, func.FuncOp) and op.name.value == ENTRY)
-    entry: Any = next((op for op in functions if _takes_number(op)), None)
+    functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
+    named = (op for op in functions if string_attribute(op, "sym_name") == ENTRY)
+    entry: Any = next((op for op in named if _takes_number(op)), None)
     if entry is None:
         raise ImporterError("a damaged export of JAX: its main takes no number of a platform")
     block = entry.regions[0].blocks[0]

@@ -124,11 +124,11 @@ class _Relocation:
         own = ir.Location.name(self.locator.name(number), place)
         if not (instruction.op_name or instruction.source_file):
             return own
-        line = (
+        line: ir.Location | None = (
             ir.Location.file(instruction.source_file, instruction.source_line, 0) if instruction.source_file else None
         )
         origin = ir.Location.name(instruction.op_name, line) if instruction.op_name else line
-        return ir.Location.fused([own, origin])
+        return ir.Location.fused([own] if origin is None else [own, origin])
 
 
 def _label_number(location: Any) -> int | None:

@@ -35,7 +35,7 @@ from hloforge.dialect.marks import (
     is_carried,
     is_foreign,
 )
-from hloforge.dialect.mlir import in_context, ir, stablehlo
+from hloforge.dialect.mlir import entries, in_context, ir, stablehlo
 from hloforge.dialect.operations import blocks, location_of, string_attribute
 from hloforge.dialect.program import Alias, Signature, entry_function
 from hloforge.dialect.shapes import Shape
@@ -190,15 +190,15 @@ def _strip(op: Any, name: str, file: str) -> None:
         if values in op.attributes:
             _strip_values(op, values)
             for entry in op.attributes[values]:
-                for one in ir.DictAttr(entry):
-                    _check_kind(op, one.name, one.attr, file)
+                for one, value in entries(entry).items():
+                    _check_kind(op, one, value, file)
 
 
 def _check_kind(op: Any, name: str, value: Any, file: str) -> None:
     """Refuse an attribute of XLA or JAX whose value they do not write."""
     is_known = isinstance(value, _KINDS.get(name, (object,)))
     if is_known and name == "mhlo.frontend_attributes":
-        texts = {one.name: one.attr for one in value}
+        texts = entries(value)
         is_known = all(isinstance(text, ir.StringAttr) for text in texts.values())
         is_known = is_known and (_PAIRS not in texts or bool(_PAIRS_TEXT.fullmatch(texts[_PAIRS].value)))
     if not is_known:
@@ -219,9 +219,9 @@ def _stays(attribute: str, name: str, *, is_defined: bool) -> bool:
 
 
 def _strip_values(op: Any, name: str) -> None:
-    entries = [{one.name: one.attr for one in ir.DictAttr(entry)} for entry in op.attributes[name]]
-    kept = [{key: value for key, value in entry.items() if is_foreign(key)} for entry in entries]
-    if kept != entries:
+    written = [entries(entry) for entry in op.attributes[name]]
+    kept = [{key: value for key, value in entry.items() if is_foreign(key)} for entry in written]
+    if kept != written:
         op.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in kept])
 
 

@@ -96,10 +96,15 @@ class ConvolutionDimensionNumbers:
     def attribute(self) -> Any:
         """``#stablehlo.conv<…>``."""
         return stablehlo.ConvDimensionNumbers.get(
-            *(self.input_batch_dimension, self.input_feature_dimension, list(self.input_spatial_dimensions)),
-            *(self.kernel_input_feature_dimension, self.kernel_output_feature_dimension),
+            self.input_batch_dimension,
+            self.input_feature_dimension,
+            list(self.input_spatial_dimensions),
+            self.kernel_input_feature_dimension,
+            self.kernel_output_feature_dimension,
             list(self.kernel_spatial_dimensions),
-            *(self.output_batch_dimension, self.output_feature_dimension, list(self.output_spatial_dimensions)),
+            self.output_batch_dimension,
+            self.output_feature_dimension,
+            list(self.output_spatial_dimensions),
         )
 
 

@@ -218,11 +218,11 @@ def _bits(value: Any) -> int | None:
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         return None
-    element = type_.element_type
+    element, parts = type_.element_type, 1
     if isinstance(element, ir.ComplexType):
-        return 2 * _count(type_) * int(element.element_type.width)
+        element, parts = element.element_type, 2
     width = getattr(element, "width", None)
-    return None if width is None else _count(type_) * int(width)
+    return None if width is None else parts * _count(type_) * int(width)
 
 
 def _count(type_: Any) -> int:

@@ -29,7 +29,7 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import zeros
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import dense_elements, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.canonical_order import InOrder, numbers_of_order
 from hloforge.pipelines.analysis.polyphase import WORTH, Phase, Phases
@@ -166,7 +166,7 @@ class _Rewriting:
         axes = self.phases.axes
         padding = [axis.padding(phase) for axis, phase in zip(axes, phases, strict=True)]
         type_ = ir.RankedTensorType.get([space, 2], ir.IntegerType.get_signless(64))
-        attributes["padding"] = ir.DenseElementsAttr.get(np.array(padding, np.int64).reshape(space, 2), type=type_)
+        attributes["padding"] = dense_elements(np.array(padding, np.int64).reshape(space, 2), type_)
         attributes["window_strides"] = ir.DenseI64ArrayAttr.get([axis.stride for axis in axes])
         attributes["rhs_dilation"] = ir.DenseI64ArrayAttr.get([axis.dilation for axis in axes])
         attributes["dimension_numbers"] = numbers_of_order(space, first=first)

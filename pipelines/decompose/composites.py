@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.errors import PassError
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import entries, ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import NativePass, Pass, register
@@ -61,7 +61,7 @@ def composite_attributes(op: Any) -> dict[str, Any]:
     """The configuration of a composite: MLIR attributes by name."""
     if "composite_attributes" not in op.attributes:
         return {}
-    return {entry.name: entry.attr for entry in ir.DictAttr(op.attributes["composite_attributes"])}
+    return entries(op.attributes["composite_attributes"])
 
 
 _CHLO = "acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma polygamma sinh tan top_k zeta"

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -39,11 +40,12 @@ def only_member(op: Any) -> Replacement:
 
     A broadcast to groups without this replica leaves it zeros.
     """
-    groups = ir.DenseIntElementsAttr(op.attributes["replica_groups"])
-    members = ir.RankedTensorType(groups.type).shape[1] if groups.type.rank == 2 else 0
+    groups = op.attributes["replica_groups"]
+    shape = ir.ShapedType(groups.type).shape
+    members = shape[1] if len(shape) == 2 else 0
     if members > 1:
         return NoMatch(f"groups of {members} replicas")
-    if op.name == "stablehlo.collective_broadcast" and 0 not in list(groups):
+    if op.name == "stablehlo.collective_broadcast" and 0 not in integers(op, "replica_groups"):
         return [full(Value(operand), 0) for operand in op.operands]
     if [value.type for value in op.operands] != [value.type for value in op.results]:
         return NoMatch("its result has more parts than the one replica gives")
@@ -53,7 +55,7 @@ def only_member(op: Any) -> Replacement:
 @pattern("stablehlo.collective_permute")
 def only_source(op: Any) -> Replacement:
     """Replica 0 receives from itself, or zeros if nobody sends to it."""
-    pairs = [int(number) for number in ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])]
+    pairs = integers(op, "source_target_pairs")
     if any(pairs):
         return NoMatch("it names a replica other than 0")
     operand = Value(op.operands[0])

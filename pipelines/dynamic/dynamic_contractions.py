@@ -80,7 +80,8 @@ def convolution_by_maps(op: Any) -> Replacement:
     # (result's dimensions..., window..., input feature); a group is a range of output and of input features.
     rank = type_.rank + space + 1
     dims = [ir.AffineExpr.get_dim(d) for d in range(rank)]
-    window, feature = dims[type_.rank : -1], dims[-1]
+    window = dims[type_.rank : -1]
+    feature: ir.AffineExpr = dims[-1]
     out = dims[numbers.output_feature_dimension]
     if groups > 1:
         feature = ir.AffineExpr.get_floor_div(out, outputs) * inputs + feature

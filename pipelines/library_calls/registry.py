@@ -26,7 +26,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import PREFIX
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import entries, ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
@@ -65,7 +65,7 @@ class CustomCall:
         configuration = op.attributes.get("backend_config")
         settings, text = {}, ""
         if isinstance(configuration, ir.DictAttr):
-            settings = {entry.name: _python(entry.attr) for entry in configuration}
+            settings = {name: _python(value) for name, value in entries(configuration).items()}
         elif configuration is not None:
             text = str(configuration.value)
         return CustomCall(op, target_of(op), tuple(map(Value, op.operands)), settings, text)

@@ -114,9 +114,9 @@ def _drop_operands_and_results(op: Any) -> None:
             attributes={name: op.attributes[name] for name in op.attributes},
             regions=len(op.regions),
         )
-        for old, new in zip(op.regions, created.regions, strict=True):
-            for block in list(old.blocks):
-                block.append_to(new)
+        for region, emptied in zip(created.regions, op.regions, strict=True):
+            for block in list(emptied.blocks):
+                block.append_to(region)
         for old, new in zip(kept, created.results, strict=True):
             old.replace_all_uses_with(new)
         for result in op.results:

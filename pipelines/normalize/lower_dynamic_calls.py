@@ -26,7 +26,7 @@ from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.emission import create, emit, emit_all, i64, i64s
 from hloforge.dialect.errors import PassError
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import dense_elements, ir
 from hloforge.dialect.operations import location_of, string_attribute
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.shapes import Shape
@@ -98,7 +98,7 @@ def _reduce_window(op: Any) -> Replacement:
         window_strides=i64s(steps),
         base_dilations=i64s(base),
         window_dilations=i64s(dilation),
-        padding=ir.DenseIntElementsAttr.get(pads.astype(np.int64)),
+        padding=dense_elements(pads.astype(np.int64)),
     )
     region = called_region(op)
     scalars = [argument.type for argument in region.blocks[0].arguments]

@@ -30,7 +30,7 @@ from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit, i64
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import RNG_STATE
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import entries, in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.manager import op_text
@@ -87,7 +87,7 @@ def _attributes(op: Any) -> dict[str, Any]:
         found = _dictionary(found.value)
     if found is not None and not isinstance(found, ir.DictAttr):
         raise _unsupported(op, "its configuration is no dictionary of attributes")
-    return {entry.name: entry.attr for entry in found} if found else {}
+    return entries(found) if found else {}
 
 
 def _dictionary(text: str) -> Any:

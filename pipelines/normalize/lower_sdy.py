@@ -18,11 +18,11 @@ from typing import Any, ClassVar
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.inlining import inline_calls, splice
 from hloforge.dialect.meshes import Mesh, list_groups, meshes_of
-from hloforge.dialect.mlir import in_context, ir, sdy
+from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.replicas.manual import fold_manual
+from hloforge.pipelines.replicas.manual import fold_manual, manual_axes
 
 # In Shardy, collectives keep the global shape: they move shards, not elements.
 _IDENTITIES = frozenset(
@@ -96,7 +96,7 @@ def _constant(op: Any) -> None:
 def _manual(op: Any, meshes: dict[str, Mesh]) -> None:
     """Its body in its place, for all devices if there are several."""
     sizes = {name: size for mesh in meshes.values() for name, size in mesh.axes if size > 1}
-    if any(str(name) in sizes for name in sdy.ManualAxesAttr(op.attributes["manual_axes"])):
+    if any(name in sizes for name in manual_axes(op)):
         fold_manual(op, meshes)
     else:
         splice(op, op.regions[0].blocks[0])

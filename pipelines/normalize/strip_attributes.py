@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.emission import i32, i64_matrix
 from hloforge.dialect.marks import is_foreign
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import entries, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.passes import Pass, register
 
@@ -81,4 +81,4 @@ def _strip_values(op: Any, name: str) -> None:
 
 
 def _dictionaries(op: Any, name: str) -> list[dict[str, Any]]:
-    return [{named.name: named.attr for named in ir.DictAttr(entry)} for entry in op.attributes[name]]
+    return [entries(entry) for entry in op.attributes[name]]

@@ -14,7 +14,7 @@ from typing import Any
 from hloforge.dialect.errors import Location, OptionError
 from hloforge.dialect.marks import PARTITIONED
 from hloforge.dialect.meshes import Mesh
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import entries, in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.replicas.grid import Grid
@@ -52,8 +52,9 @@ def drop_gspmd(module: Any) -> None:
                 del op.attributes[_SHARDING]
             for name in _PER_VALUE:
                 if name in op.attributes:
-                    entries = [ir.DictAttr(entry) for entry in op.attributes[name]]
-                    kept = [{one.name: one.attr for one in entry if one.name != _SHARDING} for entry in entries]
+                    kept = [entries(entry) for entry in op.attributes[name]]
+                    for entry in kept:
+                        entry.pop(_SHARDING, None)
                     op.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in kept])
 
 
@@ -92,5 +93,5 @@ def _shardings(op: Any) -> set[str]:
     texts = {string_attribute(op, _SHARDING)}
     for name in _PER_VALUE:
         if name in op.attributes:
-            texts |= {ir.DictAttr(one)[_SHARDING].value for one in op.attributes[name] if _SHARDING in ir.DictAttr(one)}
+            texts |= {one[_SHARDING].value for one in map(entries, op.attributes[name]) if _SHARDING in one}
     return texts - {""}

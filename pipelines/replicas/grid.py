@@ -22,7 +22,7 @@ from hloforge.dialect.emission import i64s
 from hloforge.dialect.errors import OptionError, UnsupportedError
 from hloforge.dialect.marks import GRID
 from hloforge.dialect.mlir import in_context, ir, stablehlo
-from hloforge.dialect.operations import location_of
+from hloforge.dialect.operations import integers, location_of
 
 _CROSSING_BOTH = frozenset({"stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter"})
 # Operations in which a device may stand outside of all groups.
@@ -141,9 +141,8 @@ def _rows(op: Any, name: str) -> list[list[int]]:
     """The rows of a matrix attribute, without the -1 that fill short rows up."""
     if name not in op.attributes:
         return []
-    matrix = ir.DenseIntElementsAttr(op.attributes[name])
-    numbers = [int(number) for number in matrix]
-    width = matrix.type.shape[1] if matrix.type.rank == 2 else 0
+    numbers, shape = integers(op, name), ir.ShapedType(op.attributes[name].type).shape
+    width = shape[1] if len(shape) == 2 else 0
     rows = [numbers[start : start + width] for start in range(0, len(numbers), width)] if width else []
     return [[number for number in row if number >= 0] for row in rows]
 

@@ -31,6 +31,13 @@ _WAY_OUT = "run the program on the devices of its mesh: --partitions"
 Cuts = list[list[str]]
 
 
+def manual_axes(op: Any) -> list[str]:
+    """The names of the axes over which a computation is manual."""
+    # The stubs do not say that the attribute can be iterated.
+    axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+    return [str(name) for name in axes]
+
+
 def fold_manual(op: Any, meshes: dict[str, Mesh]) -> None:
     """Replace a manual computation, whose body calls no functions.
 
@@ -38,7 +45,7 @@ def fold_manual(op: Any, meshes: dict[str, Mesh]) -> None:
         UnsupportedError: it stands in another one, names several meshes or parts of axes, or communicates in a way that
             the folder refuses.
     """
-    names = [str(name) for name in sdy.ManualAxesAttr(op.attributes["manual_axes"])]
+    names = manual_axes(op)
     _check_outermost(op)
     mesh = _mesh(op, meshes)
     ins, outs = (_cuts(op, attribute, names) for attribute in ("in_shardings", "out_shardings"))

@@ -58,7 +58,8 @@ def number_of(value: Any) -> Number | None:
     elements = op.attributes["value"]
     if not isinstance(elements, ir.DenseElementsAttr) or not elements.is_splat:
         return None
-    number: Number = elements.get_splat_value().value
+    splat: Any = elements.get_splat_value()
+    number: Number = splat.value
     return number
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from hloforge.dialect.errors import CompileError, Location, OptionError, UnsupportedError
 from hloforge.dialect.marks import PART_LABEL
-from hloforge.dialect.mlir import in_context, ir, parse_module, stablehlo
+from hloforge.dialect.mlir import dense_elements, in_context, ir, parse_module, stablehlo
 from hloforge.dialect.operations import drop_argument_locations, file_location, operations
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.replicas.annotations import check_devices, drop_gspmd, is_sharded, uses_shardy
@@ -156,7 +156,7 @@ def _share(module: Any, owners: Sequence[int | None], devices: int) -> None:
             continue
         with in_context(module), ir.InsertionPoint(last), last.location:
             group = [owner, *(device for device in range(devices) if device != owner)]
-            groups = ir.DenseIntElementsAttr.get(np.array([group], np.int64))
+            groups = dense_elements(np.array([group], np.int64))
             last.operands[number] = stablehlo.collective_broadcast(
                 operand, groups, channel_handle=stablehlo.ChannelHandle.get(1, _DEVICE_TO_DEVICE)
             )

@@ -236,8 +236,7 @@ def _readable(source: Any) -> Source:
     if hasattr(source, "compiler_ir"):  # jax.stages.Lowered
         return _bytecode(source.compiler_ir("stablehlo"))
     if isinstance(source, ir.Module):
-        text: str = source.operation.get_asm(enable_debug_info=True)
-        return text
+        return str(source.operation.get_asm(enable_debug_info=True))
     if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview) or hasattr(source, "read"):
         given: Source = source
         return given

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import dense_elements, ir
 from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.factorizations.strips import (
     ROWS,
@@ -190,7 +190,7 @@ class _Factorization:
         """Zeros below the diagonal."""
         i32 = ir.IntegerType.get_signless(32)
         vector = ir.VectorType.get([self.width], i32)
-        numbers = ir.DenseElementsAttr.get(np.arange(self.width, dtype=np.int32), type=vector)
+        numbers = dense_elements(np.arange(self.width, dtype=np.int32), vector)
         places = create("arith.constant", (), [vector], value=numbers).results[0]
         columns = code.combine("addi", places, full_vector(code.cast("index_cast", first, i32), self.width))
         zeros = full_vector(code.float_number(0.0, self.a.type.element_type), self.width)

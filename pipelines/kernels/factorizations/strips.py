@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import dense_elements, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.lang import loops as code
@@ -149,7 +149,7 @@ def element(vector: Vector, at: Any) -> Number:
 def counted(width: int) -> Vector:
     """0, 1, ... as s32."""
     vector = ir.VectorType.get([width], ir.IntegerType.get_signless(32))
-    numbers = ir.DenseElementsAttr.get(np.arange(width, dtype=np.int32), type=vector)
+    numbers = dense_elements(np.arange(width, dtype=np.int32), vector)
     return create("arith.constant", (), [vector], value=numbers).results[0]
 
 
@@ -171,7 +171,7 @@ def transposed_block(source: Any, position: Sequence[Any], into: Any, target: Se
     vector = ir.VectorType.get([size, size], source.type.element_type)
     rank = len(position)
     names = ", ".join(f"d{number}" for number in range(rank))
-    whole = {
+    whole: dict[str, Any] = {
         "in_bounds": ir.Attribute.parse("[true, true]"),
         "permutation_map": ir.Attribute.parse(f"affine_map<({names}) -> (d{rank - 2}, d{rank - 1})>"),
     }

@@ -76,7 +76,7 @@ def _axis(x: Any, kind: str, axis: int, length: int) -> Any:
     """One axis of an array; the last one by rows, and others by columns."""
     dims, element = list(x.type.shape), x.type.element_type
     is_last = axis == len(dims) - 1
-    real = element.element_type if isinstance(element, ir.ComplexType) else element
+    real: Any = element.element_type if isinstance(element, ir.ComplexType) else element
     result = [*dims[:axis], length // 2 + 1 if kind == "RFFT" else length, *dims[axis + 1 :]]
     table, transforms = Table(), prod(dims[:axis])
     turned = _turned(kind, length, transforms, real.width) if is_last else 1

@@ -208,7 +208,7 @@ def _windows_of(op: Any) -> Windows | None:
     return windows if windows is not None and windows.features >= _LEAST_DEPTH else None
 
 
-def _dispatched(epilogue: Epilogue, tiles: Tiles, windows: Windows | None, loop: Any | None) -> Value:
+def _dispatched(epilogue: Epilogue, tiles: Tiles, windows: Windows | None, loop: Any) -> Value:
     op = epilogue.product
     layer: Any | None = None
     lhs, result = Value(op.operands[0]), Value(op.results[0])

@@ -149,7 +149,7 @@ def _add(one: Any, other: Any) -> Any:
 
 def _sum(vector: Any) -> Any:
     """The sum of a vector, in the order that is fastest."""
-    attributes = {"kind": ir.Attribute.parse("#vector.kind<add>")}
+    attributes: dict[str, Any] = {"kind": ir.Attribute.parse("#vector.kind<add>")}
     if not _is_integer(vector.type):
         attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
     return create("vector.reduction", [vector], [vector.type.element_type], **attributes).results[0]

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import dense_elements, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, empty, full_vector, index, stands_in_dispatch
@@ -243,5 +243,5 @@ def _filled(constant: Any, length: int = 0) -> Any:
 def _count(length: int, element: Any) -> Any:
     """The vector ``0, 1, ..., length - 1``."""
     numbers = np.arange(length, dtype=f"int{element.width}")
-    value = ir.DenseElementsAttr.get(numbers, type=ir.VectorType.get([length], element))
+    value = dense_elements(numbers, ir.VectorType.get([length], element))
     return create("arith.constant", (), [value.type], value=value).results[0]

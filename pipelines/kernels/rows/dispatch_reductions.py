@@ -194,7 +194,7 @@ class _Chunk:
     def _identity(self) -> Any:
         _, of_float, of_integer = _COMBINERS[self.name]
         if isinstance(self.element, ir.IntegerType):
-            value = ir.IntegerAttr.get(self.element, of_integer(self.element.width))
+            value: ir.Attribute = ir.IntegerAttr.get(self.element, of_integer(self.element.width))
         else:
             value = ir.FloatAttr.get(self.element, of_float(self.element.width))
         number = create("arith.constant", (), [self.element], value=value).results[0]

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from hloforge.dialect.host_calls import JAX_CALLBACKS
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import entries, ir
 from hloforge.jax.buffer_callbacks import TARGET, returning
 
 _CONFIG, _INDEX = "mhlo.backend_config", "index"
@@ -41,7 +41,7 @@ def adopt(module_context: Any, before: int, operations: Sequence[Any]) -> None:
     for op in operations:
         if op.operation.name != "stablehlo.custom_call" or _target(op) not in (*JAX_CALLBACKS, TARGET):
             continue
-        config = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[_CONFIG])}
+        config = entries(op.attributes[_CONFIG])
         function = added[ir.IntegerAttr(config[_INDEX]).value - before]
         if _target(op) == TARGET:
             function = returning(function, op)
