@@ -50,13 +50,14 @@ test-jax: $(STAMP)
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz $(FUZZ_OPTIONS)
 
-# Which faults of IREE are still there that hloforge works around (docs/upstream.md): fails if one is gone.
+# Which faults of IREE are still there that hloforge works around (docs/upstream.md): fails if one is gone. IREE=3.12.0
+# asks that version instead of the installed one.
 upstream: $(STAMP)
-	$(BIN)/python -m tests.upstream $(UPSTREAM_OPTIONS)
+	$(BIN)/python -m tests.upstream $(if $(IREE),--iree=$(IREE)) $(UPSTREAM_OPTIONS)
 
-# An NVIDIA GPU in software, for debugging: prints what LD_LIBRARY_PATH has to be (docs/targets.md).
+# An NVIDIA GPU in software, for debugging: prints what LD_LIBRARY_PATH has to be (emulator/README.md).
 cuda-emulator: $(STAMP)
-	@$(BIN)/python -m tests.cuda_emulator.library
+	@$(BIN)/python -m emulator
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.cuda_emulator.library import library
+from emulator.library import library
 
 Array = np.ndarray[Any, Any]
 _HEAD = ".version 7.6\n.target sm_80\n.address_size 64\n"

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cuda_emulator.library import environment, needs_emulator
+from emulator.library import environment
+from tests.cuda_emulator.marks import needs_emulator
 
 _ROOT = Path(__file__).resolve().parents[2]
 # Seconds; a stream that hangs ends here.

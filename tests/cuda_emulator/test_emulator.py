@@ -11,8 +11,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from emulator.opcodes import README, ROWS, Row, with_table
 from tests.cuda_emulator import kernels
-from tests.cuda_emulator.library import needs_emulator
+from tests.cuda_emulator.marks import needs_emulator
 
 pytestmark = needs_emulator
 Array = np.ndarray[Any, Any]
@@ -87,6 +88,9 @@ def wrapped(values: list[int], dtype: Any) -> Array:
         ("bfi.b32 %y, %x0, %x1, 8, 8;", lambda a, b: b & ~0xFF00 | (a & 255) << 8),
         ("prmt.b32 %y, %x0, %x1, 0x7610;", lambda a, b: a & 0xFFFF | b & 0xFFFF0000),
         ("shf.l.wrap.b32 %y, %x0, %x1, 5;", lambda a, b: b << 5 | a % 2**32 >> 27),
+        ("sub.sat.s32 %y, %x0, %x1;", lambda a, b: max(-(2**31), min(a - b, 2**31 - 1))),
+        ("set.lt.u32.s32 %y, %x0, %x1;", lambda a, b: -1 if a < b else 0),
+        ("set.ge.f32.u32 %y, %x0, %x1;", lambda a, b: 0x3F800000 if a % 2**32 >= b % 2**32 else 0),
     ],
 )
 def test_integers(run: Run, line: str, python: Any) -> None:
@@ -220,6 +224,34 @@ def test_what_kernels_may_not_do(run: Run, text: str, threads: int, message: str
         run(text, [np.zeros(64, np.int32)], threads=threads)
 
 
-def test_an_unknown_instruction_is_no_program(run: Run) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tex.1d.v4.f32.s32 {%t, %t, %t, %t}, [%a0, {%t}];",
+        "fma.rn.relu.f16 %t, %t, %t, %t;",
+        "testp.infinite.f32 %p1, %t;",
+        "atom.global.add.noftz.f16x2 %t, [%a0], %t;",
+        "cp.async.bulk.commit_group;",
+        "prmt.b32.f4e %t, %t, %t, 1;",
+        "cvt.rna.tf32.f32 %t, %t;",
+        "bar.arrive 0, 32;",
+    ],
+)
+def test_an_unknown_instruction_is_no_program(run: Run, line: str) -> None:
     with pytest.raises(RuntimeError, match="not read"):
-        run(kernel(1, "tex.1d.v4.f32.s32 {%t, %t, %t, %t}, [%a0, {%t}];"), [np.zeros(1)])
+        run(kernel(1, line), [np.zeros(1)])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.opcode)
+def test_each_opcode_of_the_table_is_read(run: Run, row: Row) -> None:
+    assert row.example.split(".")[0].split()[0] == row.opcode
+    zeros = np.zeros(1, np.int32)
+    # The example is read and not run: the kernel has left before.
+    (found,) = run(kernel(1, f"ret;\n$L: {row.example};\n$T: .branchtargets $L;"), [zeros])
+    np.testing.assert_array_equal(found, zeros)
+
+
+def test_the_readme_shows_the_table() -> None:
+    text = README.read_text()
+    assert text == with_table(text)
+    assert all(f"| `{row.opcode}` |" in text for row in ROWS)

@@ -10,11 +10,11 @@ import os
 import tempfile
 from pathlib import Path
 
+from emulator import library
 from hloforge.dialect.errors import Error
 from hloforge.runtime.compile.compiler import compile_program
 from hloforge.runtime.options import CompileOptions
 from tests import ptx
-from tests.cuda_emulator import library
 from tests.expectations import Outcome
 from tests.operations import suite
 from tests.operations.programs import elements_of, program_of

@@ -7,7 +7,6 @@ namespace emulator {
 namespace {
 
 using Lanes = Thread* const (&)[32];
-using Parts = std::vector<std::string>;
 
 struct Place {
   int row, column;
@@ -149,12 +148,11 @@ Type type_named(const std::string& name) {
 
 }  // namespace
 
-Together matrices_of(Instruction& made, const Parts& parts) {
-  if (parts[0] == "ldmatrix") {
-    made.detail = std::find(parts.begin(), parts.end(), "trans") != parts.end() ? 1 : 0;
-    return load_matrices;
-  }
-  if (parts[0] != "mma") return nullptr;
+void matrix_loads(Instruction& made, const Parts& parts) {
+  decode_together(made, load_matrices, has(parts, "trans") ? 1 : 0);
+}
+
+void matrix_products(Instruction& made, const Parts& parts) {
   size_t shape = 0;
   while (shape < parts.size() && !(parts[shape][0] == 'm' && parts[shape].find('k') != std::string::npos)) ++shape;
   const std::string& named = parts.at(shape);
@@ -164,8 +162,7 @@ Together matrices_of(Instruction& made, const Parts& parts) {
   if (!is_known || parts[parts.size() - 2] != parts[parts.size() - 3] ||
       (named == "m8n8k4") != (made.from == Type::kF64))
     throw std::runtime_error("not emulated");
-  made.detail = static_cast<uint16_t>(std::stoi(named.substr(named.find('k') + 1)));
-  return multiply;
+  decode_together(made, multiply, std::stoi(named.substr(named.find('k') + 1)));
 }
 
 }  // namespace emulator

@@ -1,7 +1,4 @@
-"""The emulator as a library, built by the system's C++ compiler once for each state of its sources.
-
-``python -m tests.cuda_emulator.library`` prints its folder, for ``LD_LIBRARY_PATH``.
-"""
+"""The emulator as a library, built by the system's C++ compiler once for each state of its sources."""
 
 from __future__ import annotations
 
@@ -14,10 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 _SOURCES = Path(__file__).parent
-_BUILD = _SOURCES.parents[1] / "build" / "cuda-emulator"
+_BUILD = _SOURCES.parent / "build" / "cuda-emulator"
 # Interpreted kernels round as they are asked to; the compiler must not compute them.
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-frounding-math", "-fvisibility=hidden", "-pthread")
 
@@ -27,13 +22,10 @@ def missing() -> str:
     return "" if shutil.which("c++") else "no C++ compiler is installed: apt-get install g++"
 
 
-needs_emulator = pytest.mark.skipif(bool(missing()), reason=missing())
-
-
 @cache
 def library() -> Path:
     """The file, ``libcuda.so``. Raises subprocess.CalledProcessError if it cannot be built."""
-    sources = sorted([*_SOURCES.glob("*.cpp"), *_SOURCES.glob("*.h")])
+    sources = sorted(path for path in _SOURCES.iterdir() if path.suffix in {".cpp", ".h", ".def"})
     state = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     folder = _BUILD / state
     if not folder.exists():
@@ -64,9 +56,3 @@ def _build(sources: list[Path], folder: Path) -> None:
 
 def _run(*arguments: str | Path) -> None:
     subprocess.run(["c++", *_FLAGS, *map(str, arguments)], check=True)
-
-
-if __name__ == "__main__":
-    if reason := missing():
-        raise SystemExit(reason)
-    print(library().parent)

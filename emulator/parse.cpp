@@ -332,6 +332,7 @@ class Parser {
 
   void take(Instruction& made, const Words& parts, const Words& operands) {
     const std::string& base = parts[0];
+    const Opcode& opcode = opcode_of(base);
     static const std::map<std::string, Type> kTypes = {
         {"pred", Type::kPred}, {"b8", Type::kB8},       {"u8", Type::kU8},         {"s8", Type::kS8},
         {"b16", Type::kB16},   {"u16", Type::kU16},     {"s16", Type::kS16},       {"f16", Type::kF16},
@@ -341,28 +342,24 @@ class Parser {
     for (const std::string& part : parts) {
       auto type = kTypes.find(part);
       if (type == kTypes.end()) continue;
-      if (made.type != Type::kNone && (base == "cvt" || base == "set" || base == "slct")) {
+      if (made.type != Type::kNone && opcode.form == Form::kTwoTypes) {
         made.from = type->second;
       } else {
         made.type = type->second;
       }
     }
-    if (base == "bra") {
-      made.kind = Kind::kBranch;
+    decode(made, opcode, parts);
+    if (made.kind == Kind::kBranch) {
       fixes_.emplace_back(function_->code.size(), operands.at(0));
       return;
     }
-    if (base == "brx") {
-      made.kind = Kind::kTable;
+    if (made.kind == Kind::kTable) {
       made.operands.push_back(operand(operands.at(0), "b32"));
       tables_.emplace_back(function_->code.size(), operands.at(1));
       return;
     }
-    decode(made, parts);
     std::string type = parts.back();
-    bool stores = base == "st" || base == "red" || base == "bar" || base == "barrier" || base == "cp" ||
-                  base == "prefetch" || base == "stmatrix" ||
-                  (base == "wmma" && parts.size() > 1 && parts[1] == "store");
+    bool stores = opcode.form == Form::kNoResult;
     bool by_parameter = base == "ld" && parts.size() > 1 && parts[1].rfind("param", 0) == 0;
     for (size_t i = 0; i < operands.size(); ++i) {
       const std::string& text = operands[i];

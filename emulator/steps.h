@@ -32,9 +32,24 @@ void copy(Thread&, const Instruction&);
 void nothing(Thread&, const Instruction&);
 size_t width_of(Type type);
 
-// The function for instructions that lanes compute together (collectives.cpp, matrices.cpp); null for others.
-Together together_of(Instruction& instruction, const std::vector<std::string>& parts);
-Together matrices_of(Instruction& instruction, const std::vector<std::string>& parts);
+// How instructions that lanes compute together are decoded (collectives.cpp, matrices.cpp).
+void shuffles(Instruction& made, const Parts& parts);
+void votes(Instruction& made, const Parts& parts);
+void reductions(Instruction& made, const Parts& parts);
+void matches(Instruction& made, const Parts& parts);
+void meetings(Instruction& made, const Parts& parts);
+void active_masks(Instruction& made, const Parts& parts);
+void matrix_products(Instruction& made, const Parts& parts);
+void matrix_loads(Instruction& made, const Parts& parts);
+
+inline bool has(const Parts& parts, const char* word) {
+  return std::find(parts.begin(), parts.end(), word) != parts.end();
+}
+inline void decode_together(Instruction& made, Together together, int detail) {
+  made.kind = Kind::kCollective;
+  made.together = together;
+  made.detail = static_cast<uint16_t>(detail);
+}
 
 template <class T>
 struct Add : Binary<Add<T>, T> {
@@ -50,9 +65,12 @@ struct Add : Binary<Add<T>, T> {
 };
 template <class T>
 struct Sub : Binary<Sub<T>, T> {
-  static T of(const Instruction&, T a, T b) {
+  static T of([[maybe_unused]] const Instruction& i, T a, T b) {
     if constexpr (is_float<T>)
       return a - b;
+    else if (i.saturates)
+      return static_cast<T>(std::clamp<__int128>(static_cast<__int128>(a) - b, std::numeric_limits<T>::min(),
+                                                 std::numeric_limits<T>::max()));
     else
       return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
   }
@@ -269,6 +287,16 @@ struct Compare {
       default:
         return kind == kNum;
     }
+  }
+};
+
+// set.lt.u32.f32 d, a, b: all bits where it holds, or 1.0.
+template <class T>
+struct CompareToWord {
+  static void step(Thread& t, const Instruction& i) {
+    Compare<T>::step(t, i);
+    bool holds = get<bool>(t, i.to[0]);
+    set(t, i.to[0], !holds ? 0u : i.type == Type::kF32 ? bits_of(1.0f) : ~0u);
   }
 };
 

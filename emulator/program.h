@@ -131,8 +131,28 @@ struct Module {
 // Raises std::runtime_error, which names the line, for what is not known here.
 std::unique_ptr<Module> parse(const std::string& text);
 
-// The decoder's second half (instructions.cpp): sets kind, step, together and detail from an opcode's parts.
-void decode(Instruction& instruction, const std::vector<std::string>& parts);
+// An opcode and its modifiers: `add.rn.f32` in three parts.
+using Parts = std::vector<std::string>;
+
+// What the operands of an opcode are.
+enum class Form : uint8_t {
+  kResult,    // the first one is written
+  kTwoTypes,  // the first one is written, and its type stands before that of the others
+  kNoResult,  // all are read
+  kLabel,     // places in the code
+};
+
+// A row of opcodes.def. `decode` sets kind, step, together and detail, and leaves step null for what is not emulated.
+struct Opcode {
+  void (*decode)(Instruction& instruction, const Parts& parts);
+  Form form;
+};
+
+// The row of an opcode. Raises std::runtime_error for one that has none.
+const Opcode& opcode_of(const std::string& name);
+
+// Sets an instruction's modifiers, and the rest by its opcode's row. Raises std::runtime_error for what is not emulated.
+void decode(Instruction& instruction, const Opcode& opcode, const Parts& parts);
 
 // Of a collective instruction's detail: its last operand is the mask of lanes that it waits for; or it waits for none.
 constexpr uint16_t kMasked = 0x8000, kUnmasked = 0x4000;

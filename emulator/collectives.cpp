@@ -8,7 +8,6 @@ namespace emulator {
 namespace {
 
 using Lanes = Thread* const (&)[32];
-using Parts = std::vector<std::string>;
 
 enum Mode {
   kDown,
@@ -28,8 +27,6 @@ enum Mode {
   kMatchAny,
   kMatchAll
 };
-
-bool has(const Parts& parts, const char* word) { return std::find(parts.begin(), parts.end(), word) != parts.end(); }
 
 // shfl.sync.mode.b32 d|p, a, b, c, mask: a lane's number from another one of its segment.
 void shuffle(Lanes lanes, const Instruction& i) {
@@ -164,43 +161,32 @@ int mode_in(const Parts& parts, const std::map<std::string, int>& modes) {
 
 }  // namespace
 
-Together together_of(Instruction& made, const Parts& parts) {
-  const std::string& base = parts[0];
-  if (base == "shfl") {
-    made.detail =
-        static_cast<uint16_t>(mode_in(parts, {{"down", kDown}, {"up", kUp}, {"bfly", kButterfly}, {"idx", kIndex}})) |
-        kMasked;
-    return shuffle;
-  }
-  if (base == "vote") {
-    made.detail =
-        static_cast<uint16_t>(mode_in(parts, {{"any", kAny}, {"all", kAll}, {"uni", kUniform}, {"ballot", kBallot}})) |
-        kMasked;
-    return vote;
-  }
-  if (base == "redux") {
-    made.detail = static_cast<uint16_t>(mode_in(parts, {{"add", kAddAll},
-                                                        {"min", kMinAll},
-                                                        {"max", kMaxAll},
-                                                        {"and", kAndAll},
-                                                        {"or", kOrAll},
-                                                        {"xor", kXorAll}})) |
-                  kMasked;
-    return made.type == Type::kS32 ? reduce<int32_t> : reduce<uint32_t>;
-  }
-  if (base == "match") {
-    made.detail = static_cast<uint16_t>(has(parts, "all") ? kMatchAll : kMatchAny) | kMasked;
-    return match;
-  }
-  if (base == "bar" || base == "barrier") {
-    made.detail = kMasked;
-    return arrive;
-  }
-  if (base == "activemask") {
-    made.detail = kUnmasked;
-    return active;
-  }
-  return matrices_of(made, parts);
+void shuffles(Instruction& made, const Parts& parts) {
+  decode_together(made, shuffle,
+                  mode_in(parts, {{"down", kDown}, {"up", kUp}, {"bfly", kButterfly}, {"idx", kIndex}}) | kMasked);
 }
+
+void votes(Instruction& made, const Parts& parts) {
+  decode_together(made, vote,
+                  mode_in(parts, {{"any", kAny}, {"all", kAll}, {"uni", kUniform}, {"ballot", kBallot}}) | kMasked);
+}
+
+void reductions(Instruction& made, const Parts& parts) {
+  int mode = mode_in(parts, {{"add", kAddAll},
+                             {"min", kMinAll},
+                             {"max", kMaxAll},
+                             {"and", kAndAll},
+                             {"or", kOrAll},
+                             {"xor", kXorAll}});
+  decode_together(made, made.type == Type::kS32 ? reduce<int32_t> : reduce<uint32_t>, mode | kMasked);
+}
+
+void matches(Instruction& made, const Parts& parts) {
+  decode_together(made, match, (has(parts, "all") ? kMatchAll : kMatchAny) | kMasked);
+}
+
+void meetings(Instruction& made, const Parts&) { decode_together(made, arrive, kMasked); }
+
+void active_masks(Instruction& made, const Parts&) { decode_together(made, active, kUnmasked); }
 
 }  // namespace emulator

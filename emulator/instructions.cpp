@@ -1,8 +1,6 @@
-// Which function computes an instruction: arithmetic, comparisons, conversions, moves.
+// Which function computes an instruction, by the table of opcodes: arithmetic, comparisons, conversions, moves.
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <set>
 #include <stdexcept>
 
 #include "machine.h"
@@ -11,10 +9,6 @@
 
 namespace emulator {
 namespace {
-
-using Parts = std::vector<std::string>;
-
-bool has(const Parts& parts, const char* word) { return std::find(parts.begin(), parts.end(), word) != parts.end(); }
 
 // The step for an instruction's type, of a template over types; null where the type is not one of them.
 template <template <class> class Operation>
@@ -73,14 +67,45 @@ Step of_numbers(Type type) {
   return found ? found : of_floats<Floats>(type);
 }
 
-Step multiplication(const Instruction& made, const Parts& parts, bool adds) {
-  if (of_floats<Mul>(made.type)) return adds ? of_floats<Fma>(made.type) : of_floats<Mul>(made.type);
-  if (has(parts, "wide")) return adds ? of_integers<MadWide>(made.type) : of_integers<MulWide>(made.type);
-  if (has(parts, "hi")) return adds ? of_integers<MadHi>(made.type) : of_integers<MulHi>(made.type);
-  return adds ? of_integers<MadLow>(made.type) : of_integers<MulLow>(made.type);
+// Decoders of opcodes.def. Those of one template take its step for the instruction's type.
+template <template <class> class Operation>
+void numbers(Instruction& made, const Parts&) {
+  made.step = of_numbers<Operation, Operation>(made.type);
+}
+template <template <class> class Operation>
+void integers(Instruction& made, const Parts&) {
+  made.step = of_integers<Operation>(made.type);
+}
+template <template <class> class Operation>
+void floats(Instruction& made, const Parts&) {
+  made.step = of_floats<Operation>(made.type);
+}
+template <Step step>
+void always(Instruction& made, const Parts&) {
+  made.step = step;
+}
+template <Kind kind>
+void control(Instruction& made, const Parts&) {
+  made.kind = kind;
 }
 
-Step comparison(Instruction& made, const Parts& parts) {
+void multiplications(Instruction& made, const Parts& parts) {
+  made.step = of_floats<Mul>(made.type);
+  if (made.step) return;
+  made.step = has(parts, "wide") ? of_integers<MulWide>(made.type)
+              : has(parts, "hi") ? of_integers<MulHi>(made.type)
+                                 : of_integers<MulLow>(made.type);
+}
+
+void sums_of_products(Instruction& made, const Parts& parts) {
+  made.step = of_floats<Fma>(made.type);
+  if (made.step) return;
+  made.step = has(parts, "wide") ? of_integers<MadWide>(made.type)
+              : has(parts, "hi") ? of_integers<MadHi>(made.type)
+                                 : of_integers<MadLow>(made.type);
+}
+
+void decode_comparison(Instruction& made, const Parts& parts) {
   static const std::map<std::string, int> kComparisons = {{"eq", kEq},
                                                           {"ne", kNe},
                                                           {"lt", kLt},
@@ -103,7 +128,17 @@ Step comparison(Instruction& made, const Parts& parts) {
   if (has(parts, "and")) made.detail |= kWithAnd;
   if (has(parts, "or")) made.detail |= kWithOr;
   if (has(parts, "xor")) made.detail |= kWithXor;
-  return of_numbers<Compare, Compare>(made.type);
+}
+
+void comparisons(Instruction& made, const Parts& parts) {
+  decode_comparison(made, parts);
+  made.step = of_numbers<Compare, Compare>(made.type);
+}
+
+void comparisons_to_words(Instruction& made, const Parts& parts) {
+  if (made.type != Type::kU32 && made.type != Type::kS32 && made.type != Type::kF32) return;
+  decode_comparison(made, parts);
+  made.step = of_numbers<CompareToWord, CompareToWord>(made.from);
 }
 
 // Only the width matters to a move.
@@ -131,6 +166,10 @@ Type as_bits(Type type) {
       return type;
   }
 }
+
+void selections(Instruction& made, const Parts&) { made.step = of_integers<Select>(as_bits(made.type)); }
+
+void moves(Instruction& made, const Parts&) { made.step = made.type == Type::kB128 ? nullptr : move; }
 
 template <class From>
 Step conversion_from(const Instruction& made) {
@@ -171,10 +210,7 @@ Step conversion_from(const Instruction& made) {
   }
 }
 
-Step conversion(Instruction& made, const Parts& parts) {
-  for (const char* whole : {"rni", "rzi", "rmi", "rpi"}) {
-    if (has(parts, whole)) made.detail = 1;
-  }
+Step conversion(const Instruction& made) {
   switch (made.from) {
     case Type::kU8:
       return conversion_from<uint8_t>(made);
@@ -208,13 +244,20 @@ Step conversion(Instruction& made, const Parts& parts) {
   }
 }
 
-Step memory(const Parts& parts) {
-  if (parts[0] == "ld" && (has(parts, "param") || has(parts, "param::entry"))) return load_parameter;
-  bool loads = parts[0] == "ld" || parts[0] == "ldu";
-  return loads ? load : store;
+void conversions(Instruction& made, const Parts& parts) {
+  for (const char* whole : {"rni", "rzi", "rmi", "rpi"}) {
+    if (has(parts, whole)) made.detail = 1;
+  }
+  made.step = conversion(made);
 }
 
-Step atomic(Instruction& made, const Parts& parts) {
+void loads(Instruction& made, const Parts& parts) {
+  made.step = has(parts, "param") || has(parts, "param::entry") ? load_parameter : load;
+}
+
+void atomics(Instruction& made, const Parts& parts) {
+  if (has(parts, "v2") || has(parts, "v4") || has(parts, "v8")) return;
+  if (made.type == Type::kF16x2 || made.type == Type::kBF16x2) return;
   static const std::map<std::string, int> kKinds = {{"add", kAdd}, {"min", kMin}, {"max", kMax},       {"and", kAnd},
                                                     {"or", kOr},   {"xor", kXor}, {"exch", kExchange}, {"cas", kSwap}};
   for (const auto& [word, kind] : kKinds) {
@@ -222,96 +265,56 @@ Step atomic(Instruction& made, const Parts& parts) {
   }
   if (!made.detail) throw std::runtime_error("an atomic operation that is not known");
   if (parts[0] == "red") made.detail |= kNoResult;
-  return of_numbers<Atomic, Atomic>(made.type);
+  made.step = of_numbers<Atomic, Atomic>(made.type);
 }
 
-Step step_of(Instruction& made, const Parts& parts) {
-  const std::string& base = parts[0];
-  Type type = made.type;
-  static const std::map<std::string, std::function<Step(Type)>> kPlain = {
-      {"add", [](Type t) { return of_numbers<Add, Add>(t); }},
-      {"sub", [](Type t) { return of_numbers<Sub, Sub>(t); }},
-      {"div", [](Type t) { return of_numbers<Div, Div>(t); }},
-      {"rem", [](Type t) { return of_integers<Rem>(t); }},
-      {"min", [](Type t) { return of_numbers<Min, Min>(t); }},
-      {"max", [](Type t) { return of_numbers<Max, Max>(t); }},
-      {"abs", [](Type t) { return of_numbers<Abs, Abs>(t); }},
-      {"neg", [](Type t) { return of_numbers<Neg, Neg>(t); }},
-      {"fma", [](Type t) { return of_floats<Fma>(t); }},
-      {"and", [](Type t) { return of_integers<And>(t); }},
-      {"or", [](Type t) { return of_integers<Or>(t); }},
-      {"xor", [](Type t) { return of_integers<Xor>(t); }},
-      {"not", [](Type t) { return of_integers<Not>(t); }},
-      {"shl", [](Type t) { return of_integers<ShiftLeft>(t); }},
-      {"shr", [](Type t) { return of_integers<ShiftRight>(t); }},
-      {"popc", [](Type t) { return of_integers<Popc>(t); }},
-      {"clz", [](Type t) { return of_integers<Clz>(t); }},
-      {"brev", [](Type t) { return of_integers<Reverse>(t); }},
-      {"bfind", [](Type t) { return of_integers<Bfind>(t); }},
-      {"bfe", [](Type t) { return of_integers<Extract>(t); }},
-      {"bfi", [](Type t) { return of_integers<Insert>(t); }},
-      {"sqrt", [](Type t) { return of_floats<Sqrt>(t); }},
-      {"rcp", [](Type t) { return of_floats<Rcp>(t); }},
-      {"rsqrt", [](Type t) { return of_floats<Rsqrt>(t); }},
-      {"ex2", [](Type t) { return of_floats<Exp2>(t); }},
-      {"lg2", [](Type t) { return of_floats<Log2>(t); }},
-      {"sin", [](Type t) { return of_floats<Sin>(t); }},
-      {"cos", [](Type t) { return of_floats<Cos>(t); }},
-      {"tanh", [](Type t) { return of_floats<Tanh>(t); }},
-      {"copysign", [](Type t) { return of_floats<CopySign>(t); }},
-      {"testp", [](Type t) { return of_floats<TestFinite>(t); }},
-      {"selp", [](Type t) { return of_integers<Select>(as_bits(t)); }},
-  };
-  if (auto found = kPlain.find(base); found != kPlain.end()) return found->second(type);
-  if (base == "mul") return multiplication(made, parts, false);
-  if (base == "mad") return multiplication(made, parts, true);
-  if (base == "setp" || base == "set") return comparison(made, parts);
-  if (base == "cvt") return conversion(made, parts);
-  if (base == "mov") return type == Type::kB128 ? nullptr : move;
-  if (base == "cvta") return move;
-  if (base == "ld" || base == "ldu" || base == "st") return memory(parts);
-  if (base == "atom" || base == "red") return atomic(made, parts);
-  if (base == "prmt") return permute;
-  if (base == "shf") {
-    made.detail = (has(parts, "l") ? 1 : 0) | (has(parts, "wrap") ? 2 : 0);
-    return funnel_shift;
-  }
-  if (base == "membar" || base == "fence" || base == "prefetch" || base == "nanosleep") return nothing;
-  if (base == "cp" && has(parts, "async")) {
-    // Asynchronous copies are made at once; their groups have nothing left to wait for.
-    return has(parts, "commit_group") || has(parts, "wait_group") || has(parts, "wait_all") ? nothing : copy;
-  }
-  return nullptr;
+void funnel_shifts(Instruction& made, const Parts& parts) {
+  made.detail = (has(parts, "l") ? 1 : 0) | (has(parts, "wrap") ? 2 : 0);
+  made.step = funnel_shift;
+}
+
+void tests_of_floats(Instruction& made, const Parts& parts) {
+  if (has(parts, "finite")) made.step = of_floats<TestFinite>(made.type);
+}
+
+// Asynchronous copies are made at once; their groups have nothing left to wait for.
+void asynchronous_copies(Instruction& made, const Parts& parts) {
+  if (!has(parts, "async") || has(parts, "mbarrier")) return;
+  bool waits = has(parts, "commit_group") || has(parts, "wait_group") || has(parts, "wait_all");
+  made.step = waits ? nothing : copy;
+}
+
+void barriers(Instruction& made, const Parts& parts) {
+  if (has(parts, "warp")) return meetings(made, parts);
+  if (!has(parts, "arrive") && !has(parts, "red")) made.kind = Kind::kBarrier;
 }
 
 }  // namespace
 
-void decode(Instruction& made, const Parts& parts) {
-  const std::string& base = parts[0];
+const Opcode& opcode_of(const std::string& name) {
+  static const std::map<std::string, Opcode> kOpcodes = {
+#define OPCODE(opcode, decoder, form, example, notes) {opcode, {decoder, Form::form}},
+#include "opcodes.def"
+#undef OPCODE
+  };
+  auto found = kOpcodes.find(name);
+  if (found == kOpcodes.end()) throw std::runtime_error("not emulated");
+  return found->second;
+}
+
+void decode(Instruction& made, const Opcode& opcode, const Parts& parts) {
   made.flushes = has(parts, "ftz");
   made.saturates = has(parts, "sat") || has(parts, "satfinite");
   made.keeps_nan = has(parts, "NaN");
   if (has(parts, "rz") || has(parts, "rzi")) made.rounding = 1;
   if (has(parts, "rm") || has(parts, "rmi")) made.rounding = 2;
   if (has(parts, "rp") || has(parts, "rpi")) made.rounding = 3;
-  for (const char* length : {"v2", "v4", "v8"}) {
-    if (has(parts, length) && (base == "ld" || base == "st" || base == "ldu"))
-      made.detail = static_cast<uint16_t>(length[1] - '0');
+  // Modifiers that change a result and are not emulated.
+  for (const char* word : {"relu", "xorsign", "shiftamt", "bulk", "f4e", "b4e", "rc8", "rc16", "ecl", "ecr"}) {
+    if (has(parts, word)) throw std::runtime_error("not emulated");
   }
-  if (base == "ret" || base == "exit") {
-    made.kind = Kind::kReturn;
-  } else if (base == "trap" || base == "brkpt") {
-    made.kind = Kind::kTrap;
-  } else if ((base == "bar" || base == "barrier") && !has(parts, "warp")) {
-    if (has(parts, "arrive") || has(parts, "red")) throw std::runtime_error("not emulated");
-    made.kind = Kind::kBarrier;
-  } else if (Together together = together_of(made, parts)) {
-    made.kind = Kind::kCollective;
-    made.together = together;
-  } else {
-    made.step = step_of(made, parts);
-    if (!made.step) throw std::runtime_error("not emulated");
-  }
+  opcode.decode(made, parts);
+  if (made.kind == Kind::kStep && !made.step) throw std::runtime_error("not emulated");
 }
 
 }  // namespace emulator
