@@ -87,7 +87,7 @@ def physical_shape(shape: Shape) -> Shape:
     layout = buffer_layout(shape)
     if layout is not None and not shape.is_static:
         raise UnsupportedError(
-            f"{shape}: the buffer of a tiled or padded array of dynamic size has no size that is known",
+            f"{shape}: the buffer of a tiled or padded array of dynamic size has no known size",
             hint="compile the program for static sizes, or without the tiles in its entry layout",
         )
     if layout is not None:

@@ -58,8 +58,8 @@ def _to_one_rank(lhs: Value, rhs: Value, broadcast_dimensions: Sequence[int]) ->
 def _check_mapping(larger: Shape, smaller: Shape, broadcast_dimensions: Sequence[int]) -> None:
     if not broadcast_dimensions and smaller.rank:
         raise OperationError(
-            f"{larger} and {smaller} have different ranks, and nothing is broadcast implicitly",
-            hint="broadcast_dimensions says which dimensions of the larger one the smaller one has",
+            f"{larger} and {smaller} have different ranks, and broadcasting is never implicit",
+            hint="broadcast_dimensions maps each dimension of the smaller one to one of the larger",
         )
     if len(broadcast_dimensions) != smaller.rank:
         raise OperationError(

@@ -95,7 +95,7 @@ class Signature:
         for shape in (*(leaf.shape for leaf in self.flat_parameters), *self.flat_results):
             if shape.layout is not None and shape.layout.padded_dimensions:
                 raise UnsupportedError(
-                    f"{shape} with padded_dimensions {list(shape.layout.padded_dimensions)} cannot cross the border",
+                    f"{shape} with padded_dimensions {list(shape.layout.padded_dimensions)} cannot be passed",
                     hint="pass the padded array and take its corner with slice",
                 )
         with in_context(module):

@@ -205,7 +205,7 @@ def prepend_major_dimension(size: int, shape: Shape) -> Shape:
     layout = _array(shape).layout
     if layout is not None:
         if layout.padded_dimensions or layout.tail_padding_alignment_in_elements != 1:
-            raise ValueError(f"{shape}: padding lies between such arrays")
+            raise ValueError(f"{shape}: padding is between such arrays")
         layout = replace(layout, minor_to_major=(*(d + 1 for d in layout.minor_to_major), 0))
     return replace(shape, dimensions=(size, *shape.dimensions), dynamic=(size < 0, *shape.dynamic), layout=layout)
 

@@ -82,7 +82,7 @@ def _integer(entry: Any, number: int) -> int:
         pass
     raise _error(
         f"{entry!r} is no index of dimension {number}: it takes integers, slices, ..., None and scalar Values",
-        hint="gather takes elements at an array of places",
+        hint="gather takes elements at an array of indices",
     )
 
 
@@ -117,7 +117,7 @@ def _at_run_time(part: Value, taken: Sequence[_Taken]) -> Value:
     if not any(isinstance(place, Value) for place in taken):
         return part
     if not part.shape.is_static:
-        raise _error(f"a place known at run time needs the sizes of {part.shape}, which are dynamic")
+        raise _error(f"an index known at run time needs the sizes of {part.shape}, which are dynamic")
     starts = [place if isinstance(place, Value) else 0 for place in taken]
     sizes = [1 if isinstance(place, Value) else size for place, size in zip(taken, part.dims, strict=True)]
     return dynamic_slice(part, starts, sizes)

@@ -123,7 +123,7 @@ def _replace(entry: Any, marked: list[Any], names: dict[int, str], signature: Si
     for op in marked:
         if _function_of(op) != entry.operation:
             raise ElidedConstantError(
-                "an elided constant stands in a computation that is not inlined into main",
+                "an elided constant is in a computation that is not inlined into main",
                 location=location_of(op),
                 hint="--elided=random fills in seeded values",
             )

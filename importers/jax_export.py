@@ -127,7 +127,7 @@ def choose_platform(module: Any, platforms: tuple[str, ...]) -> None:
     named = (op for op in functions if string_attribute(op, "sym_name") == ENTRY)
     entry: Any = next((op for op in named if _takes_number(op)), None)
     if entry is None:
-        raise ImporterError("a damaged export of JAX: its main takes no number of a platform")
+        raise ImporterError("a damaged export of JAX: its main lacks the parameter for the platform")
     block = entry.regions[0].blocks[0]
     with module.context, ir.InsertionPoint.at_block_begin(block), entry.location:
         type_ = block.arguments[0].type

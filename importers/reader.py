@@ -145,7 +145,7 @@ def _read_hlo(data: bytes, form: Form, file: str, elided: str, seed: int, drop: 
 def _text(data: bytes) -> str:
     text = as_text(data)
     if text is None:
-        raise ImporterError("this is binary data, not text", hint="leave out format= to let the content tell")
+        raise ImporterError("this is binary data, not text", hint="omit format= to detect the form from the content")
     return text
 
 

@@ -78,7 +78,7 @@ class Template(ABC):
             missing = [self.parameters()[number].name for number in self.needed if number not in values]
             if missing:
                 raise ArgumentError(
-                    f"the elements of {', '.join(missing)} decide sizes, and they are known at a call only",
+                    f"the elements of {', '.join(missing)} decide sizes, and are known only at a call",
                     hint="call the program with arrays, or make initializers of them in the model",
                 )
             try:

@@ -25,7 +25,7 @@ def lift(tensor: Tensor) -> Value:
     if isinstance(tensor, Value):
         return tensor
     if tensor.dtype.kind in "OSU":
-        raise UnsupportedError("strings are no arrays of XLA", hint="keep what handles text outside of the program")
+        raise UnsupportedError("strings are no arrays of XLA", hint="handle text outside of the program")
     return constant(tensor)
 
 

@@ -141,7 +141,7 @@ def _check_operation(op: Any, name: str, file: str) -> None:
     dialect = name.partition(".")[0]
     if dialect in BELOW:
         raise ImporterError(
-            f"{name} is no operation of StableHLO but of dialect {dialect!r}, whose indices and sizes nobody checks",
+            f"{name} is no operation of StableHLO but of dialect {dialect!r}, whose indices and sizes are not checked",
             location=_place(op, file),
             hint="write the program in StableHLO; what a pass of hloforge has made is for hloforge opt --keep-marks",
         )
@@ -156,7 +156,7 @@ def _check_operation(op: Any, name: str, file: str) -> None:
         )
     if not len(op.regions[0].blocks):
         raise ImporterError(
-            f"function @{symbol} has no body, and a program imports nothing",
+            f"function @{symbol} has no body, and programs cannot import functions",
             location=_place(op, file),
             hint="call a function of the host by stablehlo.custom_call",
         )

@@ -107,4 +107,4 @@ def command(
     click.echo(told)
     if report is not None:
         write_text(report, told)
-    raise Error(f"something is wrong with {source}: {found.lines[0].splitlines()[0]}", hint=f"{place} shows it")
+    raise Error(f"something is wrong with {source}: {found.lines[0].splitlines()[0]}", hint=f"{place} reproduces it")

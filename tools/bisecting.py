@@ -82,7 +82,9 @@ def bisect(
     """
     started = time.monotonic()
     if options.grid.devices > 1:
-        raise OptionError("bisect takes a program of one device", hint="make one of all: --fold-replicas")
+        raise OptionError(
+            "bisect supports programs for one device only", hint="--fold-replicas folds the devices into one program"
+        )
     named = NamedBytes(*load(PurePath(source) if source != STDIO else source))
     say("reading")
     try:
@@ -109,8 +111,8 @@ def bisect(
             return _searched(program, oracle, inputs, asked, say, started)
         except OutOfBudgetError:
             raise OptionError(
-                f"something is wrong, and {budget:g} s were over before the search for the cause",
-                hint="--budget=SECONDS gives it more",
+                f"the program fails, but the budget of {budget:g} s ended before the search began",
+                hint="--budget=SECONDS allows more time",
             ) from None
 
 

@@ -48,7 +48,7 @@ def arguments(signature: Signature, specs: Sequence[str], seed: int, program: Pr
     """
     if [spec.strip() for spec in specs] == [PLAUSIBLE]:
         if program is None:
-            raise OptionError(f"--input={PLAUSIBLE} needs the program, and a vmfb does not hold it")
+            raise OptionError(f"--input={PLAUSIBLE} needs the program, which a vmfb does not contain")
         return plausible_inputs(program, seed)
     leaves = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
     if len(specs) == 1 and _FOR_ALL.fullmatch(specs[0].strip()):

@@ -49,12 +49,12 @@ def open_reference(name: str, program: Program | None, *, feeds: bool = False) -
     """
     if feeds:
         raise OptionError(
-            f"--reference={name} takes no program with infeed, outfeed or channels",
-            hint="compare with --expected-output, which outfeed and channels have after the results",
+            f"--reference={name} does not support programs with infeed, outfeed or channels",
+            hint="compare with --expected-output: first the results, then outfeed items and channels",
         )
     if program is None:
         raise OptionError(
-            f"--reference={name} needs the program, and a vmfb does not hold it",
+            f"--reference={name} needs the program, which a vmfb does not contain",
             hint="run the HLO or StableHLO file, or compare with --expected-output",
         )
     return reference(name)

@@ -198,7 +198,9 @@ def _load(
         near = {"weights": options.weights, "libraries": options.libraries}
         return load_on_grid(given, options, **near, **loading), lambda: None
     if any(trusted):
-        raise OptionError(f"{source} is a program: digests and signatures are asked of vmfbs, which are native code")
+        raise OptionError(
+            f"{source} is a program: only vmfbs, which are native code, are checked by digest or signature"
+        )
     again = stream if isinstance(stream, str) else NamedBytes(stream.getvalue(), stream.name)
     executable = build(stream, target, options, Stopwatch(), **reading)
     return load_on_grid(executable, options, **loading), lambda: read_program(again, **reading)

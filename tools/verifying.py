@@ -92,7 +92,7 @@ def refuse_feeds(program: Program, options: CompileOptions) -> None:
     found = operations(program.module, names)
     if found:
         raise OptionError(
-            f"{found[0].name} exchanges items with a host, and reference engines have none",
+            f"{found[0].name} exchanges items with the host, which reference engines do not support",
             location=location_of(found[0]),
             hint="compare with hloforge run --infeed=… --expected-output=…",
         )
@@ -128,8 +128,8 @@ def at_sizes(
     fixed = for_sizes(program, sizes)
     if is_dynamic(fixed.module) and size_parameters(fixed):
         raise ArgumentError(
-            "the program takes sizes from the elements of its arguments, which the engines cannot be told",
-            hint="make a constant of them in the program",
+            "shapes depend on the values of arguments, which reference engines do not support",
+            hint="make constants of those arguments in the program",
         )
     return fixed, replace(options, shapes=sizes)
 

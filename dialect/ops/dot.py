@@ -164,7 +164,7 @@ def dot_general(
     chosen = DotAlgorithm.named(algorithm) if isinstance(algorithm, str) else algorithm
     config = precision_config(precision)
     if chosen is not None and config is not None:
-        raise OperationError("an algorithm says all about the precision", hint="give one of them")
+        raise OperationError("an algorithm determines the precision", hint="give either algorithm or precision")
     return emit(
         "stablehlo.dot_general",
         [lhs, rhs],

@@ -119,7 +119,7 @@ class ScatterDimensionNumbers:
         if updates.rank != rank:
             raise OperationError(
                 f"updates of {updates} must have {rank} dimensions: {len(self.update_window_dims)} of a slice, and "
-                f"{len(places)} of the places of {scatter_indices}"
+                f"{len(places)} of the index vectors in {scatter_indices}"
             )
         _ascending("update_window_dims", self.update_window_dims, rank, "the updates")
         for d, bound in zip(self.update_window_dims, _kept(operand, self._lacking()), strict=True):
@@ -187,7 +187,7 @@ def _check_operand(operand: Shape, window: _Named, removed: _Named, batching: _N
     for name, numbers in (removed, mapped):
         shared = set(numbers) & set(batching[1])
         if shared:
-            raise OperationError(f"dimension {min(shared)} stands in both {name} and {batching[0]}")
+            raise OperationError(f"dimension {min(shared)} is in both {name} and {batching[0]}")
 
 
 def _check_indices(
@@ -207,8 +207,8 @@ def _check_indices(
     size = 1 if index_vector_dim == shape.rank else shape.dimensions[index_vector_dim]
     if size >= 0 and size != len(mapped[1]):
         raise OperationError(
-            f"{mapped[0]} {list(mapped[1])} must have as many entries as a place has numbers, which is {size} in "
-            f"{shape} along dimension {index_vector_dim}"
+            f"{mapped[0]} {list(mapped[1])} must have as many entries as an index vector, which is "
+            f"{size} in {shape} along dimension {index_vector_dim}"
         )
     _distinct(indices_batching[0], indices_batching[1], shape.rank, name)
     if index_vector_dim in indices_batching[1]:
@@ -216,7 +216,7 @@ def _check_indices(
             f"{indices_batching[0]} {list(indices_batching[1])} has index_vector_dim {index_vector_dim}"
         )
     if len(batching[1]) != len(indices_batching[1]):
-        raise OperationError(f"{batching[0]} and {indices_batching[0]} must be equally many")
+        raise OperationError(f"{batching[0]} and {indices_batching[0]} must have equal lengths")
     for mine, theirs in zip(batching[1], indices_batching[1], strict=True):
         _same_size(("operand", operand, mine), (name, shape, theirs))
 

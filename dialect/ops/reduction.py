@@ -162,7 +162,7 @@ def select_and_scatter(
     places = tuple(window.output_size(size) for window, size in zip(moved, operand.dims, strict=True))
     element = operand.element_type
     if not compatible_sizes(source.shape, Shape(element, places, operand.shape.dynamic)):
-        raise OperationError(f"source is {source.shape}, where the window has the places {list(places)}")
+        raise OperationError(f"source is {source.shape}, but the window has the positions {list(places)}")
     _check_precision(source, "source", element)
     start = _initial(init_value, element)
     inputs = [operand, _in(source, element), start]

@@ -124,7 +124,7 @@ def element_of(number: int) -> ElementType:
     import onnx
 
     if number == onnx.TensorProto.STRING:
-        raise UnsupportedError("strings are no arrays of XLA", hint="keep what handles text outside of the program")
+        raise UnsupportedError("strings are no arrays of XLA", hint="handle text outside of the program")
     try:
         return element_type(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number)))
     except (KeyError, ValueError):

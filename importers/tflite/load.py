@@ -249,7 +249,7 @@ class _Reader:
         if buffer.Offset() > 1:
             start, size = buffer.Offset(), buffer.Size()
             if start + size > len(self.data):
-                raise ValueError("a buffer ends behind the file")
+                raise ValueError("a buffer extends beyond the file")
             return self.data[start : start + size]
         return None if buffer.DataIsNone() else np.asarray(buffer.DataAsNumpy()).tobytes()
 

@@ -32,7 +32,7 @@ def keep(node: Node, number: int, after: Value) -> Value:
     scope = node.scope
     if scope.graph is not scope.model.graphs[0]:
         raise UnsupportedError(
-            f"{node.name} keeps its state from call to call, and stands within another operator",
+            f"{node.name} keeps a state between calls, and is inside another operator",
             hint="make the state an input and an output of that graph",
         )
     quantization = node.quantization(number)

@@ -76,7 +76,7 @@ def verified(
     if isinstance(source, Verified) or (expect_sha256 is None and not groups and signature is None):
         return source
     if signature is not None and not groups:
-        raise OptionError("a signature says nothing without the public key of somebody who is trusted")
+        raise OptionError("a signature cannot be verified without a trusted public key")
     data, name, folder = _read(source)
     digest = hashlib.sha256(data).digest()
     if expect_sha256 is not None:
@@ -117,7 +117,7 @@ def refuse_unsigned(what: str) -> None:
         LoadError: ``HLOFORGE_REQUIRE_SIGNATURE`` is set.
     """
     if required():
-        raise LoadError(f"{what} has no signature, and {VARIABLE} asks for one", hint="compile the program again")
+        raise LoadError(f"{what} has no signature, but {VARIABLE} requires one", hint="compile the program again")
 
 
 def sign(data: bytes, key: Key, password: bytes | None = None) -> bytes:
@@ -180,16 +180,14 @@ def _compare(digest: bytes, expected: str, name: str) -> None:
         raise OptionError(f"{expected!r} is no SHA-256: it has 64 hexadecimal digits")
     if digest.hex() != match[1].lower():
         raise LoadError(
-            f"{name} is another file than expected: its SHA-256 is {digest.hex()}",
+            f"{name} is not the expected file: its SHA-256 is {digest.hex()}",
             hint="get the right one, or pin this one if you trust it",
         )
 
 
 def _beside(source: str | PathLike[str] | bytes, name: str) -> Path:
     if isinstance(source, bytes):
-        raise LoadError(
-            f"{name} came without a signature, which is asked for", hint="give the file, or load(…, signature=…)"
-        )
+        raise LoadError(f"{name} has no signature, but one is required", hint="give the file, or load(…, signature=…)")
     return Path(f"{Path(source)}{SUFFIX}")
 
 
@@ -202,7 +200,7 @@ def _signature(given: str | PathLike[str] | bytes, name: str) -> bytes:
             raise ValueError("another kind of file")
         return base64.b64decode(fields["signature"], validate=True)
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise LoadError(f"what should be the signature of {name} is none", hint="hloforge sign makes it") from None
+        raise LoadError(f"the signature file of {name} is not a signature", hint="hloforge sign makes it") from None
 
 
 def _signature_file(path: Path, name: str) -> bytes:

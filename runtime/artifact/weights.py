@@ -164,7 +164,7 @@ def provider(path: Path, weights: Mapping[str, Shape]) -> Any:
     except OSError as error:
         raise LoadError(
             f"the weights {path} cannot be read: {error.strerror}",
-            hint="they stand beside the vmfb, or elsewhere: load(…, weights=path), --weights",
+            hint="put the file beside the vmfb, or name it: load(…, weights=path), --weights",
         ) from None
     sizes = {name: entry.length for name, entry in _mapped(path.resolve(), status.st_mtime_ns, status.st_size)[0]}
     for name, shape in weights.items():

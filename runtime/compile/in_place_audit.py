@@ -87,16 +87,18 @@ def check(folder: Path, donated: frozenset[int]) -> None:
     """
     paths = sorted(folder.rglob(f"*_{_PASS}.mlir"))
     if not paths:
-        raise OverwrittenError("IREE has not shown what it overwrites", hint="reinstall iree-base-compiler")
+        raise OverwrittenError(
+            "IREE printed no text that shows its updates in place", hint="reinstall iree-base-compiler"
+        )
     for path in paths:
         try:
             found = clashes(path.read_text(), donated)
         except ImporterError as error:
-            raise OverwrittenError(f"what IREE shows of what it overwrites cannot be read: {error.message}") from None
+            raise OverwrittenError(f"IREE's text of its updates in place cannot be parsed: {error.message}") from None
         for clash in found:
             refusal = OverwrittenError(
                 f"IREE would overwrite at {clash.write} what is read at {clash.read}",
-                hint="copies of all that is updated did not help: this is a defect of hloforge, please report it",
+                hint="copying every updated array did not help: this is a defect of hloforge, please report it",
             )
             refusal.in_one_operation = clash.in_one_operation
             raise refusal

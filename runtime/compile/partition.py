@@ -53,7 +53,9 @@ def partitioned(program: Program, options: CompileOptions) -> Program:
         return program
     check_devices(program.module, options.grid)
     if options.weights is not None:
-        raise OptionError("a sharded program takes no file of weights", hint="pass them as arguments, which are cut")
+        raise OptionError(
+            "a sharded program cannot load a file of weights", hint="pass them as arguments, which are sharded"
+        )
     module, sharded, _ = _cut(program, options)
     signature = sharded.local(program.signature)
     signature.attach(module)
@@ -103,7 +105,7 @@ def _check_static(program: Program) -> None:
     for leaf in (*(parameter.shape for parameter in signature.flat_parameters), *signature.flat_results):
         if not leaf.is_token and not (leaf.is_array and leaf.is_static):
             raise UnsupportedError(
-                f"an argument or result of shape {leaf} cannot be cut over devices",
+                f"an argument or result of shape {leaf} cannot be sharded over devices",
                 location=Location(program.source),
                 hint="run the program unsharded: with one partition",
             )

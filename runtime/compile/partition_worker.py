@@ -165,7 +165,7 @@ def _tiling(sharding: Any, rank: int, devices: int, may_have_owner: bool = False
         return [1] * rank, [0] * devices
     if not sharding.is_tiled():
         raise UnsupportedError(
-            f"an argument or result of the program lies on devices as {sharding} says",
+            f"an argument or result of the program has the unsupported sharding {sharding}",
             hint="shard it over the mesh, or replicate it",
         )
     tiles = list(sharding.tile_assignment_dimensions())

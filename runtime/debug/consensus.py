@@ -135,7 +135,7 @@ class Judge:
             return report, expected
         if not _are_same(_arrays(self.program, expected), _arrays(self.program, self.expected(engine, arguments))):
             # XLA's CPU client reads memory that nothing wrote in some convolutions of f16.
-            raise ReferenceEngineError(f"{engine.name} gives another answer each time")
+            raise ReferenceEngineError(f"{engine.name} gives a different result each time")
         if self.tolerance is not None or any(result.problem for result in report.results):
             return report, expected
         try:

@@ -32,10 +32,10 @@ def recorded_inputs(data: bytes, file: str) -> tuple[str, ...]:
         if "@" in spec:
             line = data.count(b"\n", 0, match.start()) + 1
             raise ImporterError(
-                "a comment of the program names a file as its argument, and a program's comments open none",
+                "a comment of the program names a file as its argument, but comments may not open files",
                 location=Location(file, line),
                 op=match[0].decode(errors="replace")[:240],
-                hint=f"if you want it, say so yourself: --input='{spec[:200]}'",
+                hint=f"to use that file, name it on the command line: --input='{spec[:200]}'",
             )
         found.append(spec)
     return tuple(found)

@@ -116,7 +116,7 @@ def _drawn(leaf: Parameter, within: ValueRange, seed: int) -> np.ndarray[Any, An
             # A range for all is cut to what each type holds.
             low, high = max(low, least), min(high, greatest)
         if low > high or low < least or high > greatest:
-            raise ArgumentError(f"parameter {leaf.name!r} ({shape}) takes no number of {within.low:g}:{within.high:g}")
+            raise ArgumentError(f"parameter {leaf.name!r} ({shape}) has no value in {within.low:g}:{within.high:g}")
         return _integers(generator, low, high, sizes).astype(row.dtype)
     numbers = np.asarray(generator.uniform(within.low, within.high, sizes))
     if row.is_complex:

@@ -58,7 +58,7 @@ def load_stand_in(name: str, library: str, folder: Path) -> Path:
     path = folder / name
     make_private(folder)
     if why := distrust(folder):
-        raise PermissionError(f"the folder of {name} is not believed: {why}")
+        raise PermissionError(f"the folder of {name} is not trusted: {why}")
     if not path.exists():
         made = path.with_name(f"{name}.{os.getpid()}")
         options = ["-flavor", "gnu", "-shared", "-soname", name, "--no-as-needed", "-o", str(made)]

@@ -213,7 +213,7 @@ def device(driver: str, threads: int | Sequence[int] | None = None) -> Any:
         return _devices.get(driver, threads or 0)
     message = f"threads cannot be pinned to the processors {list(threads)}"
     if not hasattr(os, "sched_setaffinity"):
-        raise OptionError(message, hint="that takes Linux; threads can be counted everywhere: threads=4")
+        raise OptionError(message, hint="pinning needs Linux; give a number instead: threads=4")
     allowed = os.sched_getaffinity(0)
     if not threads or not allowed.issuperset(threads):
         raise OptionError(message, hint=f"this process may use {', '.join(map(str, sorted(allowed)))}")

@@ -157,7 +157,7 @@ def _checked(call: HostCall, arrays: list[Any], run: Callable[[list[Any]], list[
     if not kept:
         return results
     raise ExecutionError(
-        f"host function {call} keeps operand {kept[0]} beyond its call, when its memory is the program's again",
+        f"host function {call} keeps operand {kept[0]} after its call, when the program reuses its memory",
         hint="let it keep a copy: np.array(x), or register it with copy=True",
     )
 

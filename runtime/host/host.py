@@ -132,7 +132,7 @@ def find_all(
         known = {*_REGISTRY, *host}
         names = list(dict.fromkeys(call.target for call in missing))
         raise LoadError(
-            f"the program calls functions of the host that nobody registered: {', '.join(names)}",
+            f"the program calls host functions that are not registered: {', '.join(names)}",
             notes=tuple(dict.fromkeys(f"called as {call}" for call in missing)),
             hint=f"hloforge.host.register({names[0]!r}, function), load(…, host={{…}}) or --library=FILE"
             + _similar(names[0], known),

@@ -129,7 +129,7 @@ class InterpreterEngine:
                 f"the program is too large for StableHLO's interpreter: {total:,} element steps, limit "
                 f"{self.element_limit:,}; most in {heaviest.name}",
                 location=location_of(heaviest),
-                hint="take the other reference engine: --reference=xla",
+                hint="use the other reference engine: --reference=xla",
             )
 
 

@@ -38,7 +38,7 @@ def widen_floats(module: Any) -> None:
             )
         if any(is_quantized(value.type) for value in (*op.operands, *op.results)):
             raise ReferenceEngineError(
-                f"{op.name} cannot be widened to f64: a quantized type names the float that it stands for",
+                f"{op.name} cannot be widened to f64: a quantized type contains its float type",
                 location=location_of(op),
             )
     with in_context(module):

@@ -87,7 +87,7 @@ def parts_of(argument: Any, devices: int) -> list[Any]:
         return [None] * devices
     if len(argument) != devices:
         raise ArgumentError(
-            f"an argument for {len(argument)} devices, where {devices} run",
+            f"an argument is for {len(argument)} devices, but {devices} run",
             hint="arguments have a leading dimension of replicas times partitions",
         )
     return list(argument)

@@ -44,7 +44,7 @@ def check_grid(manifest: Manifest, grid: Grid) -> None:
     made = grid_of_manifest(manifest) or grid
     if made != grid:
         raise LoadError(
-            f"{manifest.name} was compiled for {made}, and is to run on {grid}",
+            f"{manifest.name} was compiled for {made}, but is called on {grid}",
             hint="compile it again with --replicas and --partitions of the grid that runs it",
         )
 

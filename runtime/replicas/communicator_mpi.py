@@ -56,7 +56,7 @@ def world() -> Any:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise LoadError(f"MPI is not there: {error}", hint="pip install 'hloforge[mpi]'") from None
+        raise LoadError(f"MPI is not available: {error}", hint="pip install 'hloforge[mpi]'") from None
     return MPI.COMM_WORLD
 
 
@@ -219,7 +219,7 @@ class Mpi(Communicator):
                 return
             if self._timeout is not None and now > self._timeout:
                 request.Cancel()
-                raise ExecutionError(f"{self._name(source)} began to send an array, and did not end in {now:.0f} s")
+                raise ExecutionError(f"{self._name(source)} did not finish sending an array within {now:.0f} s")
 
     def _gone(self, devices: Sequence[int]) -> list[int]:
         """Those of some devices that have ended."""

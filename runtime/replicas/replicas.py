@@ -149,7 +149,7 @@ class Replicas:
         """Call each device's program with its arguments."""
         count = self.grid.devices
         if len(arguments) != count:
-            raise ArgumentError(f"arguments for {len(arguments)} devices, where {count} run")
+            raise ArgumentError(f"arguments are for {len(arguments)} devices, but {count} run")
         if self.folded:
             raise ArgumentError(
                 "the devices of a folded program are called together", hint="call it with stacked arrays"

@@ -90,7 +90,7 @@ class DeviceArray:
         if self._view is None:
             raise ArgumentError(
                 f"this device array of {self.shape_text} was donated as argument {self._taker!r}",
-                hint="use the result that took its place, or pass a copy: np.array(array)",
+                hint="use the result that replaced it, or pass a copy: np.array(array)",
             )
         return self._view
 
@@ -343,7 +343,9 @@ class Codec:
         Raises BufferError where the logical array is another one than lies in memory, or DLPack lacks its type.
         """
         if not self._plain or self.shape.element is None:
-            raise BufferError(f"{self.shape} lies otherwise in the device's memory: copy it to the host, np.asarray")
+            raise BufferError(
+                f"{self.shape} has another layout in the device's memory: copy it to the host, np.asarray"
+            )
         return dlpack.give(view, device, place, self.shape.element)
 
     def _shared(self, value: Any, device: Any, *, copied: bool = False) -> Any:

@@ -374,7 +374,7 @@ class Session(Background):
         for codec, value in given:
             if times[id(value)] > 1:
                 message = f"argument {codec.name!r} is donated, and the same device array is passed a second time"
-                raise ArgumentError(message, hint="put the second one on the device by itself")
+                raise ArgumentError(message, hint="put the second one on the device separately")
         for codec, value in given:
             value.end(codec.name)
 

@@ -137,7 +137,7 @@ MALFORMED = (
         lambda p: ops.dot_general(
             p("f32[2]"), p("f32[2]"), DotDimensionNumbers([0], [0]), "HIGH", algorithm="f32_f32_f32"
         ),
-        "says all about the precision",
+        "an algorithm determines the precision",
     ),
     Malformed(
         "DotGeneral",

@@ -249,7 +249,7 @@ _UPDATE = {"update_window_dims": [1], "inserted_window_dims": [0], "scatter_dims
 MALFORMED = (
     Malformed("Gather", _gather("f32[7,5]", "f32[4,1]", [1, 5], **_ROW), "must be integers"),
     Malformed("Gather", lambda p: ops.gather(p("f32[7]"), 3), "start_indices must be a Value or a numpy array, not 3"),  # type: ignore[arg-type]
-    Malformed("Gather", _gather("f32[7,5]", "s32[4,2]", [1, 5], **_ROW), "as many entries as a place has numbers"),
+    Malformed("Gather", _gather("f32[7,5]", "s32[4,2]", [1, 5], **_ROW), "as many entries as an index vector"),
     Malformed("Gather", _gather("f32[7,5]", "s32[4,1]", [1, 6], **_ROW), "must be from 0 to 5"),
     Malformed("Gather", _gather("f32[7,5]", "s32[4,1]", [2, 5], **_ROW), "which is collapsed or a batch, must be 1"),
     Malformed("Gather", _gather("f32[7,5]", "s32[4,1]", [5], **_ROW), "slice_sizes [5] must have one entry for each"),
@@ -291,7 +291,7 @@ MALFORMED = (
             operand_batching_dims=[0],
             start_indices_batching_dims=[0],
         ),
-        "stands in both start_index_map and operand_batching_dims",
+        "is in both start_index_map and operand_batching_dims",
     ),
     Malformed(
         "Gather",

@@ -142,7 +142,7 @@ def test_callbacks_of_one_program_are_not_those_of_another(tmp_path: Any) -> Non
         np.testing.assert_array_equal(executable(X), X * factor)
     path = tmp_path / "callback.vmfb"
     executables[0].save(path)
-    with pytest.raises(hloforge.LoadError, match="nobody registered: xla_ffi_python_cpu_callback"):
+    with pytest.raises(hloforge.LoadError, match="that are not registered: xla_ffi_python_cpu_callback"):
         hloforge.load(path)
     session = hloforge.load(path, host={"xla_ffi_python_cpu_callback": [lambda a: (a - 1,)]})
     np.testing.assert_array_equal(session(X), X - 1)

@@ -133,7 +133,7 @@ def test_each_device_takes_its_part_of_an_item(call: Call, both: Path, more: lis
         (["--infeed=1;2", "--channel=8=1"], "the program receives nothing from its host on channel 8\nnote: it takes "),
         ([*ITEMS, *["--output=-"] * 5], "5 outputs for 4 results"),
         ([*ITEMS, *["--expected-output=zeros"] * 5], "5 expected outputs for 4 results"),
-        ([*ITEMS, "--reference=interpreter"], "--reference=interpreter takes no program with infeed"),
+        ([*ITEMS, "--reference=interpreter"], "--reference=interpreter does not support programs with infeed"),
     ],
 )
 def test_what_does_not_fit_is_one_error(call: Call, dialogue: Path, arguments: list[str], message: str) -> None:

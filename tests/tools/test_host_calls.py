@@ -48,7 +48,7 @@ def test_what_is_missing_is_said_at_the_first_moment(call: Call, program: Path, 
     call("compile", program, "--host-call=myfunc", "-o", vmfb)
     result = call("run", vmfb, INPUT)
     assert result.exit_code == 1
-    assert "calls functions of the host that nobody registered: myfunc" in result.stderr
+    assert "calls host functions that are not registered: myfunc" in result.stderr
     nowhere = call("run", vmfb, INPUT, "--library=./none.so")
     assert nowhere.exit_code == 1 and "cannot load the library none.so" in nowhere.stderr
 

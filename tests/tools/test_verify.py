@@ -130,7 +130,7 @@ def test_a_program_that_waits_for_its_host_is_refused(call: Call, tmp_path: Path
     for command in ("verify", "bisect"):
         result = call(command, path)
         assert result.exit_code == 1
-        assert "feed.hlo:4:3: error: stablehlo.infeed exchanges items with a host" in result.stderr
+        assert "feed.hlo:4:3: error: stablehlo.infeed exchanges items with the host" in result.stderr
 
 
 def test_sizes_come_from_inputs(call: Call, tmp_path: Path) -> None:

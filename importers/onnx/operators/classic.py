@@ -153,7 +153,7 @@ class _Ensemble:
             place = {int(table[n]) for n in place if n < size for table in (self.yes, self.no)}
             if not place:
                 return turn
-        raise UnsupportedError("the nodes of a tree lead back to themselves")
+        raise UnsupportedError("the nodes of a tree form a cycle")
 
 
 def _decided(ensemble: _Ensemble, given: Value, place: Value, x: Value) -> Value:

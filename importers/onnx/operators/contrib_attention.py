@@ -117,7 +117,7 @@ def _self_attention(node: Node, projected: Value, *, mask: int, past: int, adden
     penalty = float(node.attribute("mask_filter_value", -10000.0))
     queries, keys = query.dims[2], key.dims[2]
     if node.has(mask) and node.rank(mask) == 1 and node.dims(mask)[0] != projected.dims[0]:
-        raise UnsupportedError(f"{node.name} with a mask of first and last places is not imported")
+        raise UnsupportedError(f"{node.name} with a mask of first and last positions is not imported")
     kept = _padding(node.value(mask), keys, penalty) if node.has(mask) else None
     causal = _causal(queries, keys, _LEAST) if node.attribute("unidirectional", 0) else None
     addends = _all([kept, causal, node.value(addend) if addend is not None and node.has(addend) else None])

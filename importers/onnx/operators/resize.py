@@ -279,7 +279,9 @@ def roi_align(node: Node) -> Value:
     height, width = int(node.attribute("output_height", 1)), int(node.attribute("output_width", 1))
     samples = int(node.attribute("sampling_ratio", 0))
     if samples <= 0:
-        raise UnsupportedError("sampling_ratio 0 takes as many samples as the regions are large; give a number")
+        raise UnsupportedError(
+            "sampling_ratio 0 makes the number of samples depend on the regions; give a positive number"
+        )
     mode = node.attribute("coordinate_transformation_mode", "half_pixel" if node.version >= 16 else "output_half_pixel")
     offset = 0.5 if mode == "half_pixel" else 0.0
     count = rois.dims[0]

@@ -51,7 +51,7 @@ def loop(node: Node) -> Any:
     def turn(*state: Value) -> list[Value]:
         after = [lift(entry) for entry in node.run(body, state)]
         if [dims_of(entry) for entry in after] != [entry.dims for entry in state]:
-            raise ImporterError("a loop whose state changes its sizes from turn to turn")
+            raise ImporterError("a loop whose state changes its sizes between iterations")
         return after
 
     result: Any = ops.while_(holds, turn, init)

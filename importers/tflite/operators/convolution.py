@@ -79,7 +79,7 @@ def transposed(node: Node) -> Value:
 def fully_connected(node: Node) -> Value:
     """Rows of the input by the rows of the weights ``[out, in]``."""
     if node.option("WeightsFormat"):
-        raise ImporterError("weights in a shuffled format", hint="convert the model anew")
+        raise ImporterError("weights in a shuffled format", hint="convert the model again")
     dims, (out, width) = node.dims(0), node.dims(1)
     rows = math.prod(dims) // width if width else 0
     kept = dims[:-1] if node.option("KeepNumDims") else (rows,)

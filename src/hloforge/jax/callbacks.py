@@ -80,5 +80,5 @@ def functions_among(kept: Iterable[Any]) -> tuple[Any, ...]:
 
 def _gone(*_: Any) -> Any:
     raise RuntimeError(
-        "the program calls a Python function that is gone: it was lowered in another process, or for another program"
+        "the program calls a Python function that no longer exists: it was lowered by another process or program"
     )

@@ -26,7 +26,7 @@ def _answer(module: Callable[[], Any], question: dict[str, Any]) -> Message:
     of_jax = module()
     config, result = question["config"].encode(), _hlo.Shape(question["result"])
     if config not in of_jax._sharding_callbacks:
-        raise RuntimeError("the program was lowered in another process, or is gone: lower it again")
+        raise RuntimeError("the program was lowered in another process, or no longer exists: lower it again")
     if question[QUESTION] == PROPAGATE:
         lies = decode(question["result_sharding"])
         return _result(of_jax._custom_partitioning_propagate_user_sharding(lies, result, config)), b""

@@ -94,7 +94,7 @@ def _spec(leaf: Any) -> Any:
 
 def _check(name: str, spec: tf.TensorSpec) -> None:
     if spec.dtype in (tf.string, tf.resource, tf.variant):
-        raise UnsupportedError(f"the argument {name!r} is a tensor of {spec.dtype.name}; XLA has numbers alone")
+        raise UnsupportedError(f"the argument {name!r} is a tensor of {spec.dtype.name}; XLA has numeric types only")
     if spec.shape.rank is None:
         raise ArgumentError(f"the argument {name!r} has no rank", hint="tf.TensorSpec([None, 8], …)")
 

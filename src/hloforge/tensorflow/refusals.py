@@ -60,7 +60,7 @@ def refusal(report: str, graph: Any) -> UnsupportedError:
     unknown = {node: kind for node, kind in named.items() if not kind.startswith("_")} or named
     if unknown and all(kind == _RETURNED for kind in unknown.values()):
         message = "the function returns strings, and XLA has arrays of numbers only"
-        return UnsupportedError(message, hint="make strings of its results outside of it")
+        return UnsupportedError(message, hint="convert its results to strings outside of it")
     if unknown:
         kinds = list(dict.fromkeys(unknown.values()))
         node = next(iter(unknown))

@@ -178,8 +178,8 @@ class Tracer:
             return self._frozen(program, traced)
         if self._general is not None and _tensors(traced.captures) != _tensors(self._general.captures):
             raise UnsupportedError(
-                "the function reads other variables at these sizes than at others",
-                hint="compile it for each choice of sizes by itself",
+                "the function reads different variables for these sizes",
+                hint="compile it separately for each choice of sizes",
             )
         return program
 

@@ -43,7 +43,7 @@ def program_of_archive(path: str, sizes: Sequence[Sequence[int]] | None = None) 
     if graph.size_parameters:
         name = graph.parameters()[graph.size_parameters[0]].name
         raise UnsupportedError(
-            f"the number {name!r} decides sizes, and a program takes arrays",
+            f"the number {name!r} determines sizes, but programs take arrays only",
             hint="export the model with that number as a constant, or use hloforge.torch.compile(…)",
         )
     weights = _weights(exported, graph)

@@ -103,7 +103,7 @@ class _Settings:
     def of(options: Mapping[str, Any]) -> _Settings:
         own = {name: value for name, value in options.items() if name in _OWN}
         if own.get("sizes", 1) < 1:
-            raise OptionError(f"sizes={own['sizes']}: at least the programs of one choice of sizes are kept")
+            raise OptionError(f"sizes={own['sizes']} must be at least 1")
         return _Settings(**own, others={name: value for name, value in options.items() if name not in own})
 
 

@@ -168,7 +168,7 @@ DYNAMIC = """func.func @main(%x: tensor<?xf32> {mhlo.sharding = "{devices=[2]<=[
     ("text", "kind", "message"),
     [
         (WRONG, hloforge.CompileError, r"<string>:2:8: error: XLA's partitioner refuses .*device 9 >= num_devices"),
-        (DYNAMIC, hloforge.UnsupportedError, r"shape f32\[\?\] cannot be cut over devices"),
+        (DYNAMIC, hloforge.UnsupportedError, r"shape f32\[\?\] cannot be sharded over devices"),
     ],
     ids=["a device too many", "dynamic"],
 )

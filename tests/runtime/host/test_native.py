@@ -87,7 +87,7 @@ def test_a_kind_goes_before_the_version_of_the_call(library: Path) -> None:
 
 
 def test_a_symbol_or_library_that_is_not_there(library: Path, myfunc: Executable, tmp_path: Path) -> None:
-    with pytest.raises(hloforge.LoadError, match="nobody registered: myfunc"):
+    with pytest.raises(hloforge.LoadError, match="that are not registered: myfunc"):
         myfunc.load()
     with pytest.raises(hloforge.LoadError, match="no symbol 'nothing'"):
         hloforge.host.register("nothing", library)

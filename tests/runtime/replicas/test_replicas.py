@@ -132,15 +132,15 @@ def test_a_failure_of_one_device_ends_those_that_wait_for_their_host() -> None:
 def test_a_program_of_several_devices_is_not_taken_for_one_of_one() -> None:
     with pytest.raises(LoadError, match="runs on 2 replicas x 1 partitions at once"):
         uneven().load()
-    with pytest.raises(LoadError, match="compiled for 2 replicas x 1 partitions, and is to run on 4 replicas"):
+    with pytest.raises(LoadError, match="compiled for 2 replicas x 1 partitions, but is called on 4 replicas"):
         hloforge.Replicas(uneven(), 4)
 
 
 def test_arguments_have_a_part_for_each_device() -> None:
     program = hloforge.Replicas(uneven(), 2)
-    with pytest.raises(ArgumentError, match="an argument for 3 devices, where 2 run"):
+    with pytest.raises(ArgumentError, match="an argument is for 3 devices, but 2 run"):
         program(np.array([1, 1], np.int32), np.ones((3, 2), np.float32))
-    with pytest.raises(ArgumentError, match="arguments for 1 devices, where 2 run"):
+    with pytest.raises(ArgumentError, match="arguments are for 1 devices, but 2 run"):
         program.each([(np.int32(1), np.ones(2, np.float32))])
     results = program.each([(np.int32(1), np.ones(2, np.float32)), (np.int32(1), np.zeros(2, np.float32))])
     np.testing.assert_array_equal(results, [[1, 1], [1, 1]])

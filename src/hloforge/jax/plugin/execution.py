@@ -315,6 +315,8 @@ def _value(shape: Shape, is_donated: bool = False, *, kind: int) -> Value:
     if shape.element is None:
         return _TOKEN, (), False, (), 0
     if shape.layout is not None and not shape.layout.is_plain:
-        raise UnsupportedError(f"{shape}: arrays of JAX's backend lie without tiles", hint="give the order alone")
+        raise UnsupportedError(
+            f"{shape}: arrays of JAX's backend have no tiles", hint="give the minor-to-major order only"
+        )
     order = shape.layout.minor_to_major if shape.layout is not None else ()
     return _NUMBERS[shape.element.name], tuple(shape.dimensions), is_donated, order, kind
