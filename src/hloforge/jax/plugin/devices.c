@@ -200,7 +200,7 @@ static PJRT_Error *device_memory_stats(PJRT_MemoryStats_Args *args) {
   int64_t count, largest, peak;
   args->peak_bytes_in_use.is_set = args->allocations.is_set = args->largest_allocation.is_set = true;
   args->limit.is_set = false;
-  for (int i = 0; i < 7; i++) args->others[i].is_set = false;
+  for (int i = 0; i < 6; i++) args->others[i].is_set = false;
   array_statistics(&args->bytes_in_use, &peak, &count, &largest);
   args->peak_bytes_in_use.value = peak;
   args->allocations.value = count;

@@ -1,6 +1,7 @@
 /* The extension module ``hloforge.jax.plugin._pjrt``: the table of functions, as the capsule that jaxlib takes. */
 
 #include "answers.h"
+#include "pjrt_layout.h"
 #include "plugin.h"
 
 static PJRT_Api api;

@@ -226,7 +226,7 @@ typedef struct {
   PJRT_HEAD;
   void *device;
   int64_t bytes_in_use;
-  PJRT_Statistic peak_bytes_in_use, allocations, largest_allocation, limit, others[7];
+  PJRT_Statistic peak_bytes_in_use, allocations, largest_allocation, limit, others[6];
 } PJRT_MemoryStats_Args;
 
 /* Buffers. */
