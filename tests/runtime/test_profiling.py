@@ -251,7 +251,7 @@ def test_a_vmfb_has_names_alone() -> None:
 
 
 def test_what_cannot_be_profiled_is_refused() -> None:
-    with pytest.raises(OptionError, match="of one device, and the program runs on several") as error:
+    with pytest.raises(OptionError, match="one device, and the program runs on several") as error:
         hloforge.profile(PROGRAM, replicas=2)
     assert "--fold-replicas" in error.value.hint
     with pytest.raises(OptionError, match="the program calls its host"):

@@ -86,7 +86,7 @@ def test_latency(call: Call, add_vmfb: Path) -> None:
         (["--input=random", "--input=@no.npy"], "no.npy"),
         (["--input=random", "--output=-", "--output=-"], "2 outputs for 1 results"),
         (["--input=random", "--expected-output=1", "--expected-output=1"], "2 expected outputs for 1 results"),
-        (["--input=random", "--reference=xla"], "a vmfb does not hold it"),
+        (["--input=random", "--reference=xla"], "which a vmfb does not contain"),
     ],
 )
 def test_wrong_arguments_are_one_error(call: Call, add_vmfb: Path, arguments: list[str], message: str) -> None:

@@ -180,7 +180,7 @@ def test_what_cannot_be_cut_is_an_error(text: str, kind: type[Exception], messag
 
 
 def test_weights_beside_a_sharded_program_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(hloforge.OptionError, match="no file of weights"):
+    with pytest.raises(hloforge.OptionError, match="cannot load a file of weights"):
         load(path("contraction", "shardy"), 2, weights=tmp_path / "w.safetensors")
 
 
