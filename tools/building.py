@@ -14,9 +14,11 @@ from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime.artifact.bundle import bundled, options_for
 from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.artifact.weights import place_weights
 from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.compiler import compile_lowered
+from hloforge.runtime.compile.ladder import Attempt
 from hloforge.runtime.compile.limited import limited_form, make_executable, within
 from hloforge.runtime.compile.partition import partitioned
 from hloforge.runtime.compile.specialize import at_sizes, compile_dynamic
@@ -56,7 +58,13 @@ def build(
             return executable
 
         several = [made(one, options_for(one, options) if targets[1:] else options) for one in targets]
+        watch.notes += [_attempts_note(each.manifest) for each in several if each.manifest.attempts.failed]
         return replace(bundled(several) if several[1:] else several[0], libraries=options.libraries)
+
+
+def _attempts_note(manifest: Manifest) -> str:
+    """Which attempt compiled a program, and why not the first one."""
+    return f"{manifest.target}: compiled at the {manifest.attempts}, because {manifest.attempts.reasons}"
 
 
 def _build_anew(
@@ -105,10 +113,19 @@ def build_program(
         say("iree-compile")
         return copy
 
+    attempts: list[Attempt] = []
+
     def compile_lowered_form(form: Program) -> Executable:
-        return compile_lowered(lambda without: lowered(form, without), target, options)
+        return compile_lowered(lambda without: lowered(form, without), target, options, attempts.append)
 
     compile_form = limited_form(compile_lowered_form, options)
 
     with watch.step("iree-compile"):
-        return compile_dynamic(program, compile_form, target, options)
+        executable = compile_dynamic(program, compile_form, target, options)
+    if len(attempts) > 1:
+        watch.steps += [(_step_name(attempt), attempt.seconds) for attempt in attempts]
+    return executable
+
+
+def _step_name(attempt: Attempt) -> str:
+    return f"  {attempt.name}" + (" (failed)" if attempt.failure else "")

@@ -93,6 +93,8 @@ def vmfb_page(facts: Facts, measured: Measured) -> str:
         ("host calls", ", ".join(facts["host_calls"])),
         ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
         ("flags", " ".join(facts["flags"])),
+        ("compiled at", facts["compiled_at"] if facts["failed_attempts"] else ""),
+        ("failed attempts", "; ".join(f"{row['attempt']}: {row['reason']}" for row in facts["failed_attempts"])),
         ("versions", _versions(facts["versions"])),
     ]
     return _page(facts, header, measured.facts())

@@ -48,6 +48,8 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "grid": str(grid_of_manifest(manifest) or ""),
         "whole": str(manifest.sharded.whole(manifest.signature)) if manifest.sharded else "",
         "versions": dict(manifest.versions),
+        "compiled_at": str(manifest.attempts),
+        "failed_attempts": [{"attempt": name, "reason": reason} for name, reason in manifest.attempts.failed],
     }
 
 
@@ -185,6 +187,7 @@ def show(facts: Facts) -> None:
             ("host calls", ", ".join(facts["host_calls"]) or "none"),
             ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
             ("flags", " ".join(facts["flags"])),
+            ("compiled at", facts["compiled_at"] if facts["failed_attempts"] else ""),
             ("versions", ", ".join(f"{name} {version}" for name, version in facts["versions"].items())),
         ]
     else:
@@ -195,6 +198,8 @@ def show(facts: Facts) -> None:
             console.print(Text(f"{label + ':':<15}{terminal.one_line(value)}"))
     _print(console, "parameters", [[p["name"], p["shape"], bytes_text(p["bytes"])] for p in facts["parameters"]])
     _print(console, "results", [[r["shape"], bytes_text(r["bytes"])] for r in facts["results"]])
+    if facts["kind"] == "vmfb":
+        _print(console, "failed attempts", [[row["attempt"], row["reason"]] for row in facts["failed_attempts"]])
     if facts["kind"] == "program":
         _show_operations(console, facts)
 

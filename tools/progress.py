@@ -32,9 +32,10 @@ def progress(title: str) -> Iterator[Say]:
 
 @dataclass
 class Stopwatch:
-    """Wall time of named steps, in order."""
+    """Wall time of named steps, in order, and notes that are shown below them."""
 
     steps: list[tuple[str, float]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -51,3 +52,5 @@ class Stopwatch:
         width = max((len(name) for name, _ in shown), default=5)
         for name, seconds in (*shown, ("total", total)):
             click.echo(f"{name:<{width}}  {1e3 * seconds:9.1f} ms  {100 * seconds / (total or 1):5.1f} %", err=True)
+        for note in self.notes:
+            click.echo(f"note: {note}", err=True)

@@ -16,10 +16,12 @@ from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.program import Alias, Parameter, Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.replicas.shards import Sharded
+from hloforge.runtime.artifact.attempts import FIRST, Attempts
 
 REFLECTION_KEY = "hloforge.manifest"
-# Raised when a reader of the previous format would misread the new one.
-FORMAT = 1
+# Raised when a reader of the previous format would misread the new one. Format 2 has ``attempts``; without it, the
+# manifest is written in format 1, which an older hloforge reads as well.
+FORMAT = 2
 _PACKAGES = ("hloforge", "jaxlib", "iree-base-compiler")
 
 
@@ -42,6 +44,7 @@ class Manifest:
         weights_file: the base name of the file that holds them; empty if there are none.
         host_calls: what the program calls of its host, by the numbers of its imports.
         sharded: how the whole arrays lie on devices of which the signature names the parts; None if it names wholes.
+        attempts: which attempt compiled the program, and why the earlier ones failed.
     """
 
     name: str
@@ -58,11 +61,12 @@ class Manifest:
     host_calls: tuple[HostCall, ...] = ()
     sharded: Sharded | None = None
     targets: tuple[str, ...] = ()
+    attempts: Attempts = FIRST
 
     def to_json(self) -> str:
         signature = self.signature
         fields = asdict(self) | {
-            "format": FORMAT,
+            "format": FORMAT if self.attempts.failed else 1,
             "versions": dict(self.versions),
             "weights": {name: str(shape) for name, shape in self.weights},
             "host_calls": [call.to_json() for call in self.host_calls],
@@ -75,6 +79,8 @@ class Manifest:
         }
         if not self.targets:
             del fields["targets"]  # what an older hloforge reads as well
+        if not self.attempts.failed:
+            del fields["attempts"]
         return json.dumps(fields, sort_keys=True)
 
     @classmethod
@@ -85,7 +91,7 @@ class Manifest:
             if fields.pop("format") > FORMAT:
                 raise LoadError("this vmfb was made by a newer hloforge", hint="upgrade hloforge, or compile again")
             signature = fields.pop("signature")
-            sharded = fields.pop("sharded", None)
+            sharded, attempts = fields.pop("sharded", None), fields.pop("attempts", None)
             return cls(
                 signature=Signature(
                     tuple(Parameter(name, Shape.parse(shape)) for name, shape in signature["parameters"]),
@@ -98,6 +104,7 @@ class Manifest:
                 weights=tuple((name, Shape.parse(text)) for name, text in fields.pop("weights", {}).items()),
                 host_calls=tuple(map(HostCall.from_json, fields.pop("host_calls", ()))),
                 sharded=Sharded.from_json(sharded) if sharded else None,
+                attempts=Attempts.from_json(attempts) if attempts else FIRST,
                 **fields,
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

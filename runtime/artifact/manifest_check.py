@@ -62,6 +62,8 @@ def _check_fields(manifest: Manifest) -> None:
             Target.parse(text)
     for name, shape in manifest.weights:
         _demand(f"weight {name!r}", shape, crosses, "an array")
+    for text in (manifest.attempts.compiled, *(text for pair in manifest.attempts.failed for text in pair)):
+        _demand("record of attempts", text, lambda value: isinstance(value, str), "text")
     for call in manifest.host_calls:
         _demand("target of a host call", call.target, lambda value: isinstance(value, str), "text")
 

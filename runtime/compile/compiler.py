@@ -13,8 +13,7 @@ import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,12 @@ from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.analysis.aliasing import has_readers_beside_updates
 from hloforge.pipelines.dynamic.specialize import is_dynamic
 from hloforge.pipelines.host_calls import host_calls_of
-from hloforge.pipelines.legalize.decide_updates import DecideUpdates
-from hloforge.pipelines.loops.carries_in_place import without_links
 from hloforge.pipelines.loops.fuse_loops import FuseLoops, has_fused_loops
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.weights import weights_of
+from hloforge.runtime.artifact.attempts import AS_IS, Attempts
 from hloforge.runtime.artifact.bundle import bundled, options_for
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import REFLECTION_KEY, Manifest, tool_versions
@@ -53,6 +51,7 @@ from hloforge.runtime.compile import in_place_audit, iree, reproducers
 from hloforge.runtime.compile.cost import gains_by_data_tiling, heaviest_operation, hoists_in_vain
 from hloforge.runtime.compile.diagnostics import failure
 from hloforge.runtime.compile.in_place_audit import OverwrittenError
+from hloforge.runtime.compile.ladder import Attempt, InProcessError, Rung, Step, climb, in_order, steps
 from hloforge.runtime.compile.limited import limited_form, make_executable, within
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.partition import partitioned
@@ -154,28 +153,21 @@ def _compile_for(program: Program, target: Target, options: CompileOptions) -> E
 
 
 def compile_lowered(
-    lowered: Callable[[frozenset[str]], Program], target: Target, options: CompileOptions
+    lowered: Callable[[frozenset[str]], Program],
+    target: Target,
+    options: CompileOptions,
+    on_attempt: Callable[[Attempt], None] = lambda _: None,
 ) -> Executable:
     """Hand a program to IREE's compiler, with its loops fused if IREE takes them so.
 
     Args:
         lowered: makes the program that has been through the target's pipeline, without the passes of these names.
+        on_attempt: told of each attempt, of which only the last succeeds.
 
     Raises:
         CompileError: as ``compile_program``; of the program without fused loops.
     """
-    fused = lowered(frozenset())
-    check_elements(fused.module, target)
-    if not has_fused_loops(fused.module):
-        return compile_module(fused, target, options)
-    # IREE's code generator takes a loop's body as it is, or not at all: outside of a dispatch it takes more.
-    first, *others = _optimizations(fused.module, target)
-    # Without O2's fusions rather than without fused loops: those of complex matrices came out wrong, besides slow.
-    safe = () if is_dynamic(fused.module) else ((_FEWER_FUSIONS, *first[1:]),)
-    for flags in (first, *(flags for flags in others if _SUMS_IN_VECTORS in flags), *safe):
-        with suppress(CompileError), reproducers.tentative():
-            return _compile_with(flags, fused, target, options)
-    return compile_module(lowered(frozenset({FuseLoops.name})), target, options)
+    return _climb(_ladder(lowered, target), target, options, on_attempt)
 
 
 def compile_module(lowered: Program, target: Target, options: CompileOptions) -> Executable:
@@ -184,12 +176,7 @@ def compile_module(lowered: Program, target: Target, options: CompileOptions) ->
     Raises:
         CompileError: as ``compile_program``.
     """
-    *attempts, last = _optimizations(lowered.module, target)
-    for flags in attempts:
-        # A slower program is better than none: IREE's optimizations fail on some that it compiles without them.
-        with suppress(CompileError), reproducers.tentative():
-            return _compile_with(flags, lowered, target, options)
-    return _compile_with(last, lowered, target, options)
+    return _climb(steps(_optimizations(lowered.module, target), lowered), target, options)
 
 
 def compile_unoptimized(lowered: Program, target: Target, options: CompileOptions, *, last: bool = False) -> Executable:
@@ -201,8 +188,8 @@ def compile_unoptimized(lowered: Program, target: Target, options: CompileOption
     Raises:
         CompileError: as ``compile_program``.
     """
-    flags = _optimizations(lowered.module, target)[-1] if last else ()
-    return _compile_with(flags, lowered, target, options)
+    chosen = _optimizations(lowered.module, target)[-1] if last else Rung("plain", flags=())
+    return _climb(steps(in_order([chosen]), lowered), target, options)
 
 
 def phases_of(lowered: Program, flags: Sequence[str], names: Sequence[str], options: CompileOptions) -> dict[str, str]:
@@ -217,7 +204,7 @@ def phases_of(lowered: Program, flags: Sequence[str], names: Sequence[str], opti
     """
     with temporary_folder() as folder:
         if folder is None:
-            raise CompileError("no temporary folder can be made", hint="TMPDIR names another place")
+            raise CompileError("no temporary folder can be made", hint="set TMPDIR to another folder")
         printing = ("--mlir-print-debuginfo", "--mlir-elide-elementsattrs-if-larger=16")
         until = (f"--compile-to={names[-1]}", f"--dump-compilation-phases-to={folder}")
         text = lowered.text(locations=True).encode()
@@ -226,32 +213,76 @@ def phases_of(lowered: Program, flags: Sequence[str], names: Sequence[str], opti
         return {name: files[name].read_text() for name in names}
 
 
-def _optimizations(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
-    """IREE's flags, those for speed first and those for its errors last. A user's own flags come after them."""
+def _ladder(lowered: Callable[[frozenset[str]], Program], target: Target) -> Iterator[Step]:
+    """All attempts, with fused loops first: the program without them is made when it is asked for."""
+    program = lowered(frozenset())
+    check_elements(program.module, target)
+    if not has_fused_loops(program.module):
+        yield from steps(_optimizations(program.module, target), program)
+        return
+    # IREE's code generator takes a loop's body as it is, or not at all: outside of a dispatch it takes more.
+    yield from steps(_optimizations_for_fused_loops(program.module, target), program, is_tentative=True)
+    program = lowered(frozenset({FuseLoops.name}))
+    yield from steps(_optimizations(program.module, target), program, change="without fused loops")
+
+
+def _optimizations(module: Any, target: Target) -> tuple[Rung, ...]:
+    """IREE's flags, those for speed first and those for its errors last. A user's own flags come after them.
+
+    A slower program is better than none: IREE's optimizations fail on some that it compiles without them.
+    """
     if target.kind != "cpu":
         return _optimizations_for_gpus(module, target)
+    without_hoisting = Rung("without hoisting", flags=(_NO_HOISTING,), workaround="hoisted-constants")
+    one_worker = Rung("as one piece of work", flags=(_NO_HOISTING, _ONE_WORKER), workaround="copied-results")
     if is_dynamic(module):
         # Its fusions at O2 take a loop's carry of dynamic size for a scalar: a generator drew one number for all.
-        return ((_NO_MASKS,), (), (_NO_HOISTING,), (_NO_HOISTING, _ONE_WORKER))
+        usual, masked = Rung(AS_IS, flags=(_NO_MASKS,)), Rung("with masks", flags=())
+        return in_order((usual, masked, without_hoisting, one_worker))
     # One search for constant expressions may take minutes.
     kept = (_NO_HOISTING,) if hoists_in_vain(module) else ()
     fast = (_SUMS_IN_VECTORS, _NO_MASKS, *kept)
-    tiled = [(*fast, _DATA_TILING)] if gains_by_data_tiling(module) else []
-    hoisted = fast[:2]
-    slower = ((_NO_MASKS, *kept), kept, (_NO_HOISTING,), (_NO_HOISTING, _ONE_WORKER))
-    return tuple(dict.fromkeys((*tiled, fast, hoisted, *slower)))
+    tiled = [Rung(AS_IS, flags=(*fast, _DATA_TILING))] if gains_by_data_tiling(module) else []
+    return in_order(
+        (
+            *tiled,
+            Rung("without data tiling", flags=fast),
+            Rung("with hoisting", flags=fast[:2]),
+            Rung("without O2", flags=(_NO_MASKS, *kept)),
+            Rung("with masks", flags=kept),
+            without_hoisting,
+            one_worker,
+        )
+    )
 
 
-def _optimizations_for_gpus(module: Any, target: Target) -> tuple[tuple[str, ...], ...]:
-    on_cuda = target.pipeline == "cuda"
-    # On Vulkan its fusions repeat the first part of a result: the gradient of a batch normalization was wrong.
-    fast = (_SAFE_FUSION,) if on_cuda and not is_dynamic(module) else ()
-    if not on_cuda:
-        return ((), (_NO_HOISTING,))
+def _optimizations_for_fused_loops(module: Any, target: Target) -> tuple[Rung, ...]:
+    """The first of a program's flags, others with O2, and those with fewer fusions."""
+    first, *others = _optimizations(module, target)
+    assert first.flags is not None
+    # Without O2's fusions rather than without fused loops: those of complex matrices came out wrong, besides slow.
+    fewer = Rung("with the fusions of O1", flags=(_FEWER_FUSIONS, *first.flags[1:]), workaround="stack-of-fusions")
+    with_fusions = [rung for rung in others if _SUMS_IN_VECTORS in (rung.flags or ())]
+    return in_order((first, *with_fusions, *(() if is_dynamic(module) else (fewer,))))
+
+
+def _optimizations_for_gpus(module: Any, target: Target) -> tuple[Rung, ...]:
+    if target.pipeline != "cuda":
+        # On Vulkan O2's fusions repeat the first part of a result: the gradient of a batch normalization was wrong.
+        without_hoisting = Rung("without hoisting", flags=(_NO_HOISTING,), workaround="hoisted-constants")
+        return (Rung(AS_IS, flags=()), without_hoisting)
+    fast = () if is_dynamic(module) else (_SAFE_FUSION,)
     exact = (_NO_IMPLICIT_PRODUCTS,) if target.kind == "cuda" and _has_narrow_convolutions(module) else ()
     safe = (*exact, _WARP_REDUCTIONS)
-    fewer = ((*fast, *safe), (*fast, *safe, _NO_DISTRIBUTION), (*safe, _NO_DISTRIBUTION))
-    return tuple(dict.fromkeys((*fewer, (*fewer[-1], _NO_HOISTING))))
+    apart = (*safe, _NO_DISTRIBUTION)
+    return in_order(
+        (
+            Rung(AS_IS, flags=(*fast, *safe)),
+            Rung("without vector distribution", flags=(*fast, *apart), workaround="vector-distribution"),
+            Rung("with the usual fusions", flags=apart),
+            Rung("without hoisting", flags=(*apart, _NO_HOISTING), workaround="hoisted-constants"),
+        )
+    )
 
 
 def _has_narrow_convolutions(module: Any) -> bool:
@@ -259,35 +290,48 @@ def _has_narrow_convolutions(module: Any) -> bool:
     return any(str(operation.operands[0].type.element_type) in ("bf16", "f16") for operation in found)
 
 
-def _compile_with(
-    optimization: tuple[str, ...], lowered: Program, target: Target, options: CompileOptions
+def _climb(
+    ladder: Iterable[Step],
+    target: Target,
+    options: CompileOptions,
+    on_attempt: Callable[[Attempt], None] = lambda _: None,
 ) -> Executable:
-    """One attempt, and others with more copies where IREE would overwrite what is still read."""
+    tried: list[Step] = []
+
+    def compile_step(step: Step, attempts: Attempts) -> Executable:
+        tried[:] = [step]
+        in_process = options.isolation == "none" and step.rung.in_process
+        return _compile_once(step.flags, step.program, target, options, attempts, in_process)
+
     try:
-        return _compile_once(optimization, lowered, target, options)
+        return climb(ladder, compile_step, on_attempt)
     except OverwrittenError as error:
-        in_one_operation = error.in_one_operation
-    with suppress(OverwrittenError):
-        if in_one_operation:
-            # IREE places what is written where it belongs, also if the dispatch that computes it reads the array.
-            DecideUpdates(copied="parts").run(lowered.module)
-            return _compile_once(optimization, lowered, target, options)
-        if without_links(lowered.module):
-            return _compile_once(optimization, lowered, target, options)
-    without_links(lowered.module)
-    DecideUpdates(copied="all").run(lowered.module)
-    try:
-        return _compile_once(optimization, lowered, target, options)
-    except OverwrittenError as error:
-        text = lowered.text(locations=True).encode()
-        flags = (*target.flags(), *optimization, *options.flags)
-        error.notes = reproducers.of_compiler(text, flags, lowered.name, options.reproducer_dir)
+        program = tried[0].program
+        text = program.text(locations=True).encode()
+        flags = (*target.flags(), *tried[0].flags, *options.flags)
+        error.notes = reproducers.of_compiler(text, flags, program.name, options.reproducer_dir)
         raise
 
 
 def _compile_once(
-    optimization: tuple[str, ...], lowered: Program, target: Target, options: CompileOptions
+    optimization: tuple[str, ...],
+    lowered: Program,
+    target: Target,
+    options: CompileOptions,
+    attempts: Attempts,
+    in_process: bool,
 ) -> Executable:
+    """One attempt.
+
+    Args:
+        attempts: the record of those before, and the name of this one.
+        in_process: whether IREE's compiler runs in this process.
+
+    Raises:
+        InProcessError: it does, and refuses the program.
+        OverwrittenError: IREE would overwrite what is still read.
+        CompileError: IREE's compiler failed.
+    """
     kept = (_KEEP_ASSERTIONS,) if operations(lowered.module, ["cf.assert"]) else ()
     ordered = (_IN_ORDER,) if has_readers_beside_updates(lowered.module) else ()
     flags = (*target.flags(), *optimization, *kept, *ordered, *options.flags)
@@ -305,6 +349,7 @@ def _compile_once(
         host_calls=host_calls_of(lowered.module),
         weights_file=options.weights.name if options.weights else "",
         sharded=Sharded.of(lowered.module),
+        attempts=attempts,
     )
     _attach(lowered.module, manifest)
     text = lowered.text(locations=True).encode()
@@ -313,11 +358,13 @@ def _compile_once(
         _compile_audited(text, (*flags, _TO_SCHEDULE), lowered, options)
         code = _compile_in_child(text, (*flags, _STOP), lowered.name, options)
         vmfb = _compile_in_child(amend(code), (*flags, _RESUME), lowered.name, options)
-    elif options.isolation == "none" and (made := iree.compile_in_process(text, flags)):
+    elif in_process:
+        made = iree.compile_in_process(text, flags)
+        if not made:
+            raise InProcessError("IREE's compiler refused the program in this process")
         _compile_audited(text, (*flags, _TO_SCHEDULE), lowered, options)
         vmfb = made
     else:
-        # A child repeats what failed in this process: only there can the compiler's diagnostics be read.
         vmfb = _compile_audited(text, flags, lowered, options)
     vmfb = with_ordered_moves(vmfb)
     return Executable(vmfb, manifest, weights=options.weights, libraries=options.libraries)
@@ -331,7 +378,7 @@ def _compile_audited(text: bytes, flags: tuple[str, ...], lowered: Program, opti
     """
     with temporary_folder() as folder:
         if folder is None:
-            raise CompileError("no temporary folder can be made", hint="TMPDIR names another place")
+            raise CompileError("no temporary folder can be made", hint="set TMPDIR to another folder")
         made = _compile_in_child(text, flags, lowered.name, options, in_place_audit.flags(folder))
         in_place_audit.check(folder, donated_arguments(lowered.signature))
         return made

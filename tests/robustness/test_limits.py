@@ -60,7 +60,7 @@ PHASES = [
     ("hloforge.importers.reader.detect", ""),
     ("hloforge.importers.signature.from_mlir", ""),
     ("hloforge.runtime.compile.compiler.partitioned", ""),
-    ("hloforge.runtime.compile.compiler._compile_with", ""),
+    ("hloforge.runtime.compile.compiler._compile_once", ""),
 ]
 
 
@@ -130,7 +130,7 @@ def test_dynamic_programs_within_limits(dynamic_shapes: str) -> None:
 def test_each_form_of_a_dynamic_program_has_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     session = compiled(DYNAMIC, timeout=30, dynamic_shapes="specialize").load()
     session(np.ones(2, np.float32))
-    monkeypatch.setattr("hloforge.runtime.compile.compiler._compile_with", die)
+    monkeypatch.setattr("hloforge.runtime.compile.compiler._compile_once", die)
     with pytest.raises(CompileError, match="crashed"):
         session(np.ones(3, np.float32))
 

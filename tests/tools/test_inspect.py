@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from hloforge.runtime.compile import in_place_audit
+from hloforge.runtime.compile.in_place_audit import OverwrittenError
 from tests.tools.command import Call
 
 
@@ -68,3 +73,39 @@ def test_a_file_of_neither_kind_is_one_error(call: Call, tmp_path: Path) -> None
     path.write_bytes(b"PK\x03\x04 an archive")
     result = call("inspect", path)
     assert (result.exit_code, result.stderr.startswith(f"{path}: error: ")) == (1, True)
+
+
+def test_a_vmfb_tells_which_attempt_compiled_it(
+    call: Call, add: Path, add_vmfb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert facts(call, add_vmfb)["compiled_at"] == "first attempt"
+    assert "attempt" not in call("inspect", add_vmfb).stdout
+    checks: list[object] = []
+
+    def refuse_once(*_: Any) -> None:
+        checks.append(None)
+        if len(checks) == 1:
+            error = OverwrittenError("IREE would overwrite what is read")
+            error.in_one_operation = True
+            raise error
+
+    monkeypatch.setattr(in_place_audit, "check", refuse_once)
+    monkeypatch.setenv("HLOFORGE_CACHE_DIR", str(tmp_path / "cache"))
+    vmfb = tmp_path / "second.vmfb"
+    compiled = call("compile", add, "-o", vmfb, "--timings", "--iree-opt-level=O1")
+    assert compiled.exit_code == 0, compiled.stderr
+    assert "compiled at the second attempt: copies of parts, because IREE would overwrite" in compiled.stderr
+    assert re.search(r"^  as is \(failed\) +\d+\.\d ms", compiled.stderr, re.MULTILINE)
+    assert re.search(r"^  copies of parts +\d+\.\d ms", compiled.stderr, re.MULTILINE)
+    found = facts(call, vmfb)
+    assert found["compiled_at"] == "second attempt: copies of parts"
+    assert found["failed_attempts"] == [{"attempt": "as is", "reason": "IREE would overwrite what is read"}]
+    text = call("inspect", vmfb).stdout
+    assert "compiled at:   second attempt: copies of parts" in text
+    assert re.search(r"failed attempts:\n +as is +IREE would overwrite what is read", text)
+    # What was compiled before is found with its record, and without times.
+    again = call("compile", add, "-o", vmfb, "--timings", "--iree-opt-level=O1")
+    assert "compiled at the second attempt" in again.stderr and "(failed)" not in again.stderr
+    page = tmp_path / "page.html"
+    assert call("inspect", vmfb, f"--html={page}").exit_code == 0
+    assert "as is: IREE would overwrite what is read" in page.read_text()

@@ -239,7 +239,7 @@ def test_diagnostics_of_a_file_name_it(tmp_path: Path) -> None:
 COMPILE_A_FILE = """
 import sys
 from hloforge.importers.reader import read
-from hloforge.runtime import iree
+from hloforge.runtime.compile import iree
 from hloforge.runtime.compile.compiler import compile_program
 if len(sys.argv) > 2:
     iree.compiler_binary = lambda: sys.argv[2]

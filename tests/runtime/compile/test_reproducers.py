@@ -18,6 +18,7 @@ from hloforge.pipelines.framework.defects import DefectError
 from hloforge.pipelines.framework.passes import Pass
 from hloforge.runtime.compile import compiler, reproducers
 from hloforge.runtime.compile.compiler import compile_program
+from hloforge.runtime.compile.ladder import Rung
 from hloforge.runtime.options import CompileOptions
 from hloforge.tools import opt
 
@@ -94,7 +95,8 @@ def test_a_failed_attempt_that_another_one_makes_good_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     made = compiler._optimizations
-    monkeypatch.setattr(compiler, "_optimizations", lambda *given: [("--iree-no-such-flag",), made(*given)[-1]])
+    refused = Rung("refused", flags=("--iree-no-such-flag",))
+    monkeypatch.setattr(compiler, "_optimizations", lambda *given: (refused, made(*given)[-1]))
     assert compile_program(read(ADD)).vmfb
     assert not (cache / "failures").exists()
 
