@@ -1,0 +1,25 @@
+// RUN: hloforge opt %s --pass=keep-loop-buffers | filecheck %s
+
+// CHECK: "util.func"() ({
+// CHECK: [[ZERO:%.+]] = arith.constant 0
+// CHECK: "util.optimization_barrier"([[ZERO]])
+// CHECK: sym_name = "hloforge.keep_buffers", sym_visibility = "private"
+// CHECK: func.func @main
+// CHECK-NEXT: "util.call"() {callee = @hloforge.keep_buffers}
+// CHECK-NEXT: [[R:%.+]] = stablehlo.while({{%.+}} = %arg0)
+// CHECK: return [[R]]
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %r = stablehlo.while(%a = %x) : tensor<4xf32>
+  cond {
+    %ten = stablehlo.constant dense<10.0> : tensor<f32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+    %p = stablehlo.compare LT, %s, %ten : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %d = stablehlo.add %a, %a : tensor<4xf32>
+    stablehlo.return %d : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
