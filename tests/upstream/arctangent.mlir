@@ -1,4 +1,6 @@
 // atan2 of two infinities is not a quarter of pi.
+// cause: The polynomial approximation of math.atan2 divides the operands, so that two zeros or two infinities give
+// cause: NaN. IEEE 754-2019, 9.2.1, defines all of these.
 // fault: wrong
 // input: 2xf32=inf 0
 // input: 2xf32=inf -1

@@ -1,4 +1,8 @@
 // Two arrays that begin alike are written in each other's place.
+// cause: A concatenation becomes a chain of updates of an empty array. Where two of them begin alike, the first
+// cause: update is common to both (CSE), and the second part of each is then written in place into that one array.
+// cause: The copy between them is elided. An optimization barrier before one of the concatenations keeps the results
+// cause: right.
 // fault: wrong
 // input: 4xf32=1 -2 5 3
 // input: 4xf32=-4 6 7 8

@@ -1,4 +1,7 @@
 // A sum of what folds to one number, whatever the array holds, adds that number once.
+// cause: An operand of the reduction is found to be one number in all places (a comparison with the least number of
+// cause: its type), and the reduction of that splat is folded to one application of the reducer instead of one for
+// cause: each element: after global optimization the result is the constant 1. It happens at O2 only.
 // flags: --iree-opt-level=O2
 // fault: wrong
 // input: 5xi8=1 2 3 4 5

@@ -1,4 +1,8 @@
 // A tile of a fused dispatch reads sums of other tiles before they are computed.
+// cause: The reduction and the sum that reads it become one dispatch, which is cut into tiles of rows. A tile
+// cause: computes its own rows of %s only. %b reads %s along the other dimension, so a tile reads rows that other
+// cause: tiles have not computed yet. The fusion must not happen where a consumer reads the producer by an index
+// cause: other than the tiled one. An optimization barrier on %s keeps the results right.
 // fault: wrong
 // input: 20x20xf32=1
 // expected: 20x20xf32=40

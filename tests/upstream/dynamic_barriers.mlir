@@ -1,4 +1,7 @@
 // The size of what an optimization barrier passes on cannot be asked for.
+// cause: tensor.dim of the result of an optimization barrier is not resolved to the dimension of its operand, and
+// cause: remains until the end of the flow dialect. The message is that of iree-org/iree#19474, which is about
+// cause: scf.for.
 // fault: compile-error "'tensor.dim' op unexpected during shape cleanup"
 // input: 2x4xf32=1
 // expected: 2x4xf32=2

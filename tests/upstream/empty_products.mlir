@@ -1,4 +1,5 @@
 // A product of booleans over no elements divides by zero in the compiler.
+// cause: The compiler divides by the number of features, which is zero. Other element types fold in the same place.
 // fault: crash
 // input: 2x0xi1
 // input: 0x3xi1

@@ -1,4 +1,7 @@
 // Readers of a dispatch's result that equals another one get the dispatch's first result.
+// cause: Two results of one flow.dispatch.region become equal only after fusion. Its canonicalization then drops one
+// cause: and asks for the new number of the kept result under the number of the dropped one, so that its readers get
+// cause: the first result of the dispatch, whatever that is. It is wrong without a word where both have one type.
 // flags: --iree-opt-level=O2
 // fault: wrong
 // input: 2x2xf32=1 2 3 4

@@ -1,4 +1,6 @@
 // A conversion to bf16 and back is folded, so that nothing is rounded.
+// cause: arith.extf of arith.truncf is folded to the operand at O2, although the truncation rounds. The program asks
+// cause: for the rounding by its two conversions.
 // flags: --iree-opt-level=O2
 // fault: wrong
 // input: 4x16xf32=1.01

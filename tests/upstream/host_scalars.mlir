@@ -1,4 +1,6 @@
 // A loop's counter as f64 fills an array on the host, which knows no f64.
+// cause: A scalar that follows from the counter of a loop is computed on the host, by IREE's VM, which has neither
+// cause: f16 nor, without an extension, f64. The conversion fails instead of staying on the device.
 // fault: compile-error "failed to legalize operation 'arith.sitofp'"
 // input: i32=3
 // input: 3xf64=0

@@ -1,4 +1,7 @@
 // A reduction of positions beside an array that does not look at them gives the initial value.
+// cause: Row r gets the bits of those positions only that are r modulo 4, so the vectorized tile lays the positions
+// cause: (linalg.index of the reduced dimension) along the rows instead of along the columns. Other sizes return the
+// cause: initial value. The same reductions as two operations are right.
 // fault: wrong
 // input: 64x100xf32=1
 // expected: 64xf32=1

@@ -1,4 +1,8 @@
 // A carry that takes over another one in a loop that does not count crashes the compiler.
+// cause: %u takes over %t. The loop does not count, so it stays an scf.while. The size of %t is carried for %u as
+// cause: well, then folded on one side, so that both regions disagree in the number of carries; ScfWhileOpConversion,
+// cause: which does not check it, then writes beyond its types. A select that never selects the old value, in place
+// cause: of %t, keeps both sides alike.
 // fault: crash
 // input: 8xf32=1
 // input: f32=0

@@ -1,4 +1,7 @@
 // A dispatch binds more arrays than the runtime takes, which only the runtime says.
+// cause: Fusion of elementwise operations does not count the bindings of the dispatch that it makes. The runtime
+// cause: allows 32 of them, and refuses the executable when the module is loaded. Known as a side note of iree-
+// cause: org/iree#5191 (36 bindings) since 2021.
 // fault: run-error "binding count"
 // input: 4xf32=1
 // input: 4xf32=1

@@ -1,4 +1,7 @@
 // An update overwrites an array that is read by another name.
+// cause: Copy-on-write inserts a copy before the update, and the elision of copies (iree-stream-elide-async-copies)
+// cause: takes it away again, because it does not see that a view of the array is read later. A select in place of
+// cause: the copy, whose condition is not known, keeps the results right.
 // fault: wrong
 // input: 5x9xf32=1
 // expected: 5x9xf32=2 2 2 2 2 2 2 2 2 1 1 1 1 1 1 1 1 1 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2

@@ -1,4 +1,5 @@
 // The sum of two booleans is computed modulo 2.
+// cause: stablehlo.add of i1 becomes arith.addi of i1. StableHLO defines the sum of booleans as the logical or.
 // fault: wrong
 // input: 2xi32=1 0
 // input: 2xi32=1 1

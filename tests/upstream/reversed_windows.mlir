@@ -1,4 +1,7 @@
 // The reversal of the window of a convolution by channels is left out.
+// cause: The convolution becomes linalg.depthwise_conv_1d_nwc_wc, whose operands are the image and the kernel as it
+// cause: is: the lowering ignores window_reversal (stablehlo.convolution with reverse = [true]). Without feature
+// cause: groups the kernel is reversed. A stablehlo.reverse of the kernel instead gives the expected results.
 // fault: wrong
 // input: 1x4x2xf32=1 1 2 2 3 3 4 4
 // input: 2x1x2xf32=1 1 10 10

@@ -1,4 +1,7 @@
 // A window as long as its dimension becomes a scan, which leaves out the initial value.
+// cause: A reduce_window as long as its dimension, padded by one less on one side, becomes iree_linalg_ext.scan with
+// cause: inclusive(true). The initial value is its accumulator, but an inclusive scan begins with the first element
+// cause: alone, so that the initial value takes no part. It need not be the identity of the reducer.
 // fault: wrong
 // input: 4xf32=1
 // expected: 4xf32=10 10 10 10

@@ -1,4 +1,7 @@
 // A scatter writes wherever an index points; XLA leaves the update out.
+// cause: stablehlo.scatter becomes iree_linalg_ext.scatter, which assumes that all indices are in bounds. StableHLO
+// cause: leaves such updates out. The closed pull request iree-org/iree#15656 wanted to check the indices. A write
+// cause: out of bounds corrupts the heap of the process.
 // fault: run-crash
 // input: 4xi32=1 2 3 4
 // input: 1x1xi32=-1

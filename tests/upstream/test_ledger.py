@@ -13,7 +13,7 @@ from hloforge.pipelines.framework.passes import NativePass, Pass
 from hloforge.pipelines.named import BORDER, DECOMPOSE, FINISH
 from hloforge.runtime.compile import compiler
 from hloforge.runtime.upstream.ledger import NO_WORKAROUNDS, OTHER_FLAGS, WORKAROUNDS, Workaround
-from tests.upstream import __main__ as command, page
+from tests.upstream import __main__ as command, page, reproducer
 from tests.upstream.reproducer import FOLDER, GONE, THERE, UNKNOWN, Outcome, Reproducer, Tools, judged
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,7 +103,8 @@ def test_a_header_says_what_goes_wrong(record: Workaround) -> None:
     ("header", "message"),
     [
         ("", "one line"),
-        ("// fault: slow", "one of"),
+        ("// fault: late", "one of"),
+        ("// fault: slow", "seconds"),
         ("// fault: compile-error", "part of the message"),
         ('// fault: crash "x"', "part of the message"),
         ("// fault: wrong", "expected"),
@@ -133,6 +134,11 @@ _INPUT = "// input: 2xf32=1 2\n"
         (f"// fault: wrong\n{_INPUT}// expected: 2xi32=2 4", UNKNOWN),
         ("// fault: crash", GONE),
         ("// flags: --iree-no-such-flag\n// fault: crash", UNKNOWN),
+        ('// fault: slow "60"', GONE),
+        ('// fault: slow "0"', THERE),
+        ('// fault: code "llvm.fadd"', THERE),
+        ('// fault: code "llvm.fmul"', GONE),
+        ('// target: volta\n// fault: code "spirv.FAdd(?!.*NoContraction)"', THERE),
         ('// flags: --iree-no-such-flag\n// fault: compile-error "no such type"', UNKNOWN),
     ],
 )
@@ -150,6 +156,27 @@ def test_a_fault_that_is_gone_fails(
     monkeypatch.setattr("sys.argv", ["upstream", "--only=crossed-uses"])
     assert command.main() == status
     assert ("delete their workarounds" in capsys.readouterr().out) == (state == GONE)
+
+
+def test_another_version_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is installed once, beside the one that hloforge uses."""
+    installed: list[list[str]] = []
+
+    def install(command: list[str], **_: object) -> None:
+        installed.append(command)
+        for name in ("compiler/_mlir_libs/iree-compile", "_runtime_libs/iree-run-module"):
+            path = tmp_path / "3.12.0" / "iree" / name
+            path.parent.mkdir(parents=True)
+            path.touch()
+
+    asked: list[Tools] = []
+    monkeypatch.setattr(reproducer, "VERSIONS", tmp_path)
+    monkeypatch.setattr(reproducer.subprocess, "run", install)
+    monkeypatch.setattr(command, "judged", lambda _, tools: asked.append(tools) or Outcome(THERE, "as in a test"))
+    monkeypatch.setattr("sys.argv", ["upstream", "--only=crossed-uses", "--iree=3.12.0"])
+    assert command.main() == command.main() == 0
+    assert len(installed) == 1 and installed[0][-2:] == ["iree-base-compiler==3.12.0", "iree-base-runtime==3.12.0"]
+    assert {tools.compiler.relative_to(tmp_path).parts[0] for tools in asked} == {"3.12.0"}
 
 
 def test_the_page_is_current() -> None:

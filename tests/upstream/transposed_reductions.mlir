@@ -1,4 +1,7 @@
 // A transposition of one of several results of a reduction takes the initial value of that one alone.
+// cause: A transposition is moved into the linalg.generic that computes its operand. The new operation gets the
+// cause: transposed initial value of that result alone, without those of the other results: "'linalg.yield' op
+// cause: expected number of yield values (2) to match".
 // fault: compile-error "op expected number of yield values (2) to match"
 // input: 3x4x3xf32=1
 // expected: 3x3xi32=0

@@ -1,4 +1,8 @@
 // A convolution whose one window does not reach the end of the padded image fails.
+// cause: The convolution has room for one window, which does not reach the end of the padded image. The dimension of
+// cause: the windows' places has size 1 and is folded away, and the image is then taken to be as long as the window:
+// cause: "inferred input/output operand #1 has shape's dimension #0 to be 8, but found 7". A smaller or negative
+// cause: padding, of the same meaning, compiles.
 // fault: compile-error "op inferred input/output operand"
 // input: 1x3x2x2xf32=1
 // input: 4x3x7x7xf32=1

@@ -1,4 +1,6 @@
 // A sort with is_stable changes the order of equal keys.
+// cause: stablehlo.sort becomes iree_linalg_ext.sort, which has no attribute for is_stable. Its loops exchange
+// cause: neighbours unless the comparison holds, also where they compare equal.
 // fault: wrong
 // input: 8xi32=2 1 2 0 1 2 0 1
 // expected: 8xi32=0 0 1 1 1 2 2 2

@@ -1,4 +1,7 @@
 // The 64 bits of %sum overwrite the register of %next, which a later move of the branch reads.
+// cause: The moves of a branch are ordered so that no one overwrites what a later one reads. 64-bit numbers take two
+// cause: registers of 32 bits; the order compares the first of them only. With i58 -> i48, i59 -> i49, i49 -> i2, the
+// cause: last move reads what the second has overwritten.
 // target: vm
 // fault: wrong
 // function: total
