@@ -43,7 +43,7 @@ _STRIP = 16
 @register
 @dataclass(frozen=True)
 class PolyphaseConvolutions(Pass):
-    """Convolve dilated images phase by phase.
+    """Replace convolutions of dilated images by one convolution per phase (polyphase).
 
     Attributes:
         worth: multiplications that have to be saved.

@@ -197,7 +197,7 @@ def _product(op: Any, windows: Value, ordered: InOrder, results: Sequence[int]) 
 @register
 @dataclass(frozen=True)
 class DecomposeConvolution(Pass):
-    """Replace convolutions by groups, along many dimensions, and with very large kernels."""
+    """Replace grouped convolutions, and those of many dimensions or very large kernels."""
 
     name: ClassVar[str] = "decompose-convolution"
 

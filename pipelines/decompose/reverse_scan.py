@@ -46,7 +46,7 @@ def from_the_start(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class DecomposeReverseScan(Pass):
-    """Let every scan start at the start."""
+    """Replace reverse scans by scans of reversed arrays."""
 
     name: ClassVar[str] = "decompose-reverse-scan"
 

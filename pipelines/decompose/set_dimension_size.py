@@ -51,7 +51,7 @@ def _s32() -> Any:
 @register
 @dataclass(frozen=True)
 class DecomposeSetDimensionSize(Pass):
-    """Cut arrays to their dynamic sizes, once bounds are dropped."""
+    """Slice arrays to their dynamic sizes, after bounds are dropped."""
 
     name: ClassVar[str] = "decompose-set-dimension-size"
 

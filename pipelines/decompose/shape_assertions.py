@@ -109,7 +109,7 @@ def _scalar(condition: Any) -> Any:
 @register
 @dataclass(frozen=True)
 class DecomposeShapeAssertions(Pass):
-    """Check the assertions that JAX's shape-polymorphic exports make of their arguments' sizes.
+    """Check the assertions of JAX's shape-polymorphic exports about sizes of arguments.
 
     Raises (on run):
         ArgumentError: an assertion on sizes that the program fixes does not hold.

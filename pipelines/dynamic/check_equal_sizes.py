@@ -40,7 +40,7 @@ Place = tuple[int, int]
 @register
 @dataclass(frozen=True)
 class CheckEqualSizes(Pass):
-    """Let each call check that arguments which meet in an elementwise operation or a dot have the same sizes."""
+    """Check in each call that the operands of elementwise operations and dots have equal dynamic sizes."""
 
     name: ClassVar[str] = "check-equal-sizes"
 

@@ -43,7 +43,7 @@ def with_known_sizes(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeDynamicBarriers(Pass):
-    """Tell IREE the sizes behind barriers; stands behind the passes that make barriers."""
+    """Tell IREE the sizes of results of barriers; runs after the passes that make barriers."""
 
     name: ClassVar[str] = "legalize-dynamic-barriers"
 

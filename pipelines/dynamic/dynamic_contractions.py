@@ -112,7 +112,7 @@ def convolution_by_maps(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeDynamicContractions(Pass):
-    """Lower dots and convolutions of dynamic sizes that IREE does not take."""
+    """Lower dots and convolutions of dynamic sizes that IREE does not support."""
 
     name: ClassVar[str] = "legalize-dynamic-contractions"
 

@@ -287,7 +287,7 @@ PATTERNS = (
 @register
 @dataclass(frozen=True)
 class LegalizeDynamicShapes(Pass):
-    """Lower the dynamic operations that IREE does not take; runs when element types are IREE's own."""
+    """Lower the dynamic operations that IREE does not support; runs when element types are IREE's own."""
 
     name: ClassVar[str] = "legalize-dynamic-shapes"
 

@@ -31,7 +31,7 @@ from hloforge.pipelines.workarounds.bf16_signs import once_rounded
 @register
 @dataclass(frozen=True)
 class KeepRoundings(Pass):
-    """Round what the program converts to bf16."""
+    """Keep the roundings of the program's own conversions to bf16."""
 
     name: ClassVar[str] = "keep-roundings"
 

@@ -79,7 +79,7 @@ def _features(op: Any, kernel: list[int]) -> int:
 @register
 @dataclass(frozen=True)
 class LegalizeLongLoops(Pass):
-    """Cut reductions, products and windows of many elements into parts."""
+    """Split reductions, products and windows of many elements into parts."""
 
     name: ClassVar[str] = "legalize-long-loops"
 

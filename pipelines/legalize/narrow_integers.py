@@ -178,7 +178,7 @@ _CORRECTIONS: dict[str, Callable[[Retyped], None]] = {
 @register
 @dataclass(frozen=True)
 class LegalizeNarrowIntegers(Pass):
-    """Keep integers of 2 and 4 bits in bytes, in the whole module."""
+    """Store integers of 2 and 4 bits in bytes, in the whole module."""
 
     name: ClassVar[str] = "legalize-narrow-integers"
 

@@ -50,7 +50,7 @@ def of_normal_numbers(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeSubnormalRounding(Pass):
-    """Keep ceil and floor from reading subnormal numbers as zero."""
+    """Prevent ceil and floor from reading subnormal numbers as zero."""
 
     name: ClassVar[str] = "legalize-subnormal-rounding"
 

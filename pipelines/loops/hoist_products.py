@@ -33,7 +33,7 @@ _KEPT = frozenset(f"stablehlo.{name}" for name in ("custom_call", "optimization_
 @register
 @dataclass(frozen=True)
 class HoistProducts(Pass):
-    """Move invariant products out of loops, with what they are computed from; inner loops come first."""
+    """Loop-invariant code motion: move invariant products and their operands out of loops, inner loops first."""
 
     name: ClassVar[str] = "hoist-products"
     targets: ClassVar[frozenset[str]] = CPU

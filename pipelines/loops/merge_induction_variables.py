@@ -32,7 +32,7 @@ _DEEPEST = 4
 @register
 @dataclass(frozen=True)
 class MergeInductionVariables(Pass):
-    """Read the first of several carried numbers that begin alike and change alike."""
+    """Merge induction variables that begin alike and change alike."""
 
     name: ClassVar[str] = "merge-induction-variables"
     targets: ClassVar[frozenset[str]] = CPU

@@ -58,7 +58,7 @@ class _Count(NamedTuple):
 @register
 @dataclass(frozen=True)
 class UnrollLoops(Pass):
-    """Do a number of turns at once that divides the number of turns."""
+    """Unroll loops by a factor that divides the trip count."""
 
     name: ClassVar[str] = "unroll-loops"
     targets: ClassVar[frozenset[str]] = CPU

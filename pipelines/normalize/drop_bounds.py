@@ -120,7 +120,7 @@ def _vector(sizes: Sequence[Size]) -> Value:
 @register
 @dataclass(frozen=True)
 class DropBounds(Pass):
-    """Take the encoding ``#stablehlo.bounds`` from the types of all values and functions."""
+    """Remove the encoding ``#stablehlo.bounds`` from the types of all values and functions."""
 
     name: ClassVar[str] = "drop-bounds"
 

@@ -40,7 +40,7 @@ _COSTLY, _OTHERS = (frozenset(f"stablehlo.{name}" for name in names.split()) for
 @register
 @dataclass(frozen=True)
 class HoldVectors(Pass):
-    """Put a barrier behind roots, quotients and the like that are broadcast to many rows."""
+    """Put a barrier after roots, quotients and similar results that are broadcast to many rows."""
 
     name: ClassVar[str] = "hold-vectors"
     targets: ClassVar[frozenset[str]] = CPU

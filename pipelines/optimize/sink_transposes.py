@@ -77,7 +77,7 @@ def _product(op: Any, left: Value, right: Value, summed: list[int]) -> Value:
 @register
 @dataclass(frozen=True)
 class SinkTransposes(Pass):
-    """Let products read transposed matrices as they lie."""
+    """Fold transpositions of operands into products."""
 
     name: ClassVar[str] = "sink-transposes"
     targets: ClassVar[frozenset[str]] = CPU

@@ -86,7 +86,7 @@ def _bounds(op: Any) -> tuple[list[int], list[int], list[int]]:
 @register
 @dataclass(frozen=True)
 class SliceOperands(Pass):
-    """Slice before computing, where all that is computed is sliced."""
+    """Move slices before elementwise operations whose readers all slice."""
 
     name: ClassVar[str] = "slice-operands"
     targets: ClassVar[frozenset[str]] = CPU

@@ -52,7 +52,7 @@ _REPLICATION = (NUM_REPLICAS, NUM_PARTITIONS)
 @register
 @dataclass(frozen=True)
 class FoldReplicas(Pass):
-    """Fold the programs of ``replicas`` times ``partitions`` devices; behind ``normalize``, on static shapes.
+    """Fold the programs of ``replicas`` times ``partitions`` devices into one; after ``normalize``, on static shapes.
 
     Raises (on run):
         UnsupportedError: communication does not fit the devices, waits for itself, or stands in a loop or conditional

@@ -47,7 +47,7 @@ _CARRIED = frozenset(["s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "bf1
 @register
 @dataclass(frozen=True)
 class LowerToChannels(Pass):
-    """Rewrite collectives and device numbers of a program of more than one device; behind ``normalize``.
+    """Rewrite collectives and device ids of a program for several devices; after ``normalize``.
 
     Raises (on run):
         UnsupportedError: groups do not fit the grid of the module, differ in size where that changes the result's,

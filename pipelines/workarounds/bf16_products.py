@@ -41,7 +41,7 @@ _FUSED = ELEMENTWISE | {f"stablehlo.{name}" for name in ("broadcast_in_dim", "re
 @register
 @dataclass(frozen=True)
 class LegalizeBf16Products(Pass):
-    """Put barriers between products, and convolutions, and the bf16 that they are made from and into."""
+    """Put barriers between products or convolutions and the conversions from and to bf16 around them."""
 
     name: ClassVar[str] = "legalize-bf16-products"
     targets: ClassVar[frozenset[str]] = VULKAN

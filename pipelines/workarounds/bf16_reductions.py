@@ -42,7 +42,7 @@ def in_f32(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeBf16Reductions(Pass):
-    """Reduce bf16 to a least or greatest number in f32."""
+    """Compute minima and maxima of bf16 in f32."""
 
     name: ClassVar[str] = "legalize-bf16-reductions"
     targets: ClassVar[frozenset[str]] = VULKAN

@@ -137,7 +137,7 @@ def _joined(parts: Sequence[Value], is_complex: Sequence[bool]) -> list[Value]:
 @register
 @dataclass(frozen=True)
 class LegalizeComplexParts(Pass):
-    """Do bitcasts between complex types, paddings, updates of constants, and fills with c128, to the parts."""
+    """Apply bitcasts between complex types, paddings, updates of constants, and fills with c128 to the parts."""
 
     name: ClassVar[str] = "legalize-complex-parts"
 

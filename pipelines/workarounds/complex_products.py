@@ -89,7 +89,7 @@ def by_parts(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeComplexProducts(Pass):
-    """Put barriers between products and the complex numbers of which they are the parts; take vectors by parts."""
+    """Put barriers between products and the complex numbers made of them; multiply vectors by parts."""
 
     name: ClassVar[str] = "legalize-complex-products"
 

@@ -49,7 +49,7 @@ _SMALL, _FEW, _MOST = 64, 8, 30
 @register
 @dataclass(frozen=True)
 class LegalizeConcatenations(Pass):
-    """Write small concatenations as choices by position, and keep those apart that may begin alike."""
+    """Replace small concatenations by selects on the position, and separate those that may begin alike."""
 
     name: ClassVar[str] = "legalize-concatenations"
 

@@ -52,7 +52,7 @@ _IDEMPOTENT = frozenset(f"stablehlo.{name}" for name in ("and", "maximum", "mini
 @register
 @dataclass(frozen=True)
 class LegalizeConstantReductions(Pass):
-    """Hide arrays of one number from IREE where they are reduced, and what makes others such arrays."""
+    """Hide uniform arrays from IREE where they are reduced, and the operations that make arrays uniform."""
 
     name: ClassVar[str] = "legalize-constant-reductions"
 

@@ -57,7 +57,7 @@ Places: TypeAlias = dict[Label, frozenset[int]]
 @register
 @dataclass(frozen=True)
 class LegalizeCrossedUses(Pass):
-    """Put a barrier behind reductions and products whose results are read along two dimensions at once."""
+    """Put a barrier after reductions and products whose results are read along two dimensions at once."""
 
     name: ClassVar[str] = "legalize-crossed-uses"
 

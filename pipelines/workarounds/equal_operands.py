@@ -36,7 +36,7 @@ def nothing_by_xor(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeEqualOperands(Pass):
-    """Keep IREE from folding ``x - x`` where the shape is dynamic."""
+    """Prevent IREE from folding ``x - x`` of dynamic shape."""
 
     name: ClassVar[str] = "legalize-equal-operands"
 

@@ -55,7 +55,7 @@ _Form = tuple[str, tuple[int, ...], Any, Any]
 @register
 @dataclass(frozen=True)
 class LegalizeEqualResults(Pass):
-    """Let readers of equal arrays read the first of them; loops and branches see what stands around them."""
+    """Replace equal arrays by the first of them, in loops and branches too."""
 
     name: ClassVar[str] = "legalize-equal-results"
 

@@ -66,7 +66,7 @@ def _has_one_element(value: Any) -> bool:
 @register
 @dataclass(frozen=True)
 class LegalizeHostScalars(Pass):
-    """Put barriers before conversions of loops' counters and of sizes; stands behind those that fuse loops."""
+    """Put barriers before conversions of induction variables and sizes; runs after the passes that fuse loops."""
 
     name: ClassVar[str] = "legalize-host-scalars"
 

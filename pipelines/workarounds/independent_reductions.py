@@ -31,7 +31,7 @@ from hloforge.pipelines.legalize.accumulation import carried_in_f32
 @register
 @dataclass(frozen=True)
 class LegalizeIndependentReductions(Pass):
-    """Take apart reductions each of whose results depends on the elements of one array alone."""
+    """Split reductions whose results each depend on the elements of one array only."""
 
     name: ClassVar[str] = "legalize-independent-reductions"
 

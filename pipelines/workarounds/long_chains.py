@@ -54,7 +54,7 @@ class _Piece:
 @register
 @dataclass(frozen=True)
 class LegalizeLongChains(Pass):
-    """Merge long elementwise expressions, and keep their pieces apart; arrays of dynamic sizes are left alone.
+    """Split long chains of elementwise operations into pieces; arrays of dynamic sizes are not changed.
 
     Attributes:
         longest: operations in a row without a barrier.

@@ -40,7 +40,7 @@ _NONE: frozenset[Any] = frozenset()
 @register
 @dataclass(frozen=True)
 class LegalizeManyArguments(Pass):
-    """Hide from IREE what is computed of many arguments, so that what is computed of it reads an array of its own.
+    """Put barriers after values computed from many arguments, so that their readers get one array instead.
 
     Attributes:
         most: arguments that one dispatch may read.

@@ -62,7 +62,7 @@ def of_one_type(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeProductFactors(Pass):
-    """Keep conversions apart from the products that use them, where IREE does not get them right as one."""
+    """Separate conversions from the products that read them, where IREE is wrong when it fuses both."""
 
     name: ClassVar[str] = "legalize-product-factors"
 

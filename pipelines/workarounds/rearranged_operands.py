@@ -38,7 +38,7 @@ _FUNCTIONS = tuple(sorted(UNARY - {"stablehlo.bitcast_convert"}))
 @register
 @dataclass(frozen=True)
 class LegalizeRearrangedOperands(Pass):
-    """Move reshapes and transpositions behind functions of one array, in one walk: chains of functions go together.
+    """Move reshapes and transpositions after unary elementwise functions, a chain of functions at a time.
 
     Loops and branches keep theirs.
     """

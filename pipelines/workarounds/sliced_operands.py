@@ -214,7 +214,7 @@ def _origin(value: Any) -> Any:
 @register
 @dataclass(frozen=True)
 class LegalizeSlicedOperands(Pass):
-    """Put barriers between slices and scatters into them, and between those with steps and what reads them by index."""
+    """Put barriers between slices and scatters into them, and between strided slices and operations that index them."""
 
     name: ClassVar[str] = "legalize-sliced-operands"
 

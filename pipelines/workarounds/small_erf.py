@@ -34,7 +34,7 @@ _WIDE = frozenset({"bf16", "f32"})
 @register
 @dataclass(frozen=True)
 class LegalizeSmallErf(Pass):
-    """Give erf of tiny numbers by the first term of its series; run it once."""
+    """Compute erf of tiny numbers with the first term of its series; run it once."""
 
     name: ClassVar[str] = "legalize-small-erf"
 

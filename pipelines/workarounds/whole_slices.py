@@ -43,7 +43,7 @@ def as_operand(op: Any) -> Replacement:
 @register
 @dataclass(frozen=True)
 class LegalizeWholeSlices(Pass):
-    """Replace slices and updates of whole arrays, and reshapes to the same shape, by what they give."""
+    """Replace slices and updates of whole arrays, and reshapes to the same shape, by their operand."""
 
     name: ClassVar[str] = "legalize-whole-slices"
 

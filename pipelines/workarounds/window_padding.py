@@ -122,7 +122,7 @@ def _number_before_conversions(value: Any) -> Any:
 @register
 @dataclass(frozen=True)
 class LegalizeWindowPadding(Pass):
-    """Pad unsigned integers and booleans before windows are laid over them; end arrays where the only window does."""
+    """Pad unsigned integers and booleans before windowed operations; cut arrays where the only window ends."""
 
     name: ClassVar[str] = "legalize-window-padding"
 
