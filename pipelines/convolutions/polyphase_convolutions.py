@@ -2,12 +2,12 @@
 
 Before::
 
-    %y = stablehlo.convolution(%x, %w) {lhs_dilate = [2], pad = [[1, 3]]} : [n,h,c], [4,c,f] -> [n,2*h,f]
+    %y = stablehlo.convolution(%x, %w) {lhs_dilate = [2], pad = [[2, 2]]} : [n,h,c], [4,c,f] -> [n,2*h,f]
 
 After::
 
-    %even = stablehlo.convolution(%x, %w[1::2]) {pad = [[0, 1]]} : [n,h,c], [2,c,f] -> [n,h,f]
-    %odd  = stablehlo.convolution(%x, %w[0::2]) {pad = [[0, 1]]}
+    %even = stablehlo.convolution(%x, %w[0::2]) {pad = [[1, 0]]} : [n,h,c], [2,c,f] -> [n,h,f]
+    %odd  = stablehlo.convolution(%x, %w[1::2]) {pad = [[0, 1]]}
     %y = reshape (concatenate %even, %odd, along a new dimension behind h)
 
 Such are transposed convolutions, and gradients of strided ones by their images. In two dimensions of stride 2, a

@@ -6,7 +6,7 @@ Before::
 
 After::
 
-    %y = %scale * ((%x - %mean) * rsqrt(%variance + epsilon)) + %offset      (vectors broadcast along dimension 1)
+    %y = (%x - %mean) * (rsqrt(%variance + epsilon) * %scale) + %offset      (vectors broadcast along dimension 1)
 
 Source: XLA "BatchNormTraining", "BatchNormInference", "BatchNormGrad"; Ioffe & Szegedy 2015 for the gradient.
 """

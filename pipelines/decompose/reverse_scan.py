@@ -2,11 +2,11 @@
 
 Before::
 
-    %0:2 = chlo.scan(%x) inits (%c) dimension = 0 attributes {is_reverse = true} {...}
+    %0:2 = chlo.scan(%x) inits (%c) dimension=0 attributes {is_reverse = true} {...}
 
 After::
 
-    %1:2 = chlo.scan(reverse %x) inits (%c) dimension = 0 attributes {is_reverse = false} {...}
+    %1:2 = chlo.scan(reverse %x) inits (%c) dimension=0 attributes {is_reverse = false} {...}
     %0#0 = reverse %1#0
 
 jaxlib's expansion of scans takes no notice of ``is_reverse``. Source: CHLO "scan".

@@ -2,11 +2,12 @@
 
 Before::
 
+    %fits = stablehlo.compare GE, %b, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>
     stablehlo.custom_call @shape_assertion(%fits, %b) {error_message = "b is {0}, which is less than 1"}
 
 After, where the sizes are known at run time only::
 
-    %ok = tensor.extract %fits[] : tensor<i1>
+    %ok = arith.cmpi sge, (tensor.extract %b[]), (tensor.extract %one[]) : i32
     cf.assert %ok, "shape assertion: b is {dimension 0 of x}, which is less than 1"
 
 IREE evaluates arithmetic of sizes on the host, and a call whose assertion fails ends with the message. Where the

@@ -8,9 +8,9 @@ Before::
 
 After::
 
-    %0 = stablehlo.subtract (convert %x), (convert %m) : tensor<4xf32>
-    %r = stablehlo.convert (reduce_precision %0 to bf16) : (tensor<4xf32>) -> tensor<4xbf16>
-    %2 = stablehlo.exponential (convert %r) : tensor<4xf32>, rounded in turn; uses of %1 are uses of %0
+    %0 = stablehlo.subtract (convert %x), (convert %m) : tensor<4xf32>         // uses of %1 are uses of %0
+    %r = stablehlo.reduce_precision %0, format = e8m7 : tensor<4xf32>
+    %2 = stablehlo.exponential %r : tensor<4xf32>                              // rounded in turn
 
 Processors have no bf16 arithmetic: every operation widens its operands and rounds its result. Where the program itself
 goes on in f32, XLA hands the value on as it was before the rounding.

@@ -7,7 +7,7 @@ Before::
 After::
 
     %a = (convert(%x) - -20) * 0.5, %b alike                                            : tensor<4xf32>
-    %r = convert(round_nearest_even(clamp(-128.0, (%a + %b) / 0.5 + -20.0, 127.0)))     : tensor<4xi8>
+    %r = convert(round_nearest_even(min(max((%a + %b) / 0.5 + -20.0, -128.0), 127.0)))  : tensor<4xi8>
 
 Operations that only move elements move the integers. XLA has no such types.
 Source: StableHLO spec "Quantized types", "uniform_quantize", "uniform_dequantize", and "dequantize_op_quantize".

@@ -6,8 +6,8 @@ Before::
 
 After::
 
-    %l = stablehlo.cholesky %a, lower = true : tensor<4x4xf32>
-    %info = ...
+    %f, %info = stablehlo.custom_call @hloforge.cholesky(%a) {backend_config = {lower = true}}
+    %l = stablehlo.select (row >= column), %f, %a                // LAPACK leaves the other triangle as it was
 
 ``registry.py`` tells how to add a target. Source: JAX (the calls that its functions for linear algebra become).
 """

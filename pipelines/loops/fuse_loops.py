@@ -6,9 +6,9 @@ Before::
 
 After, in outline::
 
-    %r:2 = flow.dispatch.region -> (tensor<1xi32>, tensor<3xf32>) {
-      scf.forall (%one) in (1) shared_outs(...) {
-        scf.while (%i = %first, %s = %vector) : (i32, vector<3xf32>) { ... } do { ... }
+    %r = flow.dispatch.region -> (tensor<3xf32>) {                              // the results that are used
+      %last:2 = scf.while (%i = %first, %s = %vector) : (i32, vector<3xf32>) { ... } do { ... }
+      flow.return (vector.transfer_write %last#1, ...) }
 
 IREE's own form is a dispatch for every few operations and a branch on the host for every turn, about 1.5 µs each: for a
 few elements that is all of the time. What stands in the regions stays StableHLO. ``carries.py`` says how values live

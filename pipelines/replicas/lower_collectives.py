@@ -6,7 +6,7 @@ Before, in a module whose ``hloforge.grid`` is ``array<i64: 2, 1>``::
 
 After::
 
-    %x0, %x1 = stablehlo.custom_call @hloforge.gather(%x) {backend_config = {groups = [[0, 1]], ...}}
+    %x0, %x1, %known = stablehlo.custom_call @hloforge.gather(%x) {backend_config = {groups = [[0, 1]], ...}}
     %s = stablehlo.map(%x0, %x1) ({ add })
 
 ``hloforge.gather`` brings the operands of all members of the caller's group, and ``hloforge.move`` those of one other
