@@ -1,4 +1,4 @@
-"""What a compilation may still take: one deadline for all of its phases, whoever runs them."""
+"""The remaining budget of a compilation: one deadline for all of its phases, in all processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes that say who communicates with whom: groups of replicas, pairs, channels."""
+"""Attributes of communication: groups of replicas, source-target pairs, channels."""
 
 from __future__ import annotations
 

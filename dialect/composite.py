@@ -1,4 +1,4 @@
-"""``@composite``: a function of Values whose calls are operations known by name.
+"""``@composite``: a function of Values whose calls become named composite operations.
 
 ::
 

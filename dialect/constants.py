@@ -1,4 +1,4 @@
-"""Constants, and scalars spread over the shape of another value."""
+"""Constants, and scalars broadcast to the shape of another value."""
 
 from __future__ import annotations
 

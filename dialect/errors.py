@@ -1,4 +1,4 @@
-"""The one tree of errors that hloforge raises for bad input and for limits of the tools below it."""
+"""The tree of errors that hloforge raises, for bad input and for limits of the tools below it."""
 
 from __future__ import annotations
 

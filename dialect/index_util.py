@@ -1,4 +1,4 @@
-"""Where an element stands: multi-dimensional indices to positions in the buffer, and back.
+"""Convert between multi-dimensional indices of elements and positions in the buffer.
 
 Positions count elements and honour the whole layout: order, padding of dimensions, every tile. XLA's ``IndexUtil``
 knows the order only; without tiles and padding the two agree. Source: XLA "Shapes and Layout", "Tiled layout".

@@ -1,4 +1,4 @@
-"""Putting the body of a region or function in the place of the operation that holds or calls it.
+"""Replace an operation by the body of its region, or a call by the body of its function.
 
 jaxlib's native ``inline`` pass leaves calls behind, knowing no interface of ``func``; this one is exhaustive.
 """

@@ -1,4 +1,4 @@
-"""``Layout``: how the elements of an array lie in memory, and ``Tile``, one step of a tiled layout.
+"""``Layout``: the memory layout of an array's elements, and ``Tile``, one step of a tiled layout.
 
 Source: XLA "Shapes and Layout", "Tiled layout" and ``layout.h``; the padding by dimension is of the first edition.
 """

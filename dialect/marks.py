@@ -1,4 +1,4 @@
-"""Marks of our own: names that our code writes into a program, and believes where it finds them.
+"""Marks of our own: attributes that our passes write into a program and rely on later.
 
 A pass that reads a mark does no check of its own: a gather that is marked ``IN_BOUNDS`` reads memory at any index. So
 what a file says must never pass for one. All marks stand in this list, each with who writes and who reads it, and the

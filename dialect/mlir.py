@@ -1,4 +1,4 @@
-"""The only door to jaxlib: its MLIR bindings, its HLO reader and its XLA client.
+"""The only module that imports jaxlib: its MLIR bindings, its HLO reader and its XLA client.
 
 Everything that hloforge needs of jaxlib's private modules is named here, so that a newer jaxlib is met in one file.
 """

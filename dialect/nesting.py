@@ -1,4 +1,4 @@
-"""How deeply a program nests, bounded once at the border.
+"""Limit the nesting depth of a program, once at import.
 
 Python's stack holds 1,000 calls and MLIR's some thousands of regions, so whatever walks a program by recursion fails on
 one that nests without end. A few kB of text suffice: calls, types and locations of MLIR are shared, and may double at

@@ -1,4 +1,4 @@
-"""What dots and convolutions share: the element type of a sum of products, and how exactly it is computed.
+"""What dots and convolutions share: the element type of a sum of products, and its precision.
 
 Source: XLA's shape inference (HigherPrecisionElementType, MaybeUpcast), ``xla_data.proto`` (PrecisionConfig);
 StableHLO specification "dot_general" (DotAlgorithm).

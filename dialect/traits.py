@@ -1,4 +1,4 @@
-"""What every operation of StableHLO does: one table that serves all passes which ask for a class of operations.
+"""The traits of StableHLO's operations: one table for all passes that ask for a class of operations.
 
 A pass that needs "the elementwise operations" takes them from here instead of typing their names again: lists that are
 typed twice disagree in the end. ``tests/dialect/test_traits.py`` compares the table with the dialect that jaxlib

@@ -1,4 +1,4 @@
-"""Windows that move over arrays: how many places they take, and the padding that "SAME" and "VALID" ask for.
+"""Windows that move over arrays: their number of positions, and the padding of "SAME" and "VALID".
 
 In each dimension the base array is first dilated (holes between its elements), then padded (or cut, where padding is
 negative), and the window, dilated too, moves over it by a stride. Convolutions, ReduceWindow and SelectAndScatter share

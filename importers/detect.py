@@ -1,4 +1,4 @@
-"""Which form a program has, told by its content; a file's suffix is not asked."""
+"""Detect the form of a program from its content; a file's suffix does not matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of a program that become constants of it."""
+"""Replace parameters of a program by constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the importers of graphs (ONNX, TFLite) share: where in a graph an import stands."""
+"""What the importers of graphs (ONNX, TFLite) share: the position of an import in a graph."""
 
 from __future__ import annotations
 

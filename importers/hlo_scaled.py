@@ -1,4 +1,4 @@
-"""Products of scaled blocks as calls of our own, for XLA's converter makes invalid IR of them.
+"""Products of scaled blocks as calls of our own, because XLA's converter makes invalid IR of them.
 
 Before: ``scaled-dot(x, y, a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}``; after: a custom call of
 ``hloforge.scaled_dot`` whose backend configuration is ``{"contracting": [[1], [0]], "batch": [[], []]}``.

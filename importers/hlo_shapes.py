@@ -1,4 +1,4 @@
-"""HLO whose instructions contradict the computations that they call, refused at their lines.
+"""Refuse HLO whose instructions contradict the computations that they call, at their lines.
 
 XLA's parser checks no shapes, and its converter to StableHLO takes some from one side and some from the other: a fusion
 whose operand is no match for the computation's parameter becomes a program that computes something else, or none. XLA

@@ -1,4 +1,4 @@
-"""Reading HLO text without a parser of our own: where its instructions stand, and repairs by text.
+"""Read HLO text without a parser of our own: find its instructions, and repair text.
 
 XLA's parser is the authority; this file only finds ``name = shape opcode`` to give operations their line and column.
 """

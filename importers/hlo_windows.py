@@ -1,4 +1,4 @@
-"""Windows of convolutions that a library computes, kept for who reads the call.
+"""Windows of library convolutions, kept for the decomposition of the call.
 
 Before: a custom call of ``__cudnn$convForward`` has its window, dimension numbers and groups in fields of the
 instruction, which XLA's converter to StableHLO drops; after: they also stand in its backend configuration, as

@@ -1,4 +1,4 @@
-"""Sizes of type ``index`` at the border of a program cross as s64: XLA has no such element type."""
+"""Sizes of type ``index`` are passed as s64 at the border of a program: XLA has no such element type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program's form depends on beyond the sizes of its inputs: elements that are known at the call only."""
+"""Elements known only at a call, on which a program's form depends beyond the sizes of its inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantized arrays at the border of a program cross as the integers that they are stored as."""
+"""Quantized arrays are passed as their stored integers at the border of a program."""
 
 from __future__ import annotations
 

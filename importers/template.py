@@ -1,4 +1,4 @@
-"""A model whose sizes come with the call: imported anew for each choice of them."""
+"""A model whose sizes come with the call: it is imported once per set of sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file says is data: no mark of ours, nothing of IREE's, and nothing that no rule reads comes in with it.
+"""Vet imported programs: refuse or remove marks of ours, IREE's operations, and anything that no rule checks.
 
 Passes believe attributes that other passes wrote (``dialect/marks.py``), and IREE believes attributes of its own
 (``lowering_config``, ``iree.abi.stub``, ``hal.device.targets``). So every program that was read from bytes, text or a

@@ -1,4 +1,4 @@
-"""Every pass of hloforge in one place: importing this module fills the registry."""
+"""All passes of hloforge: importing this module fills the registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights that stand beside a program: parameters or constants become names that are looked up when it is loaded.
+"""Weights outside of a program: parameters or constants become names that are resolved when it is loaded.
 
 Before, with a file that holds an array ``kernel``::
 

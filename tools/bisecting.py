@@ -1,4 +1,4 @@
-"""What ``hloforge bisect`` does, from a file to a small program with a report."""
+"""Run ``hloforge bisect``: from a program file to a minimal program and a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of a call from the command line, and what becomes of its results."""
+"""Arguments of a call from the command line, and its results as text, files or latencies."""
 
 from __future__ import annotations
 

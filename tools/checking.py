@@ -1,4 +1,4 @@
-"""Comparing results with expected ones, for the command line."""
+"""Compare results with expected ones, for the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hloforge compile``: a program to a vmfb."""
+"""``hloforge compile``: compile a program to a vmfb."""
 
 from __future__ import annotations
 

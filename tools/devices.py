@@ -1,4 +1,4 @@
-"""``hloforge devices``: what this machine can run programs on, and what it lacks."""
+"""``hloforge devices``: list drivers, devices and limits, and why a driver is not usable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``hloforge run`` gives a program while it runs, and what the program gives: infeed, outfeed and channels.
+"""Infeed, outfeed and channels of ``hloforge run``.
 
 One ``--infeed`` is one item, one ``--channel=N=`` one array of channel N. The program takes them from the queues of
 ``runtime/session/feeds.py``; where it asks for more, nobody could give it, and the run ends with an error instead of

@@ -1,4 +1,4 @@
-"""``hloforge inspect``: what is in a vmfb, or in a program before it is compiled."""
+"""``hloforge inspect``: show the contents of a vmfb, or of a program before it is compiled."""
 
 from __future__ import annotations
 

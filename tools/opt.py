@@ -1,4 +1,4 @@
-"""``hloforge opt``: passes over a program, the IR printed."""
+"""``hloforge opt``: run passes over a program and print the IR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of HTML that need no other file: templates, style and script of this folder in one text.
+"""Self-contained pages of HTML: templates, style and script of this folder in one text.
 
 Everything that comes from a program (names, locations, IR) is escaped by Jinja, or travels as JSON that the script puts
 into the page as text; a content security policy lets no other script run and nothing be fetched.

@@ -1,4 +1,4 @@
-"""A profile as text: a table of what takes longest, and what the rest of a call goes into."""
+"""A profile as text: a table of the slowest entries, and the rest of a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``hloforge profile`` does: programs and arguments from the command line to a ``TimeProfile``."""
+"""Run ``hloforge profile``: from programs and arguments of the command line to a ``TimeProfile``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line on the terminal while something takes long; nothing where nobody watches."""
+"""A progress line on the terminal; nothing if the output is not a terminal."""
 
 from __future__ import annotations
 

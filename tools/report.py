@@ -1,4 +1,4 @@
-"""How the command ends: every error in the style of compilers, and an exit status that scripts can trust."""
+"""Report errors in the style of compilers, and end with an exit status that scripts can rely on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hloforge run``: a vmfb or a program, on given or random inputs, checked on request."""
+"""``hloforge run``: run a vmfb or a program on given or random inputs, and check its results on request."""
 
 from __future__ import annotations
 

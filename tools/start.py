@@ -1,4 +1,4 @@
-"""Where the ``hloforge`` command begins: Ctrl-C ends it quietly also while Python loads the rest of it."""
+"""Entry point of the ``hloforge`` command: Ctrl-C ends it quietly, even while Python loads modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command reads and writes: files, ``-`` for the standard streams, and whether bytes are a vmfb."""
+"""Inputs and outputs of the command: files, ``-`` for the standard streams, and the detection of vmfbs."""
 
 from __future__ import annotations
 

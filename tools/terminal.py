@@ -1,4 +1,4 @@
-"""The one place where text leaves for a terminal: nothing in it commands the terminal but what this program styles.
+"""The only module that writes to a terminal: it escapes control characters in all text of others.
 
 Names in a program (of parameters, operations, files, locations, custom calls) are whatever the file says: escape codes
 that clear the screen, carriage returns that overwrite a line, marks that turn the direction of writing. Every command

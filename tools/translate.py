@@ -1,4 +1,4 @@
-"""``hloforge translate``: a program in another form."""
+"""``hloforge translate``: convert a program between HLO and StableHLO forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hloforge tune``: the fastest form of a program on this machine, and a profile for programs like it."""
+"""``hloforge tune``: search for the fastest form of a program on this machine, and save it as a profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verification as one page of HTML that needs no other file."""
+"""A verification as one self-contained page of HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``hloforge verify`` does: programs and arguments from the command line to a ``Verification``."""
+"""Run ``hloforge verify``: from programs and arguments of the command line to a ``Verification``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operation of XLA, one function a heading of its Operation Semantics; ``hloforge.ops`` to users."""
+"""Every operation of XLA, one function per heading of its Operation Semantics; ``hloforge.ops`` to users."""
 
 from hloforge.dialect.ops.comparison import (
     compare,

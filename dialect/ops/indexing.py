@@ -1,4 +1,4 @@
-"""Slices of an array at places known at run time: taken out of it, or combined into it.
+"""Gather and scatter: slices of an array at indices known at run time.
 
 Source: XLA "Gather", "Scatter"; StableHLO specification "gather", "scatter".
 """

@@ -1,4 +1,4 @@
-"""Where windows stand that move over spatial dimensions: what convolutions and pools share."""
+"""Attributes of windows over spatial dimensions, which convolutions and pools share."""
 
 from __future__ import annotations
 

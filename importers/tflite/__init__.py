@@ -1,1 +1,1 @@
-"""TFLite models: flatbuffers of builtin operators, or of StableHLO's operators in TFLite's clothes."""
+"""TFLite models: flatbuffers of builtin operators, or of StableHLO's operators."""

@@ -1,4 +1,4 @@
-"""The activations that operators carry with them."""
+"""The fused activations of operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored integers and the numbers that they stand for.
+"""Quantized values: stored integers and the numbers that they represent.
 
 Rescaled sums are ``round(f32(sum) * f32(scale))`` with ties to even, as in XNNPACK, which TFLite's interpreter runs by
 default; its own kernels multiply in fixed point, which differs by one quantum where a product is near a tie.

@@ -1,4 +1,4 @@
-"""``read_tflite``: a model to a program, or to the template of one for each choice of sizes."""
+"""``read_tflite``: a model to a program, or to a template with one program per set of sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places that a STRIDED_SLICE reads."""
+"""The elements that a STRIDED_SLICE reads."""
 
 from __future__ import annotations
 

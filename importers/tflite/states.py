@@ -1,4 +1,4 @@
-"""States of layers of one step: what such a layer keeps from call to call comes in and goes out with each call."""
+"""States of single-step layers, which become arguments and results of each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values of a module may share memory, what overwrites it, and who reads it when: one analysis for all passes.
+"""Alias analysis: which values may share memory, what overwrites it, and who reads it when.
 
 Two values are *names* of one array where IREE may make the one of the other without moving an element: by reshapes,
 barriers and casts, by moves that keep all elements in their order (along dimensions of size 1, by nothing padded or

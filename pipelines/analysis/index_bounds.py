@@ -1,4 +1,4 @@
-"""What is known of the values of an index array without running the program.
+"""Bounds of the values of an index array that are known without running the program.
 
 Decompositions leave out the clamping or masking of indices that are proven in bounds.
 """

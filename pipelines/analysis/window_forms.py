@@ -1,4 +1,4 @@
-"""Forms of reductions of windows that IREE misreads."""
+"""Forms of windowed reductions that IREE misreads."""
 
 from __future__ import annotations
 

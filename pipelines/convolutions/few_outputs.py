@@ -1,4 +1,4 @@
-"""Convolutions of many features to a few: an image for each place of the window, then the sum of these images.
+"""Convolutions of many features to a few: an image per position of the window, then the sum of these images.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``polyphase-convolutions``: a convolution of a dilated image without the zeros between its elements.
+"""``polyphase-convolutions``: convolve dilated images without the zeros between their elements.
 
 Before::
 

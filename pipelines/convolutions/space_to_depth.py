@@ -1,4 +1,4 @@
-"""Convolutions with long windows of one feature: the places of a window along a dimension become features, in rows.
+"""Space-to-depth for convolutions with long windows of one feature: window positions become features, in rows.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""Convolutions by groups as sums of convolutions by channels, which have no sum over channels inside.
+"""Grouped convolutions as sums of depthwise convolutions, which need no sum over channels.
 
 Before::
 

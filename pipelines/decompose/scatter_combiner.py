@@ -1,4 +1,4 @@
-"""The computation of a scatter: what is known of it, and how it runs on whole windows."""
+"""Analysis of a scatter's computation, and its evaluation on whole windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``decompose-set-dimension-size``: an array cut to a size that is known at run time.
+"""``decompose-set-dimension-size``: an array sliced to a size that is known at run time.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``decompose-shape-assertions``: what a program demands of the sizes of its arguments, checked where it can be.
+"""``decompose-shape-assertions``: what a program requires of the sizes of its arguments, checked where possible.
 
 Before::
 

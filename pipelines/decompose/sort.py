@@ -1,4 +1,4 @@
-"""``decompose-sort``: sorts of whole arrays of integers in the place of sorts by a comparator.
+"""``decompose-sort``: sorts by a comparator as sorts of arrays of integers.
 
 Before::
 

@@ -1,1 +1,1 @@
-"""Making a program smaller while something about it stays true: what ``hloforge bisect`` searches with."""
+"""Reduce a program while a property of it holds: the search of ``hloforge bisect``."""

@@ -1,4 +1,4 @@
-"""Small changes that may make a program simpler: each gives another valid program, or none."""
+"""Small simplifications of a program: each gives another valid program, or none."""
 
 from __future__ import annotations
 

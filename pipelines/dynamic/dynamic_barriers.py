@@ -1,4 +1,4 @@
-"""``legalize-dynamic-barriers``: barriers of arrays whose sizes only a call knows.
+"""``legalize-dynamic-barriers``: barriers of arrays whose sizes are known only at a call.
 
 Before::
 

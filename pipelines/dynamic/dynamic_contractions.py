@@ -1,4 +1,4 @@
-"""``legalize-dynamic-contractions``: dots and convolutions over sizes that only a call knows.
+"""``legalize-dynamic-contractions``: dots and convolutions over sizes known only at a call.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``decompose-dynamic-windows``: windows over arrays of sizes that only a call knows.
+"""``decompose-dynamic-windows``: windows over arrays of sizes known only at a call.
 
 Before::
 

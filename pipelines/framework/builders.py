@@ -1,4 +1,4 @@
-"""Operations below StableHLO that IREE takes mixed with it: one-workgroup dispatches, loops, vectors, slices.
+"""Builders of operations below StableHLO: one-workgroup dispatches, loops, vectors, slices.
 
 jaxlib knows the dialects ``scf``, ``tensor``, ``vector`` and ``arith``; IREE's own are built unverified, by name.
 """

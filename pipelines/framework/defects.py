@@ -1,4 +1,4 @@
-"""What a pass did wrong, found out after the fact: which pass, on which line of the user's file, and the IR before it.
+"""Locate a pass's fault: which pass, at which line of the user's file, and the IR before it.
 
 Verifying after every pass takes as long as the passes, so the manager verifies now and then. When something is invalid,
 or a pass fails by an exception of Python's, the passes run again over a copy of the module, one by one, each verified:

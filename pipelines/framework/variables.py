@@ -1,4 +1,4 @@
-"""Variables that a loaded program keeps from one operation, turn of a loop and call to the next.
+"""Variables that a loaded program keeps between operations, iterations of a loop, and calls.
 
 Each is a global of IREE's runtime behind a function, for IREE moves a bare store past loops that load, but not past
 calls::

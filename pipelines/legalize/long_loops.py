@@ -1,4 +1,4 @@
-"""``legalize-long-loops``: sums of very many numbers become sums of partial sums, and wide windows grow by doubling.
+"""``legalize-long-loops``: long sums become sums of partial sums, and wide windows grow by doubling.
 
 Before::
 

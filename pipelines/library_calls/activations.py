@@ -1,4 +1,4 @@
-"""Functions that libraries compute where a product or convolution is finished.
+"""Activations that libraries fuse into a product or convolution.
 
 Source: cuBLASLt ``cublasLtEpilogue_t``, cuDNN ``cudnnActivationMode_t``, oneDNN "eltwise".
 """

@@ -1,4 +1,4 @@
-"""LU factorizations with partial pivoting, a block of columns a turn.
+"""LU factorizations with partial pivoting, a block of columns per iteration.
 
 Of the matrix, stored by rows, a block of columns is transposed, so that its columns make vectors; it is factored column
 by column in a loop that becomes one dispatch. Then its row exchanges are applied to the matrix, a triangular system

@@ -1,4 +1,4 @@
-"""What factorizations do to whole batches of matrices before and after their work: scaling, parts, NaN."""
+"""Scaling, splitting and NaN handling of batches of matrices, around factorizations."""
 
 from __future__ import annotations
 

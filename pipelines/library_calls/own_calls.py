@@ -1,4 +1,4 @@
-"""Factorizations as calls of our own, between what a library's calls become and the loops that compute them.
+"""hloforge's own factorization calls, between a library's calls and the loops that compute them.
 
 A target may have code for some of them (``keep-factorizations``); ``decompose-factorizations`` makes loops of others::
 

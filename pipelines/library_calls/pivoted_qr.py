@@ -1,4 +1,4 @@
-"""QR factorizations with column pivoting, a column a turn.
+"""QR factorizations with column pivoting, a column per iteration.
 
 Each turn takes the longest column that is left, reflects it, and updates all columns right of it in two wide products.
 The lengths are measured anew each turn, where LAPACK updates them. Source: LAPACK "geqp3"; Golub & Van Loan, 5.4.2.

@@ -1,4 +1,4 @@
-"""QR factorizations by reflectors, a block of columns a turn, and products with their orthogonal factors.
+"""QR factorizations by reflectors, a block of columns per iteration, and products with their orthogonal factors.
 
 A block's columns are transposed, so that they make vectors, and reflected column by column in a loop that becomes one
 dispatch; then products of matrices reflect the rest of the matrix. What reaches over the edge is filled with zeros.

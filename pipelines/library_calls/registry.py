@@ -1,4 +1,4 @@
-"""Custom calls that stand for computations: which functions of hloforge compute what a library's function would.
+"""The registry of library calls: which function of hloforge computes a custom call's results.
 
 To add a target, write in a file of this folder (every file is imported) a function from the call to its results::
 

@@ -1,4 +1,4 @@
-"""How a fused loop carries a value: as a scalar, as a vector, or in a buffer that every turn writes in place.
+"""How a fused loop carries a value: as a scalar, as a vector, or in a buffer that iterations update in place.
 
 Scalars and vectors are values of the program: whatever a turn reads of them is what the turn before returned, also when
 carries change places. A buffer has one place in memory. A turn may return it only after writing into it, else IREE's

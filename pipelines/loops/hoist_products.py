@@ -1,4 +1,4 @@
-"""``hoist-products``: a product that every turn of a loop computes anew from the same operands moves before the loop.
+"""``hoist-products``: loop-invariant code motion for matrix products.
 
 Before::
 

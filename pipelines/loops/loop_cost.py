@@ -1,4 +1,4 @@
-"""Which loops gain by becoming one dispatch: those whose every operation is small, and known to run well inside one.
+"""Cost model of loop fusion: a loop gains if each of its operations is small and known to run well in one dispatch.
 
 Measured on two cores of a Zen 3: outside of a dispatch, an operation or a few fused ones cost 1.3 µs a turn beside
 their work, and the turn itself 2 µs. Inside, elementwise work runs as fast as outside (8 floats an instruction), and a

@@ -1,4 +1,4 @@
-"""``merge-induction-variables``: counters of a loop that always count alike become one.
+"""``merge-induction-variables``: merge induction variables that always have the same value.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""Matrix products too large for one vector, as loops over a part of what they sum."""
+"""Matrix products too large for one vector, as loops over parts of the summed dimension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``unroll-loops``: several turns of a loop that does little in each become one.
+"""``unroll-loops``: unroll loops with little work per iteration.
 
 Before::
 

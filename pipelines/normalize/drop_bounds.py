@@ -1,4 +1,4 @@
-"""``drop-bounds``: dimensions of bounded size as dimensions of any size.
+"""``drop-bounds``: replace dimensions of bounded size by unbounded dynamic ones.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``hold-vectors``: the factors of rows are computed once and not for each row.
+"""``hold-vectors``: compute the factors of rows once instead of once per row.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``sink-transposes``: transposed factors and products of matrices, by other dimension numbers.
+"""``sink-transposes``: fold transpositions of factors and results into dimension numbers of products.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``slice-operands``: parts of what is computed element by element are computed from parts.
+"""``slice-operands``: move slices before elementwise operations.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``sums-in-vectors``: sums of products that IREE's code generator does not take for matrix products.
+"""``sums-in-vectors``: vectorize sums of products that IREE does not recognize as matrix products.
 
 Before::
 

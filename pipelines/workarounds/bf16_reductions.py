@@ -1,4 +1,4 @@
-"""``legalize-bf16-reductions``: least and greatest bf16 are found in f32.
+"""``legalize-bf16-reductions``: compute minima and maxima of bf16 in f32.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``legalize-complex-parts``: what IREE cannot do to whole complex numbers, done to their parts.
+"""``legalize-complex-parts``: apply what IREE cannot do to complex numbers to their parts.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``legalize-complex-products``: complex numbers whose parts are computed from products stay apart from the products.
+"""``legalize-complex-products``: separate products from complex numbers whose parts are computed from them.
 
 Before::
 

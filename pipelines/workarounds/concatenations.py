@@ -1,4 +1,4 @@
-"""``legalize-concatenations``: arrays that IREE would join by updates in place of one array for several results.
+"""``legalize-concatenations``: separate concatenations that IREE would write into one array for several results.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``legalize-constant-reductions``: reductions of one number over and over, which IREE counts once.
+"""``legalize-constant-reductions``: reductions of uniform arrays, which IREE counts once.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``legalize-equal-results``: arrays that hold the same numbers, computed in different ways, become one array.
+"""``legalize-equal-results``: merge arrays of equal values that are computed in different ways.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``legalize-independent-reductions``: a reduction of several arrays that do not look at each other becomes several.
+"""``legalize-independent-reductions``: split a reduction of several independent arrays into several.
 
 Before::
 

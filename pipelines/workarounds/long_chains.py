@@ -1,4 +1,4 @@
-"""``legalize-long-chains``: elementwise operations in a row, in pieces that IREE takes one by one.
+"""``legalize-long-chains``: split long chains of elementwise operations.
 
 Before::
 

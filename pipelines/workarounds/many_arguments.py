@@ -1,4 +1,4 @@
-"""``legalize-many-arguments``: operations that IREE would compute in one dispatch, of more arrays than one takes.
+"""``legalize-many-arguments``: split operations that IREE would fuse into one dispatch with too many arrays.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""``legalize-slice-starts``: starts of dynamic slices in a type whose every number IREE reads right.
+"""``legalize-slice-starts``: starts of dynamic slices in a type that IREE reads correctly.
 
 Before::
 

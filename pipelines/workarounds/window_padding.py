@@ -1,4 +1,4 @@
-"""``legalize-window-padding``: windows over padded unsigned integers, and edges that the only window leaves out.
+"""``legalize-window-padding``: windows over padded unsigned integers, and edges that no window reads.
 
 Before::
 

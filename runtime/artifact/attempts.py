@@ -1,4 +1,4 @@
-"""Which attempt compiled a program, and why the earlier ones failed: a record that the manifest keeps."""
+"""Record which attempt compiled a program, and why earlier ones failed; the manifest keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several targets in one file, of which loading takes the first that this machine runs.
+"""Several targets in one file; loading selects the first that this machine runs.
 
 Each target is compiled by itself: its pipeline decomposes what it lacks, and code that hloforge writes for processors
 is none for GPUs. IREE could compile one module for several devices, but only one that all of them take, so that the

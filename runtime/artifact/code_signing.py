@@ -1,4 +1,4 @@
-"""Which vmfbs may be loaded: by their digest, or by a signature of somebody who is trusted.
+"""Restrict loading to vmfbs with a given digest, or with a signature by a trusted key.
 
 A vmfb is native code, and its check sums tell accidents alone. Whoever must know where one comes from pins its SHA-256,
 or has it signed: ``model.vmfb.sig`` holds an Ed25519 signature of the digest. What is asked for is checked on the bytes

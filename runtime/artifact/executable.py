@@ -1,4 +1,4 @@
-"""What a compilation yields: a vmfb with its manifest, in memory."""
+"""The result of a compilation: a vmfb with its manifest, in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a vmfb knows of itself: signature, target, flags, versions. It travels inside the file.
+"""The manifest inside a vmfb: signature, target, flags, versions.
 
 The manifest is one JSON text in IREE's reflection attributes of ``main``, so the file stays a plain vmfb for any tool.
 """

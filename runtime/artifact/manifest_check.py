@@ -1,4 +1,4 @@
-"""Whether a manifest tells the truth about the program beside it.
+"""Check a manifest against the program beside it.
 
 A manifest is text that travels with the code. What it says of sizes and types decides how memory is read, so that it is
 compared with IREE's own declaration of ``main`` before anything is called, and each of its fields with what it can be.

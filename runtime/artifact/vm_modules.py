@@ -1,4 +1,4 @@
-"""The door by which vmfbs reach IREE: check sums, signatures, and what is shared between sessions."""
+"""Load vmfbs into IREE: check sums, signatures, and modules shared between sessions."""
 
 from __future__ import annotations
 

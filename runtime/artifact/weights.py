@@ -1,4 +1,4 @@
-"""Files of weights: safetensors and IREE's parameter archives, mapped where they lie and shared between sessions.
+"""Files of weights: safetensors and IREE's parameter archives, memory-mapped and shared between sessions.
 
 Sources: https://github.com/huggingface/safetensors (the format), https://iree.dev/guides/parameters (archives).
 """

@@ -1,4 +1,4 @@
-"""Barriers between the parts of CUDA's kernels that hand numbers to each other: IREE's compiler leaves some out.
+"""Add the barriers that IREE's compiler omits between dependent parts of CUDA's kernels.
 
 IREE 3.13 gives each of a dispatch's operations to the threads of a block in its own way. Where one operation writes
 what the next one reads or updates, in the arrays of the program or in the memory of the block, no barrier may stand

@@ -1,4 +1,4 @@
-"""What IREE's compiler gets wrong in the last step: the order of moves at a branch of its virtual machine.
+"""Reorder the register moves at branches of IREE's virtual machine, which IREE's compiler orders wrongly.
 
 A branch gives its target block arguments by moving registers one after the other. Numbers of 64 bits take two registers
 of 32. IREE 3.13 orders the moves so that none overwrites what a later one reads, but compares the registers by their

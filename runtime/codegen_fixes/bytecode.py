@@ -1,4 +1,4 @@
-"""Instructions of IREE's virtual machine, as far as they are needed to find its branches and the registers they move.
+"""Decode instructions of IREE's virtual machine, as far as needed to find branches and the registers they move.
 
 A vmfb is a flatbuffer, alone or as the first file of a stored zip archive. Its functions are sequences of instructions:
 an opcode and fields of known kinds, of which each opcode has its own. A branch moves registers to those in which its

@@ -1,4 +1,4 @@
-"""Floats of Vulkan's programs as IEEE 754 has them: IREE's compiler is stopped on its way, and goes on.
+"""IEEE 754 arithmetic in Vulkan's programs, by a change between two runs of IREE's compiler.
 
 Without the decoration NoContraction, drivers may rewrite arithmetic as if floats were real numbers: Mesa makes ``a`` of
 ``(a + b) - b``, by which the decompositions, and careful programs, find rounding errors. IREE 3.13 decorates nothing.

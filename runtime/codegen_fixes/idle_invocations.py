@@ -1,4 +1,4 @@
-"""Vulkan's programs without invocations that repeat what others do: IREE's compiler is stopped on its way, and goes on.
+"""Remove invocations that repeat others' work in Vulkan's programs, between two runs of IREE's compiler.
 
 IREE 3.13 chooses a workgroup's size for a dispatch, and may give its operations to fewer dimensions of
 the workgroup. Where nothing reads an invocation's place along a dimension, as many invocations as its size do the same:

@@ -1,4 +1,4 @@
-"""The ways that threads of a block take through a kernel: where they part, and where they all come by.
+"""The control flow of a kernel: where threads of a block diverge, and where all of them pass.
 
 Nodes are the kernel's blocks, and an empty one on each edge from a branch to where several edges meet.
 """

@@ -1,4 +1,4 @@
-"""Kernels of IREE's module in LLVM's dialect, read from its text as graphs of blocks.
+"""Parse kernels of IREE's module in LLVM's dialect into graphs of blocks.
 
 Source: MLIR, "LLVM dialect"; the form in which IREE's compiler stands at ``executable-targets`` for CUDA.
 """

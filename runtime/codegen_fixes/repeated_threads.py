@@ -1,4 +1,4 @@
-"""CUDA's kernels without threads that repeat what others do: IREE's compiler is stopped on its way, and goes on.
+"""Remove threads that repeat others' work in CUDA's kernels, between two runs of IREE's compiler.
 
 IREE 3.13 chooses the threads of a block for a dispatch, and may give its operations to none or to fewer dimensions of
 them: 64 threads of a scatter each added all updates. A dimension along which no thread asks for its place gets the size

@@ -1,4 +1,4 @@
-"""Where each thread of a block stands: what is known of the whole numbers that a kernel computes.
+"""Analyse a kernel's integers as functions of the thread's index.
 
 A number is what every thread holds for itself, as far as it is known: one value for each thread, plus multiples of
 numbers that are the same in the whole launch, plus unknown multiples of a modulus (of a loop's step, say).

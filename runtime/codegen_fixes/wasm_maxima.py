@@ -1,4 +1,4 @@
-"""WebAssembly's programs without C's ``fmax`` and ``fmin``: IREE's compiler is stopped on its way, and goes on.
+"""Replace C's ``fmax`` and ``fmin`` in WebAssembly's programs, between two runs of IREE's compiler.
 
 IREE compares numbers by LLVM's ``maxnum``, which gives the other number for NaN, where no NaN counts, as in softmax.
 Most processors have an instruction for it; LLVM makes a call for WebAssembly, and IREE links no library.

@@ -1,4 +1,4 @@
-"""Barriers between the parts of Vulkan's programs that share a workgroup's memory: IREE's compiler leaves some out.
+"""Add the barriers that IREE's compiler omits between uses of a workgroup's memory in Vulkan's programs.
 
 IREE 3.13 gives each of a dispatch's operations to the invocations of a workgroup in its own way, and puts what one of
 them hands to the next into the workgroup's memory. Where sizes do not divide evenly (its pipeline ``BaseDistribute``),

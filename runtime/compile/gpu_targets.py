@@ -1,4 +1,4 @@
-"""GPUs by name: what IREE 3.13 calls them, and what its own names lack.
+"""Names of GPUs: IREE 3.13's names, and those that it lacks.
 
 Each table maps names that users know to IREE's; the first of a table is the default where no device is at hand.
 """

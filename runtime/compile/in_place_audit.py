@@ -1,4 +1,4 @@
-"""An audit of what IREE has decided to overwrite: no array that is still read may lie where another one is written.
+"""Audit IREE's updates in place: no array that is still read may share memory with one that is written.
 
 IREE runs an update in the buffer of its operand where it believes that nothing reads the operand afterwards. It decides
 so in several passes (copy elision, emplacement, scheduling), and is wrong at times: it does not see that an

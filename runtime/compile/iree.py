@@ -1,4 +1,4 @@
-"""The door to IREE: the compiler's binary and its API in process. The runtime's own door is ``devices``."""
+"""Calls of IREE's compiler: the binary, and its API in process. ``devices`` calls the runtime."""
 
 from __future__ import annotations
 

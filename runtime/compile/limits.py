@@ -1,4 +1,4 @@
-"""What a device has no arithmetic for, refused before IREE makes wrong code of it or fails without saying why."""
+"""Refuse what a device has no arithmetic for, before IREE makes wrong code of it or fails without a reason."""
 
 from __future__ import annotations
 

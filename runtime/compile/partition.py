@@ -1,4 +1,4 @@
-"""Programs of whole arrays with shardings, as the program of one of the devices that they name.
+"""Partition a sharded program of whole arrays into the program of one device.
 
 XLA's own partitioner does the work, in a process of its own (``partition_worker``): it propagates the shardings, cuts
 every operation, and makes the collectives. So a program is cut here as XLA would cut it, whether Shardy or GSPMD

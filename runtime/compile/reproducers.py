@@ -1,4 +1,4 @@
-"""What a failed compilation leaves: the input that repeats the failure, and the command that does.
+"""Reproducers of failed compilations: the input, and the command that repeats the failure.
 
 The last few are kept in a folder beside the cached compilations, so that whoever compiles failing programs in a loop
 does not fill the disk. The folder is the user's own; a file in it is written whole or not at all.

@@ -1,4 +1,4 @@
-"""Programs of dynamic shapes that are compiled anew for the sizes of each call, and kept."""
+"""Programs of dynamic shapes that are compiled for the sizes of each call, and cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged vmfbs, told by their check sums before IREE sees them.
+"""Detect damaged vmfbs by their check sums before IREE reads them.
 
 IREE verifies the tables and the instructions of a module, but neither machine code nor constants: of 300 files with a
 bit flipped or the end cut off 17 gave wrong numbers and 17 ended the process. IREE's compiler writes a zip whose

@@ -1,4 +1,4 @@
-"""Random arguments under which a model's results say something: neither overflow nor NaN drowns them."""
+"""Random arguments for which a model's results are meaningful: without overflow and NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders whose files are believed, as they hold native code: only this user and the administrator may write there.
+"""Folders of trusted native code: only this user and the administrator may write to them.
 
 That is so if every folder on the way from the root belongs to one of them, and neither a group nor everybody may write
 to it: who may write to a folder may put another one in the place of what it holds. A folder such as ``/tmp``, in which

@@ -1,4 +1,4 @@
-"""Seeded random arguments for a program whose real ones are not at hand."""
+"""Seeded random arguments for a program."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Finding out whether a program's results are right, and what is to blame where they are not."""
+"""Find out whether a program's results are right, and which pass or compiler is at fault if not."""

@@ -1,4 +1,4 @@
-"""The smallest program that still goes wrong, and in the same way."""
+"""Reduce a failing program to the smallest one that fails in the same way."""
 
 from __future__ import annotations
 

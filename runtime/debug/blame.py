@@ -1,4 +1,4 @@
-"""Whose fault it is: a pass of ours, or IREE's compiler, by compiling in part and by interpreting in between."""
+"""Find the guilty pass or IREE's compiler, by partial compilation and by interpretation between passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results judged by several reference engines: right is what one of them says, element by element."""
+"""Judge results by several reference engines: a result is right if one of them agrees, element by element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What memory the values of a program take if each has a buffer of its own from its operation to its last use.
+"""Estimate the memory of a program if each value has its own buffer from its operation to its last use.
 
 That is an upper estimate of the program as it was read: IREE fuses operations, so that most values between them are
 never stored, and reuses buffers; what it adds (alignment, workspaces of kernels) is not known here.

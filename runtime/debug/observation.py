@@ -1,4 +1,4 @@
-"""The values inside of a program: by reference engines, and those of a target beside them."""
+"""Compare the inner values of a program on a target with those of reference engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a program, asked of many variants of it: each is compiled and run in a child process."""
+"""Test many variants of a program for a failure; each is compiled and run in a child process."""
 
 from __future__ import annotations
 

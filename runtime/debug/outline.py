@@ -1,4 +1,4 @@
-"""The graph of a program as an outline: operations below the scopes that a framework named, and what they read.
+"""The graph of a program as an outline: operations grouped by the scopes of a framework, with operands and users.
 
 Scopes are the parts of names such as ``jit(f)/encoder/layer_0/dot_general``, which JAX, PyTorch, TensorFlow and XLA's
 metadata keep in locations; what an operation has inside (the body of a loop) stands below it.

@@ -1,4 +1,4 @@
-"""A program file with its arguments inside: MLIR text under comments that ``hloforge verify`` and ``bisect`` read."""
+"""Program files with their arguments: MLIR text with comments that ``hloforge verify`` and ``bisect`` read."""
 
 from __future__ import annotations
 

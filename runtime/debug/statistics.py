@@ -1,4 +1,4 @@
-"""How far an array of results is from the expected one, in numbers that tell rounding from a fault."""
+"""Error statistics of results, which distinguish rounding from faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiling and running programs in a process of its own: its crash or endless loop is a finding, and ends nobody."""
+"""Compile and run programs in a child process, so that a crash or endless loop is a finding."""
 
 from __future__ import annotations
 

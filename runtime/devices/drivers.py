@@ -1,4 +1,4 @@
-"""What this machine can run programs on: IREE's drivers, their devices and limits, and why a driver has none."""
+"""The drivers of IREE on this machine, their devices and limits, and why a driver has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processors each of several devices of one machine computes on, so that none takes another one's."""
+"""Divide a machine's processors among several devices."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where the time of a program goes: its dispatches, what they compute, counts and a roofline."""
+"""Profiles of a program: its dispatches, the operations that they compute, counts and a roofline."""

@@ -1,4 +1,4 @@
-"""From runs of dispatches to the places where they stand, and to the operations that they compute."""
+"""Map runs of dispatches to their call sites, and to the operations that they compute."""
 
 from __future__ import annotations
 

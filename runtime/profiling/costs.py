@@ -1,4 +1,4 @@
-"""What operations compute and move: arithmetic, transcendental functions and bytes.
+"""Count the arithmetic, transcendental functions and bytes of operations.
 
 The counts are those of XLA's ``HloCostAnalysis``, so that they compare with ``cost_analysis()`` of JAX: two for a
 multiplication with its addition, one for each element of an elementwise operation, transcendental functions apart. They

@@ -1,4 +1,4 @@
-"""Rows of a profile taken together: by operations, lines, scopes or code."""
+"""Aggregate the rows of a profile by operation, line, scope or code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile tells: rows of dispatches with their operations, and calls with their events."""
+"""The result of a profile: rows of dispatches with their operations, and calls with their events."""
 
 from __future__ import annotations
 

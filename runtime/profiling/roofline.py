@@ -1,4 +1,4 @@
-"""What a device can do at best, measured by two short programs on the device itself.
+"""Measure the peaks of a device with two short programs.
 
 A product of two matrices shows its arithmetic, sums over more than its caches hold show its memory. Both are compiled
 as any other program is, and run by the same threads: the roofline is what this compiler reaches here, not what a data

@@ -1,4 +1,4 @@
-"""Where a compiled program starts its dispatches, and which operations each of them computes.
+"""Find the call sites of a compiled program's dispatches, and the operations that each of them computes.
 
 IREE prints a program after each of its phases, with locations. After ``dispatch-creation`` the code of each dispatch
 still stands at its place, so the locations inside it are those of this one; after ``stream``, equal code is shared, and

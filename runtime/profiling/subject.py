@@ -1,4 +1,4 @@
-"""What is to be profiled, from a vmfb: one target of those in it, loaded."""
+"""What to profile in a vmfb: one of its targets, loaded."""
 
 from __future__ import annotations
 

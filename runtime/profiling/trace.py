@@ -1,4 +1,4 @@
-"""Profiles in the formats of viewers: Chrome's trace events and folded stacks."""
+"""Export profiles for viewers: Chrome's trace events and folded stacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a program's results are right: by a reference engine, and where they differ, by the float64 truth."""
+"""Judge a program's results by a reference engine, and by float64 results where they differ."""
 
 from __future__ import annotations
 

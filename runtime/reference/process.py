@@ -1,4 +1,4 @@
-"""A reference engine in a process of its own: its abort is an error here, and never the end of the caller."""
+"""A reference engine in a child process: if it aborts, the caller gets an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program with all its floats in f64: what its result would be without rounding, as far as f64 goes."""
+"""Widen all floats of a program to f64, to compute its result with less rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What carries arrays between the devices of a grid: a small interface, and threads of one process behind it.
+"""The interface that moves arrays between the devices of a grid, and its implementation by threads.
 
 A message goes from one device to another under a key that says what it is for; messages of one key arrive in the order
 in which they were given. Giving never waits, and taking waits for all sources at once. Any collective can be made of

@@ -1,4 +1,4 @@
-"""Calls that run while the caller goes on: one at a time, or many in a row."""
+"""Calls that run in the background, one at a time or many in a row."""
 
 from __future__ import annotations
 

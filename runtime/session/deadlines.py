@@ -1,4 +1,4 @@
-"""Calls that may take a limited time: one that hangs on its device ends as an error of the caller."""
+"""Calls with a deadline: one that hangs on its device becomes an error of the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python numbers as arguments: which of them an element type means, and as what."""
+"""Python numbers as arguments: which of them fit an element type, and as what value."""
 
 from __future__ import annotations
 

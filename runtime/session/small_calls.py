@@ -1,4 +1,4 @@
-"""Calls with few bytes of arguments: these are copied into buffers that stay, for new ones cost more than the work."""
+"""Calls with few bytes of arguments: copied into reused buffers, because new ones cost more than the work."""
 
 from __future__ import annotations
 

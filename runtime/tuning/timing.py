@@ -1,4 +1,4 @@
-"""Latencies of calls that compete, measured in turn, so that a machine's moods hit all of them alike."""
+"""Measure latencies of competing calls in alternation, so that disturbances affect all of them alike."""
 
 from __future__ import annotations
 

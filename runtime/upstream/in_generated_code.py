@@ -1,4 +1,4 @@
-"""Workarounds of faults in the code that IREE writes: amendments of that code, and IREE's flags."""
+"""Workarounds of faults in IREE's generated code: changes of that code, and flags of IREE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workarounds that rewrite programs, so that IREE does not meet what it compiles wrong, or not at all."""
+"""Workarounds that rewrite programs, so that IREE's faulty transformations do not apply."""
 
 from __future__ import annotations
 

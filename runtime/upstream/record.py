@@ -1,4 +1,4 @@
-"""What is recorded of a workaround of a fault of IREE."""
+"""The record of a workaround of a fault of IREE."""
 
 from __future__ import annotations
 

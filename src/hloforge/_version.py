@@ -1,3 +1,3 @@
-"""The one place where hloforge's version stands."""
+"""The version of hloforge, defined here only."""
 
 __version__ = "0.1.0"

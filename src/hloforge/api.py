@@ -1,4 +1,4 @@
-"""``hloforge.compile``: from whatever holds a program to an executable."""
+"""``hloforge.compile``: compile a program from any source to an executable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hloforge.profile``: where the time of a program's calls goes."""
+"""``hloforge.profile``: measure the time of a program's calls, by operation."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The operators of ONNX, a file a category. Every file is imported by the registry."""
+"""The operators of ONNX, one file per category. The registry imports every file."""

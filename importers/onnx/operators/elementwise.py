@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons, logic and activations, element by element."""
+"""Elementwise arithmetic, comparisons, logic and activations."""
 
 from __future__ import annotations
 

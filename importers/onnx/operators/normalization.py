@@ -1,4 +1,4 @@
-"""Softmax and its kin; batch, instance, layer and other normalizations."""
+"""Softmax and similar functions; batch, instance, layer and other normalizations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What orders elements: the greatest ones; and what counts elements, whose number decides the size of the result."""
+"""Sorting, top-k, and operators whose result size depends on counts of elements."""
 
 from __future__ import annotations
 

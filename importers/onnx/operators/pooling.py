@@ -1,4 +1,4 @@
-"""Pools: the greatest, the mean or a norm of each window; what undoes them; pools of regions."""
+"""Pooling: maximum, mean or norm of each window; unpooling; pooling of regions."""
 
 from __future__ import annotations
 

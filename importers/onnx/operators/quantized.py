@@ -1,4 +1,4 @@
-"""Numbers stored as few bits with a scale: quantizing, and products of such arrays."""
+"""Quantized arrays: quantization, dequantization, and products of quantized arrays."""
 
 from __future__ import annotations
 

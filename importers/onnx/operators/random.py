@@ -1,4 +1,4 @@
-"""Random numbers: by a seed, the same at each call."""
+"""Random numbers from a seed, the same in each call."""
 
 from __future__ import annotations
 

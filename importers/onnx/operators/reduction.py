@@ -1,4 +1,4 @@
-"""Sums, maxima and their kind along axes; running sums; places of extremes."""
+"""Sums, maxima and similar reductions along axes; cumulative sums; argmax and argmin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes and places: reshaping, joining, splitting, padding, tiling, constants."""
+"""Shape operators: reshaping, joining, splitting, padding, tiling, constants."""
 
 from __future__ import annotations
 

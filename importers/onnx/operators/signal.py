@@ -1,4 +1,4 @@
-"""Fourier transforms, and what is made of windows of a signal."""
+"""Fourier transforms, and operators on windows of a signal."""
 
 from __future__ import annotations
 

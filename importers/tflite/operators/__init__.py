@@ -1,1 +1,1 @@
-"""The operators, a file for each category."""
+"""The operators of TFLite, one file per category."""

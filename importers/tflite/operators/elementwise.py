@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons and functions of each element; activations; casts."""
+"""Elementwise arithmetic, comparisons and functions; activations; casts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading and writing elements at places; the places of extremes; what orders elements."""
+"""Gathers, scatters, argmax and argmin, sorting and top-k."""
 
 from __future__ import annotations
 

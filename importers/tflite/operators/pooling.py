@@ -1,4 +1,4 @@
-"""Means, maxima and lengths of windows."""
+"""Pooling: means, maxima and norms of windows."""
 
 from __future__ import annotations
 

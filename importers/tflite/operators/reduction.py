@@ -1,4 +1,4 @@
-"""Sums, maxima and their kind along axes; running sums; softmax and other normalizations."""
+"""Sums, maxima and similar reductions along axes; cumulative sums; softmax and other normalizations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images of another size. The places and weights are computed while the model is imported."""
+"""Resizing of images. Indices and weights are computed while the model is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes and places: reshaping, joining, splitting, padding, tiling; space and depth."""
+"""Shape operators: reshaping, joining, splitting, padding, tiling; space to depth and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The innermost loops of ``dispatch-attention``: some queries side by side, and all keys after one another."""
+"""The micro-kernel of ``dispatch-attention``: a tile of queries over all keys."""
 
 from __future__ import annotations
 

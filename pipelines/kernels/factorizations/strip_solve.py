@@ -1,4 +1,4 @@
-"""Triangular systems of real matrices by substitution, a strip of columns a workgroup.
+"""Triangular systems of real matrices by substitution, a strip of columns per workgroup.
 
 Source: Golub & Van Loan, 3.1; BLAS "trsm"."""
 

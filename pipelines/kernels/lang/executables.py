@@ -1,4 +1,4 @@
-"""Code of dispatches that stands once in a module, however many dispatches run it.
+"""Code of dispatches that is in a module once, however many dispatches run it.
 
 A ``flow.dispatch.workgroups`` carries its code with it. IREE takes equal ones together at last, but all of its passes
 before work on each: a model of 72 products of six kinds took three times as long to compile::

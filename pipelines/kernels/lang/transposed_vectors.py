@@ -1,4 +1,4 @@
-"""A square of numbers in vectors, with rows for columns."""
+"""Transposition of a square of numbers in vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a product number by number: biases, activations, residuals, scales of normalization.
+"""Epilogues of products: biases, activations, residuals and normalization scales, applied where sums are finished.
 
 Before::
 

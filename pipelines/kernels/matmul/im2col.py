@@ -1,4 +1,4 @@
-"""The rows of a matrix product as windows of an image: what ``unfold-convolutions`` lays out, found again.
+"""Recognize im2col: a matrix product whose rows are the windows that ``unfold-convolutions`` laid out.
 
 ::
 

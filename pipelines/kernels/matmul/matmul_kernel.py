@@ -1,4 +1,4 @@
-"""The innermost loops of ``dispatch-matmuls``: some rows times a strip of columns, in registers."""
+"""The micro-kernel of ``dispatch-matmuls``: some rows times a strip of columns, in registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The factors of a product as they lie in memory, before operations that only rearrange or widen them."""
+"""The factors of a product as stored in memory, before operations that only rearrange or widen them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions of pairs that find where an extreme lies: what their computation prefers, of values and of positions."""
+"""Reductions of (value, position) pairs that compute argmax or argmin, and their preferences for ties."""
 
 from __future__ import annotations
 

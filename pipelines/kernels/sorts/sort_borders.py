@@ -1,4 +1,4 @@
-"""What stands before and behind a sort that one dispatch makes: keys are computed as they are read, and made back.
+"""Operations before and after a sort in one dispatch: keys are computed on reading, and restored on writing.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What TensorFlow says of a function that XLA does not take, in one error that names the operation and the line."""
+"""Turn TensorFlow's messages about unsupported functions into one error with the operation and the line."""
 
 from __future__ import annotations
 

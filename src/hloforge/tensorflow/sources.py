@@ -1,4 +1,4 @@
-"""What a user hands in, as a function of TensorFlow, what it may be called with, and names of its variables."""
+"""Find the TensorFlow function in what a user passes, its argument specs, and the names of its variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives of ``torch.export.save`` to programs, without running anything that the file brings along."""
+"""Import archives of ``torch.export.save`` without running code that the file contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hloforge.torch.compile``: a module to what is called like it, and runs on hloforge."""
+"""``hloforge.torch.compile``: a module as a callable with the same signature that runs on hloforge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's decompositions of what has no lowering here, and does not need one."""
+"""PyTorch's decompositions, for operators that need no lowering of our own."""
 
 from __future__ import annotations
 

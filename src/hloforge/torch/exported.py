@@ -1,4 +1,4 @@
-"""What ``torch.export`` makes: its state, its parameters' names, and what becomes of its outputs."""
+"""Read ``torch.export``'s results: state, parameter names, and the kinds of outputs."""
 
 from __future__ import annotations
 

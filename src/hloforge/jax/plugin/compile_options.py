@@ -1,4 +1,4 @@
-"""What of XLA's protos matters here: the devices that a program runs on, and how its arrays lie on them."""
+"""Read XLA's compile options: the devices that a program runs on, and the shardings of its arrays."""
 
 from __future__ import annotations
 

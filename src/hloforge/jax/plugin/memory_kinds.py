@@ -1,4 +1,4 @@
-"""Which kind of memory JAX wants the arguments and results of a program in (``pinned_host`` …)."""
+"""The memory kinds that JAX wants for the arguments and results of a program (``pinned_host`` …)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Lowerings, a file a category."""
+"""Lowerings of PyTorch's operators, one file per category."""

@@ -1,4 +1,4 @@
-"""Functions of elements: arithmetic, transcendental functions, comparisons, bits."""
+"""Elementwise functions: arithmetic, transcendental functions, comparisons, bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools: maxima and means of windows, and their gradients."""
+"""Pooling: maxima and means of windows, and their gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums, products, extremes, positions of extremes, and running ones."""
+"""Reductions: sums, products, extremes, argmax and argmin, and cumulative ones."""
 
 from __future__ import annotations
 

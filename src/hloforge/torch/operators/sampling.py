@@ -1,4 +1,4 @@
-"""Sampling of volumes at places that come with the call."""
+"""Sampling of volumes at indices that are arguments of the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes, axes and slices: what moves elements and computes none."""
+"""Shape operators: sizes, axes and slices, without arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bessel functions, orthogonal polynomials and others that few programs use."""
+"""Special functions: Bessel functions, orthogonal polynomials and other rare ones."""
 
 from __future__ import annotations
 

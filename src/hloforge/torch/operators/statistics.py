@@ -1,4 +1,4 @@
-"""What a sorted axis tells: medians, the k-th value, the most frequent one, histograms."""
+"""Order statistics: medians, k-th values, modes, histograms."""
 
 from __future__ import annotations
 

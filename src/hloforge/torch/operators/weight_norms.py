@@ -1,4 +1,4 @@
-"""The gradient of a matrix that is kept as directions and lengths."""
+"""The gradient of weight normalization, where a matrix is stored as directions and lengths."""
 
 from __future__ import annotations
 
