@@ -7,8 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import hloforge
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,8 +58,3 @@ def test_every_dependency_is_pinned() -> None:
 def test_the_licence_is_whole() -> None:
     text = (ROOT / "LICENSE").read_text()
     assert "Apache License" in text and "END OF TERMS AND CONDITIONS" in text
-
-
-@pytest.mark.parametrize("path", sorted(p for name in FOLDERS for p in (ROOT / name).rglob("*.py")), ids=str)
-def test_no_file_is_longer_than_500_lines(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 500
