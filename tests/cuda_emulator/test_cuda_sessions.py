@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from emulator.library import environment
 from tests.cuda_emulator.marks import needs_emulator
 
@@ -14,10 +16,12 @@ _ROOT = Path(__file__).resolve().parents[2]
 _TIMEOUT = 600
 
 
+# The kernels take as long as the rest.
 @needs_emulator
-def test_sessions_on_cuda() -> None:
+@pytest.mark.parametrize("chosen", ["kernels_of_each_kind", "not kernels_of_each_kind"])
+def test_sessions_on_cuda(chosen: str) -> None:
     module = "tests/cuda_emulator/cuda_sessions.py"
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", module]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-k", chosen, module]
     run = subprocess.run(
         command,
         cwd=_ROOT,

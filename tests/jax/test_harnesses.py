@@ -9,17 +9,21 @@ pytest.importorskip("absl")
 
 from tests.jax.harnesses import all_names, complaint_of, expected_failures, judge, sample
 
+# Each part has a child process of its own.
+_PARTS = 3
 
-def test_a_sample_agrees_with_the_cpu() -> None:
-    names = all_names()
-    chosen = sample(names)
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_a_sample_agrees_with_the_cpu(part: int) -> None:
+    names = sample(all_names())
+    assert len(names) == 60
+    chosen = names[part::_PARTS]
     known = expected_failures()
-    assert len(chosen) == 60
     verdicts = list(judge(chosen, batch=10))
     assert sorted(verdict["name"] for verdict in verdicts) == sorted(chosen)
     assert [complaint for verdict in verdicts if (complaint := complaint_of(verdict, known))] == []
     # Skipped is what JAX's own CPU backend fails on, which is little.
-    assert sum(verdict["stage"] == "skipped" for verdict in verdicts) < 5
+    assert sum(verdict["stage"] == "skipped" for verdict in verdicts) < 3
 
 
 def test_what_is_expected_to_fail_exists() -> None:

@@ -1,4 +1,4 @@
-"""JAX with hloforge as its backend. The checks run in two processes, for a backend is chosen once in a process."""
+"""JAX with hloforge as its backend. The checks run in child processes, because a process chooses its backend once."""
 
 from __future__ import annotations
 
@@ -6,62 +6,49 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).parent
-ON_ONE = [
-    "transformations",
-    "eager",
-    "element_types",
-    "transfers",
-    "memory_outlives_its_array",
-    "small_results_keep_no_large_ones",
-    "donation",
-    "donation_errors",
-    "sharing",
-    "cache_on_disk",
-    "cache_that_others_may_write_to",
-    "layouts",
-    "kinds_of_memory",
-    "guards",
-    "copies",
-    "compiler_options",
-    "ahead_of_time",
-    "errors",
-    "long_programs_run_in_the_background",
-    "threads",
-    "callbacks",
-    "executables",
-    "exit_with_live_arrays",
-]
-ON_TWO = ["two_devices", "callbacks_of_two_devices", "custom_partitioning_of_two_devices"]
+# The checks of one process, by how many devices it has: a process for each would start JAX 26 times.
+GROUPS = (
+    (
+        1,
+        (
+            "transformations",
+            "eager",
+            "element_types",
+            "transfers",
+            "memory_outlives_its_array",
+            "small_results_keep_no_large_ones",
+        ),
+    ),
+    (1, ("donation", "donation_errors", "sharing", "cache_on_disk", "cache_that_others_may_write_to", "layouts")),
+    (1, ("kinds_of_memory", "guards", "copies", "compiler_options", "ahead_of_time", "errors")),
+    (1, ("long_programs_run_in_the_background", "threads", "callbacks", "executables", "exit_with_live_arrays")),
+    (2, ("two_devices", "callbacks_of_two_devices", "custom_partitioning_of_two_devices")),
+)
 
 
-@cache
-def finished(devices: int) -> subprocess.CompletedProcess[str]:
-    """The process that ran all checks for this many devices."""
-    names = ON_TWO if devices == 2 else ON_ONE
+@pytest.mark.parametrize(("devices", "names"), GROUPS, ids=[names[0] for _, names in GROUPS])
+def test_checks(devices: int, names: tuple[str, ...]) -> None:
     environment = os.environ | {"JAX_PLATFORMS": "hloforge", "HLOFORGE_JAX_DEVICES": str(devices)}
     script = FOLDER / ("checks_of_two.py" if devices == 2 else "checks.py")
     command = [sys.executable, "-X", "faulthandler", str(script), *names]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
-
-
-@pytest.mark.parametrize("name", [*ON_ONE, *ON_TWO])
-def test_check(name: str) -> None:
-    process = finished(2 if name in ON_TWO else 1)
-    assert f"passed {name}\n" in process.stdout, process.stderr[-4000:]
-
-
-@pytest.mark.parametrize("devices", [1, 2])
-def test_the_interpreter_ends_in_peace(devices: int) -> None:
-    process = finished(devices)
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    passed = [line.removeprefix("passed ") for line in process.stdout.splitlines() if line.startswith("passed ")]
+    assert passed == list(names), process.stderr[-4000:]
+    # The interpreter ends in peace, too.
     assert process.returncode == 0
     # What JAX logs of the callback that fails is no complaint.
     assert not re.search("nanobind|leaked|fork|Fatal|warning", process.stderr, re.IGNORECASE), process.stderr
+
+
+def test_every_check_is_in_a_group() -> None:
+    scripts = "\n".join((FOLDER / name).read_text() for name in ("checks.py", "checks_of_two.py"))
+    written = re.findall(r"^@check\ndef (\w+)", scripts, re.MULTILINE)
+    assert sorted(written) == sorted(name for _, names in GROUPS for name in names)
 
 
 def test_a_script_that_fails_ends_in_peace() -> None:
