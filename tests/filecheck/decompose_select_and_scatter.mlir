@@ -2,10 +2,9 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: stablehlo.select_and_scatter
-// CHECK: stablehlo.slice {{.*}} -> tensor<3x3xf32>
-// CHECK: stablehlo.compare
-// CHECK: stablehlo.select {{%.+}} : tensor<3x3xi1>, tensor<3x3xi32>
-// CHECK: stablehlo.pad
+// CHECK-COUNT-9: stablehlo.select {{%.+}}, {{%.+}}, {{%.+}} : tensor<3x3xi1>, tensor<3x3xi32>
+// CHECK-NOT: stablehlo.select {{%.+}}, {{%.+}}, {{%.+}} : tensor<3x3xi1>, tensor<3x3xi32>
+// CHECK-COUNT-4: stablehlo.select {{%.+}}, {{%.+}}, {{%.+}} : tensor<8x8xi1>, tensor<8x8xf32>
 // CHECK: return {{%.+}} : tensor<8x8xf32>
 func.func @main(%x: tensor<8x8xf32>, %s: tensor<3x3xf32>, %init: tensor<f32>) -> tensor<8x8xf32> {
   %r = "stablehlo.select_and_scatter"(%x, %s, %init) ({

@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT: token
-// CHECK: [[R:%.+]] = stablehlo.while([[A:%.+]] = %arg0) : tensor<3xf32>
+// CHECK: [[R:%[a-zA-Z0-9_]+]] = stablehlo.while([[A:%[a-zA-Z0-9_]+]] = %arg0) : tensor<3xf32>
 // CHECK: stablehlo.return {{%.+}} : tensor<3xf32>
 // CHECK: return [[R]] : tensor<3xf32>
 func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {

@@ -3,7 +3,7 @@
 // CHECK-LABEL: func.func @main
 // CHECK: [[R:%.+]] = "flow.dispatch.region"() ({
 // CHECK: [[VECTOR:%.+]] = vector.transfer_read %arg0
-// CHECK: [[LAST:%.+]]:2 = scf.while ([[I:%.+]] = {{%.+}}, [[S:%.+]] = [[VECTOR]]) : (i32, vector<3xf32>)
+// CHECK: [[LAST:%.+]]:2 = scf.while ([[I:%[a-zA-Z0-9_]+]] = {{%[a-zA-Z0-9_]+}}, [[S:%[a-zA-Z0-9_]+]] = [[VECTOR]]) : (i32, vector<3xf32>)
 // CHECK: stablehlo.compare LT
 // CHECK: scf.condition({{%.+}}) [[I]], [[S]]
 // CHECK: } do {

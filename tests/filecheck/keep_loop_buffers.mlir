@@ -6,7 +6,7 @@
 // CHECK: sym_name = "hloforge.keep_buffers", sym_visibility = "private"
 // CHECK: func.func @main
 // CHECK-NEXT: "util.call"() {callee = @hloforge.keep_buffers}
-// CHECK-NEXT: [[R:%.+]] = stablehlo.while({{%.+}} = %arg0)
+// CHECK-NEXT: [[R:%[a-zA-Z0-9_]+]] = stablehlo.while({{%[a-zA-Z0-9_]+}} = %arg0)
 // CHECK: return [[R]]
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %r = stablehlo.while(%a = %x) : tensor<4xf32>

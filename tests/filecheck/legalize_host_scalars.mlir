@@ -1,7 +1,7 @@
 // RUN: hloforge opt %s --pass=legalize-host-scalars | filecheck %s
 
 // CHECK-LABEL: func.func @main
-// CHECK: stablehlo.while([[I:%.+]] = {{%.+}}, [[V:%.+]] = %arg1)
+// CHECK: stablehlo.while([[I:%[a-zA-Z0-9_]+]] = {{%[a-zA-Z0-9_]+}}, [[V:%[a-zA-Z0-9_]+]] = %arg1)
 // CHECK: } do {
 // CHECK: [[J:%.+]] = stablehlo.optimization_barrier [[I]] : tensor<i32>
 // CHECK: [[F:%.+]] = stablehlo.convert [[J]] : (tensor<i32>) -> tensor<f64>

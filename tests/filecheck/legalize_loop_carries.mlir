@@ -1,7 +1,7 @@
 // RUN: hloforge opt %s --pass=legalize-loop-carries | filecheck %s
 
 // CHECK-LABEL: func.func @main
-// CHECK: [[R:%.+]]:2 = stablehlo.while([[I:%.+]] = {{%.+}}, [[Y:%.+]] = %arg0) : tensor<i32>, tensor<2xf32>
+// CHECK: [[R:%.+]]:2 = stablehlo.while([[I:%[a-zA-Z0-9_]+]] = {{%[a-zA-Z0-9_]+}}, [[Y:%[a-zA-Z0-9_]+]] = %arg0) : tensor<i32>, tensor<2xf32>
 // CHECK: } do {
 // CHECK: [[N:%.+]] = stablehlo.add [[I]]
 // CHECK: [[P:%.+]] = stablehlo.multiply [[Y]], %arg1

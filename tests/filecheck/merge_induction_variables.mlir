@@ -1,7 +1,7 @@
 // RUN: hloforge opt %s --pass=merge-induction-variables | filecheck %s
 
 // CHECK-LABEL: func.func @main
-// CHECK: stablehlo.while([[I:%.+]] = {{%.+}}, [[J:%.+]] = {{%.+}}, [[X:%.+]] = %arg0)
+// CHECK: stablehlo.while([[I:%[a-zA-Z0-9_]+]] = {{%[a-zA-Z0-9_]+}}, [[J:%[a-zA-Z0-9_]+]] = {{%[a-zA-Z0-9_]+}}, [[X:%[a-zA-Z0-9_]+]] = %arg0)
 // CHECK: cond {
 // CHECK: [[P:%.+]] = stablehlo.compare LT, [[I]], %arg1
 // CHECK: stablehlo.return [[P]]

@@ -1,7 +1,7 @@
 // RUN: hloforge opt %s --pass=unroll-loops | filecheck %s
 
 // CHECK-LABEL: func.func @main
-// CHECK: stablehlo.while([[I:%.+]] = {{%.+}}, [[H:%.+]] = %arg0)
+// CHECK: stablehlo.while([[I:%[a-zA-Z0-9_]+]] = {{%[a-zA-Z0-9_]+}}, [[H:%[a-zA-Z0-9_]+]] = %arg0)
 // CHECK: cond {
 // CHECK: stablehlo.compare LT, [[I]]
 // CHECK: } do {
