@@ -1,4 +1,4 @@
-"""``legalize-dynamic-shapes``: operations on sizes that only a call knows, in forms that IREE compiles.
+"""``legalize-dynamic-shapes``: operations on sizes known only at a call, in forms that IREE compiles.
 
 Before::
 
@@ -29,7 +29,7 @@ from hloforge.pipelines.dynamic.size_symbols import element, size_of
 from hloforge.pipelines.framework import generics as at
 from hloforge.pipelines.framework.builders import create, index
 from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 
 # Marks a value whose sizes IREE cannot see through.
 
@@ -255,11 +255,14 @@ def with_opaque_sizes(op: Any) -> Replacement:
     """
     block = op.regions[1].blocks[0]
     *_, end = block.operations
+    known = [n for n, value in enumerate(end.operation.operands) if is_dynamic(value) and not _is_opaque(value)]
+    if not known:
+        return NoMatch("IREE knows no size that it carries")
     with ir.InsertionPoint(end), end.location:
-        for number, value in enumerate(end.operation.operands):
-            if is_dynamic(value) and not _is_opaque(value):
-                end.operation.operands[number] = _with_opaque_sizes(value, block.arguments[number])
-    return NoMatch("rewritten in place")
+        for number in known:
+            value = end.operation.operands[number]
+            end.operation.operands[number] = _with_opaque_sizes(value, block.arguments[number])
+    return REWRITTEN
 
 
 def _is_opaque(value: Any) -> bool:

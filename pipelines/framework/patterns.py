@@ -7,13 +7,16 @@
         if op.results[0].type.has_rank ...:
             return NoMatch("dynamic size")        # guards first: nothing is built before the last guard
         return ...                                # Value or sequence of Values, one per result
+
+A pattern that changes the operation itself, such as one of its operands, returns ``REWRITTEN``; it must not match what
+it has changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hloforge.dialect import budget
 from hloforge.dialect.errors import Error
@@ -29,7 +32,14 @@ class NoMatch:
     reason: str
 
 
-Replacement: TypeAlias = Value | Sequence[Value] | NoMatch
+@dataclass(frozen=True)
+class Rewritten:
+    """The outcome of a pattern that has changed the operation in place, and keeps its results."""
+
+
+REWRITTEN: Final = Rewritten()
+
+Replacement: TypeAlias = Value | Sequence[Value] | NoMatch | Rewritten
 Rewrite: TypeAlias = Callable[[Any], Replacement]
 
 
@@ -59,7 +69,7 @@ class Outcome:
     """How a run of patterns went.
 
     Attributes:
-        rewritten: how many operations were replaced.
+        rewritten: how many operations were replaced, or changed in place.
         refused: the reasons, by operation name, of the refusals in the last sweep.
     """
 
@@ -74,7 +84,8 @@ _SWEEPS = 32
 def apply_patterns(root: Any, patterns: Iterable[Pattern]) -> Outcome:
     """Rewrite in sweeps, inner operations first, until no pattern matches.
 
-    Patterns of one root are tried in order. What a rewrite builds is matched in the next sweep.
+    Patterns of one root are tried in order, until one rewrites the operation. What a rewrite builds or changes is
+    matched in the next sweep.
 
     Raises:
         Error: a pattern's own error, located at the operation.
@@ -106,7 +117,8 @@ def _rewrite(op: Any, candidates: list[Pattern], outcome: Outcome) -> bool:
         if isinstance(replacement, NoMatch):
             outcome.refused.setdefault(op.name, []).append(replacement.reason)
             continue
-        replace(op, [replacement] if isinstance(replacement, Value) else replacement)
+        if not isinstance(replacement, Rewritten):
+            replace(op, [replacement] if isinstance(replacement, Value) else replacement)
         return True
     return False
 

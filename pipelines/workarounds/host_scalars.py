@@ -1,4 +1,4 @@
-"""``legalize-host-scalars``: numbers that IREE knows on the host, as floats that its host cannot compute.
+"""``legalize-host-scalars``: scalars that IREE would compute on the host as floats, which its host cannot.
 
 Before, in a loop that counts with %i::
 
@@ -25,7 +25,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 
 
 @pattern("stablehlo.convert")
@@ -36,8 +36,14 @@ def from_memory(op: Any) -> Replacement:
         return NoMatch("the host computes such numbers")
     if op.results[0].type.rank or not _is_on_host(op.operands[0]):
         return NoMatch("computed in a dispatch")
+    if _is_hidden(op.operands[0]):
+        return NoMatch("its operand is read from memory")
     op.operands[0] = ops.optimization_barrier(Value(op.operands[0])).ir
-    return NoMatch("rewritten in place")
+    return REWRITTEN
+
+
+def _is_hidden(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.optimization_barrier"
 
 
 def _is_on_host(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""``legalize-loop-carries``: while loops that may run, and carry only what changes and is used.
+"""``legalize-loop-carries``: make while loops carry only values that change and are read.
 
 Before::
 
@@ -31,7 +31,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.workarounds.constant_folds import number_of
 
 _BARRIER = "stablehlo.optimization_barrier"
@@ -100,8 +100,12 @@ def with_opaque_carries(op: Any) -> Replacement:
     end = _terminator(body)
     counts = _counts(condition, body)
     fixed = _fixed_values(body)
+    changed = False
     with ir.InsertionPoint(end), end.location:
         for i, argument in enumerate(body.arguments):
+            if _is_opaque_copy(end.operands[i], argument):
+                continue
+            before = end.operands[i]
             unread = not _has_uses(argument)
             taken_over = _takes_over(end.operands[i], argument)
             idle = unread and not _has_uses(condition.arguments[i])
@@ -117,7 +121,8 @@ def with_opaque_carries(op: Any) -> Replacement:
                 types = [value.type for value in values]
                 barrier = ir.Operation.create(_BARRIER, results=types, operands=values)
                 end.operands[i] = barrier.results[0]
-    return NoMatch("rewritten in place")
+            changed |= end.operands[i] != before
+    return REWRITTEN if changed else NoMatch("IREE counts its carries right")
 
 
 def _counts(condition: Any, body: Any) -> bool:
@@ -163,6 +168,15 @@ def opaque_copy(value: Value, other: Value) -> Value:
     real = ops.real(value) if value.element_type.is_complex else value
     number = ops.convert_element_type(real, "f32")
     return ops.select(ops.lt(number, number), other, value)
+
+
+def _is_opaque_copy(value: Any, other: Any) -> bool:
+    """Whether a value is what ``opaque_copy`` made of another one and ``other``."""
+    op = _definition(value)
+    test = _definition(op.operands[0]) if op is not None and op.name == "stablehlo.select" else None
+    if test is None or test.name != "stablehlo.compare" or op.operands[1] != other:
+        return False
+    return bool(test.operands[0] == test.operands[1])
 
 
 def _may_be_fixed(value: Any, body: Any, fixed: set[Any]) -> bool:
@@ -226,7 +240,7 @@ def _return_only(block: Any, kept: list[int]) -> None:
 @register
 @dataclass(frozen=True)
 class LegalizeLoopCarries(Pass):
-    """Drop carries that never change or that nobody reads; let the body read all others."""
+    """Remove carries that never change or that nothing reads; let the body read all others."""
 
     name: ClassVar[str] = "legalize-loop-carries"
 

@@ -26,6 +26,7 @@ What is read with steps is therefore what was converted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
@@ -36,8 +37,9 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 
+_BARRIER = "stablehlo.optimization_barrier"
 _SLICE = "stablehlo.slice"
 _SLICES = (_SLICE, "stablehlo.dynamic_slice")
 _PADDED_APART = ("stablehlo.gather", "stablehlo.reduce_window")
@@ -56,9 +58,9 @@ def widened_behind_a_barrier(op: Any) -> Replacement:
     gives to no worker.
     """
     source = _origin(op.operands[0])
-    if source is not None and source.name == "stablehlo.gather" and _is_pred_as_bytes(op):
-        _keep_apart(op, 0)
-    return NoMatch("rewritten in place, if at all")
+    if source is None or source.name != "stablehlo.gather" or not _is_pred_as_bytes(op):
+        return NoMatch("it widens no gathered booleans")
+    return _keep_apart(op, [0])
 
 
 def _is_pred_as_bytes(op: Any) -> bool:
@@ -73,26 +75,26 @@ def read_behind_a_barrier(op: Any) -> Replacement:
     Windows that reach to the end (``lax.cumsum(x[..., 0], reverse=True)``) IREE computes in reversed arrays.
     """
     joins = op.name == "stablehlo.concatenate"
+    apart: list[int] = []
     for number in range(len(op.operands) if joins else 1):
         value = op.operands[number]
         is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
         is_thinned = _has_steps(value) and not (joins and _is_of_rows(value))
         is_padded = op.name in _PADDED_APART and _is_sliced_by_padding(_origin(value))
         if is_part or is_padded or is_thinned or (_is_column(value) and not (joins and _is_large(op))):
-            _keep_apart(op, number)
-    return NoMatch("rewritten in place, if at all")
+            apart.append(number)
+    return _keep_apart(op, apart)
 
 
 @pattern("stablehlo.reduce_window")
 def skipped_behind_a_barrier(op: Any) -> Replacement:
     """Let windows that leave elements out read behind a barrier: IREE computed what they read at their places alone."""
     window, strides = integers(op, "window_dimensions"), integers(op, "window_strides")
-    if any(size == 1 < stride for size, stride in zip(window, strides, strict=False)):
-        for number in range(len(op.results)):
-            owner = _owner(op.operands[number])
-            if owner is not None and owner.name != "stablehlo.optimization_barrier":
-                _keep_apart(op, number)
-    return NoMatch("rewritten in place, if at all")
+    if not any(size == 1 < stride for size, stride in zip(window, strides, strict=False)):
+        return NoMatch("its windows leave nothing out")
+    owners = [_owner(op.operands[number]) for number in range(len(op.results))]
+    computed = [n for n, owner in enumerate(owners) if owner is not None and owner.name != _BARRIER]
+    return _keep_apart(op, computed)
 
 
 @pattern(_SLICE)
@@ -128,20 +130,21 @@ def _renames_wide(op: Any) -> bool:
 @pattern("stablehlo.scatter")
 def updated_behind_a_barrier(op: Any) -> Replacement:
     """Update the slice behind a barrier."""
-    for number in range(len(op.results)):
-        source = _origin(op.operands[number])
-        if source is not None and (source.name in _SLICES or _is_sliced_by_padding(source)):
-            _keep_apart(op, number)
-    return NoMatch("rewritten in place, if at all")
+    sources = [_origin(op.operands[number]) for number in range(len(op.results))]
+    return _keep_apart(op, [number for number, source in enumerate(sources) if _is_sliced(source)])
 
 
 @pattern("stablehlo.pad")
 def padded_behind_a_barrier(op: Any) -> Replacement:
     """Pad what was scattered into, or sliced by another padding, behind a barrier."""
     source = _origin(op.operands[0])
-    if source is not None and (source.name == "stablehlo.scatter" or _is_sliced_by_padding(source)):
-        _keep_apart(op, 0)
-    return NoMatch("rewritten in place, if at all")
+    if source is None or not (source.name == "stablehlo.scatter" or _is_sliced_by_padding(source)):
+        return NoMatch("it pads what is neither scattered into nor sliced")
+    return _keep_apart(op, [0])
+
+
+def _is_sliced(op: Any | None) -> bool:
+    return op is not None and (op.name in _SLICES or _is_sliced_by_padding(op))
 
 
 def _is_sliced_by_padding(op: Any | None) -> bool:
@@ -152,8 +155,13 @@ def _is_sliced_by_padding(op: Any | None) -> bool:
     return min(edges, default=0) < 0 or max(integers(op, "interior_padding"), default=0) > 0
 
 
-def _keep_apart(op: Any, number: int) -> None:
-    op.operands[number] = ops.optimization_barrier(Value(op.operands[number])).ir
+def _keep_apart(op: Any, numbers: Sequence[int]) -> Replacement:
+    """Let an operation read these operands behind barriers."""
+    if not numbers:
+        return NoMatch("it reads no slice")
+    for number in numbers:
+        op.operands[number] = ops.optimization_barrier(Value(op.operands[number])).ir
+    return REWRITTEN
 
 
 def _has_steps(value: Any) -> bool:
