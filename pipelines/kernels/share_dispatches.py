@@ -1,4 +1,15 @@
-"""Equal dispatches of our own code run one copy of it (``executables.py``).
+"""``share-dispatches``: equal dispatches of our own code run one copy of it (``executables.py``).
+
+Before, two of the dispatches that passes make::
+
+    %a = dispatch(%x) { code }
+    %b = dispatch(%y) { the same code }
+
+After::
+
+    flow.executable @hloforge_0 { code }
+    %a = flow.dispatch @hloforge_0(%x)
+    %b = flow.dispatch @hloforge_0(%y)
 
 A model's layers repeat their softmax, their sums and their embeddings. Each ``flow.dispatch.workgroups`` carries its
 code with it, through all of IREE's passes.

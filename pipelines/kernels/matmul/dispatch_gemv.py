@@ -2,7 +2,17 @@
 
 Such a product takes the time of one read of the large factor. IREE 3.13 reads a few columns of all of its rows, each on
 a page of its own, and then the next columns, which no prefetcher follows: half of the memory's speed. Here a workgroup
-reads from end to end whatever lies in a row::
+reads from end to end whatever lies in a row.
+
+Before::
+
+    %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : tensor<1x4096xf32>, tensor<4096x4096xf32>
+
+After::
+
+    %y = flow.dispatch @code(%x, %w)            // some columns, or rows of w.T, a workgroup
+
+The code::
 
     for columns in N, some hundred at a time:             # x @ w
       for depth in K, 4 lines at a time:

@@ -1,7 +1,18 @@
 """``dispatch-integer-matmuls``: products of 8-bit integers in 32 bits as dispatches of their own loops.
 
 IREE 3.13 widens both factors to 32 bits and multiplies these, 8 at a time. The factors of 16 bits of a pair of lines
-are multiplied and added by one instruction, 16 at a time (``vpmaddwd``), and exactly::
+are multiplied and added by one instruction, 16 at a time (``vpmaddwd``), and exactly.
+
+Before::
+
+    %y = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : tensor<256x512xi8>, tensor<512x256xi8> -> ...i32>
+
+After::
+
+    %w = stablehlo.convert %a : (tensor<256x512xi8>) -> tensor<256x512xi16>
+    %y = flow.dispatch @code(%w, %b)            // some rows and columns a workgroup
+
+The code::
 
     for strip in columns, 16 at a time, with AVX-512 32:
       for pairs in K, 256 at a time:

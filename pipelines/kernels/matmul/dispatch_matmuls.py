@@ -4,7 +4,17 @@ IREE 3.13 tiles a product over its result, and reads a few columns of the right 
 rows are far apart, so that each read is of another line and page of memory. Where the right factor is larger than a
 core's cache, that takes two to three times the time of the arithmetic. Its data tiling copies both factors into tiles
 in memory first, which pays for large factors on both sides. Here a workgroup copies a strip of the right factor, 16
-columns of some rows, and multiplies its part of the left factor with it, which stays in the second cache meanwhile::
+columns of some rows, and multiplies its part of the left factor with it, which stays in the second cache meanwhile.
+
+Before::
+
+    %y = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : tensor<512x2048xf32>, tensor<2048x2048xf32>
+
+After::
+
+    %y, %strips = flow.dispatch @code(%a, %b)   // some rows and columns a workgroup; strips are its memory for copies
+
+The code::
 
     for depth in K, as many as half of the nearest cache holds:
       for strips in columns, 4 of them at a time:
