@@ -24,13 +24,7 @@ _NAME = re.compile(r"(?<![\w.%/])[a-z_]\w*(?:\.[a-z_]\w*)+(?!\w)")
 # The passes whose output the program is before they run, with the reason.
 UNSEEN = {"flatten-tuples": "the reader takes apart the tuples of StableHLO text itself"}
 # The passes whose docstrings show no IR, with the reason.
-WITHOUT_IR = {
-    "audit": "it rewrites nothing",
-    "dispatch-gemv": "its docstring says in words what it computes",
-    "dispatch-integer-matmuls": "its docstring says in words what it computes",
-    "dispatch-matmuls": "its docstring says in words what it computes",
-    "share-dispatches": "its docstring says in words what it moves",
-}
+WITHOUT_IR = {"audit": "it rewrites nothing"}
 
 
 @dataclass(frozen=True)
