@@ -1,4 +1,4 @@
-"""Reading, lowering and compiling a program for the command line: with progress and with timings."""
+"""Read, lower and compile a program for the command line, with progress and timings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime.artifact.bundle import bundled, options_for
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.artifact.weights import place_weights
 from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.compiler import compile_lowered
@@ -43,7 +42,7 @@ def build(
     with within(options):
         with watch.step("open"):
             data, file = load(PurePath(source) if isinstance(source, str) and source != STDIO else source)
-            # The cache does not see tensors that stand in other files.
+            # The cache does not see tensors that are in other files.
             kept = not (is_onnx(data) and refers_to_files(data))
 
         def made(chosen: Target, options: CompileOptions) -> Executable:
@@ -58,13 +57,8 @@ def build(
             return executable
 
         several = [made(one, options_for(one, options) if targets[1:] else options) for one in targets]
-        watch.notes += [_attempts_note(each.manifest) for each in several if each.manifest.attempts.failed]
+        watch.notes += [f"{each.manifest.target}: {note}" for each in several for note in each.manifest.attempts.notes]
         return replace(bundled(several) if several[1:] else several[0], libraries=options.libraries)
-
-
-def _attempts_note(manifest: Manifest) -> str:
-    """Which attempt compiled a program, and why not the first one."""
-    return f"{manifest.target}: compiled at the {manifest.attempts}, because {manifest.attempts.reasons}"
 
 
 def _build_anew(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 from hloforge.importers.source import NamedBytes, load
 from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.profiling.capture import Subject
 from hloforge.runtime.profiling.profiler import Plan, check_profilable, time_profile
 from hloforge.runtime.profiling.result import TimeProfile
 from hloforge.runtime.profiling.subject import subject_of
@@ -45,7 +47,7 @@ def profile(
         given = stream if isinstance(stream, str) else stream.getvalue()
         subject = subject_of(given, weights=options.weights, libraries=options.libraries, **loading)
         arguments = calling.arguments(subject.session.signature, inputs or ("random",), seed, None)
-        return time_profile(subject, arguments, plan, say=say)
+        return _with_attempts(time_profile(subject, arguments, plan, say=say), subject)
     say("reading")
     place: Any = PurePath(stream) if isinstance(stream, str) and stream != STDIO else stream
     named = NamedBytes(*load(place))
@@ -54,4 +56,10 @@ def profile(
     subject = subject_of(executable, weights=executable.weights, **loading)
     judged = judged_program(program, options)
     arguments = calling.arguments(subject.session.signature, inputs or (calling.PLAUSIBLE,), seed, judged)
-    return time_profile(subject, arguments, plan, program=program, options=options, say=say)
+    found = time_profile(subject, arguments, plan, program=program, options=options, say=say)
+    return _with_attempts(found, subject)
+
+
+def _with_attempts(found: TimeProfile, subject: Subject) -> TimeProfile:
+    """The profile, with a note if IREE's compiler failed on the program as it is: the code may be slower."""
+    return replace(found, notes=(*found.notes, *subject.session.manifest.attempts.notes))

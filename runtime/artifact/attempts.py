@@ -37,9 +37,10 @@ class Attempts:
         return f"{ordinal} attempt: {self.compiled}" if number else f"{ordinal} attempt"
 
     @property
-    def reasons(self) -> str:
-        """Why the earlier attempts failed, each reason once."""
-        return "; ".join(dict.fromkeys(reason for _, reason in self.failed))
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of times has to know: which attempt it was, and each reason once; none of the first attempt."""
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in self.failed))
+        return (f"compiled at the {self}, because {reasons}",) if self.failed else ()
 
 
 FIRST = Attempts()

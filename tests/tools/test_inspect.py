@@ -106,6 +106,8 @@ def test_a_vmfb_tells_which_attempt_compiled_it(
     # What was compiled before is found with its record, and without times.
     again = call("compile", add, "-o", vmfb, "--timings", "--iree-opt-level=O1")
     assert "compiled at the second attempt" in again.stderr and "(failed)" not in again.stderr
+    profile = call("profile", vmfb, "--iterations=1", "--warmup=1", "--no-roofline")
+    assert "note: compiled at the second attempt: copies of parts, because IREE would overwrite" in profile.stdout
     page = tmp_path / "page.html"
     assert call("inspect", vmfb, f"--html={page}").exit_code == 0
     assert "as is: IREE would overwrite what is read" in page.read_text()
