@@ -8,7 +8,7 @@ Before::
 After::
 
     %p = dispatch { for rows of a chunk, 8 at a time: for columns: p[chunk, columns] += sum (x[rows, columns]^2) }
-    %s = stablehlo.reduce(%p init: %start) applies stablehlo.add across dimensions = [0] : [chunks, n] to [n]
+    %s = stablehlo.reduce(%p init: %start) applies stablehlo.add across dimensions = [1] : [1, chunks, n] to [1, n]
 
 IREE 3.13 gives each workgroup a few columns, whose rows lie far apart, and adds them one at a time: sums of columns
 take four times as long as here, where rows are read from begin to end. All elements of an array are summed so too, as
