@@ -31,7 +31,7 @@ def major_to_minor(shape: Shape) -> tuple[int, ...]:
 def buffer_layout(shape: Shape) -> Layout | None:
     """The layout of a buffer that holds padding or tiles; None where it holds the elements alone, in some order.
 
-    It says where the elements stand, not how many bits each takes (``E(4)``) nor where the buffer lives (``S(1)``): at
+    It says where the elements are, not how many bits each takes (``E(4)``) nor where the buffer lives (``S(1)``): at
     this border every element has whole bytes, in host memory.
     """
     layout = shape.layout

@@ -185,7 +185,7 @@ class Builder(Generic[P]):
         return self.builds(self._module, signature, self.name, self.name)
 
     def _order_parameters(self) -> None:
-        """Arguments stand in the order of their declaration so far; XLA's numbers decide."""
+        """Arguments are in the order of their declaration so far; XLA's numbers decide."""
         numbers = list(self._parameters)
         if sorted(numbers) != list(range(len(numbers))):
             raise self._error(f"build: parameters are numbered {sorted(numbers)}, not 0 to {len(numbers) - 1}")

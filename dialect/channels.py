@@ -46,7 +46,7 @@ def replica_group_matrix(groups: Sequence[Sequence[int]], *, equal: bool, every:
         every: the groups must hold all numbers from 0.
 
     Raises:
-        OperationError: a group is empty, a number is negative or stands in two places, or a rule above is broken.
+        OperationError: a group is empty, a number is negative or is in two places, or a rule above is broken.
     """
     members = [member for group in groups for member in group]
     shown = [list(group) for group in groups]
@@ -68,7 +68,7 @@ def pairs(source_target_pairs: Sequence[Sequence[int]], *, distinct: bool) -> An
     """Pairs of a source and a target, one a row.
 
     Args:
-        distinct: no source and no target may stand in two pairs.
+        distinct: no source and no target may be in two pairs.
 
     Raises:
         OperationError: an entry is no pair of non-negative numbers, or that rule is broken.

@@ -31,7 +31,7 @@ def dense(array: np.ndarray[Any, Any], row: ElementType) -> Any:
     if not array.size:
         return dense_elements(np.zeros(0, np.uint8), type_, shape)
     if not any(array.strides):
-        # One number that numpy spreads: it need not lie in memory as often as it stands in the array.
+        # One number that numpy spreads: it need not lie in memory as often as it occurs in the array.
         array = array[(0,) * array.ndim]
     storage = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
     # Compared as bytes, so that -0 and NaN keep their bits; one element's bytes make a splat.
@@ -118,7 +118,7 @@ def full(like: Value, scalar: Any, dtype: Any = None) -> Value:
 
 
 def spread(value: Value, like: Value, dimensions: Sequence[int] = ()) -> Value:
-    """A scalar, or an array of which ``dimensions`` tells where its own stand, in the shape of ``like``, whose dynamic
+    """A scalar, or an array of which ``dimensions`` tells where its own are, in the shape of ``like``, whose dynamic
     sizes are read at run time."""
     shape = Shape(value.element_type, like.shape.dimensions, like.shape.dynamic)
     mapped = i64s(dimensions)

@@ -14,7 +14,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.dialect.tuples import pack, unpack
 from hloforge.dialect.values import Value, nest
 
-# (index in the result, number of the operand, index in the operand): both stand in one buffer.
+# (index in the result, number of the operand, index in the operand): both are in one buffer.
 Aliasing: TypeAlias = tuple[Sequence[int], int, Sequence[int]]
 
 _TYPED_FFI = 4

@@ -44,7 +44,7 @@ def _array_of_text(text: str, type_: Any) -> np.ndarray[Any, Any]:
 
 
 def _scalar(token: str, row: ElementType) -> Any:
-    """One element from its MLIR spelling; floats without a decimal spelling stand as the code of their bits."""
+    """One element from its MLIR spelling; floats without a decimal spelling are written as the code of their bits."""
     if row.name == "pred":
         return np.bool_(token == "true")
     if token.startswith("0x"):

@@ -16,7 +16,7 @@ def name_text(name: str) -> str:
 
 @dataclass(frozen=True)
 class Location:
-    """Where in a user's file something stands. ``line`` and ``column`` count from 1; 0 means unknown."""
+    """Where in a user's file something is. ``line`` and ``column`` count from 1; 0 means unknown."""
 
     file: str
     line: int = 0
@@ -36,7 +36,7 @@ class Error(Exception):
 
     Args:
         message: one line, what is wrong, naming the thing; what is longer than a page loses its middle.
-        location: where it stands in the user's input.
+        location: where it is in the user's input.
         op: the text of the operation concerned, if there is one.
         hint: the way out.
         notes: further lines, each shown as a ``note:``.

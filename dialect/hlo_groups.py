@@ -2,7 +2,7 @@
 
 Before: ``replica_groups=mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'a'}``; after: ``replica_groups={{0,1},{2,3}}``.
 
-XLA's converter to StableHLO keeps the axes and forgets in which order the devices stand in the mesh, so that members of
+XLA's converter to StableHLO keeps the axes and forgets in which order the devices are in the mesh, so that members of
 other groups would exchange their data. Field numbers as found in jaxlib 0.10.2's protos: HloInstructionProto,
 CollectiveDeviceListProto, MeshAxesReplicaGroupListProto, MeshProto.
 """

@@ -32,7 +32,7 @@ ORIGINAL, TYPED_FFI = 1, 4
 
 
 def import_name(number: int) -> str:
-    """The function of ``MODULE`` that stands for the record of this number."""
+    """The function of ``MODULE`` that represents the record of this number."""
     return f"call_{number}"
 
 
@@ -48,7 +48,7 @@ class HostCall:
         version: of XLA's custom call API: 1 to 3 for functions of raw pointers, 4 for the typed FFI.
         configuration: the backend configuration of versions 1 to 3, which is text.
         attributes: that of version 4: str, numpy scalars and arrays, and mappings of these, by name.
-        aliases: pairs (leaf of the result, leaf of the operands) that stand in one buffer.
+        aliases: pairs (leaf of the result, leaf of the operands) that are in one buffer.
     """
 
     target: str

@@ -26,7 +26,7 @@ def zeros(dtype: str | ElementType, dims: Sequence[int] = ()) -> Value:
 
 
 def for_loop(count: int, init: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
-    """``count`` turns of ``body(number, *values)``, where ``number`` is an s32 scalar from 0."""
+    """``count`` iterations of ``body(number, *values)``, where ``number`` is an s32 scalar from 0."""
 
     def turn(number: Value, *values: Value) -> list[Value]:
         return [number + 1, *body(number, *values)]
@@ -122,5 +122,5 @@ def matrix_transpose(operand: Value) -> Value:
 
 
 def lower_triangle(dims: tuple[int, ...]) -> Value:
-    """A pred ``[b, m, n]``: whether an element stands on or below the diagonal."""
+    """A pred ``[b, m, n]``: whether an element is on or below the diagonal."""
     return ops.iota("s32", dims, 1) >= ops.iota("s32", dims, 2)

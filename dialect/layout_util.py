@@ -15,7 +15,7 @@ def default_layout(shape_or_rank: Shape | int) -> Layout:
 
 
 def from_major_to_minor(order: Sequence[int]) -> Layout:
-    """The layout whose dimensions stand in this order, slowest varying first. Raises ValueError: no permutation."""
+    """The layout whose dimensions are in this order, slowest varying first. Raises ValueError: no permutation."""
     return Layout(tuple(reversed(order)))
 
 

@@ -88,7 +88,7 @@ class Layout:
 
     Attributes:
         minor_to_major: dimension numbers, fastest varying first.
-        tiles: applied one after the other; a sequence of sizes stands for a ``Tile``.
+        tiles: applied one after the other; a sequence of sizes represents a ``Tile``.
         tail_padding_alignment_in_elements: the buffer's element count is a multiple of it.
         element_size_in_bits: bits of one stored element; 0 means the element type's own whole bytes.
         memory_space: 0 is the device's main memory, 5 the host's (XLA's ``S(n)``).

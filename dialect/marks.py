@@ -1,10 +1,10 @@
 """Marks of our own: attributes that our passes write into a program and rely on later.
 
 A pass that reads a mark does no check of its own: a gather that is marked ``IN_BOUNDS`` reads memory at any index. So
-what a file says must never pass for one. All marks stand in this list, each with who writes and who reads it, and the
-code takes their names from here. ``importers/vetting.py`` lets none of them in, but for the few that a file may carry,
-which it compares with the types. An attribute, a target, a symbol or a location of ours has one of ``PREFIXES``, so
-that vetting need not know each of them; a test compares the list with the code.
+what a file says must never pass for one. All marks are in this list, each with who writes and who reads it, and the
+code takes their names from here. ``importers/vetting.py`` lets none of them in, except for the few that a file may
+carry, which it compares with the types. An attribute, a target, a symbol or a location of ours has one of ``PREFIXES``,
+so that vetting need not know each of them; a test compares the list with the code.
 """
 
 from __future__ import annotations

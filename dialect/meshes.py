@@ -20,7 +20,7 @@ from hloforge.dialect.operations import operations, string_attribute
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a mesh, or the part of one that ``size`` devices at a distance of what stands behind it are.
+    """An axis of a mesh, or the part of one that ``size`` devices at a distance of what follows it are.
 
     Attributes:
         before: the product of the parts before it.
@@ -70,7 +70,7 @@ class Mesh:
 
     @staticmethod
     def _cuts(name: str, size: int, axes: Sequence[Axis]) -> list[int]:
-        """Where an axis is cut into parts, as products of what stands before each cut."""
+        """Where an axis is cut into parts, as products of what is before each cut."""
         mine = [axis for axis in axes if axis.name == name and axis.size]
         return sorted({1, size, *(axis.before for axis in mine), *(axis.before * axis.size for axis in mine)})
 

@@ -39,7 +39,7 @@ def type_of(element: ElementType) -> Any:
 
 
 def element_of(type_: Any) -> ElementType:
-    """The element type of an MLIR type. Raises ValueError for one that XLA has not."""
+    """The element type of an MLIR type. Raises ValueError for one that XLA lacks."""
     row = _BY_CLASS.get(type(type_))
     if row is None and isinstance(type_, ir.ComplexType):
         row = _BY_PART.get(type(type_.element_type))

@@ -47,7 +47,7 @@ def bound_nesting(module: Any, file: str, place: Callable[[Any], Location | None
     """Shorten locations that are too deep, and refuse what else is.
 
     Args:
-        place: where an operation stands, if its location says that in another way.
+        place: where an operation is, if its location says that in another way.
 
     Raises:
         ImporterError: at the operation that is nested too deeply, or has such a type.
@@ -95,7 +95,7 @@ class _Nesting:
     def __init__(self, file: str, place: Callable[[Any], Location | None]) -> None:
         self.file = file
         self.place = place
-        # Operations with regions: how many are around what stands in them.
+        # Operations with regions: how many are around what is in them.
         self.depths: dict[Any, int] = {}
         self.function = ""
         # Of a type: an exception out of a walk's callback would lose its kind.
@@ -199,7 +199,7 @@ class _Nesting:
             self.types[current] = depth, leaves
 
     def shortened(self, location: Any) -> Any | None:
-        """What stands for a location that is too deep or too large; None if it is not."""
+        """What represents a location that is too deep or too large; None if it is not."""
         if isinstance(location, ir.FileLineColLoc | ir.UnknownLoc):
             return None
         depth, positions = self.measure(location)

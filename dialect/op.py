@@ -66,7 +66,7 @@ class Op:
     Attributes:
         heading: its title in XLA's Operation Semantics.
         name: the function's name.
-        emits: the names of the operations that stand for it in StableHLO.
+        emits: the names of the operations that represent it in StableHLO.
         hlo: the opcode of its HLO instruction.
         on: what it takes as its first operand.
         function: the public function.
@@ -276,7 +276,7 @@ def describe(accepted: frozenset[str]) -> str:
 def _complete(
     error: OperationError | UnsupportedError, heading: str, call: inspect.BoundArguments, location: Location | None
 ) -> Exception:
-    """The error with what its raiser could not know. One from a nested computation stands complete already."""
+    """The error with what its raiser could not know. One from a nested computation is complete already."""
     if error.op:
         return error
     arguments = ", ".join(f"{name}={_short(argument)}" for name, argument in call.arguments.items())

@@ -40,7 +40,7 @@ def blocks(op: Any) -> Iterator[Any]:
 
 
 def drop_argument_locations(module: Any) -> None:
-    """Forget where the arguments of all blocks stand, in whose locations a file can write anything."""
+    """Forget where the arguments of all blocks are, in whose locations a file can write anything."""
     nowhere = ir.Location.unknown(module.context)
     for op in operations(module):
         for block in blocks(op):

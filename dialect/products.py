@@ -58,7 +58,7 @@ class DotAlgorithm:
 
     @classmethod
     def named(cls, name: str) -> DotAlgorithm:
-        """XLA's algorithm of a name, such as ``bf16_bf16_f32_x3``; its prefix ``dot_`` may stand before it.
+        """XLA's algorithm of a name, such as ``bf16_bf16_f32_x3``; its prefix ``dot_`` may be before it.
 
         Raises:
             OperationError: there is none of that name.

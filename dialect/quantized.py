@@ -1,4 +1,4 @@
-"""StableHLO's quantized element types, which XLA does not have: integers that stand for ``(integer - zero) * scale``.
+"""StableHLO's quantized element types, which XLA does not have: integers that represent ``(integer - zero) * scale``.
 
 Source: StableHLO spec "Quantized types".
 """
@@ -25,7 +25,7 @@ class Quantized:
 
     Attributes:
         storage: the integer type of its values.
-        expressed: the float type of what they stand for.
+        expressed: the float type of what they represent.
         low, high: the least and greatest stored value.
         axis: the dimension along which scales and zeros vary; None if there is one of each.
         scales: in the expressed type, ``[]`` or ``[n]``.
@@ -41,7 +41,7 @@ class Quantized:
     zeros: np.ndarray[Any, Any]
 
     def spread(self, numbers: np.ndarray[Any, Any], dtype: Any, like: Value) -> Value:
-        """Scales or zeros as an array of the shape of ``like`` (whose sizes may be dynamic but for the axis)."""
+        """Scales or zeros as an array of the shape of ``like`` (whose sizes may be dynamic except for the axis)."""
         if self.axis is None:
             return constant(numbers, dtype)
         sizes = [len(numbers) if d == self.axis else 1 for d in range(like.rank)]

@@ -9,7 +9,7 @@
              ["SC" split {split}] ["P(" shape ")"] ["M(" n ")"]
     tile   = "(" [(number | "*") {"," (number | "*")}] ")"
 
-Spaces and ``/*comments*/`` may stand between any two of these. Source: XLA's ``hlo_parser.cc``, ``layout.cc``.
+Spaces and ``/*comments*/`` may be between any two of these. Source: XLA's ``hlo_parser.cc``, ``layout.cc``.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Reader:
         return int(self.match(_NUMBER, "a number"))
 
     def sequence(self, one: Callable[[], _Item], close: str) -> list[_Item]:
-        """What stands up to ``close``, separated by commas."""
+        """What is up to ``close``, separated by commas."""
         items: list[_Item] = []
         if self.take(close):
             return items
@@ -166,7 +166,7 @@ class _Reader:
             raise self.refuse(error, start) from None
 
     def items(self) -> dict[str, str]:
-        """The items by their letters, without space, as they stand in parentheses."""
+        """The items by their letters, without space, as they are in parentheses."""
         items: dict[str, str] = {}
         allowed: tuple[str, ...] = ITEMS
         while not self.at("}"):

@@ -11,7 +11,7 @@ from hloforge.dialect.element_types import ElementType
 from hloforge.dialect.layouts import Layout
 from hloforge.dialect.shapes import Shape
 
-# Where a shape stands in nested tuples: () is the whole, (1, 0) the first member of the second.
+# Where a shape is in nested tuples: () is the whole, (1, 0) the first member of the second.
 ShapeIndex: TypeAlias = tuple[int, ...]
 
 
@@ -117,7 +117,7 @@ def equal(
 
 
 def compatible(lhs: Shape, rhs: Shape) -> bool:
-    """Whether values of the one can stand for the other: equal but for layouts and dynamic dimensions."""
+    """Whether values of the one can represent the other: equal except for layouts and dynamic dimensions."""
     return equal(lhs, rhs, ignore_layout=True, ignore_dynamic=True)
 
 

@@ -68,7 +68,7 @@ class Shape:
         layout.padded(self.dimensions)
 
     def __hash__(self) -> int:
-        # The name stands for the whole element type, whose dtype is slow to hash.
+        # The name represents the whole element type, whose dtype is slow to hash.
         name = self.element.name if self.element is not None else None
         return hash((name, self.dimensions, self.dynamic, self.layout, self.elements))
 

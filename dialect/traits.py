@@ -40,7 +40,7 @@ class Trait(Flag):
     """What else holds of an operation; any of these together."""
 
     NONE = 0
-    # f(x, y) = f(y, x), bit for bit but for the bits of a NaN.
+    # f(x, y) = f(y, x), bit for bit except for the bits of a NaN.
     COMMUTATIVE = auto()
     # f(x, f(x, y)) = f(x, y).
     IDEMPOTENT = auto()

@@ -62,7 +62,7 @@ class Value:
 
     @property
     def element_type(self) -> ElementType:
-        """XLA's element type. Raises UnsupportedError for one of MLIR's that XLA has not, such as f6E2M3FN."""
+        """XLA's element type. Raises UnsupportedError for one of MLIR's that XLA lacks, such as f6E2M3FN."""
         try:
             element = self._array_shape().element
         except ValueError as error:

@@ -28,7 +28,7 @@ class Window:
         low, high: elements added to the base at either end; negative ones are cut off.
         base_dilation: ``d`` puts ``d - 1`` holes between neighbours in the base.
         window_dilation: the same within the window.
-        reversal: whether the window's elements stand in reverse order.
+        reversal: whether the window's elements are in reverse order.
     """
 
     size: int
@@ -162,8 +162,8 @@ def windows(
         sizes: the window's.
 
     Raises:
-        OperationError: a list has not one entry for each dimension, a size, stride or dilation is below 1, or as of
-            ``padding_pairs``.
+        OperationError: a list does not have one entry for each dimension, a size, stride or dilation is below 1, or as
+            of ``padding_pairs``.
     """
     rank = len(base)
     columns = [

@@ -95,11 +95,11 @@ def _values(generator: np.random.Generator, row: ElementType, dims: tuple[int, .
 def to_parameters(module: Any, constants: dict[int, tuple[str, list[Any]]], signature: Signature) -> Signature:
     """Turn each elided constant into a parameter of main, named after the instruction and appended in text order.
 
-    Functions are inlined first, so that a constant of a called computation stands in main; regions of main see its
+    Functions are inlined first, so that a constant of a called computation is in main; regions of main see its
     arguments.
 
     Raises:
-        ElidedConstantError: a constant stands in a computation that cannot be inlined.
+        ElidedConstantError: a constant is in a computation that cannot be inlined.
     """
     with in_context(module):
         integer = ir.IntegerType.get_signless(64)

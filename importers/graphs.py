@@ -66,7 +66,7 @@ class Importing:
 
 
 class GraphBuilder(Builder[Program]):
-    """A builder whose operations stand at nodes, not at lines of Python."""
+    """A builder whose operations are at nodes, not at lines of Python."""
 
     importing: Importing
 

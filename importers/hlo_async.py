@@ -17,7 +17,7 @@ _REPLACED = (_OPCODE, _OPERANDS, _CALLED)
 
 
 def awaited_as_calls(module: bytes) -> bytes:
-    """The module with every ``async-done`` replaced by a call, where its start stands in the same computation.
+    """The module with every ``async-done`` replaced by a call, where its start is in the same computation.
 
     Raises:
         ValueError: the bytes are not a module.

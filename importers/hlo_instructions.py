@@ -41,7 +41,7 @@ def has_instruction(plain: str) -> bool:
             return True
         position = token.end()
         if reader.state is _State.NOTHING:
-            # Nothing but an equals sign matters now, and whether a name stands before it.
+            # Nothing but an equals sign matters now, and whether a name is before it.
             equals = plain.find("=", position)
             if equals < 0:
                 return False
@@ -55,7 +55,7 @@ def has_instruction(plain: str) -> bool:
 
 
 class _Reader:
-    """Reads token by token; the text's begin is read as if ``=`` stood before it."""
+    """Reads token by token; the text's begin is read as if ``=`` was before it."""
 
     def __init__(self) -> None:
         self.state = _State.EQUALS
@@ -67,7 +67,7 @@ class _Reader:
         if self.state is _State.OPCODE and text == "(":
             return True
         if text == "=":
-            # A name stands before it; no shape has one, so that it also ends what looked like one.
+            # A name is before it; no shape has one, so that it also ends what looked like one.
             self.state = _State.EQUALS if self.named else _State.NOTHING
         elif self.state is _State.TUPLE:
             self.depth += {"(": 1, ")": -1}.get(text, 0)

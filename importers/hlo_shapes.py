@@ -2,7 +2,7 @@
 
 XLA's parser checks no shapes, and its converter to StableHLO takes some from one side and some from the other: a fusion
 whose operand is no match for the computation's parameter becomes a program that computes something else, or none. XLA
-runs its verifier before it compiles; jaxlib has no door to that, so its rules for instructions with computations stand
+runs its verifier before it compiles; jaxlib has no door to that, so its rules for instructions with computations are
 here. What reduces, sorts, scatters and maps is verified by StableHLO, as are instructions without computations.
 
 Rules: xla/service/hlo_verifier.cc (ShapeVerifier::HandleFusion, HandleCall, HandleWhile, HandleConditional,

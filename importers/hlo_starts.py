@@ -12,7 +12,7 @@ After::
     y = f32[2,2] dynamic-slice(x, c, d), dynamic_slice_sizes={2,2}
 
 XLA's parser and verifier take both, its converter to StableHLO the second only. The new instructions have the metadata
-of the slice, so that they stand where it does. Field numbers: xla/service/hlo.proto (HloInstructionProto,
+of the slice, so that they are where it is. Field numbers: xla/service/hlo.proto (HloInstructionProto,
 SliceDimensions), xla/xla_data.proto (ShapeProto).
 """
 

@@ -95,7 +95,7 @@ def replication(text: str) -> dict[str, int]:
 
 
 def positions(text: str, parsed: Iterable[Computation]) -> tuple[dict[int, Position], dict[str, int]]:
-    """Where the instructions of the parsed module stand in the text.
+    """Where the instructions of the parsed module are in the text.
 
     The parser makes names unique over the module (``p0`` becomes ``p0.1``), so instructions are paired by their order
     within a computation, and by name only where the parser added some of its own.
@@ -217,7 +217,7 @@ def drop_attribute(text: str, name: str, line: int, column: int) -> tuple[str, s
 
 
 def drop_from_metadata(text: str, name: str) -> str:
-    """Blank out ``name=value`` wherever it stands in ``metadata={…}``, which changes no result. Places are kept."""
+    """Blank out ``name=value`` wherever it is in ``metadata={…}``, which changes no result. Places are kept."""
     plain = without_opaque(text)
     key = re.compile(rf"(?<![\w.]){re.escape(name)}\s*=\s*")
     pieces, done, closed = [], 0, 0

@@ -11,7 +11,7 @@ After::
     c = (f32[2], s32[]) tuple(a, b)
 
 XLA's converter to StableHLO takes constants of arrays only. The new instructions have the metadata of the constant, so
-that they stand where it does. Field numbers: xla/service/hlo.proto (HloInstructionProto), xla/xla_data.proto
+that they are where it is. Field numbers: xla/service/hlo.proto (HloInstructionProto), xla/xla_data.proto
 (LiteralProto, ShapeProto).
 """
 

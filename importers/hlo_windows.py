@@ -1,7 +1,7 @@
 """Windows of library convolutions, kept for the decomposition of the call.
 
 Before: a custom call of ``__cudnn$convForward`` has its window, dimension numbers and groups in fields of the
-instruction, which XLA's converter to StableHLO drops; after: they also stand in its backend configuration, as
+instruction, which XLA's converter to StableHLO drops; after: they also are in its backend configuration, as
 ``{"hloforge": {"window": …, "dim_labels": "b01f_01io->b01f", "feature_group_count": 1}, …}``.
 
 Field numbers: xla/service/hlo.proto (HloInstructionProto), xla/xla_data.proto (Window, ConvolutionDimensionNumbers).

@@ -56,7 +56,7 @@ class _Table:
     start: int
 
     def _field(self, place: int) -> int:
-        """Where a field stands. Raises ValueError if the table has none there."""
+        """Where a field is. Raises ValueError if the table has none there."""
         (distance,) = struct.unpack_from("<i", self.data, self.start)
         vtable = self.start - distance
         if vtable < 0:

@@ -1,7 +1,7 @@
 """From the labels of importers/hlo_proto.py to MLIR locations that name the user's file.
 
 An operation of HLO text gets ``loc("instruction"("model.hlo":12:3))``; if the instruction carries metadata, the name
-and source line that the framework wrote follow it in a fused location. A proto has no lines, so there the name stands
+and source line that the framework wrote follow it in a fused location. A proto has no lines, so there the name is
 alone.
 """
 
@@ -21,12 +21,12 @@ _LABEL = re.compile(re.escape(LABEL) + r"(\d+)")
 
 @dataclass
 class Locator:
-    """Knows what each label stands for.
+    """Knows what each label represents.
 
     Attributes:
         file: what to call the input.
         instructions: by label number.
-        positions: where instructions stand in the text, by label number; empty for a proto.
+        positions: where instructions are in the text, by label number; empty for a proto.
         lines: the line of each computation of the text, by function name.
     """
 
@@ -48,7 +48,7 @@ class Locator:
         return self.place(int(match[1]))
 
     def place(self, number: int) -> Location:
-        """Where the instruction of a label stands."""
+        """Where the instruction of a label is."""
         position = self.positions.get(number)
         return Location(self.file, position.line, position.column) if position else Location(self.file)
 
@@ -88,7 +88,7 @@ class _Relocation:
                     argument.set_location(self.resolve(argument.location) or location)
                 nearest = location
                 for child in block.operations:
-                    # A terminator carries no label: it stands where the value before it does.
+                    # A terminator carries no label: it is where the value before it is.
                     self.visit(child.operation, nearest)
                     nearest = child.operation.location
 

@@ -188,7 +188,7 @@ def _printable(module: Any, file: str) -> Any:
     bound_nesting(module, file)
     try:
         text = module.operation.get_asm(enable_debug_info=True, large_elements_limit=1)
-        # MLIR escapes every byte of a string that is not ASCII, and characters of several bytes stand in one piece.
+        # MLIR escapes every byte of a string that is not ASCII, and characters of several bytes are in one piece.
         for escaped in _ESCAPED.findall(text):
             bytes.fromhex(escaped.replace("\\", "")).decode()
     except (RuntimeError, UnicodeDecodeError):

@@ -46,7 +46,7 @@ def read(
         format: one of ``hlo``, ``hlo-proto``, ``mlir``, ``mlir-bytecode``, ``portable-artifact``, ``jax-export``,
             ``onnx``, ``tflite``, ``tensorflow``, ``torch-export``; by default the content tells.
         elided: what to do with a ``constant({...})``, whose values the text has lost: ``refuse``; ``parameters``: each
-            becomes a parameter behind the others; ``random``: seeded small values (importers/elided.py).
+            becomes a parameter after the others; ``random``: seeded small values (importers/elided.py).
         seed: of the random values.
         name: what to call the module; by default its own name, else the file's.
         drop_unknown_attributes: read HLO text of a newer XLA without the attributes that this one does not know.
@@ -209,7 +209,7 @@ def _read_mlir(data: bytes, form: Form, file: str, *, keep_marks: bool = False) 
 
 
 def _read_child(data: bytes, file: str) -> Program:
-    """What a child process of ours has written: of a model of open sizes a call stands for what it computes."""
+    """What a child process of ours has written: of a model of open sizes a call represents what it computes."""
     module = _parse(guarded(native.mlir_bytecode_to_bytecode, data, file))
     return _finish_mlir(module, file, own_targets=frozenset({GRAPH}))
 

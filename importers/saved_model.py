@@ -50,7 +50,7 @@ def is_saved_model(path: Path) -> bool:
 
 
 def mark_of(path: Path) -> bytes:
-    """What stands for a SavedModel: its files' contents decide, so that a cache knows it again."""
+    """What represents a SavedModel: its files' contents decide, so that a cache knows it again."""
     digest = hashlib.sha256()
     for file in sorted(path.rglob("*")):
         if file.is_file():

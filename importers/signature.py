@@ -251,7 +251,7 @@ def attach(signature: Signature, module: Any) -> None:
             if old in attributes:
                 attributes[new] = attributes[old]
         for name in [name for name in attributes if name.startswith("mhlo.")]:
-            # The shardings of HLO's operations name Shardy's meshes, which stand there.
+            # The shardings of HLO's operations name Shardy's meshes, which are there.
             if name != _FRONTEND or _MESHES not in ir.DictAttr(attributes[name]):
                 del attributes[name]
     signature.attach(module)

@@ -55,7 +55,7 @@ def without(rank: int, axes: Sequence[int]) -> list[int]:
 
 
 def broadcast_to(value: Value, dims: Sequence[int]) -> Value:
-    """numpy's ``broadcast_to``: sizes of 1 widen, missing dimensions stand in front."""
+    """numpy's ``broadcast_to``: sizes of 1 widen, missing dimensions are in front."""
     dims = tuple(dims)
     if value.dims == dims:
         return value

@@ -124,7 +124,7 @@ def _check_shapes(entry: Any, signature: Signature, file: str) -> None:
 
 
 def check_target(target: str, place: Location, own: frozenset[str] = frozenset()) -> None:
-    """Refuse a custom call of ours in a file, but for those in ``own``. Raises ImporterError."""
+    """Refuse a custom call of ours in a file, except for those in ``own``. Raises ImporterError."""
     if target.startswith(PREFIX) and target not in LIBRARY_FUNCTIONS | own:
         raise ImporterError(
             f"custom_call @{target}: names that begin with {PREFIX} are hloforge's own, and no file may call them",
@@ -229,7 +229,7 @@ def _strip_values(op: Any, name: str) -> None:
 def _inherent(name: str, view: Any) -> frozenset[str]:
     """The names of the attributes that an operation's definition has; of one that nobody defines, none.
 
-    The bindings have a property for each; a name that is a word of Python has an underscore behind it.
+    The bindings have a property for each; a name that is a word of Python has an underscore after it.
     """
     if view is ir.OpView:
         return frozenset()
@@ -310,7 +310,7 @@ def _part(shape: Shape, index: Iterable[int]) -> Shape:
 
 
 def _agrees(shape: Shape, type_: Any) -> bool:
-    """Whether a shape is that of a type, but for its layout, and for bounds that the type does not say."""
+    """Whether a shape is that of a type, except for its layout, and for bounds that the type does not say."""
     try:
         found = Shape.of_type(type_)
     except ValueError:

@@ -47,7 +47,7 @@ class Finding:
         text: the small program, with its inputs.
         suffix: of its file.
         lines: the report without the lines on files.
-        commands: each shows the fault; ``{}`` stands for the name of the file.
+        commands: each shows the fault; ``{}`` represents the name of the file.
     """
 
     text: str

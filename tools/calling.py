@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Leaves: TypeAlias = list[tuple[str, np.ndarray[Any, Any]]]
 
 REPEAT = 20
-# Specifications that fit any parameter: one of them stands for all.
+# Specifications that fit any parameter: one of them represents all.
 PLAUSIBLE = "plausible"
 _FOR_ALL = re.compile(r"random(:\d+)?|zeros|iota")
 

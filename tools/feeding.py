@@ -28,7 +28,7 @@ from hloforge.runtime.session.feeds import Feeds, Queue
 from hloforge.runtime.session.session import Session
 from hloforge.tools.calling import Leaves, seeded
 
-# The number of a channel; this one stands for the infeed, and for the outfeed.
+# The number of a channel; this one is the infeed's, and the outfeed's.
 Way: TypeAlias = int
 FEED: Way = -1
 # The arrays of an item.

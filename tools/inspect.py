@@ -88,7 +88,7 @@ def _page(source: str, target: str, reading: dict[str, Any], numerics: Path | No
 
 
 def _given(reading: dict[str, Any]) -> list[str]:
-    """The options of reading that stand in the command line."""
+    """The options of reading that are in the command line."""
     asked = click.get_current_context().get_parameter_source
     return [
         f"--{name.replace('_', '-')}={value}"

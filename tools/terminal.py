@@ -32,7 +32,7 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """``clean``, on one line: what stands beside other text in a table cannot look like further rows."""
+    """``clean``, on one line: what is beside other text in a table cannot look like further rows."""
     return clean(text.replace("\n", "\\n"))
 
 

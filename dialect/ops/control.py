@@ -114,7 +114,7 @@ def while_(condition: Computation, body: Computation, init: Results) -> Value:
     Args:
         condition: from the current value to a scalar pred.
         body: from the current value to the next one, of the same shape.
-        init: the value before the first turn: an array, a token or a tuple. The elements of a Python list are
+        init: the value before the first iteration: an array, a token or a tuple. The elements of a Python list are
             parameters of their own to both computations; a tuple is one parameter.
 
     Returns:

@@ -109,7 +109,7 @@ class ConvolutionDimensionNumbers:
 
 
 def _places(text: str, letters: str, features: str) -> tuple[tuple[int, int], tuple[int, ...]]:
-    """Where the two letters of ``features`` stand, and the digits from 0."""
+    """Where the two letters of ``features`` are, and the digits from 0."""
     order = features + "".join(map(str, range(len(letters) - 2)))
     if sorted(letters) != sorted(order):
         raise OperationError(f"in dimension numbers {text!r}, {letters!r} must have each of {order!r} once")
@@ -138,7 +138,7 @@ def conv(
 
     Args:
         padding: ``"VALID"`` for none, or ``"SAME"`` for as many zeros as give a stride of 1 the input's size, and other
-            strides the size divided by them, rounded up; an odd zero stands at the high end.
+            strides the size divided by them, rounded up; an odd zero is at the high end.
 
     Other arguments, result and errors as of ``conv_with_general_padding``.
 
@@ -194,8 +194,8 @@ def conv_with_general_padding(
         each spatial dimension.
 
     Raises:
-        OperationError: the ranks differ, the dimension numbers do not name each dimension once, a list has not one
-            entry for each spatial dimension, strides or dilations are below 1, features or batches do not fit the
+        OperationError: the ranks differ, the dimension numbers do not name each dimension once, a list does not have
+            one entry for each spatial dimension, strides or dilations are below 1, features or batches do not fit the
             groups, or as of ``dot_general``.
 
     Example:

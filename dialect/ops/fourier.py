@@ -34,7 +34,7 @@ def fft(operand: Value, fft_type: str, fft_length: Sequence[int]) -> Value:
             an even or an odd size.
 
     Returns:
-        An array of the operand's sizes but for the last one of RFFT and IRFFT; complex, or real for IRFFT.
+        An array of the operand's sizes except for the last one of RFFT and IRFFT; complex, or real for IRFFT.
 
     Raises:
         OperationError: there is no such type of transform, it takes other element types, the rank is too low, there
@@ -73,7 +73,7 @@ def _check_lengths(operand: Value, kind: str, lengths: list[int]) -> None:
 
 
 def _frequencies(length: int) -> int:
-    """How many frequencies stand for real numbers."""
+    """How many frequencies represent real numbers."""
     return length // 2 + 1 if length else 0
 
 

@@ -1,7 +1,7 @@
 """Data from and to the host while a program runs, and between programs.
 
 Tokens order these operations; without one each starts a chain of its own. ``recv`` and ``send`` begin a transfer, and
-``recv_done`` and ``send_done`` await it. StableHLO has one operation for each such pair: a transfer out stands where it
+``recv_done`` and ``send_done`` await it. StableHLO has one operation for each such pair: a transfer out is where it
 begins, one in where it is awaited. So in a program that says ``recv``, ``send``, ``recv_done``, ``send_done``, as XLA
 orders the four, the data leave before the program waits for the other side's.
 

@@ -27,7 +27,7 @@ class GatherDimensionNumbers:
         offset_dims: of the result, those that run through a slice, ascending; its others run through the places.
         collapsed_slice_dims: of the operand, those that the result lacks, ascending; slices have size 1 there.
         start_index_map: of the operand, the dimension that each number of a place is an index of.
-        index_vector_dim: of the places, that along which the numbers of one place stand; their rank, if every place is
+        index_vector_dim: of the places, that along which the numbers of one place are; their rank, if every place is
             one number.
         operand_batching_dims: of the operand, those that the result lacks because the places run through them too.
         start_indices_batching_dims: of the places, the dimensions that do so, in the same order.
@@ -81,7 +81,7 @@ class ScatterDimensionNumbers:
             places.
         inserted_window_dims: of the operand, those that the updates lack, ascending; slices have size 1 there.
         scatter_dims_to_operand_dims: of the operand, the dimension that each number of a place is an index of.
-        index_vector_dim: of the places, that along which the numbers of one place stand; their rank, if every place is
+        index_vector_dim: of the places, that along which the numbers of one place are; their rank, if every place is
             one number.
         input_batching_dims: of the operand, those that the updates lack because the places run through them too.
         scatter_indices_batching_dims: of the places, the dimensions that do so, in the same order.
@@ -273,7 +273,7 @@ def gather(
         slice_sizes: the slices' size in each dimension of the operand.
         indices_are_sorted: a promise that the places ascend, in the order of the operand's elements.
         numbers: the fields of ``GatherDimensionNumbers`` by name instead; those left out are empty, and the index
-            vectors stand along the last dimension.
+            vectors are along the last dimension.
 
     Returns:
         An array of the operand's element type. Its ``offset_dims`` have the slices' sizes, collapsed and batching
@@ -373,7 +373,7 @@ def scatter(
         indices_are_sorted: a promise that the places ascend, in the order of the operand's elements.
         unique_indices: a promise that no element is updated twice.
         numbers: the fields of ``ScatterDimensionNumbers`` by name instead; those left out are empty, and the index
-            vectors stand along the last dimension.
+            vectors are along the last dimension.
 
     Returns:
         The operands, updated; a tuple if there are several.

@@ -52,9 +52,9 @@ def triangular_solve(
 
     Args:
         a: ``[..., m, m]``; one triangle is read, the other may hold anything.
-        b: ``[..., m, k]``, or ``[..., k, m]`` if the unknown stands on the left; as many leading dimensions of the
+        b: ``[..., m, k]``, or ``[..., k, m]`` if the unknown is on the left; as many leading dimensions of the
             same sizes as ``a``.
-        left_side: whether ``a`` stands on the left of the unknown.
+        left_side: whether ``a`` is on the left of the unknown.
         lower: which triangle of ``a`` is read, before ``op`` is applied.
         unit_diagonal: take the diagonal of ``a`` for ones, whatever it holds.
         transpose_a: what ``op`` does: NO_TRANSPOSE, TRANSPOSE or ADJOINT.

@@ -105,7 +105,7 @@ def batch_norm_grad(
         ``(grad_operand, grad_scale, grad_offset)``: of the operand's shape, ``[f]`` and ``[f]``.
 
     Raises:
-        OperationError: as of ``batch_norm_training``, or the gradient has not the operand's shape.
+        OperationError: as of ``batch_norm_training``, or the gradient does not have the operand's shape.
 
     Example:
         >>> x = constant([[1.0], [3.0], [5.0]], "f32")

@@ -33,10 +33,10 @@ def sort(
     Args:
         operands: one array, or several of equal sizes and any element types.
         comparator: from the two elements of each operand, ``(a0, b0, a1, b1, …)``, all scalars, to a scalar pred:
-            whether record ``a`` stands before record ``b``. By default those of the first operand in ascending order,
+            whether record ``a`` is before record ``b``. By default those of the first operand in ascending order,
             for floats in total order: -NaN, -inf, …, -0, 0, …, inf, NaN.
         dimension: along which to sort; negative numbers count from the last.
-        is_stable: whether records of which neither stands before the other keep their order.
+        is_stable: whether records of which neither is before the other keep their order.
 
     Returns:
         The operands in order: of their own shapes; a tuple if there are several.
@@ -99,7 +99,7 @@ def top_k(operand: Value, k: int, largest: bool = True) -> TupleValue:
 
     Returns:
         ``(values, indices)``: ``[..., k]`` of the operand's element type, and their places in s32; of equal elements
-        the one of lower index stands first.
+        the one of lower index is first.
 
     Raises:
         OperationError: the operand is a scalar, or ``k`` is negative or above the size of its last dimension.

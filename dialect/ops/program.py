@@ -71,7 +71,7 @@ def constant(value: Any, dtype: Any = None) -> Value:
 
 @op("Call", emits="func.call", on=ARRAY | TOKEN | TUPLE, hlo="call")
 def call(computation: Computation, *operands: Results) -> Value:
-    """Apply a computation that stands in the module once, as a private function.
+    """Apply a computation that is in the module once, as a private function.
 
     Calls of one computation on operands of equal shapes share the function: what a Python function does besides
     building operations happens at its first call only.
@@ -111,7 +111,7 @@ def composite_call(
     """An operation known by name, which a target that does not know it replaces by its decomposition.
 
     Args:
-        computation: the decomposition, a function of Values or a program; it stands in the module as ``call``'s does.
+        computation: the decomposition, a function of Values or a program; it is in the module as ``call``'s is.
         operands: what it is applied to: one Value, or several.
         name: of the operation, with the name of its library: ``my.gelu``.
         attributes: its configuration: bool, int, float, str, numpy values, lists and dicts of these.
@@ -184,7 +184,7 @@ def custom_call(
         operand_layouts: the minor-to-major order in which the function gets each operand; its results then come in
             the layouts of ``shape``.
         has_side_effect: it must stay although nobody uses its result.
-        output_operand_aliases: what of the result stands in an operand's buffer, each
+        output_operand_aliases: what of the result is in an operand's buffer, each
             ``(output_index, operand_number, operand_index)``.
         called_computations: programs that the function may call, as functions of the module.
 
@@ -267,7 +267,7 @@ def get_tuple_element(operand: Value, index: int) -> Value:
 
 @op("AfterAll", emits="stablehlo.after_all", on=TOKEN)
 def after_all(tokens: Value | Sequence[Value]) -> Value:
-    """A token that says that everything has happened that the operands stand for.
+    """A token that says that everything has happened that the operands represent.
 
     Args:
         tokens: one or several.

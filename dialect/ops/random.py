@@ -27,9 +27,9 @@ _STATE_SIZES = {"DEFAULT": (2, 3), "THREE_FRY": (2,), "PHILOX": (2, 3)}
 def rng_uniform(a: Operand, b: Operand, shape: Shape | str) -> Value:
     """Random numbers that are equally likely in the whole interval from ``a`` to below ``b``.
 
-    Two of these operations give different numbers, and so do two turns of a loop and two calls of a program. Loaded
-    anew, a program that hloforge compiled starts with the same numbers again; those of another engine differ. Where
-    numbers must follow from a state, ``rng_bit_generator`` makes them.
+    Two of these operations give different numbers, and so do two iterations of a loop and two calls of a program.
+    Loaded anew, a program that hloforge compiled starts with the same numbers again; those of another engine differ.
+    Where numbers must follow from a state, ``rng_bit_generator`` makes them.
 
     Args:
         a: the lower end, a scalar of the result's element type; a number takes it.
@@ -117,7 +117,7 @@ def rng_bit_generator(algorithm: str, initial_state: Value, shape: Shape | str) 
         algorithm: THREE_FRY, PHILOX, or DEFAULT for the target's own choice (on CPUs PHILOX).
         initial_state: ``u64[2]``, a key and a counter; PHILOX takes ``u64[3]`` as well, with a counter of 128 bits,
             its low half first.
-        shape: of the bits; text is parsed. Element types other than unsigned integers stand for the unsigned one of
+        shape: of the bits; text is parsed. Element types other than unsigned integers represent the unsigned one of
             the same width, as in XLA's builder.
 
     Returns:

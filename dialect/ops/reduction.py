@@ -96,8 +96,8 @@ def reduce_window(
         Arrays of as many elements a dimension as the window has places; a tuple if there are several operands.
 
     Raises:
-        OperationError: as of ``reduce``, or a list has not one entry for each dimension, or a size, stride or dilation
-            is below 1.
+        OperationError: as of ``reduce``, or a list does not have one entry for each dimension, or a size, stride or
+            dilation is below 1.
 
     Example:
         >>> reduce_window(constant([10000.0, 1000.0, 100.0, 10.0, 1.0], "f32"), np.inf, min, [3], [2], "SAME")
@@ -149,7 +149,7 @@ def select_and_scatter(
         its element type.
 
     Raises:
-        OperationError: ``source`` has not one element for each place of the window, ``init_value`` is no scalar,
+        OperationError: ``source`` does not have one element for each place of the window, ``init_value`` is no scalar,
             element types differ in more than a float's precision, a computation takes or returns anything else or uses
             values from around it, or as of ``reduce_window``.
 

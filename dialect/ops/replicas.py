@@ -255,7 +255,7 @@ def collective_permute(
         An array of the operand's shape.
 
     Raises:
-        OperationError: an entry is no pair of non-negative numbers, or a source or target stands in two of them.
+        OperationError: an entry is no pair of non-negative numbers, or a source or target is in two of them.
 
     Example:
         >>> collective_permute(constant([1, 2], "s32"), [(0, 0)]).shape
@@ -282,7 +282,7 @@ def collective_broadcast(operand: Value, replica_groups: Groups, channel_id: int
         An array of the operand's shape.
 
     Raises:
-        OperationError: there is no group, or a replica stands in two of them.
+        OperationError: there is no group, or a replica is in two of them.
 
     Example:
         >>> collective_broadcast(constant([1, 2], "s32"), [[0]]).shape

@@ -25,7 +25,7 @@ def operator(*names: str, since: int = 1, domain: str = DEFAULT_DOMAIN) -> Calla
 
     Args:
         since: the version of the domain from which on it does; a later one may have a function of its own. Differences
-            that are only where an input stands (``axes`` as an attribute, then as an input) are the node's to hide.
+            that are only where an input is (``axes`` as an attribute, then as an input) are the node's to hide.
 
     Raises:
         ValueError: the operator has a function for that version.

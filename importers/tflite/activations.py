@@ -26,12 +26,12 @@ def bounds(node: Node) -> tuple[float | None, float | None]:
 
 
 def activated(node: Node, x: Value) -> Value:
-    """Numbers behind the activation of their operator."""
+    """Numbers after the activation of their operator."""
     return activation(x, node.option("FusedActivationFunction"), node)
 
 
 def activation(x: Value, kind: int, node: Node) -> Value:
-    """Numbers behind an activation of this kind."""
+    """Numbers after an activation of this kind."""
     if kind == _TANH:
         return ops.tanh(x)
     if kind not in _BOUNDS:

@@ -2,7 +2,7 @@
 
     SLICE(list, 0, [i, -1, ...]), item, SLICE(list, [i + 1, 0, ...], -1)  →  CONCATENATION
 
-The sizes of both parts change from turn to turn of a loop; those of the list do not.
+The sizes of both parts change between iterations of a loop; those of the list do not.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _FOREIGN = {5: "a string", 13: "a resource", 14: "a variant"}
 
 @dataclass(frozen=True)
 class Quantization:
-    """How stored integers stand for numbers: ``(stored - zero point) * scale``.
+    """How stored integers represent numbers: ``(stored - zero point) * scale``.
 
     Attributes:
         scale: f32, one number, or one for each place along an axis.
@@ -235,7 +235,7 @@ class _Reader:
         )
 
     def _data(self, number: int) -> bytes | None:
-        """A buffer's bytes: inside the flatbuffer or, in models above 2 GB, behind it."""
+        """A buffer's bytes: inside the flatbuffer or, in models above 2 GB, after it."""
         if not number:
             return None
         if number not in self.contents:

@@ -81,7 +81,7 @@ class Node:
             return constant(np.ascontiguousarray(array))
 
     def real(self, number: int) -> Value:
-        """An input as the numbers that it stands for: a quantized one in f32, others as they are."""
+        """An input as the numbers that it represents: a quantized one in f32, others as they are."""
         quantization = self.quantization(number)
         value = self.value(number)
         if quantization is None or value.element_type.is_float:
@@ -121,7 +121,7 @@ class Node:
         return row_of(self.tensor(number))
 
     def quantization(self, number: int = 0) -> Quantization | None:
-        """The scale of an input of integers; None if they stand for themselves."""
+        """The scale of an input of integers; None if they represent themselves."""
         if self.row(number).is_float or not self.row(number).is_integer:
             return None
         return self.described(number).quantization

@@ -1,4 +1,4 @@
-"""Sums of products of inputs and weights: of numbers, or of the integers that stand for them.
+"""Sums of products of inputs and weights: of numbers, or of the integers that represent them.
 
 Quantized operands give sums of integers, exactly. Where no sum can leave the integers that f32 holds, they are computed
 in f32, for which the target has its fastest code; else in s32.

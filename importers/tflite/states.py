@@ -24,10 +24,10 @@ def states_of(graph: Graph) -> list[int]:
 
 
 def keep(node: Node, number: int, after: Value) -> Value:
-    """Let an input that is a state have new elements, and return the numbers that these stand for.
+    """Let an input that is a state have new elements, and return the numbers that these represent.
 
     Raises:
-        UnsupportedError: the operator stands in a branch, in a loop or in a graph that is called.
+        UnsupportedError: the operator is in a branch, in a loop or in a graph that is called.
     """
     scope = node.scope
     if scope.graph is not scope.model.graphs[0]:

@@ -9,7 +9,7 @@ SAME, VALID = 0, 1
 
 
 def pads_of(padding: int, sizes: Sequence[int], reach: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """(low, high) around each dimension; of an odd padding the larger half is behind.
+    """(low, high) around each dimension; of an odd padding the larger half is after.
 
     Args:
         reach: the extent of the window with its dilation.

@@ -9,12 +9,12 @@ many costs a copy, one too few a wrong number, which ``runtime/compile/in_place_
 A *writer* is an operation that IREE runs in the buffer of an operand. It may do so if every reader of a name is done:
 
 - readers whose results the writer needs are;
-- others that stand before it are, if IREE keeps the order. It runs first what the host waits for (a slice's start,
+- others that are before it are, if IREE keeps the order. It runs first what the host waits for (a slice's start,
   what a loop or a branch begins with), so that a writer which something waits for may run ahead of them, and what is
   read by operations that wait for the host may run behind it.
 
 Groups of operations that may run at once (``ScheduleConcurrency``) do not keep the order either: an operation alone
-that reads an array ends up behind a group in which an update overwrites it, though it stands before the update.
+that reads an array ends up after a group in which an update overwrites it, though it is before the update.
 ``has_readers_beside_updates`` tells which programs are compiled without groups.
 """
 
@@ -287,7 +287,7 @@ def unsafe(op: Any, origins: dict[Any, Any]) -> Iterator[int]:
     arrays = overwritten(op)
     yield from (number for number in arrays if _is_read_after(op, number))
     if op.name in (UPDATE, SCATTER):
-        # A scatter has indices between its arrays and its updates, a slice's update has starts behind it.
+        # A scatter has indices between its arrays and its updates, a slice's update has starts after it.
         parts = [1] if op.name == UPDATE else range(len(arrays), len(op.operands))
         earlier = {_origin(op.operands[number], origins) for number in arrays}
         yield from (n for n in parts if _reads(op.operands[n], earlier, op, origins))
@@ -323,7 +323,7 @@ def _is_read_beside(op: Any, array: Any, users: list[Any], *, is_writer: bool) -
 
 
 def _may_run_late(reader: Any, value: Any, op: Any) -> bool:
-    """Whether IREE may run a reader of an array behind an update that stands after it: where the host waits in between.
+    """Whether IREE may run a reader of an array after an update that is after it: where the host waits in between.
 
     It runs operations as late as their users allow, and an update perhaps as soon as its operands are there. An update
     of the same array gets a copy, which a barrier of its own reads.
@@ -460,7 +460,7 @@ def waited_for(block: Any) -> set[Any]:
 
 
 def _is_wait(user: Any, use: Any) -> bool:
-    """Whether the host waits for a use, which stands in the operation ``user`` or is its own."""
+    """Whether the host waits for a use, which is in the operation ``user`` or is its own."""
     starts = _STARTS.get(user.name)
     return user.name in _WAITS or (starts is not None and use.operand_number >= starts)
 

@@ -1,7 +1,7 @@
 """What each target compiles: op x element type -> native, decomposed by a pass, or rejected for a reason.
 
 The tables are data. The first row that fits an operation decides; an operation without a row is rejected. Decomposing
-passes stand in a target's pipeline because a row names them: a newer IREE shrinks the list by deleting rows.
+passes are in a target's pipeline because a row names them: a newer IREE shrinks the list by deleting rows.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Form: TypeAlias = Callable[[Any], bool]
 
 
 class Verdict(enum.Enum):
-    """How a target stands to an operation."""
+    """How a target handles an operation."""
 
     NATIVE = "native"
     DECOMPOSE = "decompose"

@@ -1,4 +1,4 @@
-"""Convolutions with a window of one place whose features stand before the space: products as the arrays lie.
+"""Convolutions with a window of one place whose features are before the space: products as the arrays lie.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""Convolutions whose features stand before the space, in the order that IREE has vectors for: features last.
+"""Convolutions whose features are before the space, in the order that IREE has vectors for: features last.
 
 Before::
 

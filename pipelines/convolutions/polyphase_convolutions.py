@@ -8,7 +8,7 @@ After::
 
     %even = stablehlo.convolution(%x, %w[0::2]) {pad = [[1, 0]]} : [n,h,c], [2,c,f] -> [n,h,f]
     %odd  = stablehlo.convolution(%x, %w[1::2]) {pad = [[0, 1]]}
-    %y = reshape (concatenate %even, %odd, along a new dimension behind h)
+    %y = reshape (concatenate %even, %odd, along a new dimension after h)
 
 Such are transposed convolutions, and gradients of strided ones by their images. In two dimensions of stride 2, a
 quarter of the multiplications is left. Where the features of a result are few, or all phases multiply the same
@@ -158,7 +158,7 @@ class _Rewriting:
     def _convolution(
         self, image: Value, kernel: Value, phases: Sequence[Phase], dims: Sequence[int], *, first: bool = False
     ) -> Value:
-        """Of an image without zeros, to a result of these sizes; features stand last, or first."""
+        """Of an image without zeros, to a result of these sizes; features are last, or first."""
         space = len(phases)
         attributes = {name: self.op.attributes[name] for name in self.op.attributes}
         for name in ("lhs_dilation", "window_reversal"):

@@ -9,7 +9,7 @@ After::
     %s = stablehlo.or %a, %b : tensor<4xi1>
 
 IREE computes the sum in one bit, where true + true is false; XLA's is the logical or. Reducers are covered alike,
-for the operation stands in their region. Source: StableHLO spec "add", "multiply", "maximum", "minimum".
+for the operation is in their region. Source: StableHLO spec "add", "multiply", "maximum", "minimum".
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def philox_bits(state: Value, dims: Sequence[int], width: int) -> tuple[Value, V
     bits = ops.slice(ops.reshape(columns, [blocks * len(words)]), [0], [count])
     after = low + blocks
     carried = high + ops.convert_element_type(after < low, "u64")
-    # IREE fails to fuse a conversion behind the reshapes of two results.
+    # IREE fails to fuse a conversion after the reshapes of two results.
     bits = ops.reshape(ops.convert_element_type(bits, f"u{width}"), dims)
     return _stack([key, after] if short else [key, after, carried]), bits
 

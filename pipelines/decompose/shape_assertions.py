@@ -61,7 +61,7 @@ def checked(op: Any, names: Sequence[str]) -> Replacement:
 
 
 def _filled(message: str, details: Sequence[str]) -> str:
-    """The message with its ``{0}`` replaced by what they stand for."""
+    """The message with its ``{0}`` replaced by what they represent."""
     return _PLACE.sub(lambda match: details[int(match[1])] if int(match[1]) < len(details) else match[0], message)
 
 

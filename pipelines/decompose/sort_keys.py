@@ -7,7 +7,7 @@ other, and where they are equal perhaps for another function, and so on::
     f(a) < f(b) or (f(a) = f(b) and (g(a) > g(b) or ...))
     f(a) = f(b) ? g(a) > g(b) : f(a) < f(b)
 
-Records then need no comparator: the integers of ``order_bits`` of each key tell how they stand.
+Records then need no comparator: the integers of ``order_bits`` of each key tell their order.
 Source: XLA "Sort"; StableHLO spec "compare" (FLOAT and TOTALORDER), IEEE 754 totalOrder.
 """
 
@@ -34,8 +34,8 @@ class SortKey:
 
     Attributes:
         value: the number of the first record, a scalar in the comparator's region.
-        descending: whether the greatest stands first.
-        total: whether floats stand in total order; else both zeros are equal, and NaN is greater than everything.
+        descending: whether the greatest is first.
+        total: whether floats are in total order; else both zeros are equal, and NaN is greater than everything.
     """
 
     value: Any
@@ -70,7 +70,7 @@ class _Comparator:
     block: Any
 
     def keys(self, value: Any) -> list[SortKey] | None:
-        """The keys of a flag that says whether the first record stands before the second."""
+        """The keys of a flag that says whether the first record is before the second."""
         single = self.comparison(value, _DIRECTION)
         if single is not None:
             return [single]
@@ -137,7 +137,7 @@ class _Comparator:
 
 
 def _operands_inside(value: Any, block: Any) -> list[Any]:
-    """The operands of what makes a value, if that stands in the block."""
+    """The operands of what makes a value, if that is in the block."""
     if isinstance(value.owner, ir.Block) or value.owner.operation.block != block:
         return []
     return list(value.owner.operation.operands)
@@ -186,7 +186,7 @@ def _order_width(row: ElementType) -> int | None:
 
 
 def order_bits(values: Value, key: SortKey) -> Value:
-    """Signed integers, of 8 bits and more, in the order in which the records stand."""
+    """Signed integers, of 8 bits and more, in the order in which the records are."""
     row = key.row
     if row.is_float:
         bits = ops.bitcast_convert_type(values, f"s{row.bits}")

@@ -6,7 +6,7 @@ Before::
 
 After: twice the quotient of x/2 is the right one or one less; a divisor of 2^31 and more goes once or not at all.
 
-IREE 3.13 has no SPIR-V for unsigned divisions of single numbers that stand in vectors of one element, as in small
+IREE 3.13 has no SPIR-V for unsigned divisions of single numbers that are in vectors of one element, as in small
 arrays. It makes such ones of signed divisions as well where it can tell that neither number is negative (x/2 by a
 constant), so -x/2 is divided. Source: H. S. Warren, "Hacker's Delight", 9-3.
 """

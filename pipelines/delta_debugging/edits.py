@@ -140,7 +140,7 @@ class Resize:
         """The program of the smaller sizes; None if its operations do not fit together then."""
         text = program.text()
         if self.everywhere:
-            # Limits of slices, sizes in attributes: wherever the number stands but in the values of constants.
+            # Limits of slices, sizes in attributes: wherever the number is but in the values of constants.
             parts = re.split(r"(dense<[^>]*>)", text)
             changed = "".join(
                 p if p.startswith("dense<") else re.sub(rf"(?<![\w.%#@]){self.size}(?![\w.])", str(self.to), p)

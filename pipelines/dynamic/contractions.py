@@ -27,7 +27,7 @@ def sum_of_products(
 
     Args:
         operands: two signless arrays.
-        elements: the element types that they stand for, and that of the result; the sum is carried in the last.
+        elements: the element types that they represent, and that of the result; the sum is carried in the last.
         maps: the ``AffineMap`` of each operand, from (p..., s...).
         sizes: of the result.
         summed: the number of dimensions s.

@@ -167,7 +167,7 @@ def _reduced(op: Any, operands: Sequence[Any], windows: Windows, region: Any) ->
 
 
 def _windows(array: Value, init: Value, windows: Windows, result: Any) -> Value:
-    """The elements of every window: the result's dimensions first, those of a window behind them."""
+    """The elements of every window: the result's dimensions first, those of a window after them."""
     rank = array.rank
     padded = _dynamic_pad(array, init, windows.low, windows.high, windows.base_dilations - 1)
     extents = (windows.sizes - 1) * windows.dilations + 1

@@ -110,7 +110,7 @@ def _text(module: Any) -> str:
 
 
 def _singly(passes: Sequence[Pass]) -> Iterator[Pass]:
-    """Each pass alone, those of MLIR's pipelines too; what stands around several of them stands around each."""
+    """Each pass alone, those of MLIR's pipelines too; what is around several of them is around each."""
     for entry in passes:
         if isinstance(entry, NativePass):
             yield from map(NativePass, _single_texts(entry.pipeline))

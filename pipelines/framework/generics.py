@@ -61,7 +61,7 @@ def entry(integers: Any, *position: int) -> Number:
 
 
 def as_index(integers: Any, position: Sequence[Any], element: Any) -> Any:
-    """An element of a signless array that stands for integers of type ``element``, as an ``index``."""
+    """An element of a signless array that represents integers of type ``element``, as an ``index``."""
     number = create("tensor.extract", [integers, *position], [integers.type.element_type]).results[0]
     if isinstance(element, ir.IndexType):
         return number

@@ -15,7 +15,7 @@ After::
 Processors have no bf16 arithmetic: every operation widens its operands and rounds its result. Where the program itself
 goes on in f32, XLA hands the value on as it was before the rounding.
 
-A rounding between two sums or products is a conversion to bf16 and back, which IREE folds where both stand in one
+A rounding between two sums or products is a conversion to bf16 and back, which IREE folds where both are in one
 dispatch, as XLA's library fusions do (xla_allow_excess_precision): those are around products, convolutions and
 reductions of floats. In a program without such, and around a transcendental function in any, where a lost rounding
 shows in the result, XLA rounds: there it is a ``reduce_precision``, which nothing folds. So is the rounding of a square

@@ -11,8 +11,8 @@ After, with what does not divide evenly as a last partial sum::
     %s = stablehlo.reduce(%p init: %zero) applies stablehlo.add across dimensions = [0]
 
 An invocation of a shader takes the elements of one result one after the other where IREE finds no other way. That
-leaves a GPU idle, and Mesa's lavapipe ends an invocation after 65,535 turns of its loops, without a word. Windows of
-2^k elements are two of 2^(k-1), so that running sums take a few passes over the array.
+leaves a GPU idle, and Mesa's lavapipe ends an invocation after 65,535 iterations of its loops, without a word. Windows
+of 2^k elements are two of 2^(k-1), so that running sums take a few passes over the array.
 Source: XLA "Reduce", "ReduceWindow", "DotGeneral".
 """
 

@@ -122,7 +122,7 @@ def codes(array: np.ndarray[Any, Any], target: ElementType) -> np.ndarray[Any, A
 
 
 def correct_result(op: Any, correction: Callable[[Value], Value], number: int = 0) -> None:
-    """Let all users of a result see ``correction`` of it, built behind the operation."""
+    """Let all users of a result see ``correction`` of it, built after the operation."""
     result = op.results[number]
     uses = [(use.owner, use.operand_number) for use in result.uses]
     with ir.InsertionPoint.after(op), op.location:

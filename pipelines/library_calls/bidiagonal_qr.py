@@ -95,7 +95,7 @@ def _find_rotations(state: Rows, start: Value, end: Value, top: int) -> Rows:
     def turn(i: Value, state: Rows, f: Value, g: Value) -> list[Value | Rows]:
         d, e, below = state.real(top + D, i), state.real(top + E, i), state.real(top + D, i + 1)
         c, s, r = rotation(f, g)
-        # What stands before the block is zero, or at the first place, which the next store of E replaces.
+        # What is before the block is zero, or at the first place, which the next store of E replaces.
         state = put(state, top + E, ops.max(i - 1, 0), ops.select(i > start, r, zero))
         state = put(put(state, top + C_RIGHT, i, c), top + S_RIGHT, i, s)
         f, above, g, below = c * d + s * e, c * e - s * d, s * below, c * below

@@ -1,8 +1,8 @@
 """What blocked algorithms of linear algebra share: how they cut matrices into rows, and what they subtract.
 
-All of them find a block of rows a turn: products of matrices subtract what the rows found before contribute (wide
-dispatches, most of the arithmetic), and a loop of its own finds the block's rows one by one. That loop is small enough
-for ``fuse-loops`` to make one dispatch of it. Matrices are ``[b, n, m]``, b of them.
+All of them find a block of rows per iteration: products of matrices subtract what the rows found before contribute
+(wide dispatches, most of the arithmetic), and a loop of its own finds the block's rows one by one. That loop is small
+enough for ``fuse-loops`` to make one dispatch of it. Matrices are ``[b, n, m]``, b of them.
 
 Source: Golub & Van Loan, 4.2.9 and 3.1.8; LAPACK Working Note 20.
 """
@@ -20,7 +20,7 @@ from hloforge.pipelines.loops.loop_cost import VECTOR_BYTES
 
 # Rows of a block, and the size up to which a matrix is one block. Measured for n = 64, 256 and 512 on the CPU.
 ROWS = 64
-# Blocks of batches that do not fit into a cache are read from memory every turn.
+# Blocks of batches that do not fit into a cache are read from memory every iteration.
 _ROWS_OF_BATCHES = 16
 _CACHED = 1 << 16
 # Rows that one product subtracts.
@@ -150,7 +150,7 @@ def element_at(operand: Value, row: Value, column: Value) -> Value:
 
 
 def zero_unless(condition: Value, operand: Value) -> Value:
-    """Zeros where the condition does not hold, whatever stands there."""
+    """Zeros where the condition does not hold, whatever is there."""
     return ops.select(condition, operand, full(operand, 0))
 
 

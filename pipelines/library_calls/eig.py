@@ -28,7 +28,7 @@ _VALUES, _SUM, _FACTOR = range(3)
 def geev(call: CustomCall) -> list[Value]:
     """a ``[..., n, n]`` -> eigenvalues (of real matrices by parts), left and right eigenvectors, info.
 
-    Vectors have norm 1 and a real largest element; pairs of conjugate values stand together, that above the real axis
+    Vectors have norm 1 and a real largest element; pairs of conjugate values are together, that above the real axis
     first. Without balancing: the errors are small beside the matrix's norm.
     """
     return _found(call, call.choice("compute_left", _WANTED), call.choice("compute_right", _WANTED))

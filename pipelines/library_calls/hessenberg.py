@@ -99,7 +99,7 @@ def reduce_to_hessenberg(a: Number) -> Rows:
     """``[batch, n, n]`` with n >= 2, scaled to magnitudes of about 1 at most.
 
     Returns:
-        the rows k < n of Q^H a Q, where what stands below the other diagonal is to be taken for zero; rows n + k with
+        the rows k < n of Q^H a Q, where what is below the other diagonal is to be taken for zero; rows n + k with
         the reflectors v_k of Q = H_0 ... H_{n-2}, with v_k[k + 1] = 1; and their factors in the row 2 n + TAU.
     """
     n = a.re.dims[1]

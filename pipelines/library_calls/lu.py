@@ -133,7 +133,7 @@ def _without(panel: Value, column: Value, row: Value, pivot: Value) -> Value:
     """The rows of the panel below ``row`` without their part in the direction of the column of l."""
     batch, width, _ = panel.dims
     if runs_in_one_dispatch(panel):
-        # Counted from the end: IREE turns a loop around one that begins with its next turn inside out.
+        # Counted from the end: IREE turns a loop around one that begins with its next iteration inside out.
         def turn(number: Value, panel: Value) -> list[Value]:
             other = width - 1 - number
             factor = spread(element_at(panel, other, pivot), column.dims)

@@ -90,7 +90,7 @@ def poisoned(value: Value, bad: Value) -> Value:
 
 
 def ascending(keys: Value) -> Value:
-    """The s32 permutations ``[b, n]`` that put the rows ``[b, n]`` in ascending order, equal ones as they stand."""
+    """The s32 permutations ``[b, n]`` that put the rows ``[b, n]`` in ascending order, equal ones as they are."""
     batch, n = keys.dims
     dims = [batch, n, n]
     mine, other = (ops.broadcast_in_dim(keys, dims, [0, axis]) for axis in (1, 2))

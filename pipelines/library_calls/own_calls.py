@@ -41,7 +41,7 @@ def lu(a: Value) -> list[Value]:
 
     Returns:
         l, without its unit diagonal, below u: ``[b, m, n]``; ``[b, 1, k]`` of s32, k = min(m, n): with which row
-        (from 0) each row was exchanged; ``[b, 1, m]`` of s32: the row of a that stands in each row; ``[b]`` of s32: the
+        (from 0) each row was exchanged; ``[b, 1, m]`` of s32: the row of a that is in each row; ``[b]`` of s32: the
         number (from 1) of the first pivot that is zero, else 0.
     """
     batch, m, n = a.dims
@@ -81,7 +81,7 @@ def tridiagonal_ql(d: Value, e: Value, vectors: Sequence[Value]) -> list[Value]:
         vectors: none, or one array ``[b, n, w]`` to whose rows the rotations are applied.
 
     Returns:
-        d, the eigenvalues in no order; e, zero but for eigenvalues that were not found; the vectors.
+        d, the eigenvalues in no order; e, zero except for eigenvalues that were not found; the vectors.
     """
     return own_call(TRIDIAGONAL_QL, [d, e, *vectors], [str(value.shape) for value in (d, e, *vectors)])
 

@@ -2,7 +2,7 @@
 
 A method that needs a number before it can say the next one (reflectors, shifted QR) has no wide operations. On the CPU
 it runs as fast as LAPACK's if a whole iteration is one dispatch, whose inner loops take pieces of rows that fit into
-registers. What that asks for stands here: one buffer that every step updates in place, real planes in place of complex
+registers. What that asks for is here: one buffer that every step updates in place, real planes in place of complex
 numbers, rows padded to whole pieces, and loops over pieces. Every size is static and the code does not grow with it.
 
 What later steps read is put into the buffer first and read from there: a slice of the buffer that outlives a store

@@ -53,7 +53,7 @@ def gees(call: CustomCall) -> list[Value]:
 def schur(a: Value, *, vectors: bool) -> tuple[Number, Number | None, Value]:
     """T and Z of a = Z T Z^H ``[b, n, n]``, scaled to magnitudes of about 1, and how many rows are missing ``[b]``.
 
-    T is upper triangular, for real matrices but for pairs of rows with complex eigenvalues.
+    T is upper triangular, for real matrices except for pairs of rows with complex eigenvalues.
     """
     batch, n, _ = a.dims
     if n == 1:

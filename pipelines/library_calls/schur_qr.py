@@ -50,7 +50,7 @@ class _Chase:
     Attributes:
         n: its size.
         scratch: the row of a sweep's own.
-        has_vectors: whether Q^T stands below it.
+        has_vectors: whether Q^T is below it.
     """
 
     def __init__(self, n: int, scratch: int, has_vectors: bool) -> None:

@@ -29,7 +29,7 @@ def gesdd(call: CustomCall) -> list[Value]:
 
 @custom_call_target(*solver("gesvd", "gesdd"))
 def gesvd(call: CustomCall) -> list[Value]:
-    """The same; of a transposed matrix the adjoint of v stands before u."""
+    """The same; of a transposed matrix the adjoint of v is before u."""
     (a,) = call.operands
     values, first, second, info = _dims(call)
     if not call.setting("transposed"):

@@ -1,4 +1,4 @@
-"""Tridiagonal systems by elimination with partial pivoting, an equation a turn. Source: LAPACK "gtsv", "lagts"."""
+"""Tridiagonal systems by elimination with partial pivoting, a row per iteration. Source: LAPACK "gtsv", "lagts"."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _flat(call: CustomCall) -> list[Value]:
 
 
 def _read(second: Value, main: Value, above: Value) -> list[Value]:
-    """The diagonals of u with zeros where nothing of u stands."""
+    """The diagonals of u with zeros where nothing of u is."""
     row = ops.iota("s32", main.dims, 1)
     return [zero_unless(row > 0, second), main, zero_unless(row < main.dims[1] - 1, above)]
 
@@ -147,7 +147,7 @@ def _substituted(
 
     def turn(number: Value, x: Value, one: Value, two: Value) -> list[Value]:
         row = n - 1 - number
-        # No x is beyond the last two rows, whatever stands in the diagonals there.
+        # No x is beyond the last two rows, whatever is in the diagonals there.
         right = zero_unless(spread(number > 0, (batch, 1, 1)), rows_at(above, row, 1))
         far = zero_unless(spread(number > 1, (batch, 1, 1)), rows_at(second, ops.min(row + 1, n - 1), 1))
         right, far = (ops.broadcast_in_dim(weight, one.dims, [0, 1, 2]) for weight in (right, far))

@@ -1,8 +1,8 @@
 """How a fused loop carries a value: as a scalar, as a vector, or in a buffer that iterations update in place.
 
-Scalars and vectors are values of the program: whatever a turn reads of them is what the turn before returned, also when
-carries change places. A buffer has one place in memory. A turn may return it only after writing into it, else IREE's
-compiler refuses the loop.
+Scalars and vectors are values of the program: whatever an iteration reads of them is what the previous iteration
+returned, also when carries change places. A buffer has one place in memory. An iteration may return it only after
+writing into it, else IREE's compiler refuses the loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hloforge.pipelines.framework import builders
 
 # The longest vector that a loop carries, its elements widened to 32 bits; long ones live on the stack.
 VECTOR_BYTES = 4096
-# The largest buffer that every turn writes anew, in elements.
+# The largest buffer that every iteration writes anew, in elements.
 REWRITTEN_ELEMENTS = 4096
 # Operations that change a part of their first operand, and that IREE runs in its buffer.
 _IN_PLACE = frozenset({"stablehlo.dynamic_update_slice", "stablehlo.scatter"})
@@ -44,7 +44,7 @@ ELEMENTS = frozenset({"pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u6
 
 
 class Form(enum.Enum):
-    """Where the value lives between turns."""
+    """Where the value lives between iterations."""
 
     SCALAR = "scalar"
     VECTOR = "vector"

@@ -12,7 +12,7 @@ After::
     %last:2 = stablehlo.while(...) cond {...} do { ... }
 
 Other operations stay: a broadcast or a conversion costs less where it is used than a read of its result from memory.
-A loop of no turns computes its products in vain. Source: XLA's WhileLoopInvariantCodeMotion.
+A loop of no iterations computes its products in vain. Source: XLA's WhileLoopInvariantCodeMotion.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _hoist(product: Any, loop: Any) -> None:
 
 
 def _invariant(op: Any, loop: Any, body: Any, found: list[Any]) -> list[Any] | None:
-    """The operations of the body that ``op`` is computed from, itself last; None if they differ from turn to turn."""
+    """The operations of the body that ``op`` is computed from, itself last; None if they differ between iterations."""
     if op in found:
         return found
     if op.regions or op.name in _KEPT or not op.name.startswith("stablehlo."):

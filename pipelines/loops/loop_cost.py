@@ -1,8 +1,8 @@
 """Cost model of loop fusion: a loop gains if each of its operations is small and known to run well in one dispatch.
 
-Measured on two cores of a Zen 3: outside of a dispatch, an operation or a few fused ones cost 1.3 µs a turn beside
-their work, and the turn itself 2 µs. Inside, elementwise work runs as fast as outside (8 floats an instruction), and a
-product of matrices at a half of its speed.
+Measured on two cores of a Zen 3: outside of a dispatch, an operation or a few fused ones cost 1.3 µs per iteration
+beside their work, and the iteration itself 2 µs. Inside, elementwise work runs as fast as outside (8 floats an
+instruction), and a product of matrices at a half of its speed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOOP, PRODUCT = "stablehlo.while", "stablehlo.dot_general"
 
 # IREE refuses vectors of 16 KiB.
 VECTOR_BYTES = 8192
-# The largest copy of a turn, in elements.
+# The largest copy of an iteration, in elements.
 _COPIED = 2048
 # Multiplications of the largest product. IREE makes 10 to 20 of them in a nanosecond inside, if a row of an operand
 # becomes a row of the result, and 1 if every row is summed. Outside, a vector times a matrix runs at 3.
@@ -49,7 +49,7 @@ _MULTIPLIED_BY_FEW = 1 << 18
 _FEW_ROWS = 4
 _SUMMED_ALONG_ROWS = 1 << 12
 _ROW = 8
-# Vector instructions of all turns' code together, which bounds the time of compilation (a second for so many).
+# Vector instructions of all iterations' code together, which bounds the time of compilation (a second for so many).
 _INSTRUCTIONS = 1 << 14
 _DEAR_INSTRUCTIONS = 20
 # A gather makes a branch for each element.

@@ -9,9 +9,9 @@ After, where ``%j`` is left unread::
 
     %last:3 = stablehlo.while(%i = %zero, %j = %zero, %x = ...) cond { %i < %n } do { ... return %i + 1, %i + 1, ... }
 
-TensorFlow counts the turns of its loops beside the program's own counter. IREE 3.13 makes a loop of the host of one
-that ends by one counter; for a condition on two it computes both on the device, and the host waits for them in each
-turn. ``legalize-loop-carries`` drops what is left unread.
+TensorFlow counts the iterations of its loops beside the program's own counter. IREE 3.13 makes a loop of the host of
+one that ends by one counter; for a condition on two it computes both on the device, and the host waits for them in each
+iteration. ``legalize-loop-carries`` drops what is left unread.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ After::
       ...
       return %i + 8, %eighth }
 
-A turn of a loop on the host takes IREE 3.13 about 4 µs beside its dispatches: two LSTMs take 1.5 ms with one step in a
-turn, 0.96 with eight. Loops without products become one dispatch or run element by element
+An iteration of a loop on the host takes IREE 3.13 about 4 µs beside its dispatches: two LSTMs take 1.5 ms with one step
+in an iteration, 0.96 with eight. Loops without products become one dispatch or run element by element
 (``fuse-loops``, ``interchange-loops``); these and loops of much work are left.
 """
 
@@ -35,7 +35,7 @@ from hloforge.pipelines.loops.fuse_loops import carries_of
 from hloforge.pipelines.loops.loop_cost import gains_by_fusion, multiplications
 
 _PRODUCT = "stablehlo.dot_general"
-# What is known to be the same in a further turn. Nothing else has regions, waits for the host or draws numbers.
+# What is known to be the same in a further iteration. Nothing else has regions, waits for the host or draws numbers.
 _NAMES = """
     broadcast_in_dim concatenate dot_general dynamic_slice dynamic_update_slice iota pad reduce reshape reverse slice
     transpose
@@ -43,12 +43,12 @@ _NAMES = """
 _PLAIN = ELEMENTWISE | {f"stablehlo.{name}" for name in _NAMES.split()}
 # Turns in one at most, and operations of all of them together: each is a part of the code.
 _MOST_TURNS, _MOST_OPERATIONS = 8, 512
-# Multiplications of a turn's products, some 20 µs, and elements of other results, of which 4 µs are a small part.
+# Multiplications of an iteration's products, some 20 µs, and elements of other results, of which 4 µs are a small part.
 _MOST_WORK, _MOST_ELEMENTS = 1 << 20, 1 << 15
 
 
 class _Count(NamedTuple):
-    """A loop's counter: the carry's number, its step, and how many turns it counts."""
+    """A loop's counter: the carry's number, its step, and how many iterations it counts."""
 
     number: int
     step: int
@@ -77,7 +77,7 @@ class UnrollLoops(Pass):
 
 
 def _count(loop: Any) -> _Count | None:
-    """The counter of a loop whose number of turns is known."""
+    """The counter of a loop whose number of iterations is known."""
     condition, body = (region.blocks[0] for region in loop.regions)
     test = _made_by(_end(condition).operands[0], "stablehlo.compare")
     if test is None or "LT" not in str(test.attributes["comparison_direction"]):
@@ -114,7 +114,7 @@ def _end(block: Any) -> Any:
 
 
 def _does_little(loop: Any) -> bool:
-    """Whether a turn multiplies a little, and does nothing that is not known to be plain."""
+    """Whether an iteration multiplies a little, and does nothing that is not known to be plain."""
     *body, _ = (op.operation for op in loop.regions[1].blocks[0].operations)
     products = [op for op in body if op.name == _PRODUCT]
     if not products or any(op.name not in _PLAIN for op in body) or not all(map(_is_static, body)):
@@ -136,7 +136,7 @@ def _unroll(loop: Any, count: _Count, times: int) -> None:
     following = list(returned)
     with ir.InsertionPoint(end), loop.location:
         for number in range(1, times):
-            # The counter is one sum, by which IREE finds how many turns there are.
+            # The counter is one sum, by which IREE finds how many iterations there are.
             following[count.number] = ops.add(counter, number * count.step).ir
             known = dict(zip(body.arguments, following, strict=True))
             for op in turn:

@@ -1,4 +1,4 @@
-"""``lower-dynamic-calls``: the custom calls that stand for operations whose attributes JAX computes from sizes.
+"""``lower-dynamic-calls``: the custom calls that represent operations whose attributes JAX computes from sizes.
 
 Before, where the sizes have become constants::
 
@@ -48,7 +48,7 @@ def constant_operand(value: Any) -> np.ndarray[Any, Any] | None:
 
 @pattern("stablehlo.custom_call")
 def dynamic_call(op: Any) -> Replacement:
-    """One of the calls above -> the operation that it stands for; operands of static size and constant sizes."""
+    """One of the calls above -> the operation that it represents; operands of static size and constant sizes."""
     lower = _LOWERINGS.get(string_attribute(op, "call_target_name"))
     return NoMatch("another call") if lower is None else lower(op)
 

@@ -26,7 +26,7 @@ from hloforge.pipelines.library_calls.registry import CustomCall
 
 @pattern("stablehlo.custom_call")
 def scaled_dot(op: Any) -> Replacement:
-    """x, y and the scales of their blocks -> the product of the scaled arrays; a scalar stands for no scales."""
+    """x, y and the scales of their blocks -> the product of the scaled arrays; a scalar represents no scales."""
     call = CustomCall.of(op)
     if call.target != SCALED_DOT:
         return NoMatch("another call")

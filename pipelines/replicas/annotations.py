@@ -26,7 +26,7 @@ _MESH, _MANUAL = "sdy.mesh", "sdy.manual_computation"
 # Custom calls around a manual region, in GSPMD's form and in Shardy's for HLO.
 _BORDERS = frozenset({"SPMDFullToShardShape", "xla.sdy.GlobalToLocalShape"})
 _COMMUNICATION = frozenset({*COLLECTIVES, "stablehlo.partition_id"})
-# How many parts each dimension has in the text of a sharding, behind them how many devices share each.
+# How many parts each dimension has in the text of a sharding, after them how many devices share each.
 _TILES = re.compile(r"devices=\[([\d,]+)\]")
 
 

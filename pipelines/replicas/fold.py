@@ -21,7 +21,7 @@ devices, which is small where programs are tested and debugged.
 
 A loop or conditional around communication runs once for all devices, for the data of all have to be there; its
 condition must be the same value on all, as XLA demands of programs that do not hang. Other loops run once a device.
-A transfer between devices is the value that the source sends, wherever in the block its ``send`` stands.
+A transfer between devices is the value that the source sends, wherever in the block its ``send`` is.
 
 Source: XLA "ReplicaId", "AllReduce" and the other collectives; StableHLO specification "Parallel execution".
 """
@@ -55,7 +55,7 @@ class FoldReplicas(Pass):
     """Fold the programs of ``replicas`` times ``partitions`` devices into one; after ``normalize``, on static shapes.
 
     Raises (on run):
-        UnsupportedError: communication does not fit the devices, waits for itself, or stands in a loop or conditional
+        UnsupportedError: communication does not fit the devices, waits for itself, or is in a loop or conditional
             whose condition may differ between devices; an array of dynamic size.
     """
 
@@ -153,7 +153,7 @@ def _rows(stacked: Any, devices: int) -> Spread:
 
 
 def _joined(spread: Spread) -> Any:
-    """A result of the folded program. All effects stand in its text in order, so that any token will do."""
+    """A result of the folded program. All effects are in its text in order, so that any token will do."""
     if not isinstance(spread[0].type, ir.RankedTensorType):
         return spread[0]
     first = Value(spread[0])

@@ -25,7 +25,7 @@ from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import integers, location_of
 
 _CROSSING_BOTH = frozenset({"stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter"})
-# Operations in which a device may stand outside of all groups.
+# Operations in which a device may be outside of all groups.
 _PARTIAL = frozenset({"stablehlo.collective_broadcast", "stablehlo.collective_permute"})
 
 

@@ -144,7 +144,7 @@ def _split(value: Value, along: int, members: int) -> Value:
 
 
 def _joined(value: Value, along: int) -> Value:
-    """Blocks of a leading dimension one behind the other along a dimension of theirs."""
+    """Blocks of a leading dimension one after the other along a dimension of theirs."""
     members, *sizes = value.dims
     order = [*range(1, along + 1), 0, *range(along + 1, value.rank)]
     sizes[along] *= members

@@ -9,7 +9,7 @@ After, where IREE makes ``flow.collective.all_reduce`` on a ``flow.channel`` of 
     %s = "stablehlo.all_reduce"(%x) ({ add }) {replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>}
 
 IREE's ranks are the numbers of the devices: the module tells it of as many replicas of one partition each, so that
-groups of any mode become lists of devices, and replica and partition are computed of the rank. Members stand along a
+groups of any mode become lists of devices, and replica and partition are computed of the rank. Members are along a
 leading dimension, one array an operation. Computations that IREE does not know become exchanges and arithmetic
 (``in_parts.py``).
 

@@ -42,7 +42,7 @@ def fold_manual(op: Any, meshes: dict[str, Mesh]) -> None:
     """Replace a manual computation, whose body calls no functions.
 
     Raises:
-        UnsupportedError: it stands in another one, names several meshes or parts of axes, or communicates in a way that
+        UnsupportedError: it is in another one, names several meshes or parts of axes, or communicates in a way that
             the folder refuses.
     """
     names = manual_axes(op)

@@ -46,7 +46,7 @@ class Sharding:
         return tuple(-(-size // count) for size, count in zip(self.sizes, self.tiles, strict=True))
 
     def part(self, array: np.ndarray[Any, Any], device: int) -> np.ndarray[Any, Any]:
-        """What a device has of an array: a view, unless zeros stand behind the array's end."""
+        """What a device has of an array: a view, unless zeros follow the array's end."""
         shard: np.ndarray[Any, Any] = array[self._slices(self.places[device])]
         if shard.shape == self.local:
             return shard

@@ -84,14 +84,14 @@ def _reaches(value: Any, following: Callable[[Any], Iterable[Any]]) -> bool:
 
 
 def _held(value: Value) -> Value:
-    """A value behind a barrier, in f32 if it is of bf16."""
+    """A value after a barrier, in f32 if it is of bf16."""
     if _is_bf16(value.ir):
         value = ops.convert_element_type(value, "f32")
     return emit("stablehlo.optimization_barrier", [value], value.ir.type)
 
 
 def _hold_result(op: Any) -> None:
-    """A result of f32 behind a barrier, ahead of what makes bf16 of it."""
+    """A result of f32 after a barrier, ahead of what makes bf16 of it."""
     result = op.results[0]
     if not _is_bf16(result):
         correct_result(op, _held)

@@ -6,7 +6,7 @@ Before::
     %n = stablehlo.convert %m : (tensor<5xi1>) -> tensor<5xi32>
     %s = stablehlo.reduce(%n init: %i) applies stablehlo.add
 
-After, ``%hidden`` being 0 behind an ``optimization_barrier``::
+After, ``%hidden`` being 0 after an ``optimization_barrier``::
 
     %m = stablehlo.compare GE, %x, %hidden : (tensor<5xui8>, tensor<5xui8>) -> tensor<5xi1>
 
@@ -90,7 +90,7 @@ class _Hiding:
                 self.equal.update(op.results)
 
     def part(self, op: Any) -> None:
-        """A part of a constant is a constant; of what only IREE finds to be one number, it is read behind a barrier."""
+        """A part of a constant is a constant; of what only IREE finds to be one number, it is read after a barrier."""
         array, result = op.operands[0], Value(op.results[0])
         known = number_of(array)
         if known is None:
@@ -162,7 +162,7 @@ def _hide_operand(op: Any, number: int) -> None:
 
 
 def _hidden(value: Any) -> Any:
-    """A value behind a barrier, at the insertion point."""
+    """A value after a barrier, at the insertion point."""
     return ir.Operation.create("stablehlo.optimization_barrier", results=[value.type], operands=[value]).results[0]
 
 

@@ -178,7 +178,7 @@ def _outer_product(op: Any, operands: Sequence[Places]) -> list[Places]:
 
 
 def _hold_back(op: Any) -> None:
-    """Let everybody read the results behind a barrier."""
+    """Let everybody read the results after a barrier."""
     with ir.InsertionPoint.after(op), op.location:
         for result in op.results:
             users = [(use.owner, use.operand_number) for use in result.uses]

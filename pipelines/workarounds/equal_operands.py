@@ -8,7 +8,7 @@ After::
 
     %r = stablehlo.xor %x, %x : tensor<?xi32>
 
-IREE 3.13 folds the first into a constant of dynamic shape, which is invalid. Stands behind ``cse``, which makes
+IREE 3.13 folds the first into a constant of dynamic shape, which is invalid. Runs after ``cse``, which makes
 operands equal. Of subtract, xor, divide, remainder and the comparisons the others come through.
 """
 

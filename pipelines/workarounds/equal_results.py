@@ -8,7 +8,7 @@ Before::
 
 After: readers of ``%s`` read ``%y``.
 
-IREE 3.13 finds such arrays equal only once they stand in one dispatch with a third: its canonicalization of
+IREE 3.13 finds such arrays equal only once they are in one dispatch with a third: its canonicalization of
 ``flow.dispatch.region`` then gives the readers of the second one the dispatch's *first* result, whatever that is
 (``%e`` here, or ``%y`` transposed; it asks for the new number of the result under the number of the one that goes
 away). Wrong without a word where the two have one type. What IREE or MLIR folds inside a dispatch is therefore folded
@@ -84,7 +84,7 @@ class _Numbering:
     first: dict[int, Any] = field(default_factory=dict)
 
     def share(self, block: Any) -> None:
-        """Number the values of a block; those of the blocks inside of it are out of sight behind it."""
+        """Number the values of a block; those of the blocks inside of it are out of sight after it."""
         own = []
         for entry in list(block.operations):
             op = entry.operation
@@ -187,7 +187,7 @@ class _Numbering:
 
 
 def _merge_carries(loop: Any) -> None:
-    """Let readers of what a loop carries twice read the first of the two: each turn gives both the same value."""
+    """Let readers of what a loop carries twice read the first of the two: each iteration gives both the same value."""
     condition, body = (region.blocks[0] for region in loop.regions)
     given = list(body.operations)[-1].operation.operands
     first: dict[Any, int] = {}

@@ -30,7 +30,7 @@ from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacemen
 
 @pattern("stablehlo.convert")
 def from_memory(op: Any) -> Replacement:
-    """Convert the number behind a barrier."""
+    """Convert the number after a barrier."""
     element = op.results[0].type.element_type
     if isinstance(element, ir.IntegerType | ir.F32Type):
         return NoMatch("the host computes such numbers")

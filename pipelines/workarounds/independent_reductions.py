@@ -10,7 +10,7 @@ After::
     %p = stablehlo.reduce(%iota init: %one) applies stablehlo.multiply
 
 IREE 3.13 returns the initial value of the second one where it computes positions (``iota``) on the way. Reductions of
-one array each are also what passes behind know. Sums of 16-bit floats that come apart are carried in f32, as others
+one array each are also what passes after know. Sums of 16-bit floats that come apart are carried in f32, as others
 already are.
 """
 

@@ -33,7 +33,7 @@ from hloforge.pipelines.kernels.lang.elementwise import constant_number, filling
 _BARRIER = "stablehlo.optimization_barrier"
 _RETURNS = frozenset({"func.return", "stablehlo.return"})
 _MOVES = of_kind(Kind.MOVES)
-# IREE binds 32 arrays to a dispatch at most, and merges some of what stands around a piece with it.
+# IREE binds 32 arrays to a dispatch at most, and merges some of what is around a piece with it.
 _MOST_ARRAYS = 16
 # Of fewer operations IREE makes one itself.
 _LEAST = 64
@@ -41,7 +41,7 @@ _LEAST = 64
 
 @dataclass
 class _Piece:
-    """Operations on arrays of one shape, in order, of which nothing else stands in between."""
+    """Operations on arrays of one shape, in order, of which nothing else is in between."""
 
     members: list[Any] = field(default_factory=list)
     made: set[Any] = field(default_factory=set)

@@ -10,7 +10,7 @@ After::
     %x = stablehlo.select %mask, %ones, %zeros : tensor<4x4xi1>, tensor<4x4xf32>
 
 IREE 3.13 makes the conversion a part of the product, and there takes every integer for a signed one: true counts as -1,
-200 of u8 as -56. An unsigned number is kept from that by a barrier behind its conversion, also where the product itself
+200 of u8 as -56. An unsigned number is kept from that by a barrier after its conversion, also where the product itself
 is in a wider type. So are the factors of a convolution by groups, or of complex numbers, in a wider type than their
 own, where IREE's compiler mixes the types up, also where the program itself converts them; and those of two products of
 one array that sum nothing.

@@ -16,7 +16,7 @@ of slices with steps (``jax.scipy.fft.dct``), for a gather, a reversal or a smal
 (``x[..., 0][::-1]``), and for a gather from a part of rows whose start is known at run time;
 "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
 slice (``x[0].at[i].set(y)``), and for any padding of a scatter's result. Arithmetic between them keeps them apart as
-well. A padding that is negative somewhere, or that stands between elements, is such a slice too, for gathers of it,
+well. A padding that is negative somewhere, or that is between elements, is such a slice too, for gathers of it,
 windows of it, scatters into it, and other paddings of it.
 
 A conversion that widens IREE repeats in the dispatches of all that read it, and there forgets the steps of a slice of
@@ -52,7 +52,7 @@ _REARRANGING = frozenset(
 
 @pattern("stablehlo.convert")
 def widened_behind_a_barrier(op: Any) -> Replacement:
-    """Widen gathered booleans to bytes behind a barrier.
+    """Widen gathered booleans to bytes after a barrier.
 
     IREE keeps booleans as bytes: where something else reads them too, it copies one result for the other by what it
     gives to no worker.
@@ -70,7 +70,7 @@ def _is_pred_as_bytes(op: Any) -> bool:
 
 @pattern("stablehlo.gather", "stablehlo.reverse", "stablehlo.concatenate", "stablehlo.reduce_window")
 def read_behind_a_barrier(op: Any) -> Replacement:
-    """Read columns and slices with steps behind barriers, but concatenations that IREE has code for as they are.
+    """Read columns and slices with steps after barriers, but concatenations that IREE has code for as they are.
 
     Windows that reach to the end (``lax.cumsum(x[..., 0], reverse=True)``) IREE computes in reversed arrays.
     """
@@ -88,7 +88,7 @@ def read_behind_a_barrier(op: Any) -> Replacement:
 
 @pattern("stablehlo.reduce_window")
 def skipped_behind_a_barrier(op: Any) -> Replacement:
-    """Let windows that leave elements out read behind a barrier: IREE computed what they read at their places alone."""
+    """Let windows that leave elements out read after a barrier: IREE computed what they read at their places alone."""
     window, strides = integers(op, "window_dimensions"), integers(op, "window_strides")
     if not any(size == 1 < stride for size, stride in zip(window, strides, strict=False)):
         return NoMatch("its windows leave nothing out")
@@ -99,7 +99,7 @@ def skipped_behind_a_barrier(op: Any) -> Replacement:
 
 @pattern(_SLICE)
 def narrow_part(op: Any) -> Replacement:
-    """slice (convert x) with steps -> convert (slice x), where the conversion widens; also behind a change of sign."""
+    """slice (convert x) with steps -> convert (slice x), where the conversion widens; also after a change of sign."""
     source = _owner(op.operands[0])
     if source is None or set(integers(op, "strides")) <= {1} or not (_widens(source) or _renames_wide(source)):
         return NoMatch("it is no part with steps of what is converted")
@@ -129,14 +129,14 @@ def _renames_wide(op: Any) -> bool:
 
 @pattern("stablehlo.scatter")
 def updated_behind_a_barrier(op: Any) -> Replacement:
-    """Update the slice behind a barrier."""
+    """Update the slice after a barrier."""
     sources = [_origin(op.operands[number]) for number in range(len(op.results))]
     return _keep_apart(op, [number for number, source in enumerate(sources) if _is_sliced(source)])
 
 
 @pattern("stablehlo.pad")
 def padded_behind_a_barrier(op: Any) -> Replacement:
-    """Pad what was scattered into, or sliced by another padding, behind a barrier."""
+    """Pad what was scattered into, or sliced by another padding, after a barrier."""
     source = _origin(op.operands[0])
     if source is None or not (source.name == "stablehlo.scatter" or _is_sliced_by_padding(source)):
         return NoMatch("it pads what is neither scattered into nor sliced")
@@ -156,7 +156,7 @@ def _is_sliced_by_padding(op: Any | None) -> bool:
 
 
 def _keep_apart(op: Any, numbers: Sequence[int]) -> Replacement:
-    """Let an operation read these operands behind barriers."""
+    """Let an operation read these operands after barriers."""
     if not numbers:
         return NoMatch("it reads no slice")
     for number in numbers:

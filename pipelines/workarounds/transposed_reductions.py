@@ -71,7 +71,7 @@ def _is_transposing_broadcast(op: Any) -> bool:
 
 
 def _hold_back(op: Any, result: Any) -> None:
-    """Let everybody read a result behind a barrier."""
+    """Let everybody read a result after a barrier."""
     users = [(use.owner.operation, use.operand_number) for use in result.uses]
     with ir.InsertionPoint.after(op), op.location:
         held = ops.optimization_barrier(Value(result)).ir

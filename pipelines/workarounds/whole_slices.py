@@ -7,8 +7,8 @@ Before::
 
 After, ``%u`` is ``%part`` and ``%n`` is ``%next``.
 
-TensorFlow writes lists of one element and identities so. IREE 3.13 folds them behind the passes that look at what
-loops carry: a loop with a counter behind an identity does not count for them, and a carry that is overwritten as a
+TensorFlow writes lists of one element and identities so. IREE 3.13 folds them after the passes that look at what
+loops carry: a loop with a counter after an identity does not count for them, and a carry that is overwritten as a
 whole seems to keep its other elements. Source: StableHLO spec "dynamic_update_slice": a start index is clamped, here
 to 0.
 """

@@ -21,7 +21,7 @@ class Executable:
     """A compiled program.
 
     Attributes:
-        vmfb: the bytes that any IREE tool reads; the manifest stands inside them.
+        vmfb: the bytes that any IREE tool reads; the manifest is inside them.
         manifest: signature, target, flags and versions.
         weights: the file that the program looks its weights up in, if it does.
         host: functions of the host that the program was compiled with, by name.

@@ -12,7 +12,7 @@ from hloforge.dialect.shapes import Shape
 _DECLARATION = re.compile(r"func @\w+\((?P<inputs>.*)\) -> \((?P<outputs>.*)\)$")
 _SIGNED = re.compile(r"^si(?=\d)")
 _BODY = r"tensor<(?P<{}>(?:[^<>]|<[^>]*>)*)>"
-# IREE's own types have no sign; what the source said stands in the encoding.
+# IREE's own types have no sign; what the source said is in the encoding.
 _TENSOR = re.compile(
     rf"%(?P<name>\w+): {_BODY.format('plain')}(?: {{iree\.abi\.encoding = {_BODY.format('source')}}})?"
 )

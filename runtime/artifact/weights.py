@@ -32,7 +32,7 @@ _KEPT_OPEN = 16
 
 
 def place_weights(program: Program, options: CompileOptions) -> tuple[Program, CompileOptions]:
-    """Take out of a program what stands in a file of weights, or shall stand there; the given one is left as it was.
+    """Take out of a program what is in a file of weights, or shall be there; the given one is left as it was.
 
     Args:
         options: ``weights`` is read, ``externalize_weights`` is written.

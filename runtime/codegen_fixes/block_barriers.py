@@ -1,7 +1,7 @@
 """Add the barriers that IREE's compiler omits between dependent parts of CUDA's kernels.
 
 IREE 3.13 gives each of a dispatch's operations to the threads of a block in its own way. Where one operation writes
-what the next one reads or updates, in the arrays of the program or in the memory of the block, no barrier may stand
+what the next one reads or updates, in the arrays of the program or in the memory of the block, no barrier may be
 between them: ``argmax`` wrote all rows' first values by one thread, while others compared them with their numbers.
 
 Accesses of one object that follow each other on any way through the kernel, with one write among them, get a barrier
@@ -65,7 +65,7 @@ class _Missing:
         self._values = Values(kernel)
         self._clashes: dict[tuple[int, int], bool] = {}
         self._done: set[tuple[int, int]] = set()
-        # Where they stand: a node's number, and that of the operation before which.
+        # Where they are: a node's number, and that of the operation before which.
         self._places: set[tuple[int, int]] = set()
 
     @cached_property
@@ -168,12 +168,12 @@ class _Missing:
         key = (min(earlier, target), max(earlier, target))
         if key not in self._clashes:
             one, other = self._accesses[key[0]], self._accesses[key[1]]
-            # A store that follows itself gives what the last turn gave, as far as that is said at all.
+            # A store that follows itself gives what the last iteration gave, as far as that is said at all.
             self._clashes[key] = key[0] != key[1] and _clash(one, other)
         return self._clashes[key]
 
     def _between(self, earlier: _Access, target: _Access) -> set[tuple[int, int]]:
-        """Where a barrier stands between the two on every way, as far out of loops as can be."""
+        """Where a barrier is between the two on every way, as far out of loops as can be."""
         before, after = self._after(earlier), self._before(target)
         if target.node in self._paths.parted and self._is_within(earlier, target):
             # Ways that stay among parted threads have no place for one; those that come back may.

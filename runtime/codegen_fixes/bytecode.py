@@ -158,14 +158,14 @@ def _moves(vmfb: bytes | bytearray, start: int, place: int, found: Function) -> 
 
 
 def _list(vmfb: bytes | bytearray, start: int, place: int, width: int) -> tuple[int, tuple[int, ...]]:
-    """The end and the numbers of a list, whose count stands at an even distance from the function's start."""
+    """The end and the numbers of a list, whose count is at an even distance from the function's start."""
     place += (place - start) % 2
     count = _u16(vmfb, place) * width
     return place + 2 + 2 * count, struct.unpack_from(f"<{count}H", vmfb, place + 2)
 
 
 def _field(data: bytes | bytearray, table: int, number: int) -> int:
-    """Where a field of a flatbuffer's table stands."""
+    """Where a field of a flatbuffer's table is."""
     layout = table - struct.unpack_from("<i", data, table)[0]
     offset = _u16(data, layout + 4 + 2 * number) if 4 + 2 * number < _u16(data, layout) else 0
     if not offset:
@@ -178,7 +178,7 @@ def _target(data: bytes | bytearray, place: int) -> int:
 
 
 def _refresh_check_sum(archive: bytearray) -> None:
-    """Set the check sum of an archive's first file, which stands before it and in the list of files at the end."""
+    """Set the check sum of an archive's first file, which is before it and in the list of files at the end."""
     with zipfile.ZipFile(io.BytesIO(archive)) as files:
         size = files.infolist()[0].file_size
     end = archive.rfind(_DIRECTORY_END)

@@ -56,11 +56,11 @@ class Paths:
         self.parts = self._joined()
 
     def depth(self, node: int) -> int:
-        """How many loops a node stands in."""
+        """How many loops a node is in."""
         return len({head for head, body in self._loops if node in body})
 
     def reached(self, starts: list[int], stop: int = -1) -> set[int]:
-        """The nodes behind some, by ways that do not come by ``stop``."""
+        """The nodes after some, by ways that do not come by ``stop``."""
         found: set[int] = set()
         waiting = [behind for start in starts for behind in self.nodes[start].behind]
         while waiting:
@@ -71,7 +71,7 @@ class Paths:
         return found
 
     def _fixed(self, neighbours: list[list[int]], roots: list[int]) -> list[int]:
-        """The nodes that stand on every way from a root to each, as bits."""
+        """The nodes that are on every way from a root to each, as bits."""
         found = [1 << one.number if one.number in roots else self._all for one in self.nodes]
         changed = True
         while changed:
@@ -103,7 +103,7 @@ class Paths:
         """The first node that all ways from a node lead to; -1 if there is none."""
         others = self._postdominators[number] & ~(1 << number)
         nearest = [one.number for one in self.nodes if others >> one.number & 1]
-        # The nearest one has the most behind it.
+        # The nearest one has the most after it.
         return max(nearest, key=lambda one: self._postdominators[one].bit_count(), default=-1)
 
     def _part(self) -> None:
@@ -154,7 +154,7 @@ class Paths:
                     self._varying.add(argument)
 
     def _given(self, before: int, number: int) -> tuple[bytes, ...]:
-        """What a node gives the one behind it."""
+        """What a node gives the one after it."""
         node = self.nodes[before]
         if node.edge >= 0:
             return self.nodes[node.source].block.successors()[node.edge].given
@@ -162,7 +162,7 @@ class Paths:
         return next(to.given for to in node.block.successors() if to.label == label)
 
     def _joined(self) -> dict[int, int]:
-        """The parted nodes, by the number of the connected part that they stand in."""
+        """The parted nodes, by the number of the connected part that they are in."""
         parts: dict[int, int] = {}
         for first in sorted(self.parted):
             waiting = [first] if first not in parts else []

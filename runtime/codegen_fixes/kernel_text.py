@@ -1,6 +1,6 @@
 """Parse kernels of IREE's module in LLVM's dialect into graphs of blocks.
 
-Source: MLIR, "LLVM dialect"; the form in which IREE's compiler stands at ``executable-targets`` for CUDA.
+Source: MLIR, "LLVM dialect"; the form in which IREE's compiler is at ``executable-targets`` for CUDA.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENDS = (*_BRANCHES, b"llvm.return", b"llvm.unreachable")
 
 @dataclass(frozen=True)
 class Operation:
-    """One line: ``body`` is what stands behind its result, ``line`` its number in the text."""
+    """One line: ``body`` is what follows its result, ``line`` its number in the text."""
 
     line: int
     result: bytes

@@ -245,7 +245,7 @@ class Values:
                 return Pointer(base.object, self.unknown)
             place = place.plus(number.times(size)) if size else place
         if packed and place.is_exact and place.is_shared:
-            # IREE packs arrays of shared memory behind each other into one.
+            # IREE packs arrays of shared memory after each other into one.
             return Pointer(base.object + b" %d" % place.own[0], self._zero)
         return Pointer(base.object, place)
 

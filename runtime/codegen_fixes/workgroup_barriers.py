@@ -2,12 +2,12 @@
 
 IREE 3.13 gives each of a dispatch's operations to the invocations of a workgroup in its own way, and puts what one of
 them hands to the next into the workgroup's memory. Where sizes do not divide evenly (its pipeline ``BaseDistribute``),
-no barrier stands between the two: invocations read numbers that others have not written yet. ``x - x.max(0)`` of
+no barrier is between the two: invocations read numbers that others have not written yet. ``x - x.max(0)`` of
 9 x 33 floats came out wrong.
 
 Here each function is read as a tree of structured control flow. Accesses of shared memory that follow each other with
 one write among them get a barrier, unless both are of the same place of one invocation. A barrier must be reached by
-all: where both stand in a selection in which invocations part, that becomes two. Source: SPIR-V,
+all: where both are in a selection in which invocations part, that becomes two. Source: SPIR-V,
 "OpControlBarrier", "Uniform Control Flow".
 """
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from hloforge.dialect.mlir import _hlo, _jax
 
-# The target of such an operation's custom call; which one it is stands in its ``backend_config``.
+# The target of such an operation's custom call; its ``backend_config`` says which one.
 TARGET = "CustomSPMDPartitioning"
 # In a message of the worker: what it asks. Its last message has none.
 QUESTION = "question"

@@ -2,7 +2,7 @@
 
 IREE runs an update in the buffer of its operand where it believes that nothing reads the operand afterwards. It decides
 so in several passes (copy elision, emplacement, scheduling), and is wrong at times: it does not see that an
-optimization barrier copies nothing, moves readers behind updates, and trusts what it found out before it removed other
+optimization barrier copies nothing, moves readers after updates, and trusts what it found out before it removed other
 copies. So its own text is read after the last of these decisions (``iree-stream-schedule-concurrency``), where the
 order of all operations is known, and each decision is proved anew.
 

@@ -96,7 +96,7 @@ def limited_form(
 
 @dataclass(frozen=True)
 class _PerCall:
-    """What stands for a program that is compiled for the sizes of each call, and why it is."""
+    """What represents a program that is compiled for the sizes of each call, and why it is."""
 
     refusal: str
 

@@ -33,7 +33,7 @@ from hloforge.runtime.compile.custom_partitioning import QUESTION, answered
 from hloforge.runtime.data.frames import read_frame, write_frame
 from hloforge.runtime.options import CompileOptions
 
-# Names that stand for the locations of operations while XLA has them.
+# Names that represent the locations of operations while XLA has them.
 _LABEL = re.compile(rf"{PART_LABEL}(\d+)")
 # The type of a channel that collectives use. Source: StableHLO, "channel_handle".
 _DEVICE_TO_DEVICE = 1
@@ -178,7 +178,7 @@ def _label(module: Any, file: str) -> list[Any]:
     """Number operations by their locations, which become names that XLA keeps.
 
     Returns:
-        what the numbers stand for; the last one is the file, for what XLA adds.
+        what the numbers represent; the last one is the file, for what XLA adds.
     """
     with in_context(module):
         found = operations(module)
@@ -201,7 +201,7 @@ def _ask(request: dict[str, Any], module: Any, timeout: float | None) -> tuple[d
     bytecode, message = io.BytesIO(), io.BytesIO()
     module.operation.write_bytecode(bytecode)
     write_frame(message, request, (), bytecode.getvalue())
-    # -P: a folder called hloforge where the user stands must not hide the installed package.
+    # -P: a folder called hloforge where the user is must not hide the installed package.
     command = [sys.executable, "-P", "-m", "hloforge.runtime.compile.partition_worker"]
     failures: list[Exception] = []
     late = threading.Event()

@@ -2,7 +2,7 @@
 
 Run as ``python -m hloforge.runtime.compile.partition_worker``; the messages are those of ``frames``, and questions of
 XLA's go back and forth before the reply (``custom_partitioning``). XLA's CPU client has one
-way to its partitioner, which is to compile for several devices. The module as it is right behind the partitioner is
+way to its partitioner, which is to compile for several devices. The module as it is right after the partitioner is
 taken from what XLA writes down on request. What becomes of it then does not matter: nine tenths of the time would go
 into code that nobody runs, so that this process ends as soon as it has replied.
 """
@@ -72,7 +72,7 @@ def partition(module: bytes, partitions: int, shardy: bool) -> bytes:
 
 
 def _written(folder: str) -> bytes | None:
-    """The module that XLA wrote behind its partitioner, once all of it is there."""
+    """The module that XLA wrote after its partitioner, once all of it is there."""
     for path in Path(folder).rglob(f"*.after_{_PASS}.*.pb"):
         with suppress(ValueError):
             return next((bytes(one.payload) for one in fields(path.read_bytes()) if one.number == _HLO_MODULE), None)
@@ -133,7 +133,7 @@ class Inspections:
 def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], devices: int) -> list[list[Any]]:
     """How the parameters and results of these ranks lie: of each the parts of its dimensions, and each device's part.
 
-    Behind those of the parameters and of the results stands, for each result, the one device that has it, or None.
+    After those of the parameters and of the results is, for each result, the one device that has it, or None.
 
     Raises:
         UnsupportedError: a parameter lies on one device, or one lies in another way that is no tiling.
@@ -169,7 +169,7 @@ def _tiling(sharding: Any, rank: int, devices: int, may_have_owner: bool = False
             hint="shard it over the mesh, or replicate it",
         )
     tiles = list(sharding.tile_assignment_dimensions())
-    # Behind the dimensions of the array stand those of devices that share a part.
+    # After the dimensions of the array are those of devices that share a part.
     sharing = prod(tiles[rank:])
     places = [0] * devices
     for number, device in enumerate(sharding.tile_assignment_devices()):

@@ -73,7 +73,7 @@ def _check_size(stream: IO[bytes], size: int) -> None:
     """Refuse an entry of an archive before it is unpacked: compressed zeros become a thousand times as many.
 
     Raises:
-        FormatError: its array has not the bytes that the archive says, or they do not fit into memory.
+        FormatError: its array does not have the bytes that the archive says, or they do not fit into memory.
     """
     head = stream.read(_HEADER_BYTES)
     if not head.startswith(_NPY):

@@ -18,7 +18,7 @@ def format_array(array: Any, *, limit: int | None = LIMIT) -> str:
 
     Args:
         limit: with more elements, only the first and last few of each dimension are shown around ``…``; None shows all.
-            Text without ``…`` reads back as the same array, bit for bit but for the payload of a NaN.
+            Text without ``…`` reads back as the same array, bit for bit except for the payload of a NaN.
     """
     array = np.asarray(array)
     row = element_type(array.dtype)

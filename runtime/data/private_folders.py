@@ -2,7 +2,7 @@
 
 That is so if every folder on the way from the root belongs to one of them, and neither a group nor everybody may write
 to it: who may write to a folder may put another one in the place of what it holds. A folder such as ``/tmp``, in which
-the sticky bit lets everybody replace only what is their own, may stand on the way, and links too; what they lead to is
+the sticky bit lets everybody replace only what is their own, may be on the way, and links too; what they lead to is
 looked at likewise. A folder that is not there yet is judged by those in which it would be made.
 """
 
@@ -54,7 +54,7 @@ def read_private(path: Path) -> bytes:
 
 
 def _reason(path: Path, status: os.stat_result, *, sticky: bool) -> str:
-    """Why others can change what stands in a place; with ``sticky`` that bit excuses a folder that others write to."""
+    """Why others can change what is in a place; with ``sticky`` that bit excuses a folder that others write to."""
     if status.st_uid not in (_ADMINISTRATOR, os.geteuid()):
         return f"{path} belongs to the user with the number {status.st_uid}"
     if stat.S_ISLNK(status.st_mode) or (sticky and status.st_mode & stat.S_ISVTX):

@@ -152,7 +152,7 @@ class Bisection:
             minimized(numbers, holds)
 
     def _edit(self) -> bool:
-        """Bypass operations, take branches and turns out of control flow. Whether anything helped."""
+        """Bypass operations, take branches and iterations out of control flow. Whether anything helped."""
         helped = False
         while self._edited_once():
             helped = True

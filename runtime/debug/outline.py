@@ -1,7 +1,7 @@
 """The graph of a program as an outline: operations grouped by the scopes of a framework, with operands and users.
 
 Scopes are the parts of names such as ``jit(f)/encoder/layer_0/dot_general``, which JAX, PyTorch, TensorFlow and XLA's
-metadata keep in locations; what an operation has inside (the body of a loop) stands below it.
+metadata keep in locations; what an operation has inside (the body of a loop) is below it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Node:
     Attributes:
         kind: ``scope``, ``parameter`` or ``operation``.
         name: of the scope or parameter, or the kind of operation.
-        end: the number of the first node that is not below this one; nodes stand in depth-first order.
+        end: the number of the first node that is not below this one; nodes are in depth-first order.
         shape: of the results; with layouts for parameters.
         location: in the user's file.
         operands: the numbers of the nodes that it reads.
@@ -132,7 +132,7 @@ class _Writer:
         self.reads.append((number, list(op.operands)))
         for region in op.regions:
             for inner in region.blocks:
-                # Arguments of a block hold what the operation reads, or what it computed a turn before.
+                # Arguments of a block hold what the operation reads, or what it computed in the previous iteration.
                 self.define(inner.arguments, number)
                 self.block(inner, scope_of(op), depth + 1)
         self.nodes[number][2] = len(self.nodes)

@@ -148,7 +148,7 @@ class TargetProcess:
     def _live(self) -> subprocess.Popen[bytes]:
         if self._child is None:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-            # -P: a folder called hloforge where the user stands must not hide the installed package.
+            # -P: a folder called hloforge where the user is must not hide the installed package.
             command = [sys.executable, "-P", "-m", "hloforge.runtime.debug.target_worker", *map(str, self.plugins)]
             # A session of its own: Ctrl-C reaches the parent alone, which ends the whole group.
             self._child = subprocess.Popen(

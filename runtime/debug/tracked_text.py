@@ -1,6 +1,6 @@
 """IR as text whose lines are followed from one pass to the next, and whose values keep their names on the way.
 
-MLIR numbers values anew at each printing, so that one operation more changes the names in every line behind it. Here
+MLIR numbers values anew at each printing, so that one operation more changes the names in every line after it. Here
 lines are matched by what they say besides names, and by their locations in the user's file; values of matched lines are
 called as before, and what differs between two texts is what a pass changed.
 """
@@ -117,7 +117,7 @@ def _keyed(line: str, locations: dict[str, str]) -> tuple[str, tuple[str, str]]:
 
 
 def _functions(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """The functions of a module by name, and what stands around them without one."""
+    """The functions of a module by name, and what is around them without one."""
     name, part = "", list[str]()
     seen: Counter[str] = Counter()
     for line in lines:
@@ -142,7 +142,7 @@ def _unused(raw: str, used: set[str]) -> str:
 
 
 def _matches(new: Sequence[tuple[str, str]], old: Sequence[tuple[str, str]]) -> Iterator[tuple[int, int]]:
-    """Pairs of equal lines in order: equal ends, lines that stand once on both sides, and what is equal between."""
+    """Pairs of equal lines in order: equal ends, lines that occur once on both sides, and what is equal between."""
     todo = [(0, len(new), 0, len(old))]
     while todo:
         a, b, c, d = todo.pop()
@@ -167,7 +167,7 @@ def _matches(new: Sequence[tuple[str, str]], old: Sequence[tuple[str, str]]) -> 
 def _anchors(
     new: Sequence[tuple[str, str]], old: Sequence[tuple[str, str]], a: int, b: int, c: int, d: int
 ) -> list[tuple[int, int]]:
-    """The longest rising chain of lines that stand once on both sides."""
+    """The longest rising chain of lines that occur once on both sides."""
     ours, theirs = Counter(new[a:b]), Counter(old[c:d])
     places = {old[i]: i for i in range(c, d) if theirs[old[i]] == 1}
     once = [(i, places[new[i]]) for i in range(a, b) if ours[new[i]] == 1 and new[i] in places]

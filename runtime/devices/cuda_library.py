@@ -69,7 +69,7 @@ def load_stand_in(name: str, library: str, folder: Path) -> Path:
 
 
 def stand_in(name: str, library: str, folder: Path) -> Path:
-    """Make such a library where there is none to stand for: for another machine, by the name that it will need.
+    """Make such a library even where there is none to replace: for another machine, by the name that it will need.
 
     Raises:
         OSError, subprocess.CalledProcessError: it cannot be made.

@@ -18,7 +18,7 @@ from hloforge.dialect.errors import ArgumentError, ExecutionError
 from hloforge.runtime.devices.cuda_library import find_cuda
 from hloforge.runtime.devices.devices import FAILURES, copy, reason, rt
 
-# DLPack's number of CUDA's legacy default stream, behind which a producer puts its work.
+# DLPack's number of CUDA's legacy default stream, after which a producer puts its work.
 _LEGACY_STREAM = 1
 _CAPSULE = b"dltensor"
 
@@ -70,7 +70,7 @@ def give(view: Any, device: Any, place: tuple[int, int], element: ElementType) -
 
     Raises:
         BufferError: DLPack has no name for the element type.
-        ExecutionError: the device has not the memory.
+        ExecutionError: the device does not have the memory.
     """
     wanted = _IMPORTED.get(element.name)
     if wanted is None:

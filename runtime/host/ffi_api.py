@@ -55,7 +55,7 @@ class Future:
 
 
 class Handles:
-    """Objects by the numbers that stand for them on the other side."""
+    """Objects by the numbers that represent them on the other side."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -72,7 +72,7 @@ class Handles:
         return found if isinstance(found, kind) else None
 
     def take(self, number: int | None) -> Any:
-        """Forget a number, and return what it stood for."""
+        """Forget a number, and return what it represented."""
         return self._objects.pop(number, None) if number else None
 
 

@@ -106,7 +106,7 @@ def target(name: str, function: Any, *, kind: str | None = None, copy: bool = Fa
 
 
 def find(name: str, host: Mapping[str, Any], libraries: Iterable[str | PathLike[str]]) -> HostTarget | None:
-    """The function that a name stands for: of ``host``, else registered, else of the libraries, in this order.
+    """The function that a name represents: of ``host``, else registered, else of the libraries, in this order.
 
     Raises:
         OptionError, LoadError: as ``register``.

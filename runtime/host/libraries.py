@@ -23,7 +23,7 @@ from hloforge.dialect.errors import LoadError
 
 _NAMES = re.compile(r"[A-Za-z_]\w*(?:,[A-Za-z_]\w*)*")
 _MAGIC = b"\x7fELF"
-# By the class of the file (32 or 64 bits): the header behind e_ident; a section's header; a symbol.
+# By the class of the file (32 or 64 bits): the header after e_ident; a section's header; a symbol.
 _HEADERS = {1: "HHIIIIIHHHHHH", 2: "HHIQQQIHHHHHH"}
 _SECTIONS = {1: "IIIIIIIIII", 2: "IIQQQQIIQQ"}
 _SYMBOLS = {1: "IIIBBH", 2: "IBBHQQ"}

@@ -29,7 +29,7 @@ _LEAST_PART = 1e-3
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a dispatch stands, and what its locations name there."""
+    """Where a dispatch is, and what its locations name there."""
 
     key: Key
     dispatch: str

@@ -55,7 +55,7 @@ class Run:
     Attributes:
         dispatch: the name of its code.
         submission: of the batch that it was submitted with; batches have rising numbers.
-        buffer: the command buffer it stands in, which may be submitted again.
+        buffer: the command buffer it is in, which may be submitted again.
         index: its position there, or a number that rises with the time of its end.
         start, end: nanoseconds.
         cpu: nanoseconds of all threads together; 0 where the device does not say.
@@ -90,7 +90,7 @@ def record(
         folder: for files; the caller removes it.
 
     Returns:
-        the calls but for the last one, whose end nobody tells, or the only one; None if they were not alike, so that
+        the calls except for the last one, whose end nobody tells, or the only one; None if they were not alike, so that
         nothing tells where one ends.
 
     Raises:

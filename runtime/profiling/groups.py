@@ -48,7 +48,7 @@ def grouped(profile: TimeProfile, by: str) -> list[Group]:
     """The rows in groups, those that take longest first.
 
     Args:
-        by: one of ``BY``; by location, what stands on one line and is computed together is one group.
+        by: one of ``BY``; by location, what is on one line and is computed together is one group.
     """
     found: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in profile.rows:

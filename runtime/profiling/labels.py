@@ -2,7 +2,7 @@
 
 Locations survive compilation better than anything else: whatever makes one operation of another hands its location on,
 and fusions list those of their parts. A copy of the program has a number in the place of each operation's location,
-and this module keeps what the numbers stand for.
+and this module keeps what the numbers represent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONSTANT = "stablehlo.constant"
 
 @dataclass(frozen=True)
 class Labels:
-    """What the numbers stand for.
+    """What the numbers represent.
 
     Attributes:
         operations: by number, in the order of the program.
@@ -73,7 +73,7 @@ class Labels:
 
 
 def labelled(program: Program) -> tuple[Program, Labels]:
-    """A copy of a program with numbers for locations, calls and fusions inlined, and what the numbers stand for."""
+    """A copy of a program with numbers for locations, calls and fusions inlined, and what the numbers represent."""
     copy = program.clone()
     InlineFusions().run(copy.module)
     InlineCalls().run(copy.module)
@@ -152,7 +152,7 @@ def _name(op: Any) -> str:
 
 
 def _cost(op: Any, bodies: Mapping[str, Any]) -> Cost:
-    """The counts of an operation; of a composite those of what it stands for."""
+    """The counts of an operation; of a composite those of what it represents."""
     if op.name != _COMPOSITE:
         return cost_of(op)
     body = bodies.get(string_attribute(op, "decomposition"))
@@ -161,7 +161,7 @@ def _cost(op: Any, bodies: Mapping[str, Any]) -> Cost:
 
 
 def _is_splat(op: Any) -> bool:
-    """Whether an operation makes one number, which stands in the code of who reads it."""
+    """Whether an operation makes one number, which is in the code of who reads it."""
     if op.name != _CONSTANT:
         return False
     value = op.attributes["value"]
@@ -206,7 +206,7 @@ def _turns_around(op: Any) -> int:
 
 
 def _turns(loop: Any) -> int:
-    """The turns of a loop that counts from one constant to another; 0 of any other."""
+    """The iterations of a loop that counts from one constant to another; 0 of any other."""
     condition, body = (region.blocks[0] for region in loop.regions)
     test = condition.operations[len(condition.operations) - 1].operation.operands[0].owner
     if isinstance(test, ir.Block) or test.name != "stablehlo.compare":

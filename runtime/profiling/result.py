@@ -25,7 +25,7 @@ class ProfiledOperation:
 
     Attributes:
         name: such as ``stablehlo.dot_general``.
-        location: where it stands in the user's file, or the instruction's name.
+        location: where it is in the user's file, or the instruction's name.
         scope: the names around it, outermost first, joined by ``/``: of JAX's functions and ``named_scope``s, of
             nodes of ONNX; empty if there are none.
         cost: of one execution.
@@ -179,7 +179,7 @@ class TimeProfile:
         return tuple(self.operations[number] for number in row.operations)
 
     def place_of(self, row: Row) -> str:
-        """Where the main operation of a row stands in the user's source; empty if nothing tells."""
+        """Where the main operation of a row is in the user's source; empty if nothing tells."""
         place = self.operations[row.main].location if row.main >= 0 else None
         return str(place) if place is not None else ""
 

@@ -1,7 +1,7 @@
 """Find the call sites of a compiled program's dispatches, and the operations that each of them computes.
 
 IREE prints a program after each of its phases, with locations. After ``dispatch-creation`` the code of each dispatch
-still stands at its place, so the locations inside it are those of this one; after ``stream``, equal code is shared, and
+still is at its place, so the locations inside it are those of this one; after ``stream``, equal code is shared, and
 the order of all dispatches is known. Both texts are read by their indentation, which MLIR's printer keeps.
 """
 
@@ -82,7 +82,7 @@ def _joined(sets: Sequence[frozenset[int]]) -> frozenset[int]:
 
 
 class _Text:
-    """Lines of a module, and the numbers that their locations stand for."""
+    """Lines of a module, and the numbers that their locations represent."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.splitlines()
@@ -90,7 +90,7 @@ class _Text:
         self._known: dict[str, frozenset[int]] = {}
 
     def numbers(self, text: str) -> frozenset[int]:
-        """The numbers in the locations of a line, those behind aliases included."""
+        """The numbers in the locations of a line, those after aliases included."""
         found: set[int] = set()
         for match in _PLACE.finditer(text):
             found |= {int(match[1])} if match[1] else self._behind(match[0])

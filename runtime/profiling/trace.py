@@ -17,7 +17,7 @@ _PROCESS = 1
 def trace_events(profile: TimeProfile) -> dict[str, Any]:
     """The calls as Chrome's Trace Event format, which Perfetto, speedscope and chrome://tracing open.
 
-    Calls contain scopes, and these the dispatches. Dispatches that run at the same time stand in tracks of their own.
+    Calls contain scopes, and these the dispatches. Dispatches that run at the same time are in tracks of their own.
     Times are microseconds from the beginning of the first call.
     """
     events: list[dict[str, Any]] = []

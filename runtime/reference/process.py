@@ -80,7 +80,7 @@ class _Worker:
     def __init__(self, name: str) -> None:
         self.name = name
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        # -P: a folder called hloforge where the user stands must not hide the installed package.
+        # -P: a folder called hloforge where the user is must not hide the installed package.
         command = [sys.executable, "-P", "-m", "hloforge.runtime.reference.worker", name]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=False

@@ -83,7 +83,7 @@ def _wide_type(type_: Any) -> Any:
 
 
 def _widen_constant(op: Any) -> None:
-    """Convert behind the constant, exactly, so that its values need not be read."""
+    """Convert after the constant, exactly, so that its values need not be read."""
     value = op.results[0]
     type_ = _wide_type(value.type)
     if type_ == value.type:

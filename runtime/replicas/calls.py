@@ -51,7 +51,7 @@ def check_grid(manifest: Manifest, grid: Grid) -> None:
 
 @dataclass(frozen=True)
 class _Refusal(HostTarget):
-    """What stands for communication in a session of its own."""
+    """What represents communication in a session of its own."""
 
     def bind(self, call: HostCall, device: Any, check_lifetimes: bool = False) -> Bound:
         ((replicas, partitions),) = np.asarray(call.attributes["grid"]).tolist()

@@ -17,7 +17,7 @@ Call = Callable[[], Any]
 # One sample is the mean of as many calls as fit in here: less than a scheduler's time slice, many ticks of the clock.
 SAMPLE_SECONDS = 2e-3
 # After a sample an engine's threads look for more work for a while, OpenMP's for 8 ms, before they sleep: the next
-# engine's sample waits until they do, but for 50 looks at most.
+# engine's sample waits until they do, for 50 looks at most.
 _LOOK_SECONDS, _MOST_LOOKS = 1e-3, 50
 _TASKS = Path("/proc/self/task")
 LEAST_SAMPLES = 5

@@ -56,7 +56,7 @@ def compile(
             portable artifact; the content tells), a ``Program``, an ``ir.Module``, or what ``jax.jit(f).lower(x)``,
             ``jax.export`` and ``torch.export`` return.
         target: ``cpu``, ``cpu:generic``, ``cpu:znver3,+avx2``, ``vulkan``, ``cuda:sm_90`` …; several, separated by
-            commas or in a list, stand in one file, of which loading takes the first that the machine runs.
+            commas or in a list, are in one file, of which loading takes the first that the machine runs.
         output: also write the vmfb there, whole or not at all.
         elided, seed, name, drop_unknown_attributes, signature: as of ``hloforge.read``.
         options: how to compile.
@@ -105,7 +105,7 @@ def _read_and_compiled(
     if not isinstance(source, Program):
         source = NamedBytes(*load(_readable(source)))
         if is_onnx(data := source.getvalue()) and refers_to_files(data):
-            # The cache sees the tensors that stand in other files only once they are read.
+            # The cache sees the tensors that are in other files only once they are read.
             source = as_program(source, **reading)
     if isinstance(source, Program):
         # A template's own module tells nothing of what it computes.

@@ -106,7 +106,7 @@ def trees(node: Node) -> Value:
 
 
 class _Ensemble:
-    """Tables over nodes and behind them leaves; a leaf leads to itself."""
+    """Tables over nodes and after them leaves; a leaf leads to itself."""
 
     def __init__(self, node: Node) -> None:
         self.modes = np.asarray(node.attribute("nodes_modes")).astype(np.int32)
@@ -147,7 +147,7 @@ class _Ensemble:
         return table
 
     def depth(self) -> int:
-        """The turns after which every row has come to a leaf. Raises UnsupportedError for trees that loop."""
+        """The iterations after which every row has come to a leaf. Raises UnsupportedError for trees that loop."""
         place, size = set(self.roots.tolist()), int(self.modes.size - (self.yes == np.arange(self.yes.size)).sum())
         for turn in range(size + 1):
             place = {int(table[n]) for n in place if n < size for table in (self.yes, self.no)}
@@ -189,7 +189,7 @@ def _aggregated(node: Node, weights: Value, targets: Value) -> Value:
 
 @operator("TfIdfVectorizer")
 def count_ngrams(node: Node) -> Value:
-    """How often each n-gram of a pool of integers stands in each row, neighbours up to some steps apart."""
+    """How often each n-gram of a pool of integers occurs in each row, neighbours up to some steps apart."""
     pool = node.attribute("pool_int64s")
     if pool is None:
         raise UnsupportedError("a pool of strings is no array of XLA", hint="number the tokens outside of the model")
@@ -218,7 +218,7 @@ def count_ngrams(node: Node) -> Value:
 
 
 def _found(lines: Value, grams: Array, step: int) -> Value | None:
-    """``[rows, grams]``: how often each stands in a row, its tokens ``step`` apart; None if rows are too short."""
+    """``[rows, grams]``: how often each occurs in a row, its tokens ``step`` apart; None if rows are too short."""
     count, length = grams.shape
     places = lines.dims[1] - (length - 1) * step
     if places <= 0:

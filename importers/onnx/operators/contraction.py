@@ -44,7 +44,7 @@ def einsum(node: Node) -> Value:
         (x.rank - len(term.replace("...", "")) for term, x in zip(terms, operands, strict=True) if "..." in term),
         default=0,
     )
-    # Capital Greek stands for the dimensions of an ellipsis, which letters of equations cannot be.
+    # Capital Greek represents the dimensions of an ellipsis, which letters of equations cannot be.
     dots = "".join(chr(0x391 + number) for number in range(widest))
     named = [_spelled(term, x, dots) for term, x in zip(terms, operands, strict=True)]
     if arrow:
@@ -67,7 +67,7 @@ def _spelled(term: str, x: Value, dots: str) -> str:
 
 
 def _diagonal(x: Value, term: str) -> tuple[Value, str]:
-    """Letters that stand twice name a diagonal."""
+    """Letters that occur twice name a diagonal."""
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
             first = term.index(letter)

@@ -195,7 +195,7 @@ def fused_convolution(node: Node) -> Value:
 @operator("MatMulNBits", domain=MICROSOFT)
 def product_of_bits(node: Node) -> Value:
     """``A @ B.T`` of weights of 2, 4 or 8 bits, a scale and a zero point for each block of a row of B; the first
-    weight stands in the low bits of a byte."""
+    weight is in the low bits of a byte."""
     x = node.value(0)
     depth, rows = int(node.attribute("K")), int(node.attribute("N"))
     bits, block = int(node.attribute("bits", 4)), int(node.attribute("block_size"))

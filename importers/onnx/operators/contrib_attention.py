@@ -230,7 +230,7 @@ def group_query_attention(node: Node) -> Any:
     ends = ops.reshape(cast(node.value(5), "s32"), [batch]) + 1
     past = ends - length
     if int(node.integers(6)[0]) == length:
-        past = full(past, 0)  # the first rows, of which some may be padding behind the end
+        past = full(past, 0)  # the first rows, of which some may be padding after the end
     if node.attribute("do_rotary", 0):
         places = numbers([batch, length], 1) + ops.broadcast_in_dim(past, [batch, length], [0])
         if node.has(9):
@@ -271,7 +271,7 @@ def _packed_or_apart(node: Node, heads: int, groups: int) -> tuple[Value, Value,
 
 
 def _behind(new: Value, old: Value | None, past: Value, whole: int) -> Value:
-    """The first ``past`` rows of a buffer, then new ones; what lies behind is the buffer's, or zero."""
+    """The first ``past`` rows of a buffer, then new ones; what lies after is the buffer's, or zero."""
     batch, heads, length, size = new.dims
     if old is None or old.dims[2] == 0:
         if whole == length:

@@ -29,7 +29,7 @@ def parameter(node: Node, number: int, like: Value, axis: int) -> Value:
 
 
 def _real(node: Node, number: int, scale: int, zero: int, axis: int = -1) -> Value:
-    """The numbers that integers stand for."""
+    """The numbers that integers represent."""
     x = cast(cast(node.value(number), "s32"), "f32")
     if node.has(zero):
         x = x - parameter(node, zero, x, axis)
@@ -37,7 +37,7 @@ def _real(node: Node, number: int, scale: int, zero: int, axis: int = -1) -> Val
 
 
 def _integers(node: Node, x: Value, scale: int, zero: int, like: int = 0) -> Value:
-    """The integers that stand for numbers, of the type of the zero point; without one, of input ``like``."""
+    """The integers that represent numbers, of the type of the zero point; without one, of input ``like``."""
     ratio = ops.round_nearest_even(x / parameter(node, scale, x, -1))
     if not node.has(zero):
         return stored(ratio, node.row(like))
@@ -89,7 +89,7 @@ def quantized_average_pool(node: Node) -> Value:
 
 @operator("DynamicQuantizeLSTM", domain=MICROSOFT)
 def quantized_recurrent(node: Node) -> Any:
-    """Weights count as the numbers that they stand for. ONNX Runtime quantizes inputs and states as well, by the
+    """Weights count as the numbers that they represent. ONNX Runtime quantizes inputs and states as well, by the
     range of each: what is computed here is nearer to the model before its quantization."""
     proto = onnx_node(node.proto, "LSTM")
     inputs = [*node.inputs[:8]]

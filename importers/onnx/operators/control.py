@@ -24,7 +24,7 @@ from hloforge.importers.tensors import (
     window,
 )
 
-# Loops of at most so many turns become straight code: what is known stays known in each turn.
+# Loops of at most so many iterations become straight code: what is known stays known in each iteration.
 _UNROLLED = 16
 
 
@@ -59,7 +59,7 @@ def _lifted(tensor: Any, condition: Any) -> Value:
 
 @operator("Loop")
 def loop(node: Node) -> Any:
-    """Up to ``M`` turns while a condition holds; what each turn yields besides its state is stacked."""
+    """Up to ``M`` iterations while a condition holds; what each iteration yields besides its state is stacked."""
     body = node.attribute("body")
     state = node.inputs[2:]
     condition = node.tensor(1) if node.has(1) else np.asarray(True)
@@ -74,7 +74,7 @@ def loop(node: Node) -> Any:
         if outputs is not None:
             return Outputs(outputs)
     if stacked:
-        # How many turns a loop makes decides the size of what it stacks.
+        # How many iterations a loop makes decides the size of what it stacks.
         if trips is None:
             known_value(condition)
         condition = known_value(condition)
@@ -84,7 +84,7 @@ def loop(node: Node) -> Any:
 def _unrolled(
     node: Node, body: Any, trips: int, condition: Any, state: Sequence[Any], stacked: int
 ) -> list[Any] | None:
-    """The outputs of a loop turn by turn; None if a condition is known at run time only, which nothing forbids."""
+    """The outputs of an unrolled loop; None if a condition is known at run time only, which nothing forbids."""
     rows: list[list[Any]] = [[] for _ in range(stacked)]
     state = list(state)
     for turn in range(trips):
@@ -138,7 +138,7 @@ def _while(node: Node, body: Any, trips: Any, condition: Any, state: list[Value]
 
 
 def _buffers(node: Node, body: Any, state: list[Value], stacked: int, count: int) -> list[Value]:
-    """Where a loop puts what it stacks; the sizes are those of a first turn, which is traced for them alone."""
+    """Where a loop puts what it stacks; the sizes are those of a first iteration, which is traced for them alone."""
     if not stacked:
         return []
     probe = node.scope.run(body, [fill([], 0, "s64"), fill([], True, "pred"), *state])
@@ -174,7 +174,7 @@ def scan(node: Node) -> Any:
 def _scanned(
     node: Node, body: Any, state: list[Value], scanned: list[Value], axes: list[int]
 ) -> tuple[list[Value], list[Value]]:
-    """The last state, and what each turn yields, stacked along the first dimension."""
+    """The last state, and what each iteration yields, stacked along the first dimension."""
     length = scanned[0].dims[axes[0]]
     first = [element_at(x, axis, fill([], 0, "s32")) for x, axis in zip(scanned, axes, strict=True)]
     probe = [lift(entry) for entry in node.scope.run(body, [*state, *first])[len(state) :]]

@@ -30,7 +30,7 @@ def gather_elements(node: Node) -> Value:
 
 
 def _full_places(indices: Value, operand: Value, axis: int) -> Value:
-    """``[dims of indices, rank]``: where an element stands in the operand: elsewhere along one axis."""
+    """``[dims of indices, rank]``: where an element is in the operand: elsewhere along one axis."""
     indices = cast(wrapped(indices, operand.dims[axis]), "s64")
     parts = [indices if d == axis else numbers(indices.dims, d, "s64") for d in range(indices.rank)]
     return ops.concat_in_dim([expand(part, [indices.rank]) for part in parts], indices.rank)

@@ -33,7 +33,7 @@ def _fields(window: Windows, spatial: tuple[int, ...]) -> dict[str, Any]:
 
 @operator("MaxPool")
 def max_pool(node: Node) -> Any:
-    """The second output: where each maximum stands in the whole input, flattened."""
+    """The second output: where each maximum is in the whole input, flattened."""
     x = node.value(0)
     window = windows_of(node, x.dims[2:], node.attribute("kernel_shape"))
     fields = _fields(window, x.dims[2:])
@@ -107,7 +107,7 @@ def global_pool(node: Node) -> Value:
 
 @operator("MaxUnpool")
 def max_unpool(node: Node) -> Value:
-    """Each element goes where its maximum stood; the places count in the padded size that the attributes imply."""
+    """Each element goes where its maximum was; the places count in the padded size that the attributes imply."""
     x, places = node.value(0), node.value(1)
     rank = x.rank - 2
     sizes = list(node.attribute("kernel_shape"))

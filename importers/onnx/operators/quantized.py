@@ -52,7 +52,7 @@ def _wide(row: ElementType) -> Any:
 
 
 def stored(numbers: Value, row: ElementType) -> Value:
-    """Whole floats as integers of a type, of which the nearest stands for those out of range."""
+    """Whole floats as integers of a type, of which the nearest represents those out of range."""
     bounds = (full(numbers, float(bound)) for bound in (lowest(row), highest(row)))
     return cast(cast(ops.clamp(next(bounds), numbers, next(bounds)), "s32"), row)
 

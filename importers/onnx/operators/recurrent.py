@@ -202,7 +202,7 @@ def _run(cell: _Cell, gates: Value, start: list[Value], lengths: Value | None) -
 
 
 def reversed_steps(x: Value, lengths: Value | None) -> Value:
-    """``[time, batch, ...]`` with each sequence in reverse; what lies behind its length stays."""
+    """``[time, batch, ...]`` with each sequence in reverse; what lies after its length stays."""
     if lengths is None:
         return ops.rev(x, [0])
     sizes = [x.dims[0], x.dims[1]]

@@ -1,4 +1,4 @@
-"""One step of an optimizer for any number of tensors, which stand kind by kind among the inputs.
+"""One step of an optimizer for any number of tensors, which are grouped by kind among the inputs.
 
 Source: ONNX, domain ``ai.onnx.preview.training``.
 """
@@ -19,7 +19,7 @@ _DOMAIN = "ai.onnx.preview.training"
 
 
 def _groups(node: Node, kinds: int) -> Iterator[list[Value]]:
-    """The inputs behind rate and count, tensor by tensor: ``[x, gradient, state...]``."""
+    """The inputs after rate and count, tensor by tensor: ``[x, gradient, state...]``."""
     count = (len(node.inputs) - 2) // kinds
     for number in range(count):
         yield [node.value(2 + kind * count + number) for kind in range(kinds)]

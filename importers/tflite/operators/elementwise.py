@@ -18,7 +18,7 @@ from hloforge.importers.tflite.registry import operator
 
 
 def _numbers(node: Node, *numbers: int) -> list[Value]:
-    """Inputs as the numbers that they stand for, in their common shape."""
+    """Inputs as the numbers that they represent, in their common shape."""
     return together(*(node.real(number) for number in numbers))
 
 
@@ -175,7 +175,7 @@ def zeros_like(node: Node) -> Value:
 
 @operator("FAKE_QUANT")
 def fake_quant(node: Node) -> Value:
-    """Numbers rounded to those that integers of some bits would stand for; the range is moved so that zero is one."""
+    """Numbers rounded to those that integers of some bits would represent; the range is moved so that zero is one."""
     x = node.value(0)
     least, most = float(node.option("Min")), float(node.option("Max"))
     low, high = float(bool(node.option("NarrowRange"))), float((1 << int(node.option("NumBits"))) - 1)

@@ -22,7 +22,7 @@ from hloforge.importers.tflite.states import keep
 # Numbers of inputs; four gates follow one another: input, forget, cell, output.
 _INPUT_WEIGHTS, _STATE_WEIGHTS, _PEEPHOLES, _BIASES, _PROJECTION, _STATES, _NORMS = 1, 5, 9, 12, 16, 18, 20
 _INPUT, _FORGET, _CELL, _OUTPUT = range(4)
-# Of a layer of two directions: how far the backward weights stand behind the forward ones, their states, and an input
+# Of a layer of two directions: how far the backward weights follow the forward ones, their states, and an input
 # that some layers have beside the first one.
 _BACKWARD, _BOTH_STATES, _AUXILIARY = 17, 35, 39
 _PLAIN_BACKWARD, _PLAIN_AUXILIARY = 4, 9
@@ -69,7 +69,7 @@ def one_step(node: Node) -> list[Value]:
     sums = _product(together, weights)
     sums = sums + broadcast_to(biases, sums.dims)
     units = cell.dims[1]
-    # Here the candidate stands before the forget gate.
+    # Here the candidate is before the forget gate.
     entering, candidate, forget, leaving = (
         ops.slice(sums, [0, gate * units], [sums.dims[0], (gate + 1) * units]) for gate in range(4)
     )
@@ -160,7 +160,7 @@ class _Lstm:
     """The weights of a layer; without those of the input gate, it is what the forget gate leaves.
 
     Args:
-        offset: how far its weights stand behind the usual places.
+        offset: how far its weights follow the usual places.
         normed: whether it may have coefficients of layer normalization.
     """
 

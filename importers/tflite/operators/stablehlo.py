@@ -122,7 +122,7 @@ def dynamic_slice(node: Node) -> Value:
 
 
 def _scalars(starts: list[Value]) -> list[Value]:
-    """Starts, which may stand in one vector, as scalars."""
+    """Starts, which may be in one vector, as scalars."""
     if len(starts) == 1 and starts[0].rank == 1:
         vector = starts[0]
         return [ops.reshape(window(vector, 0, d, d + 1), []) for d in range(vector.dims[0])]

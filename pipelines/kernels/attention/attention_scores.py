@@ -33,7 +33,7 @@ _READ = frozenset(("f32", "f64", "s32", "s64", "pred"))
 
 @dataclass(frozen=True)
 class Place:
-    """Where scores stand: a key, and ``length`` queries from one on.
+    """Where scores are: a key, and ``length`` queries from one on.
 
     Attributes:
         batch: an ``index`` along each dimension of the batch.

@@ -253,7 +253,7 @@ class _Qr(_Method):
         following, is_first = plus(i, 1), code.compare("eq", i, start)
         value, beside, below = _get(d, i), _get(e, i), _get(d, following)
         c, s, r = right = self.rotation(f, g)
-        # What stands before the block is zero, or at the first place, which the next store of e replaces.
+        # What is before the block is zero, or at the first place, which the next store of e replaces.
         before = code.choose(code.compare("eq", i, 0), index(0), code.combine("subi", i, index(1)))
         e = _put(e, before, choose(is_first, r.like(0.0), r))
         f, above, g, below = c * value + s * beside, c * beside - s * value, s * below, c * below

@@ -1,8 +1,8 @@
 """Cholesky factorizations ``u^T u = a`` of real matrices, each in one workgroup of one dispatch.
 
-A strip of the upper factor u is found row by row: what the rows above contribute is subtracted, four rows a turn, and
-the four are solved among themselves; in the strip's own square, roots of the pivots come between. A lower factor is
-transposed on its way into memory and out of it. Source: Golub & Van Loan, 4.2.5; LAPACK "potrf".
+A strip of the upper factor u is found row by row: what the rows above contribute is subtracted, four rows per
+iteration, and the four are solved among themselves; in the strip's own square, roots of the pivots come between. A
+lower factor is transposed on its way into memory and out of it. Source: Golub & Van Loan, 4.2.5; LAPACK "potrf".
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def lu(a: Any, *, pivots: int) -> list[Any]:
 
     Returns:
         l, without its unit diagonal, below u; s32 ``[b, 1, pivots]``: with which row each row was exchanged;
-        ``[b, 1, m]``: the row of a that stands in each row; ``[b, 1, 1]``: the number (from 1) of the first pivot that
+        ``[b, 1, m]``: the row of a that is in each row; ``[b, 1, 1]``: the number (from 1) of the first pivot that
         is zero, else 0.
     """
     batch, m, n = map(int, a.type.shape)

@@ -67,7 +67,7 @@ def orthogonal(a: Any, taus: Any, *, columns: int) -> list[Any]:
     """The first columns of ``h0 h1 ...``: ``[b, m, columns]``, multiples of a strip's width.
 
     Args:
-        a: ``[b, m, k]``, of which the reflectors' vectors stand below the diagonal, k a multiple of a strip's width.
+        a: ``[b, m, k]``, of which the reflectors' vectors are below the diagonal, k a multiple of a strip's width.
         taus: ``[b, 1, k]``; zero for columns that are no reflectors.
     """
     batch, m, k = map(int, a.type.shape)
@@ -155,7 +155,7 @@ class _Reflection:
                 [strips],
                 lambda block, strips: [self._with_block(block, Strips(strips), number, taus, v, products, True)],
             )[0]
-            # Of strips behind the last block no column is reflected.
+            # Of strips after the last block no column is reflected.
             stop = code.choose(limit, plus(column, self.width), column)
             stop = code.choose(code.compare("slt", stop, self.reflectors), stop, index(self.reflectors))
             strips, taus = code.for_each(

@@ -1,9 +1,9 @@
 """Matrices in strips of columns, for dispatches that factor and solve: what their innermost loops share.
 
 A strip is 64 bytes wide, and its rows lie one after the other, so that a column of vectors is read in order and from
-few lines of the cache. An algorithm finds one strip after the other, four rows a turn: their sums stay in registers
-while the rows found before are subtracted, a vector of the strip times a number for each of the four. That is where the
-time goes, at the speed of a matrix product. Sizes are multiples of a strip's width: callers pad.
+few lines of the cache. An algorithm finds one strip after the other, four rows per iteration: their sums stay in
+registers while the rows found before are subtracted, a vector of the strip times a number for each of the four. That is
+where the time goes, at the speed of a matrix product. Sizes are multiples of a strip's width: callers pad.
 
 Source: Golub & Van Loan, 3.2.11 (gaxpy forms); Goto and van de Geijn, Anatomy of High-Performance Matrix
 Multiplication, 2008, for the arrangement in memory.
@@ -28,7 +28,7 @@ _STRIP_BYTES = 64
 LEAST = 16
 # Stands for a place that an operand gives.
 _DYNAMIC = -(2**63)
-# Rows of a turn: with the strip's two vectors of AVX2 eight sums, as many as hide an addition's latency.
+# Rows of an iteration: with the strip's two vectors of AVX2 eight sums, as many as hide an addition's latency.
 ROWS = 4
 
 Number = Any

@@ -22,11 +22,11 @@ class Memory:
 
     Attributes:
         array: the matrix.
-        along: whether the points of a transform stand along a row, or in rows one below the other, each with n columns
+        along: whether the points of a transform are along a row, or in rows one below the other, each with n columns
             that are transformed alike.
         row: that row, or the first of these rows.
-        interleaved: whether parts of a number stand beside each other, and not n apart.
-        swapped: whether the imaginary part stands for the real one, and the other way round.
+        interleaved: whether parts of a number are beside each other, and not n apart.
+        swapped: whether the imaginary part represents the real one, and the other way round.
     """
 
     array: Any
@@ -37,7 +37,7 @@ class Memory:
 
     @property
     def columns(self) -> int:
-        """How many numbers stand in a row: n."""
+        """How many numbers are in a row: n."""
         return int(self.array.type.shape[1]) // 2
 
     def lanes(self, most: int) -> int:
@@ -238,7 +238,7 @@ def _weave(vectors: Sequence[Any]) -> Any:
 
 
 def _part(vector: Any, number: int, size: int) -> Any:
-    """The part of a vector behind ``number`` others of this size."""
+    """The part of a vector after ``number`` others of this size."""
     return _shuffle(vector, vector, range(number * size, (number + 1) * size))
 
 

@@ -54,7 +54,7 @@ class Stage:
     Attributes:
         radix: r.
         done: the product of the radices before.
-        rest: the product of those behind.
+        rest: the product of those after.
         factors: where the twiddle factors start in the table: for each p, those of k from 1 to r - 1, each as real and
             imaginary part. Where vectors run along p, which is the first index then, it is the last one.
     """

@@ -1,6 +1,6 @@
 """Elementwise StableHLO on single numbers, or on vectors of them, in code of our own.
 
-Numbers are signless, as dispatches see them: whether an integer is unsigned stands in the operation's own types.
+Numbers are signless, as dispatches see them: whether an integer is unsigned is in the operation's own types.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def return_counts(block: Any) -> None:
 
 
 def once(block: Any, region: Any) -> None:
-    """Let each operation of a region's only block stand there once; arrays without contents stay apart.
+    """Keep each operation of a region's only block once; arrays without contents stay apart.
 
     Two fifths of what is written are constants and sums that are written before, which all of IREE's passes would read.
     """

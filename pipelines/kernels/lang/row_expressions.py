@@ -42,7 +42,7 @@ class RowExpression:
 
     Attributes:
         dims: of the array, the length of a row last.
-        computed: the operations, each behind those that it needs.
+        computed: the operations, each after those that it needs.
         arrays: what has an element for each of the array.
         vectors: what has an element for each of a row.
         numbers: what has one for each row.

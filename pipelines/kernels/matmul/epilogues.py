@@ -24,7 +24,7 @@ from hloforge.pipelines.kernels.lang.elementwise import is_elementwise
 from hloforge.pipelines.kernels.lang.row_expressions import Spread
 from hloforge.pipelines.kernels.lang.vector_expressions import READ, Expression, is_stored
 
-# Operations that are looked at behind a product; exact erf takes about 60 with its constants.
+# Operations that are looked at after a product; exact erf takes about 60 with its constants.
 _MOST_OPERATIONS = 128
 # Computed anew for each use, however many there are.
 _FREE = frozenset(f"stablehlo.{name}" for name in ("constant", "broadcast_in_dim", "reshape"))
@@ -75,7 +75,7 @@ class Epilogue:
 
     Attributes:
         product: an operation.
-        made: the operations behind it, in order; nobody reads but what the last one makes.
+        made: the operations after it, in order; nobody reads but what the last one makes.
         expression: what that is computed from; None if nothing follows.
     """
 
@@ -98,7 +98,7 @@ class Epilogue:
 
     @property
     def root(self) -> Any:
-        """The operation whose result stands for all of them."""
+        """The operation whose result represents all of them."""
         return self.made[-1] if self.made else self.product
 
     @property

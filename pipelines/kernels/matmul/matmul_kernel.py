@@ -57,14 +57,14 @@ class Rows(Protocol):
     """The rows of the left factor that a workgroup multiplies.
 
     Attributes:
-        array: where their elements stand.
+        array: where their elements are.
     """
 
     @property
     def array(self) -> Any: ...
 
     def start(self, row: Any, depth: Any) -> list[Any]:
-        """Where the elements of a row stand from this depth on, up to the next strip: the last index counts on."""
+        """Where the elements of a row are from this depth on, up to the next strip: the last index counts on."""
         ...
 
 

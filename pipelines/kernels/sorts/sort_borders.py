@@ -66,7 +66,7 @@ class Ending:
 
     Attributes:
         first: the elements, the result or its first part, in StableHLO.
-        made: the operations, each behind what it needs; nobody reads anything but what the last one makes.
+        made: the operations, each after what it needs; nobody reads anything but what the last one makes.
     """
 
     first: Any

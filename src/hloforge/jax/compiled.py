@@ -61,8 +61,8 @@ class Convention:
         in_avals: of the leaves that it takes.
         out_avals: of the result's leaves.
         tokens: how many results of the program are tokens, which come first.
-        captured: ``Ref``s that the function closes over, which the program takes behind the leaves.
-        changed: by the number of a result behind the tokens, the number of the ``Ref`` whose new value it is, among
+        captured: ``Ref``s that the function closes over, which the program takes after the leaves.
+        changed: by the number of a result after the tokens, the number of the ``Ref`` whose new value it is, among
             the arguments that the program takes.
     """
 

@@ -83,7 +83,7 @@ def tracer_of(
     signature: str | None = None,
     freeze: bool = False,
 ) -> Tracer:
-    """What traces a function for the sizes of a call, and knows the variables behind its arguments.
+    """What traces a function for the sizes of a call, and knows the variables after its arguments.
 
     Args, Raises:
         as of ``compile``.
@@ -125,7 +125,7 @@ class Compiled:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the parameters behind the arguments: variables, and tensors from outside of the function."""
+        """The names of the parameters after the arguments: variables, and tensors from outside of the function."""
         return tuple(codec.name for codec in self._codecs[len(self._tracer.arguments.specs) :])
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -159,7 +159,7 @@ class Compiled:
             return found if type(found) is tuple else (found,)
         found = self.session.call_device(*arguments)
         results = found if type(found) is tuple else (found,)
-        # A form of a program for some sizes returns the variables that it assigns behind what is declared.
+        # A form of a program for some sizes returns the variables that it assigns after what is declared.
         return [self._own(result, codec) for result, codec in zip_longest(results, self.session.results)]
 
     def _own(self, result: DeviceArray, codec: Codec | None) -> NumpyArray:

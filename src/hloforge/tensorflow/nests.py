@@ -80,7 +80,7 @@ def describe(positional: Sequence[Any], named: Mapping[str, Any], function: Call
 
 
 def _spec(leaf: Any) -> Any:
-    """A spec for what stands for a tensor; composite tensors and other values as they are."""
+    """A spec for what represents a tensor; composite tensors and other values as they are."""
     if isinstance(leaf, tf.TypeSpec):
         return tf.TensorSpec(leaf.shape, leaf.dtype) if type(leaf) is tf.TensorSpec else leaf
     if isinstance(leaf, tf.Tensor | tf.Variable):

@@ -56,7 +56,7 @@ def refusal(report: str, graph: Any) -> UnsupportedError:
     """
     lines = lines_of(graph)
     named = {node: kind for kind, node in _UNKNOWN.findall(report)}
-    # Where an operation returns strings, so do TensorFlow's own operations behind it.
+    # Where an operation returns strings, so do TensorFlow's own operations after it.
     unknown = {node: kind for node, kind in named.items() if not kind.startswith("_")} or named
     if unknown and all(kind == _RETURNED for kind in unknown.values()):
         message = "the function returns strings, and XLA has arrays of numbers only"
@@ -120,7 +120,7 @@ def _named(node: str, lines: Mapping[str, Location]) -> Location | None:
 
 
 def _told(report: str) -> Location | None:
-    """The user's line in the stack that TensorFlow writes into its report, which begins paths behind the root."""
+    """The user's line in the stack that TensorFlow writes into its report, which begins paths after the root."""
     frames = [_Frame(_whole(file), int(line)) for file, line in _FRAME.findall(report)]
     return user_line(frames)
 

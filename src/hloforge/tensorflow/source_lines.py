@@ -19,7 +19,7 @@ from hloforge.importers.hlo_proto import COMPUTATIONS, INSTRUCTIONS
 # Of HloInstructionProto (xla/service/hlo.proto), and of OpMetadata (xla/xla_data.proto).
 _METADATA = 7
 _OP_NAME, _SOURCE_FILE, _SOURCE_LINE = 2, 3, 4
-# Operations that call one function, whose name stands before those of its operations.
+# Operations that call one function, whose name is before those of its operations.
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 
 
@@ -56,7 +56,7 @@ def _number(number: int, value: int) -> bytes:
 
 
 def lines_of(graph: Any) -> dict[str, Location]:
-    """The user's lines by the names of operations, as XLA writes them: names of calls stand before, of loops do not."""
+    """The user's lines by names of operations, as XLA writes them: names of calls come first, not those of loops."""
     found: dict[str, Location] = {}
     for name, op in _operations(graph, "", set()):
         if name not in found and (where := user_line(op.traceback or ())) is not None:
@@ -89,7 +89,7 @@ def user_line(frames: Iterable[Any]) -> Location | None:
 
 @functools.cache
 def _is_inner(file: str) -> bool:
-    # `<frozen …>` and `<string>` stand in no file.
+    # `<frozen …>` and `<string>` are in no file.
     if file.startswith((*_roots(), "<")):
         return True
     library = sysconfig.get_paths()["stdlib"]

@@ -149,7 +149,7 @@ class Tracer:
 
     @property
     def captures(self) -> tuple[Capture, ...]:
-        """What the program takes behind the arguments."""
+        """What the program takes after the arguments."""
         if self.constants:
             return ()
         return (self._general or next(iter(self.forms.values()))).captures

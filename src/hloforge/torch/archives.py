@@ -49,7 +49,7 @@ def program_of_archive(path: str, sizes: Sequence[Sequence[int]] | None = None) 
     weights = _weights(exported, graph)
     shapes = graph.shapes
     if sizes is None and any(not shape.is_static for shape in shapes):
-        # The weights are read with the sizes: zeros, one number each, stand for them.
+        # The weights are read with the sizes: zeros, one number each, represent them.
         zeros = {n: np.broadcast_to(np.zeros((), w.dtype), w.shape) for n, w in weights.items()}
         return freeze(graph.placeholder(), zeros)
     if sizes is not None:

@@ -117,7 +117,7 @@ def _unchanged_state() -> list[int]:
     """The inputs of the graph that is being compiled that are parameters and buffers, and are not changed by it."""
     context = torch._guards.TracingContext.try_get()
     metadata = context.fw_metadata if context is not None else None
-    if metadata is None or metadata.tokens:  # tokens stand before the inputs
+    if metadata is None or metadata.tokens:  # tokens are before the inputs
         return []
     return [n for n in metadata.static_input_indices if not metadata.input_info[n].mutates_data]
 

@@ -82,7 +82,7 @@ class Compiled:
         self._convention = convention
         names = [parameter.name for parameter in self.session.signature.parameters]
         self._seeded = bool(names) and names[-1] == SEED
-        # Weights that stand in a file (``weights=``) are none of the program's parameters.
+        # Weights that are in a file (``weights=``) are none of the program's parameters.
         named = zip(convention.names, convention.state, strict=True)
         self._state = [tensor for name, tensor in named if name in names]
         self._border = None if isinstance(executable, SpecializingExecutable) else _Border(self.session)

@@ -19,7 +19,7 @@ def memory_kinds(code: bytes, parameters: int, results: int) -> tuple[list[int],
     Args:
         code: the program, as a portable artifact.
     """
-    # Most programs do not speak of memory; the strings of an artifact stand in it as they are.
+    # Most programs do not speak of memory; the strings of an artifact are in it as they are.
     if _ATTRIBUTE.encode() not in code:
         return [0] * parameters, [0] * results
     module = parse_module(portable_artifact_to_bytecode(code, "<memory kinds>"))

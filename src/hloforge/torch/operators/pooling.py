@@ -18,7 +18,7 @@ class Windows:
 
     Attributes:
         kernel, stride, dilation: one number an axis.
-        padding: numbers of elements before and behind; behind so many that the last window fits.
+        padding: numbers of elements before and after; after so many that the last window fits.
         counts: of windows.
     """
 
@@ -87,7 +87,7 @@ def _lowest(dtype: Any) -> Any:
 
 
 def max_pool(x: Any, windows: Windows) -> tuple[Any, Any]:
-    """The largest element of each window, and where it stands among all of its channel."""
+    """The largest element of each window, and where it is among all of its channel."""
     sizes = x.shape[x.ndim - len(windows.kernel) :]
     values = windows.reduce(x, _lowest(x.dtype), jax.lax.max)
     numbers = jnp.asarray(np.arange(int(np.prod(sizes)), dtype=np.int64).reshape(sizes))
@@ -251,7 +251,7 @@ def adaptive_avg_pool_backward(call: Call, gradient: Any, x: Any) -> Any:
 
 @lowers("aten.adaptive_max_pool2d", "aten.adaptive_max_pool3d")
 def adaptive_max_pool(call: Call, x: Any, sizes: Sequence[int]) -> Any:
-    """The largest element of each part, and where it stands among all of its channel."""
+    """The largest element of each part, and where it is among all of its channel."""
     rank = len(sizes)
     spatial = x.shape[-rank:]
     axes = [_parts(size, count) for size, count in zip(spatial, sizes, strict=True)]

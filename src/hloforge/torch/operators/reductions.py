@@ -139,7 +139,7 @@ def cummin(call: Call, x: Any, dim: int) -> Any:
 
 
 def _running(x: Any, dim: int, wins: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """Extremes so far and where they stand: the last of equals; a nan stays."""
+    """Extremes so far and where they are: the last of equals; a nan stays."""
     if x.ndim == 0:
         return x, jnp.zeros((), np.int64)
     positions = jax.lax.broadcasted_iota(np.int64, x.shape, dim % x.ndim)

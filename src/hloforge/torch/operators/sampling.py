@@ -98,6 +98,6 @@ def _taken(x: Any, places: Sequence[Any], sizes: tuple[int, ...]) -> Any:
         within &= (place >= 0) & (place <= size - 1)
         index.append(jnp.clip(place, 0, size - 1).astype(np.int64))
     batch = jnp.arange(x.shape[0]).reshape(-1, *[1] * (places[0].ndim - 1))
-    # [batch, …, channels], for the indices stand on both sides of a slice.
+    # [batch, …, channels], for the indices are on both sides of a slice.
     found = jnp.moveaxis(x[(batch, slice(None), *reversed(index))], -1, 1)
     return jnp.where(within[:, None], found, 0)

@@ -44,7 +44,7 @@ def median_dim(call: Call, x: Any, dim: int, keepdim: bool = False) -> Any:
 
 
 def _median(x: Any, dim: int, keepdim: bool, skip: bool) -> tuple[Any, Any]:
-    """The lower one of two; a nan is the median unless it is skipped. Nans stand behind all others."""
+    """The lower one of two; a nan is the median unless it is skipped. Nans follow all others."""
     values, order = _sorted(x, dim)
     missing = jnp.sum(jnp.isnan(x), dim, keepdims=True)
     size = x.shape[dim]
