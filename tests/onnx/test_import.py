@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
+
+pytest.importorskip("onnx")
+
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import hloforge

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("onnx")
+
 from tests.expectations import Outcome, read_expectations
 from tests.onnx.node_cases import Case, cases_of, folders, judge, model_case, modules
 

@@ -15,7 +15,14 @@ from tests.robustness.fuzz_readers import fuzz
 from tests.robustness.samples import READERS
 
 # What each reader needs beside hloforge's own packages.
-NEEDS = {"torch-export": "torch", "keras": "keras", "tensorflow": "tensorflow"}
+NEEDS = {
+    "jax-export": "jax",
+    "onnx": "onnx",
+    "tflite": "tflite",
+    "torch-export": "torch",
+    "keras": "keras",
+    "tensorflow": "tensorflow",
+}
 
 
 def check(name: str, count: int, seed: int) -> None:
