@@ -101,6 +101,7 @@ tables: $(STAMP)
 	$(BIN)/python -m benchmarks.render
 	$(BIN)/python -m tests.operations.reference_page
 	$(BIN)/python -m tests.upstream.page
+	$(BIN)/python -m tests.pipelines.framework.machine_page
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache

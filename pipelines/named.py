@@ -45,9 +45,9 @@ from hloforge.pipelines.dynamic.dynamic_contractions import LegalizeDynamicContr
 from hloforge.pipelines.dynamic.dynamic_shapes import LegalizeDynamicShapes
 from hloforge.pipelines.dynamic.dynamic_windows import DecomposeDynamicWindows
 from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
+from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.framework.manager import PassManager, Timing
-from hloforge.pipelines.framework.passes import NativePass, Pass, VectorPass
-from hloforge.pipelines.framework.vectors import AVX2, Vectors
+from hloforge.pipelines.framework.passes import MachinePass, NativePass, Pass
 from hloforge.pipelines.kernels.attention.dispatch_attention import DispatchAttention
 from hloforge.pipelines.kernels.factorizations.dispatch_factorizations import DispatchFactorizations
 from hloforge.pipelines.kernels.factorizations.keep_factorizations import KeepFactorizations
@@ -317,11 +317,11 @@ OPTIMIZING: tuple[str, ...] = (
 PIPELINES: tuple[str, ...] = ("normalize", *TABLES, "cuda")
 
 
-def stages(name: str, vectors: Vectors = AVX2) -> tuple[Stage, ...]:
+def stages(name: str, machine: Machine = AVX2) -> tuple[Stage, ...]:
     """The stages of a named pipeline. A target's pipeline keeps the decompositions that its table asks for.
 
     Args:
-        vectors: the registers of the processor that code of our own is written for.
+        machine: the processor that code of our own is written for.
 
     Raises:
         PipelineError: the name is neither ``normalize`` nor a target kind.
@@ -334,7 +334,7 @@ def stages(name: str, vectors: Vectors = AVX2) -> tuple[Stage, ...]:
     chosen = tuple(stage for stage in DECOMPOSE if {stage.entry.name, str(stage.entry)} & asked)
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
     whole = (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
-    fitted = [_with(stage, vectors) if name == "cpu" else _for_gpus(stage, name) for stage in whole]
+    fitted = [_with(stage, machine) if name == "cpu" else _for_gpus(stage, name) for stage in whole]
     return tuple(stage for stage in fitted if name in stage.entry.targets)
 
 
@@ -357,16 +357,15 @@ def _for_gpus(stage: Stage, target: str) -> Stage:
     return stage
 
 
-def pipeline(name: str, vectors: Vectors = AVX2) -> list[Pass]:
+def pipeline(name: str, machine: Machine = AVX2) -> list[Pass]:
     """The passes of a named pipeline, in order, as of ``stages``. Raises PipelineError for an unknown name."""
-    return [stage.entry for stage in stages(name, vectors)]
+    return [stage.entry for stage in stages(name, machine)]
 
 
-def _with(stage: Stage, vectors: Vectors) -> Stage:
-    if not isinstance(stage.entry, VectorPass):
+def _with(stage: Stage, machine: Machine) -> Stage:
+    if not isinstance(stage.entry, MachinePass):
         return stage
-    entry = replace(stage.entry, vector_bytes=vectors.bytes, vector_count=vectors.count)
-    return replace(stage, entry=entry)
+    return replace(stage, entry=replace(stage.entry, machine=machine))
 
 
 def normalize(module: Any, **options: Any) -> list[Timing]:
@@ -384,14 +383,14 @@ def lower(
     module: Any,
     *,
     target: str = "cpu",
-    vectors: Vectors = AVX2,
+    machine: Machine = AVX2,
     without: frozenset[str] = frozenset(),
     **options: Any,
 ) -> list[Timing]:
     """Rewrite an imported module in place to what IREE compiles for the target kind.
 
     Args:
-        vectors: as of ``stages``.
+        machine: as of ``stages``.
         without: names of passes to leave out, of ``OPTIMIZING``.
         options: fields of PassManager, as of ``normalize``.
 
@@ -402,6 +401,6 @@ def lower(
     needed = sorted(without - set(OPTIMIZING))
     if needed:
         raise PipelineError(f"{needed[0]!r} is no pass to leave out", hint=f"these are: {', '.join(OPTIMIZING)}")
-    manager = PassManager([entry for entry in pipeline(target, vectors) if entry.name not in without], **options)
+    manager = PassManager([entry for entry in pipeline(target, machine) if entry.name not in without], **options)
     manager.run(module)
     return manager.timings

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hloforge.dialect.errors import OptionError
+from hloforge.pipelines.framework.machine import check_settings
 from hloforge.pipelines.replicas.grid import Grid
 
 ISOLATIONS = ("process", "none")
@@ -38,6 +39,8 @@ class CompileOptions:
             (one module if the target takes the program so). Programs of static shapes do not care.
         shapes: sizes of arguments by name, for which a program of dynamic shapes is compiled once and for all.
         without: optimizing passes to leave out (``hloforge.pipelines.named.OPTIMIZING``).
+        machine: numbers of the processor's model instead of its own, each ``dispatch-work=16384`` of
+            ``hloforge.pipelines.framework.machine.TUNABLE``.
         device: where sessions of the program run if nobody says, one of ``DRIVERS`` or ``GPU_DRIVERS``; empty for a
             choice by the target, and of processors by the program's size.
         threads: of local-task in such a session; 0 for one a core.
@@ -53,8 +56,8 @@ class CompileOptions:
         dump_to: folder for these dumps; None for standard error.
 
     Raises:
-        OptionError: a flag that is not IREE's, an unknown isolation, device or treatment of dynamic shapes, two
-            files of weights, or a limit that isolation ``none`` cannot keep.
+        OptionError: a flag that is not IREE's, an unknown isolation, device or treatment of dynamic shapes, a number
+            of the machine that cannot be set, two files of weights, or a limit that isolation ``none`` cannot keep.
     """
 
     flags: tuple[str, ...] = ()
@@ -66,6 +69,7 @@ class CompileOptions:
     dynamic_shapes: str = "auto"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     without: frozenset[str] = frozenset()
+    machine: tuple[str, ...] = ()
     device: str = ""
     threads: int = 0
     weights: Path | None = None
@@ -98,6 +102,10 @@ class CompileOptions:
         for flag in self.flags:
             if not flag.startswith("--iree-"):
                 raise OptionError(f"{flag!r} is no flag of IREE's compiler", hint="they begin with --iree-")
+        try:
+            check_settings(self.machine)
+        except ValueError as error:
+            raise OptionError(str(error)) from None
         if self.device:
             check_device(self.device)
         if self.threads < 0:

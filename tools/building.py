@@ -96,7 +96,7 @@ def build_program(
             timings = lower(
                 copy.module,
                 target=target.pipeline,
-                vectors=target.vectors,
+                machine=target.machine.with_settings(options.machine),
                 without=without | options.without,
                 verify=options.verify,
                 dump_after=options.dump_after,

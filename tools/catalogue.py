@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 
 from hloforge.pipelines.catalogue import NATIVE_PASSES, passes_by_name
@@ -18,7 +17,7 @@ def passes_text() -> str:
 
 
 def _title(cls: type[Pass]) -> str:
-    options = [f"{field.name.replace('_', '-')}={field.default}" for field in dataclasses.fields(cls)]
+    options = [f"{name}={default}" for name, (_, default) in cls().options().items()]
     return cls.name + ("{" + " ".join(options) + "}" if options else "")
 
 

@@ -118,7 +118,7 @@ def program_page(
         OptionError: a malformed target.
     """
     parsed = Target.parse(target)
-    record = record_lowering(program, parsed.pipeline, most_lines=MOST_LINES, vectors=parsed.vectors, on_pass=on_pass)
+    record = record_lowering(program, parsed.pipeline, most_lines=MOST_LINES, machine=parsed.machine, on_pass=on_pass)
     facts = program_facts(program, target, record)
     header = [
         ("file", facts["source"]),

@@ -12,6 +12,7 @@ from hloforge.dialect.operations import integers
 from hloforge.dialect.traits import FLOAT_ARITHMETIC
 from hloforge.pipelines.analysis.polyphase import Phases
 from hloforge.pipelines.analysis.space_to_depth_plan import WindowRows
+from hloforge.pipelines.framework.machine import AVX2
 
 # Elementwise operations on floats that round their result. A selection is left out: it moves bits.
 ROUNDING = tuple(sorted(FLOAT_ARITHMETIC))
@@ -248,8 +249,8 @@ def has_long_windows(op: Any) -> bool:
 
 # Fewer features than a vector has lanes: IREE's own loops are as fast (7x7 by 3 features: 0.7 of XLA's time).
 _FEWEST_FEATURES = 8
-# Elements of a kernel: half a MiB of f32, a core's own cache.
-_LARGE_KERNEL = 1 << 17
+# Elements of a kernel: as many of f32 as a core's own cache holds.
+_LARGE_KERNEL = AVX2.l2_bytes // 4
 # Places of a window that are laid out one by one where there is one feature.
 _MOST_PLACES = 64
 # Elements of the unfolded windows: 128 MiB of f32.

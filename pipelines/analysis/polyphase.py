@@ -14,9 +14,10 @@ from typing import Any
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.machine import AVX2
 
-# Multiplications that have to be saved: as many as a further dispatch takes the time of.
-WORTH = 1 << 16
+# Multiplications that have to be saved.
+WORTH = AVX2.dispatch_work
 # Of four multiplications, those that have to be saved at least.
 _SAVED_OF_FOUR = 1
 # Columns of a product that fill vectors: with fewer features, those of all phases stand beside each other.

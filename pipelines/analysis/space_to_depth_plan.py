@@ -15,11 +15,12 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.operations import integers
+from hloforge.pipelines.framework.machine import AVX2
 
 # Places of a row, which its sums read in vectors. The array of rows is as many times the image as a row has strides.
 _LEAST, _MOST, _MOST_STRIDES = 8, 32, 8
 # Multiplications that are worth the array of rows.
-_WORTH = 1 << 14
+_WORTH = AVX2.dispatch_work // 4
 # Places of a window that are laid out one by one.
 _FEW_PLACES = 64
 # Elements of the array of rows at most: 128 MiB of f32.

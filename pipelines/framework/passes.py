@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from hloforge.dialect.errors import Location, PassError, PipelineError
 from hloforge.dialect.mlir import in_context, ir, passmanager
 from hloforge.dialect.operations import file_location
-from hloforge.pipelines.framework.vectors import AVX2, Vectors
+from hloforge.pipelines.framework.machine import AVX2, Machine
 
 CPU: Final = frozenset({"cpu"})
 VULKAN: Final = frozenset({"vulkan"})
@@ -43,11 +43,20 @@ class Pass(ABC):
     def __str__(self) -> str:
         """The pass in the grammar of textual pipelines: ``name{option=value}``."""
         options = [
-            f"{field.name.replace('_', '-')}={_option_text(getattr(self, field.name))}"
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name) != field.default
+            f"{name}={_option_text(value)}" for name, (value, default) in self.options().items() if value != default
         ]
         return self.name + ("{" + " ".join(options) + "}" if options else "")
+
+    def options(self) -> dict[str, tuple[Any, Any]]:
+        """The options in kebab-case, each with its value and its default; of a machine, its numbers."""
+        found: dict[str, tuple[Any, Any]] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Machine):
+                found |= {name: (number, AVX2.settings()[name]) for name, number in value.settings().items()}
+            else:
+                found[field.name.replace("_", "-")] = value, field.default
+        return found
 
 
 def _option_text(value: Any) -> str:
@@ -59,19 +68,14 @@ def _option_text(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class VectorPass(Pass):
-    """A pass that writes code for the vector registers of a processor.
+class MachinePass(Pass):
+    """A pass that writes code for a processor, whose numbers are its options: ``name{vector-bytes=64}``.
 
     Attributes:
-        vector_bytes, vector_count: of ``Vectors``.
+        machine: the processor.
     """
 
-    vector_bytes: int = AVX2.bytes
-    vector_count: int = AVX2.count
-
-    @property
-    def vectors(self) -> Vectors:
-        return Vectors(self.vector_bytes, self.vector_count)
+    machine: Machine = AVX2
 
 
 class NativePassError(PassError):

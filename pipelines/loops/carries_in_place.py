@@ -28,18 +28,17 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.aliasing import LOOP
 from hloforge.pipelines.framework.builders import stands_in_dispatch
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 
 _DEVICE = "@__device_0"
 _TOPOLOGY = f"#hal.device.topology<links = [({_DEVICE} -> {_DEVICE} = {{unified_memory = true}})]>"
 _ATTRIBUTE = "stream.topology"
-# From this size on a copy takes longer than a dispatch.
-_LARGE_BYTES = 1 << 16
 
 
 @register
 @dataclass(frozen=True)
-class CarriesInPlace(Pass):
+class CarriesInPlace(MachinePass):
     """Let loops carry large arrays without copies."""
 
     name: ClassVar[str] = "carries-in-place"
@@ -47,7 +46,7 @@ class CarriesInPlace(Pass):
 
     def run(self, module: Any) -> None:
         loops = [loop for loop in operations(module, {LOOP}) if not stands_in_dispatch(loop)]
-        if any(_is_large(value) for loop in loops for value in loop.operands):
+        if any(_is_large(value, self.machine) for loop in loops for value in loop.operands):
             with in_context(module):
                 module.operation.attributes[_ATTRIBUTE] = ir.Attribute.parse(_TOPOLOGY)
 
@@ -60,6 +59,7 @@ def without_links(module: Any) -> bool:
     return had
 
 
-def _is_large(array: Any) -> bool:
+def _is_large(array: Any, machine: Machine) -> bool:
+    """Whether a copy takes longer than a dispatch."""
     value = Value(array)
-    return value.shape.is_static and prod(value.dims) * value.element_type.bits >= _LARGE_BYTES * 8
+    return value.shape.is_static and prod(value.dims) * value.element_type.bits >= machine.dispatch_bytes * 8

@@ -37,17 +37,18 @@ from hloforge.pipelines.framework.builders import (
     stands_in_dispatch,
     write_vector,
 )
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import NUMBERS, constant_number, has_code, number_type, on_numbers
 
-# Elements of the smallest arrays: fewer stay in registers or the nearest cache in any order of the loops.
-_LEAST = 1 << 10
-# The bytes of the vectors of a turn: of 64 floats, whose eight instructions hide how long one takes.
-_VECTOR_BYTES, _LEAST_VECTOR_BYTES = 256, 32
-# The most workgroups, of which IREE hands out eight at a time.
-_GROUPS = 64
+# The smallest arrays take one part in so many of the nearest cache: fewer elements stay there in any order of loops.
+_LEAST_PART = 8
+# The lines of the vectors of a turn: of 64 floats, whose eight instructions of AVX2 hide how long one takes.
+_VECTOR_LINES = 4
+# The most workgroups of a worker, of which IREE hands out eight at a time.
+_GROUPS_OF_WORKER = 32
 # Multiplications that take as long as an operation on an element, and turns of a loop whose count is not known.
 _WORK, _TURNS = 2, 16
 _BROADCAST = "stablehlo.broadcast_in_dim"
@@ -60,7 +61,7 @@ _REARRANGING = frozenset(
 
 @register
 @dataclass(frozen=True)
-class InterchangeLoops(Pass):
+class InterchangeLoops(MachinePass):
     """Make a dispatch of each loop of elementwise turns; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "interchange-loops"
@@ -69,11 +70,11 @@ class InterchangeLoops(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for loop in operations(module, {"stablehlo.while"}):
-                roles = None if stands_in_dispatch(loop) else _roles_of(loop)
+                roles = None if stands_in_dispatch(loop) else _roles_of(loop, self.machine)
                 if roles is not None:
                     with ir.InsertionPoint(loop), loop.location:
                         _move_invariants(loop, roles)
-                        replace(loop, _Interchanged(loop, roles).run())
+                        replace(loop, _Interchanged(loop, roles, self.machine).run())
 
 
 class _Role(enum.Enum):
@@ -87,7 +88,7 @@ class _Role(enum.Enum):
 _Roles = dict[Any, _Role]
 
 
-def _roles_of(loop: Any) -> _Roles | None:
+def _roles_of(loop: Any, machine: Machine) -> _Roles | None:
     """The roles of all values in the regions of a loop; None if its turns are not elementwise."""
     if not all(isinstance(v.type, ir.RankedTensorType) and v.type.has_static_shape for v in loop.operands):
         return None
@@ -98,7 +99,7 @@ def _roles_of(loop: Any) -> _Roles | None:
     if len(shapes) != 1 or any(Value(loop.operands[n]).element_type.name not in (*NUMBERS, "pred") for n in changed):
         return None
     dims = shapes.pop()
-    if prod(dims) < _LEAST:
+    if prod(dims) * 4 * _LEAST_PART < machine.l1_bytes:
         return None
     roles: _Roles = {}
     for block in blocks:
@@ -202,8 +203,8 @@ class _Interchanged:
         results: the numbers of the carries of which somebody reads the last value.
     """
 
-    def __init__(self, loop: Any, roles: _Roles) -> None:
-        self.loop, self.roles = loop, roles
+    def __init__(self, loop: Any, roles: _Roles, machine: Machine) -> None:
+        self.loop, self.roles, self.machine = loop, roles, machine
         self.blocks = [region.blocks[0] for region in loop.regions]
         arguments = self.blocks[1].arguments
         self.changed = [n for n, argument in enumerate(arguments) if roles[argument] is not _Role.FIXED]
@@ -213,7 +214,8 @@ class _Interchanged:
         arrays = [n for n in self.changed if Value(loop.operands[n]).dims]
         self.size = Value(loop.operands[arrays[0]]).shape.element_count
         widest = max(number_type(loop.operands[n]).width for n in arrays)
-        most = max(_LEAST_VECTOR_BYTES, _VECTOR_BYTES // _power_of_two(len(arrays)))
+        line = machine.line_bytes
+        most = max(line // 2, _VECTOR_LINES * line // _power_of_two(len(arrays)))
         self.length = most * 8 // max(32, widest)
 
     def _operands(self) -> list[Any]:
@@ -224,7 +226,8 @@ class _Interchanged:
 
     def run(self) -> list[Value]:
         """The loop's results; those that nobody reads are the first values."""
-        group = self.length * -(-self.size // (_GROUPS * self.length))
+        groups = _GROUPS_OF_WORKER * self.machine.workers
+        group = self.length * -(-self.size // (groups * self.length))
         sources = [*self.first, *self.taken]
         stored = [self.first[self.changed.index(n)].array.type for n in self.results]
         sizes = [self.size if Value(self.loop.operands[n]).dims else 1 for n in self.results]

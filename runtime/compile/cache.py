@@ -123,6 +123,7 @@ def entry(data: bytes, reading: Mapping[str, object], target: Target, options: C
         options.dynamic_shapes,
         sorted(options.shapes.items()),
         sorted(options.without),
+        options.machine,
         (options.device, options.threads),
         (options.replicas, options.partitions, options.fold_replicas),
         weights and (weights.name, sorted(described(weights).items())),

@@ -139,7 +139,7 @@ def _compile_for(program: Program, target: Target, options: CompileOptions) -> E
                 lower(
                     copy.module,
                     target=target.pipeline,
-                    vectors=target.vectors,
+                    machine=target.machine.with_settings(options.machine),
                     without=without | options.without,
                     verify=options.verify,
                     dump_after=options.dump_after,
@@ -341,7 +341,7 @@ def _compile_once(
         target=str(target),
         flags=flags,
         versions=tool_versions(),
-        work=heaviest_operation(lowered.module),
+        work=heaviest_operation(lowered.module, target.machine),
         device=options.device,
         threads=options.threads,
         source=Path(lowered.source).name,

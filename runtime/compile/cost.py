@@ -11,11 +11,9 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
 from hloforge.pipelines.framework.builders import DISPATCH
+from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.weights import weights_of
 
-# Multiplications and additions that a core does in registers in the time of one element to and from memory. Measured:
-# a product of two 256x256 matrices gains by threads about as an elementwise pass of a million elements.
-_DENSITY = 32
 # Multiplications of a product from which tiles pay.
 _LARGE_PRODUCT = 1 << 28
 # What stands in dispatches of scalar code, which say themselves how much they do.
@@ -35,10 +33,8 @@ _BY_NUMBERS = 2
 _DIVISION, _LONG_PRODUCT = 512, 16
 _COSTLY = TRANSCENDENTAL - {"stablehlo.rsqrt", "stablehlo.sqrt"}
 _ELEMENTWISE = {name: _FUNCTION if name in _COSTLY else _CHEAP_COST for name in sorted(ELEMENTWISE)}
-# Handing over a further dispatch of a running call takes 24 to 36 µs, where the first takes 150.
-_IN_LOOP = 6
-# The least elements in a turn that are worth it (of ``devices``), and light operations beside each of those at most.
-_HEAVY_IN_LOOP, _LIGHT = 250_000, 4
+# Light operations beside each heavy one of a loop's turn, at most.
+_LIGHT = 4
 # What is computed where it is read.
 _REPEATED = {"stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota"}
 # Where the results of a reduction are looked for: operations, at most, and what only spreads numbers.
@@ -52,19 +48,19 @@ _IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "s
 _LONG, _TABLE = 256, 256
 
 
-def heaviest_operation(module: Any) -> int:
+def heaviest_operation(module: Any, machine: Machine = AVX2) -> int:
     """The heaviest single operation of a module, in elements read and written; dynamic sizes count as 1.
 
     One heavy operation is worth splitting over threads; many light ones are not, whatever their sum. In a loop, whose
     turns are taken to be many, an operation weighs more than outside, if not too many light ones stand beside it.
     """
     found = operations(module)
-    works = [(op, work) for op in found if (work := _work(op))] + _elementwise_work(found)
+    works = [(op, work) for op in found if (work := _work(op, machine))] + _elementwise_work(found, machine)
     by_loop: dict[Any, list[int]] = {}
     for op, work in works:
         if (loop := _loop_of(op)) is not None:
             by_loop.setdefault(loop, []).append(work if op.name.startswith(_SHARED) else 1)
-    return max((*(work for _, work in works), *map(_loop_work, by_loop.values())), default=0)
+    return max((*(work for _, work in works), *(_loop_work(turn, machine) for turn in by_loop.values())), default=0)
 
 
 def _loop_of(op: Any) -> Any | None:
@@ -77,11 +73,12 @@ def _loop_of(op: Any) -> Any | None:
     return None if parent is None else parent.operation
 
 
-def _loop_work(works: Sequence[int]) -> int:
+def _loop_work(works: Sequence[int], machine: Machine) -> int:
     """What the heaviest operation of a loop weighs in a program."""
-    heavy = sum(work >= _HEAVY_IN_LOOP for work in works)
-    light = sum(0 < work < _HEAVY_IN_LOOP for work in works)
-    return _IN_LOOP * max(works) if light <= _LIGHT * heavy else 0
+    heavy = sum(work >= machine.loop_elements for work in works)
+    light = sum(0 < work < machine.loop_elements for work in works)
+    # A running call hands over a further dispatch sooner than its first one.
+    return machine.wake_ns // machine.handover_ns * max(works) if light <= _LIGHT * heavy else 0
 
 
 def gains_by_data_tiling(module: Any) -> bool:
@@ -119,18 +116,18 @@ def _is_splat(constant: Any) -> bool:
     return isinstance(value, ir.DenseElementsAttr) and bool(value.is_splat)
 
 
-def _work(op: Any) -> int:
+def _work(op: Any, machine: Machine) -> int:
     if op.name.startswith(_INSIDE) or op.name in _FREE or op.name in _ELEMENTWISE:
         return 0
     if WORK in op.attributes and (multiplications := int(op.attributes[WORK].value)):
-        return 2 * multiplications // _DENSITY
+        return 2 * multiplications // machine.memory_work
     sizes = [_elements(value.type) for value in op.results]
     if op.name == "stablehlo.dot_general":
-        return 2 * _multiplications(op) // _DENSITY
+        return 2 * _multiplications(op) // machine.memory_work
     if op.name == "stablehlo.convolution":
         kernel = _elements(op.operands[1].type)
         widest = max((int(size) for size in op.results[0].type.shape), default=1)
-        return 2 * sizes[0] * max(1, kernel // max(1, widest)) // _DENSITY
+        return 2 * sizes[0] * max(1, kernel // max(1, widest)) // machine.memory_work
     if op.name == "stablehlo.dynamic_update_slice":
         return _elements(op.operands[1].type)
     if op.name == "stablehlo.reduce":
@@ -145,7 +142,7 @@ def _moves_numbers(op: Any) -> bool:
     return op.name == "stablehlo.transpose" and integers(op, "permutation")[-1:] != [op.results[0].type.rank - 1]
 
 
-def _elementwise_work(found: Sequence[Any]) -> list[tuple[Any, int]]:
+def _elementwise_work(found: Sequence[Any], machine: Machine) -> list[tuple[Any, int]]:
     """The work of each group of elementwise operations that IREE computes in one pass over memory, with one of them."""
     groups: dict[Any, set[Any]] = {}
     for op in found:
@@ -163,7 +160,7 @@ def _elementwise_work(found: Sequence[Any]) -> list[tuple[Any, int]]:
     for op in found:
         if op.name == "stablehlo.reduce" and _is_along_rows(op):
             for group in _normalized(op, groups):
-                works[id(group)] += _work(op)
+                works[id(group)] += _work(op, machine)
     return [(next(iter(group)), works[number]) for number, group in distinct.items()]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hloforge.pipelines.framework.vectors import AVX2, AVX512, NEON, Vectors
+from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON, WASM, Machine
 
 # `host` (this machine's processor) and `generic` (any of its architecture).
 OWN: tuple[str, ...] = ("host", "generic")
@@ -97,8 +97,10 @@ def cpu_flags(name: str, features: str) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def vectors_of(name: str, features: str) -> Vectors:
-    """The vector registers of a processor with LLVM's features beside its own."""
+def machine_of(name: str, features: str) -> Machine:
+    """The model of a processor with LLVM's features beside its own."""
+    if architecture_of(name) == "wasm32":
+        return WASM
     if name in OWN and platform.machine() in ("aarch64", "arm64"):
         return NEON
     if architecture_of(name) == "aarch64":

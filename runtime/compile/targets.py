@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hloforge.dialect.errors import OptionError
-from hloforge.pipelines.framework.vectors import AVX2, Vectors
-from hloforge.runtime.compile.cpu_targets import CPU_NAMES, OWN, REFUSED, cpu_flags, vectors_of
+from hloforge.pipelines.framework.machine import AVX2, Machine
+from hloforge.runtime.compile.cpu_targets import CPU_NAMES, OWN, REFUSED, cpu_flags, machine_of
 from hloforge.runtime.compile.gpu_targets import (
     CUDA_ARCHITECTURES,
     CUDA_PRODUCTS,
@@ -88,9 +88,9 @@ class Target:
         return LACKS.get(str(self)) or LACKS.get(self.kind)
 
     @property
-    def vectors(self) -> Vectors:
-        """The registers of a processor, for which the pipeline writes code; of a GPU, which has none, any."""
-        return vectors_of(self.variant, self.features) if self.kind == "cpu" else AVX2
+    def machine(self) -> Machine:
+        """The model of a processor, for which the pipeline writes code; of a GPU, which needs none, any."""
+        return machine_of(self.variant, self.features) if self.kind == "cpu" else AVX2
 
     def flags(self) -> tuple[str, ...]:
         """IREE's flags for the target. Element types are kept: IREE would demote f64 by default."""

@@ -12,9 +12,9 @@ from hloforge.dialect.errors import Error
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.capability.audit import describe
+from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.passes import NativePass
-from hloforge.pipelines.framework.vectors import AVX2, Vectors
 from hloforge.pipelines.named import Stage, stages
 from hloforge.runtime.debug.tracked_text import Line, TextTracker
 
@@ -70,7 +70,7 @@ def record_lowering(
     pipeline: str,
     *,
     most_lines: int,
-    vectors: Vectors = AVX2,
+    machine: Machine = AVX2,
     on_pass: Callable[[str], None] = lambda _: None,
 ) -> LoweringRecord:
     """Run the passes of a target kind on a copy of the program.
@@ -78,7 +78,7 @@ def record_lowering(
     Args:
         pipeline: as of ``pipelines.named.stages``.
         most_lines: how many lines of the IR a snapshot keeps.
-        vectors: the registers of the target (``Target.vectors``), for which some passes write code.
+        machine: the processor of the target (``Target.machine``), for which some passes write code.
         on_pass: told of each pass before it runs.
     """
     module = program.clone().module
@@ -86,7 +86,7 @@ def record_lowering(
     found = [_snapshot(module, tracker, "as read", "", "", 0.0, Counter())]
     before = _plain_text(module)
     ran = 0
-    for stage in stages(pipeline, vectors):
+    for stage in stages(pipeline, machine):
         on_pass(str(stage.entry))
         manager = PassManager([stage.entry])
         try:

@@ -49,16 +49,16 @@ class Recipe:
 
     def passes(self) -> list[Pass]:
         """The passes of the target's pipeline that run."""
-        chosen = [entry for entry in _pipeline(self.target) if self._runs(entry)]
+        chosen = [entry for entry in _pipeline(self.target, self.options.machine) if self._runs(entry)]
         return chosen if self.upto is None else chosen[: self.upto]
 
     def _runs(self, entry: Pass) -> bool:
         return not {entry.name, str(entry)} & self.options.without
 
 
-def _pipeline(target: str) -> list[Pass]:
+def _pipeline(target: str, settings: tuple[str, ...] = ()) -> list[Pass]:
     chosen = Target.parse(target)
-    return pipeline(chosen.pipeline, chosen.vectors)
+    return pipeline(chosen.pipeline, chosen.machine.with_settings(settings))
 
 
 def options_json(options: CompileOptions) -> dict[str, Any]:
@@ -77,7 +77,8 @@ def _plain(value: Any) -> Any:
 def options_of(found: dict[str, Any]) -> CompileOptions:
     """``CompileOptions`` that ``options_json`` wrote."""
     sets = {name: frozenset(found[name]) for name in ("without", "host_calls", "dump_after")}
-    tuples = {"flags": tuple(found["flags"]), "libraries": tuple(map(Path, found["libraries"]))}
+    tuples = {name: tuple(found[name]) for name in ("flags", "machine")}
+    tuples["libraries"] = tuple(map(Path, found["libraries"]))
     shapes = {name: tuple(sizes) for name, sizes in found["shapes"].items()}
     return CompileOptions(**(found | sets | tuples | {"shapes": shapes}))
 

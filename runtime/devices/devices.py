@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import iree.runtime as rt
 
 from hloforge.dialect.errors import LoadError, OptionError
+from hloforge.pipelines.framework.machine import AVX2
 from hloforge.runtime.devices import drivers
 from hloforge.runtime.options import DRIVERS, GPU_DRIVERS, check_device
 
@@ -48,7 +49,7 @@ _STATUS = re.compile(r": [A-Z_]+; (.+?)(?:; while (?:invoking|calling)\b.*)?;?$"
 # over a call takes 0.15 ms and more, so that half of 0.3 ms is gained at most. Measured on two cores of a Zen 5, of
 # which one makes a million in 0.17 ms: products of 256³, tanh, norms of rows, gathers and 16 MiB by a vector
 # take as long with threads or longer, attention of 12 heads of 128² takes three quarters.
-_WORTH_THREADS = 1_550_000
+_WORTH_THREADS = AVX2.thread_elements
 
 # How long a worker looks for the next dispatch before it sleeps. In loops waking up is what takes time: the heat
 # equation takes 0.85 of its time so, an LSTM of 64 steps 0.8. Each call ends so much later, for the caller waits for a

@@ -214,7 +214,8 @@ def _sites(
     for without in (frozenset[str](), frozenset({FuseLoops.name})):
         copy = numbered.clone()
         left_out = without | options.without
-        lower(copy.module, target=parsed.pipeline, vectors=parsed.vectors, without=left_out, verify=False)
+        machine = parsed.machine.with_settings(options.machine)
+        lower(copy.module, target=parsed.pipeline, machine=machine, without=left_out, verify=False)
         for further in (_QUICK, ()):
             found = batches(phases_of(copy, (*flags, *further), _PHASES, options))
             if names <= Places(found).names:

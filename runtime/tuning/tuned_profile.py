@@ -1,7 +1,8 @@
 """Profiles: how one program, or programs like it, compile and run fastest; ``hloforge tune`` finds and writes them.
 
 A profile is data, and comes from anywhere: a flag of IREE's compiler may name a program that it runs. So what a file
-says is taken only if ``tune`` may have written it: flags of a list with values of theirs, optimizing passes, a device.
+says is taken only if ``tune`` may have written it: flags of a list with values of theirs, optimizing passes, a device,
+and such numbers of the machine.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from hloforge.dialect.errors import Location, OptionError
+from hloforge.pipelines.framework.machine import check_settings
 from hloforge.pipelines.named import OPTIMIZING
 from hloforge.runtime.data.files import write_atomically
 from hloforge.runtime.options import CompileOptions, check_device
@@ -46,25 +49,28 @@ class Profile:
         without: optimizing passes to leave out.
         device: where sessions run if nobody says; empty for hloforge's choice.
         threads: of the device; 0 for one a core.
+        machine: numbers of the processor's model, ``dispatch-work=16384``, of ``machine.TUNABLE``.
     """
 
     flags: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     device: str = ""
     threads: int = 0
+    machine: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         device = f"{self.device}{f' of {self.threads}' if self.threads else ''}"
         flags = (flag.removeprefix("--iree-") for flag in self.flags)
-        parts = [*flags, *(f"no {name}" for name in self.without), device]
+        parts = [*flags, *(f"no {name}" for name in self.without), *self.machine, device]
         return ", ".join(filter(None, parts)) or "default"
 
     def applied(self, options: CompileOptions) -> CompileOptions:
-        """Options with these choices; the device and threads that the options name stay."""
+        """Options with these choices; the machine, device and threads that the options name stay."""
         return replace(
             options,
             flags=(*self.flags, *options.flags),
             without=options.without | set(self.without),
+            machine=options.machine or self.machine,
             device=options.device or self.device,
             threads=options.threads or self.threads,
         )
@@ -85,9 +91,18 @@ class Profile:
         names = {field.name for field in fields(cls)}
         if not isinstance(found, dict) or found.get("kind") != _FORMAT or found.keys() - names != {"kind"}:
             raise OptionError(f"{path} is no profile of this hloforge", hint=_HINT)
-        match found:
-            case {"flags": list(flags), "without": list(without), "device": str(device), "threads": int(threads)}:
-                profile = cls(tuple(map(str, flags)), tuple(map(str, without)), device, threads)
+        # Profiles of hloforge 0.1 say nothing of the machine.
+        written: dict[str, Any] = {"machine": []} | found
+        match written:
+            case {
+                "flags": list(flags),
+                "without": list(without),
+                "device": str(device),
+                "threads": int(threads),
+                "machine": list(machine),
+            }:
+                lists = [tuple(map(str, part)) for part in (flags, without, machine)]
+                profile = cls(lists[0], lists[1], device, threads, lists[2])
                 try:
                     profile.check()
                 except OptionError as error:
@@ -114,6 +129,10 @@ class Profile:
                     f"a profile may not leave out {name!r}, which is no optimizing pass",
                     hint=f"those are: {', '.join(OPTIMIZING)}",
                 )
+        try:
+            check_settings(self.machine)
+        except ValueError as error:
+            raise OptionError(f"a profile may not set the machine so: {error}", hint=_HINT) from None
         if self.device:
             check_device(self.device)
         if isinstance(self.threads, bool) or not 0 <= self.threads <= _MOST_THREADS:

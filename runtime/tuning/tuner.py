@@ -1,4 +1,4 @@
-"""``hloforge tune``: which flags, passes and device make one program fastest here.
+"""``hloforge tune``: which flags, passes, thresholds and device make one program fastest here.
 
 One question after the other is asked of the best form so far: each answer is compiled, checked against the reference,
 and timed in turn with the best one. That finds a good form in as many compilations as there are answers, where all
@@ -15,6 +15,7 @@ from typing import Any
 
 from hloforge.dialect.errors import Error, MismatchError, ReferenceEngineError
 from hloforge.dialect.program import Program
+from hloforge.pipelines.framework.machine import TUNABLE
 from hloforge.pipelines.named import OPTIMIZING, lower
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.compiler import compile_program
@@ -144,7 +145,7 @@ class _Search:
         self.seconds = seconds
         if target.driver:
             devices.device(target.driver)  # no form can be timed without one, so nothing is compiled
-        self.compiled: dict[tuple[tuple[str, ...], tuple[str, ...]], Executable] = {}
+        self.compiled: dict[tuple[tuple[str, ...], ...], Executable] = {}
         self.untuned = self.best = self._form(Profile())
         self.wanted = self.untuned.session(*arguments)
         self.reference: ReferenceEngine | None = None
@@ -164,6 +165,9 @@ class _Search:
         yield [replace(self.best.profile, device=device, threads=threads) for device, threads in _devices(self.target)]
         for name in self._passes_that_matter():
             yield [replace(self.best.profile, without=(*self.best.profile.without, name))]
+        for settings in self._settings_that_matter():
+            known = self.best.profile.machine
+            yield [replace(self.best.profile, machine=_with(known, setting)) for setting in settings]
         for flag in _flags(self.target):
             yield [replace(self.best.profile, flags=_with(self.best.profile.flags, flag))]
 
@@ -189,7 +193,7 @@ class _Search:
         return Tuned(executable, self.best.profile, trials, 1 / ratio)
 
     def _form(self, profile: Profile) -> _Form:
-        key = profile.flags, profile.without
+        key = profile.flags, profile.without, profile.machine
         if key not in self.compiled:
             self.compiled[key] = compile_program(self.program, self.target, profile.applied(self.options))
         session = self.compiled[key].load(device=profile.device or None, threads=profile.threads or None)
@@ -207,12 +211,22 @@ class _Search:
 
     def _passes_that_matter(self) -> list[str]:
         """The optimizing passes that change this program."""
-        return [name for name in OPTIMIZING if self._lowered({name}) != self._lowered(set())]
+        usual = self._lowered(Profile())
+        return [name for name in OPTIMIZING if self._lowered(Profile(without=(name,))) != usual]
 
-    def _lowered(self, without: set[str]) -> str:
-        copy = self.program.clone()
-        left = self.options.without | without
-        lower(copy.module, target=self.target.pipeline, vectors=self.target.vectors, without=left)
+    def _settings_that_matter(self) -> list[list[str]]:
+        """For each number of the machine, the values that change this program; of equal programs one."""
+        found, usual = [], self._lowered(Profile())
+        for name, values in TUNABLE.items():
+            settings = [f"{name}={value}" for value in values]
+            texts = {self._lowered(Profile(machine=(setting,))): setting for setting in settings}
+            found.append([setting for text, setting in texts.items() if text != usual])
+        return found
+
+    def _lowered(self, profile: Profile) -> str:
+        copy, options = self.program.clone(), profile.applied(self.options)
+        machine = self.target.machine.with_settings(options.machine)
+        lower(copy.module, target=self.target.pipeline, machine=machine, without=options.without)
         return copy.text()
 
 
@@ -231,6 +245,6 @@ def _devices(target: Target) -> list[tuple[str, int]]:
 
 
 def _with(flags: tuple[str, ...], flag: str) -> tuple[str, ...]:
-    """The flags with another value of one of them."""
+    """The flags, or the numbers of the machine, with another value of one of them."""
     name = flag.partition("=")[0]
     return (*(kept for kept in flags if kept.partition("=")[0] != name), flag)

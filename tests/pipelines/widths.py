@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hloforge.dialect.program import Program
-from hloforge.pipelines.framework.vectors import AVX2, AVX512, Vectors
+from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
 from hloforge.pipelines.named import lower
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile.compiler import compile_module
@@ -13,8 +13,8 @@ from hloforge.runtime.options import CompileOptions
 WIDTHS = (AVX2, AVX512)
 
 
-def compiled_for(program: Program, vectors: Vectors) -> Executable:
+def compiled_for(program: Program, machine: Machine) -> Executable:
     """The code that a processor with these registers gets."""
     copy = program.clone()
-    lower(copy.module, vectors=vectors)
+    lower(copy.module, machine=machine)
     return compile_module(copy, Target(), CompileOptions())

@@ -33,21 +33,21 @@ from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.builders import index, stands_in_dispatch
-from hloforge.pipelines.framework.passes import CPU, VectorPass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
-from hloforge.pipelines.framework.vectors import AVX512
 from hloforge.pipelines.kernels.attention.attention_kernel import KEYS, QUERIES, Kernel
 from hloforge.pipelines.kernels.attention.attention_scores import Place, Scores
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import filling, is_elementwise
 
-# Multiplications that are worth a dispatch of their own.
-_WORTH = 1 << 19
+# The work that is worth a dispatch, by that of dispatches.
+_WORTH = 8
 # Lines of vectors on the stack, 64 bytes each: IREE allows 32 KiB.
 _MOST_LINES = 448
 # Sums at once: 12 registers of 16 in AVX2; of AVX-512, of which one holds all queries, as many as hide an addition's
 # latency, and twice that.
-_ROWS, _ROWS_OF_AVX512 = 6, 16
+_ROWS, _ROWS_OF_WIDE = 6, 16
 # Multiplications that a weight costs beside its products.
 _WEIGHT_COST = 16
 # What the softmax and the scores are computed by, beside elementwise operations.
@@ -79,7 +79,7 @@ class _Attention:
 
 @register
 @dataclass(frozen=True)
-class DispatchAttention(VectorPass):
+class DispatchAttention(MachinePass):
     """Make dispatches of attention; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-attention"
@@ -88,16 +88,16 @@ class DispatchAttention(VectorPass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.dot_general"}):
-                matched = None if stands_in_dispatch(op) else _scores_of(op)
+                matched = None if stands_in_dispatch(op) else _scores_of(op, self.machine)
                 if matched is None:
                     continue
-                weights = op.operands[matched[1]]
+                weights, rows = op.operands[matched[1]], _ROWS_OF_WIDE if self.machine.has_wide_vectors else _ROWS
                 with ir.InsertionPoint(op), op.location:
-                    replace(op, [_dispatched(op, *matched, rows=_ROWS_OF_AVX512 if self.vectors == AVX512 else _ROWS)])
+                    replace(op, [_dispatched(op, *matched, rows=rows)])
                 _erase_unread(weights)
 
 
-def _scores_of(op: Any) -> tuple[Scores, int] | None:
+def _scores_of(op: Any, machine: Machine) -> tuple[Scores, int] | None:
     """The scores whose softmax a product weighs values with, and the operand that holds it; None for others."""
     if not all(Value(value).shape.is_static for value in (*op.operands, *op.results)):
         return None
@@ -106,7 +106,7 @@ def _scores_of(op: Any) -> tuple[Scores, int] | None:
     for side, operand in enumerate(op.operands):
         softmaxed = _softmaxed(operand)
         scores = None if softmaxed is None else Scores.of(softmaxed)
-        if scores is not None and _is_attention(op, side, scores):
+        if scores is not None and _is_attention(op, side, scores, machine):
             return scores, side
     return None
 
@@ -167,7 +167,7 @@ def _is_filled(array: Any, number: float) -> bool:
     return constant is not None and constant.attributes["value"].get_splat_value().value == number
 
 
-def _is_attention(op: Any, side: int, scores: Scores) -> bool:
+def _is_attention(op: Any, side: int, scores: Scores, machine: Machine) -> bool:
     """Whether products of queries and keys, and of weights and values, have dimensions that the kernel takes."""
     outer, inner = _numbers(op), _numbers(_dot(scores))
     rank = scores.rank
@@ -186,7 +186,7 @@ def _is_attention(op: Any, side: int, scores: Scores) -> bool:
     *batch, queries, keys = Value(scores.product).dims
     depth, width = _size(factors[0], inner.lhs_contracting_dimensions), Value(op.results[0]).shape.element_count
     width //= max(1, prod(batch) * queries)
-    is_worth = prod(batch) * queries * keys * (depth + width) >= _WORTH
+    is_worth = prod(batch) * queries * keys * (depth + width) >= machine.work_of(_WORTH)
     return queries >= QUERIES and is_worth and depth + width + min(keys, KEYS) <= _MOST_LINES
 
 

@@ -33,19 +33,20 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework import patterns
 from hloforge.pipelines.framework.builders import create
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.kernels.fft import fft_stages, fft_steps
 from hloforge.pipelines.kernels.fft.fft_kernel import VECTOR_BYTES
 from hloforge.pipelines.kernels.fft.fft_stages import Table
 from hloforge.pipelines.kernels.fft.fft_work import Work
 
-# Points of some rows that fit a second cache together, twice.
-_LONGEST_TURNED = 1 << 12
+# Bytes of a point of as many rows as are turned together.
+_TURNED_BYTES = 64
 
 
 @register
 @dataclass(frozen=True)
-class DispatchFft(Pass):
+class DispatchFft(MachinePass):
     """Make dispatches of transforms that ``decompose-fft`` leaves; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-fft"
@@ -57,10 +58,10 @@ class DispatchFft(Pass):
                 if not is_static(op):
                     continue
                 with ir.InsertionPoint(op), op.location:
-                    patterns.replace(op, [Value(_transformed(op))])
+                    patterns.replace(op, [Value(_transformed(op, self.machine))])
 
 
-def _transformed(op: Any) -> Any:
+def _transformed(op: Any, machine: Machine) -> Any:
     """The axes one after the other; half spectra of the last one are made first and read last."""
     x, lengths = op.operands[0], [int(length) for length in op.attributes["fft_length"]]
     kind = stablehlo.FftTypeAttr(op.attributes["fft_type"]).value
@@ -68,18 +69,18 @@ def _transformed(op: Any) -> Any:
     axes = [(x.type.rank - 1 - number, kind if number == 0 else others) for number in range(len(lengths))]
     for axis, each in reversed(axes) if kind == "IRFFT" else axes:
         if (length := lengths[axis - x.type.rank]) > 1:
-            x = _axis(x, each, axis, length)
+            x = _axis(x, each, axis, length, machine)
     return x
 
 
-def _axis(x: Any, kind: str, axis: int, length: int) -> Any:
+def _axis(x: Any, kind: str, axis: int, length: int, machine: Machine) -> Any:
     """One axis of an array; the last one by rows, and others by columns."""
     dims, element = list(x.type.shape), x.type.element_type
     is_last = axis == len(dims) - 1
     real: Any = element.element_type if isinstance(element, ir.ComplexType) else element
     result = [*dims[:axis], length // 2 + 1 if kind == "RFFT" else length, *dims[axis + 1 :]]
     table, transforms = Table(), prod(dims[:axis])
-    turned = _turned(kind, length, transforms, real.width) if is_last else 1
+    turned = _turned(kind, length, transforms, real.width, machine) if is_last else 1
     work = Work(
         steps=fft_steps.steps(kind, length, table, along=is_last, turned=turned > 1),
         kind=kind,
@@ -90,15 +91,17 @@ def _axis(x: Any, kind: str, axis: int, length: int) -> Any:
         wanted=_floats(result[axis:] if is_last else result[axis + 1 :], is_real=kind == "IRFFT"),
     )
     given = _bitcast(x, [work.transforms * work.height, work.given], real)
-    made = work.dispatch(given, constant(table.numbers, str(real)).ir)
+    made = work.dispatch(given, constant(table.numbers, str(real)).ir, machine)
     return _bitcast(made, result, real if kind == "IRFFT" else ir.ComplexType.get(real))
 
 
-def _turned(kind: str, length: int, rows: int, bits: int) -> int:
+def _turned(kind: str, length: int, rows: int, bits: int, machine: Machine) -> int:
     """How many rows are better transformed together: where vectors along one would not be whole; 1 for each alone."""
     radices = fft_stages.radices(length)
     is_whole = radices is None or radices[0] == 8
-    if is_whole or kind not in ("FFT", "IFFT") or length > _LONGEST_TURNED:
+    # They fit the second cache together, twice.
+    is_long = length * _TURNED_BYTES * 2 > machine.l2_bytes
+    if is_whole or kind not in ("FFT", "IFFT") or is_long:
         return 1
     return min(rows, VECTOR_BYTES * 8 // bits)
 

@@ -8,16 +8,17 @@ from typing import Any
 
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.framework.builders import empty, index
+from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.kernels.fft.fft_kernel import Memory
 from hloforge.pipelines.kernels.fft.fft_steps import Step
 from hloforge.pipelines.kernels.lang import loops as code
 
 # What a dispatch may have on its stack (IREE's limit), a nearest cache at the same time.
 _STACK_BYTES = 1 << 15
-# Points that a workgroup transforms if there are as many, and workgroups with memory of their own off the stack.
-_GROUP_POINTS, _MOST_GROUPS = 1 << 13, 16
-# Bytes of a row of some columns, as many as pay for reading another page for each row, and a line of a cache at least.
-_ROW_BYTES, _LINE_BYTES = 256, 64
+# Workgroups of a worker that have memory of their own off the stack.
+_GROUPS_OF_WORKER = 8
+# Lines of a row of some columns, as many as pay for reading another page for each row.
+_ROW_LINES = 4
 # Multiplications and additions of a step, for each float.
 _WORK = 8
 
@@ -43,10 +44,10 @@ class Work:
     given: int
     wanted: int
 
-    def dispatch(self, array: Any, table: Any) -> Any:
+    def dispatch(self, array: Any, table: Any, machine: Machine) -> Any:
         """One dispatch from ``[transforms * height, given]`` to ``[transforms * height, wanted]``."""
         element = array.type.element_type
-        plan = _Plan.of(self, int(element.width) // 8)
+        plan = _Plan.of(self, int(element.width) // 8, machine)
 
         def matrix(rows: int, floats: int) -> Any:
             return ir.RankedTensorType.get([rows, floats], element)
@@ -138,29 +139,33 @@ class _Plan:
     on_stack: bool
 
     @classmethod
-    def of(cls, work: Work, bytes_: int) -> _Plan:
+    def of(cls, work: Work, bytes_: int, machine: Machine) -> _Plan:
         most = max((step.points for step in work.steps[:-1]), default=0)
         if work.height == 1:
             fits, given, wanted, blocks = most <= work.wanted // 2 and work.turned == 1, work.given, work.wanted, 1
             points, floats = (1, 2 * most) if work.turned == 1 else (most, 2 * work.turned)
         else:
-            floats = _columns(work.wanted, _LINE_BYTES // bytes_, _ROW_BYTES // bytes_)
+            floats = _columns(work.wanted, machine.line_bytes // bytes_, _ROW_LINES * machine.line_bytes // bytes_)
             blocks, given, wanted = -(-work.wanted // floats), floats, floats
             # Blocks that overlap must not write anything but the result.
             fits = most <= work.height and work.wanted % floats == 0
             points = most
         scratch = min(len(work.steps) - 1, 1 if fits else 2)
         on_stack = scratch * points * floats * bytes_ <= _STACK_BYTES
-        return cls(given, wanted, blocks, cls._group(work, blocks, wanted, on_stack), scratch, points, floats, on_stack)
+        group = cls._group(work, blocks, wanted, machine, on_stack=on_stack)
+        return cls(given, wanted, blocks, group, scratch, points, floats, on_stack)
 
     @staticmethod
-    def _group(work: Work, blocks: int, wanted: int, on_stack: bool) -> int:
+    def _group(work: Work, blocks: int, wanted: int, machine: Machine, *, on_stack: bool) -> int:
         """Few large groups where each has memory of its own, else several, that share out evenly."""
-        least = work.turned if on_stack else max(work.turned, -(-work.transforms * blocks // _MOST_GROUPS))
+        most = _GROUPS_OF_WORKER * machine.workers
+        least = work.turned if on_stack else max(work.turned, -(-work.transforms * blocks // most))
         sizes = [
             size for size in range(min(least, work.transforms), work.transforms + 1) if work.transforms % size == 0
         ]
-        most = min(2 * _GROUP_POINTS // (work.height * wanted), work.transforms * blocks // 4) if on_stack else least
+        # Each number is read and written several times.
+        floats = machine.computed_elements
+        most = min(floats // (work.height * wanted), work.transforms * blocks // 4) if on_stack else least
         return max([size for size in sizes if size <= most], default=sizes[0])
 
 

@@ -206,16 +206,16 @@ def workgroups(
 
 
 @cache
-def imbalance(groups: int) -> float:
-    """How many times as long two workers take for this many equal workgroups as if they shared them evenly.
+def imbalance(groups: int, workers: int) -> float:
+    """How many times as long workers take for this many equal workgroups as if they shared them evenly.
 
     IREE 3.13 hands out one at a time while there are fewer than 8 for each worker, then 8 at a time.
     """
-    at_once = 8 if groups >= 2 * 8 else 1
-    loads = [0, 0]
+    at_once = 8 if groups >= workers * 8 else 1
+    loads = [0] * workers
     for first in range(0, groups, at_once):
         loads[loads.index(min(loads))] += min(at_once, groups - first)
-    return max(loads) * 2 / groups
+    return max(loads) * workers / groups
 
 
 def in_place(array: Any, others: Sequence[Any], run: Callable[..., Any], *, work: int) -> Any:

@@ -36,7 +36,8 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import element_of, index, stands_in_dispatch
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.matmul.gemv_kernel import Kernel
@@ -45,12 +46,8 @@ from hloforge.pipelines.kernels.matmul.stored_factors import Factor, as_stored, 
 # Rows, at most: of floats beside lines of columns, and of integers and beside lines of what is summed, of which other
 # code multiplies more rows as fast.
 _MOST_ROWS, _MOST_SUMMED = 15, 3
-# Bytes of a factor that are worth a dispatch of their own.
-_LARGE_BYTES = 1 << 16
-# Workgroups, at least where columns allow it, and columns of one: enough for the threads, and lines long enough.
-_GROUPS, _LEAST_COLUMNS = 4, 64
-# Bytes of a workgroup's sums, in half of the nearest cache.
-_SUMS_BYTES = 1 << 14
+# Workgroups of a worker, at least where columns allow it, and columns of one: lines that are long enough.
+_GROUPS_OF_WORKER, _LEAST_COLUMNS = 2, 64
 # Multiplications that take as long as reading four bytes.
 _WORK = 5
 # The types of sums, and those of large factors that are widened as they are read.
@@ -59,7 +56,7 @@ _NARROW = {"f32": ("bf16", "f16", "s8"), "f64": (), "s32": ("s8", "s16")}
 
 @register
 @dataclass(frozen=True)
-class DispatchGemv(Pass):
+class DispatchGemv(MachinePass):
     """Make dispatches of products of a few rows; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-gemv"
@@ -68,15 +65,15 @@ class DispatchGemv(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.dot_general"}):
-                found = None if stands_in_dispatch(op) else _streamed(op)
+                found = None if stands_in_dispatch(op) else _streamed(op, self.machine)
                 if found is not None:
                     large = op.operands[0 if found[2] else 1]
                     with ir.InsertionPoint(op), op.location:
-                        replace(op, [_dispatched(op, *found)])
+                        replace(op, [_dispatched(op, *found, self.machine)])
                     erase_unread(large)
 
 
-def _streamed(op: Any) -> tuple[Factor, Factor, bool] | None:
+def _streamed(op: Any, machine: Machine) -> tuple[Factor, Factor, bool] | None:
     """The few rows, the large factor and whether the rows are the right factor; None for other products."""
     lhs, rhs = factors_of(op)
     result = Value(op.results[0])
@@ -87,7 +84,7 @@ def _streamed(op: Any) -> tuple[Factor, Factor, bool] | None:
     narrow, wide = _NARROW[result.element_type.name], result.element_type.name
     large = as_stored(large, wide, narrow)
     roles = large.roles
-    if large.array.element_type.name not in (*narrow, wide) or large.bytes < _LARGE_BYTES:
+    if large.array.element_type.name not in (*narrow, wide) or large.bytes < machine.dispatch_bytes:
         return None
     # Each role once, none of them broken up by others, and lines of what is summed or of columns.
     if len(set(roles)) < len(roles) or not {"k", "n"} <= set(roles) or roles[-1] in "bi":
@@ -96,7 +93,7 @@ def _streamed(op: Any) -> tuple[Factor, Factor, bool] | None:
     return (rows, large, swapped) if 0 < rows.count(rows.free) <= most else None
 
 
-def _dispatched(op: Any, rows: Factor, large: Factor, swapped: bool) -> Value:
+def _dispatched(op: Any, rows: Factor, large: Factor, swapped: bool, machine: Machine) -> Value:
     """The product, computed as ``[b, m, n]`` with each in the order of the large factor's dimensions."""
     result = Value(op.results[0])
     batch, summed, free = (sorted(dims) for dims in (large.batch, large.summed, large.free))
@@ -117,7 +114,7 @@ def _dispatched(op: Any, rows: Factor, large: Factor, swapped: bool) -> Value:
     roles = large.roles
     right = ops.reshape(large.array, [sizes[role] for role in roles])
     layer = None if large.start is None else element_of(large.start.ir)
-    flat = Value(_product(left.ir, right.ir, layer, roles, sizes, few))
+    flat = Value(_product(left.ir, right.ir, layer, roles, sizes, few, machine))
     # Its dimensions are those of the batch, of the rows and the columns; the result's are in the product's order.
     made = [large.array.dims[d] for d in batch], [rows.array.dims[d] for d in rows.free]
     product = ops.reshape(flat, [*made[0], *made[1], *(large.array.dims[d] for d in free)])
@@ -127,10 +124,12 @@ def _dispatched(op: Any, rows: Factor, large: Factor, swapped: bool) -> Value:
     return ops.transpose(product, [*in_batch, *(in_columns + in_rows if swapped else in_rows + in_columns)])
 
 
-def _product(left: Any, right: Any, layer: Any | None, roles: str, sizes: dict[str, int], few: int) -> Any:
+def _product(
+    left: Any, right: Any, layer: Any | None, roles: str, sizes: dict[str, int], few: int, machine: Machine
+) -> Any:
     element = left.type.element_type
     depth_last = roles[-1] == "k"
-    columns = _group(sizes["n"], sizes["b"], _SUMS_BYTES * 8 // (few * element.width))
+    columns = _group(sizes["n"], sizes["b"], machine.packed_bytes * 8 // (few * element.width), machine.workers)
     whole = ir.RankedTensorType.get([sizes["b"], few, sizes["n"]], element)
     group = ir.RankedTensorType.get([1, few, columns], element)
     parts = {"b": 1, "i": 1, "k": sizes["k"], "n": columns}
@@ -143,7 +142,9 @@ def _product(left: Any, right: Any, layer: Any | None, roles: str, sizes: dict[s
         if numbers:
             start["i"] = code.clamped(numbers[0], sizes["i"])
         lines = code.load(sources[1], part, [start[role] for role in roles])
-        kernel = Kernel(rows, lines, lambda k, n: _place(roles, k, n), group, sizes["k"], depth_last)
+        kernel = Kernel(
+            rows, lines, lambda k, n: _place(roles, k, n), group, sizes["k"], depth_last, machine.line_bytes
+        )
         code.store(kernel.result(), targets[0], [batch, 0, column])
 
     counts = [sizes["n"] // columns, sizes["b"]]
@@ -159,7 +160,7 @@ def _place(roles: str, depth: Any, column: Any) -> list[Any]:
     return [at[role] for role in roles]
 
 
-def _group(columns: int, batch: int, most: int) -> int:
+def _group(columns: int, batch: int, most: int, workers: int) -> int:
     """Columns of a workgroup: a divisor up to a limit."""
-    most = min(most, max(_LEAST_COLUMNS, columns * batch // _GROUPS))
+    most = min(most, max(_LEAST_COLUMNS, columns * batch // (_GROUPS_OF_WORKER * workers)))
     return max(divisor for divisor in range(1, min(columns, most) + 1) if columns % divisor == 0)

@@ -35,16 +35,16 @@ from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import stands_in_dispatch
-from hloforge.pipelines.framework.passes import CPU, VectorPass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
-from hloforge.pipelines.framework.vectors import AVX512, Vectors
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.matmul.integer_matmul_kernel import IntegerKernel
 
 # Columns of the narrowest strip, and how many more columns than there are may be computed in wider ones.
 _LEAST_COLUMNS, _MOST_IDLE = 16, 1.15
-# Rows that are worth packing the right factor for, and multiplications that are worth a dispatch.
-_LEAST_ROWS, _LEAST_WORK = 4, 1 << 17
+# Rows that are worth packing the right factor for, and the work that is worth a dispatch, by that of dispatches.
+_LEAST_ROWS, _WORTH = 4, 2
 # Multiplications in the time of one of floats.
 _DENSITY = 2
 # Rows of a workgroup, at most, and its columns, if that divides them.
@@ -53,7 +53,7 @@ _GROUP_ROWS, _GROUP_COLUMNS = 256, 64
 
 @register
 @dataclass(frozen=True)
-class DispatchIntegerMatmuls(VectorPass):
+class DispatchIntegerMatmuls(MachinePass):
     """Make dispatches of products of 8-bit integers; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-integer-matmuls"
@@ -62,12 +62,12 @@ class DispatchIntegerMatmuls(VectorPass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.dot_general"}):
-                if not stands_in_dispatch(op) and (sizes := _sizes(op)) is not None:
+                if not stands_in_dispatch(op) and (sizes := _sizes(op, self.machine)) is not None:
                     with ir.InsertionPoint(op), op.location:
-                        replace(op, [_dispatched(op, *sizes, self.vectors)])
+                        replace(op, [_dispatched(op, *sizes, self.machine)])
 
 
-def _sizes(op: Any) -> tuple[int, int, int, int] | None:
+def _sizes(op: Any, machine: Machine) -> tuple[int, int, int, int] | None:
     """The sizes of the batch, the rows, the depth and the columns; None for a product that stays IREE's."""
     lhs, rhs, result = (*map(_as_stored, op.operands), Value(op.results[0]))
     if [value.element_type.name for value in (lhs, rhs, result)] != ["s8", "s8", "s32"]:
@@ -79,7 +79,8 @@ def _sizes(op: Any) -> tuple[int, int, int, int] | None:
     depth = prod(lhs.dims[d] for d in numbers.lhs_contracting_dimensions)
     rows, columns = (value.shape.element_count // max(1, batch * depth) for value in (lhs, rhs))
     is_large = rows >= _LEAST_ROWS and columns >= _LEAST_COLUMNS and depth >= 2
-    return (batch, rows, depth, columns) if is_large and batch * rows * depth * columns >= _LEAST_WORK else None
+    is_worth = batch * rows * depth * columns >= machine.work_of(_WORTH)
+    return (batch, rows, depth, columns) if is_large and is_worth else None
 
 
 def _as_stored(factor: Any) -> Value:
@@ -91,7 +92,7 @@ def _as_stored(factor: Any) -> Value:
     return narrow if narrow.element_type.name == "s8" else Value(factor)
 
 
-def _dispatched(op: Any, batch: int, rows: int, depth: int, columns: int, vectors: Vectors) -> Value:
+def _dispatched(op: Any, batch: int, rows: int, depth: int, columns: int, machine: Machine) -> Value:
     lhs, rhs, result = (*map(_as_stored, op.operands), Value(op.results[0]))
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     left = _arranged(lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, depth_last=True)
@@ -100,14 +101,14 @@ def _dispatched(op: Any, batch: int, rows: int, depth: int, columns: int, vector
     right = ops.reshape(right, [batch, depth, columns])
     if depth % 2:
         left = ops.pad(left, 0, [(0, 0, 0), (0, 0, 0), (0, 1, 0)])
-    strip = _strip(columns, vectors)
-    made = _product(left.ir, right.ir, ir.Type.parse(result.element_type.mlir), *strip)
+    strip = _strip(columns, machine)
+    made = _product(left.ir, right.ir, ir.Type.parse(result.element_type.mlir), *strip, machine)
     return ops.reshape(Value(made), result.dims)
 
 
-def _strip(columns: int, vectors: Vectors) -> tuple[int, int]:
+def _strip(columns: int, machine: Machine) -> tuple[int, int]:
     """Columns of a strip, and rows: 12 sums in 16 registers of AVX2 or 32 of AVX-512."""
-    if vectors != AVX512:
+    if not machine.has_wide_vectors:
         return _LEAST_COLUMNS, 6
     wide = 2 * _LEAST_COLUMNS
     return (wide, 6) if columns >= wide and -(-columns // wide) * wide <= _MOST_IDLE * columns else (_LEAST_COLUMNS, 12)
@@ -120,7 +121,7 @@ def _arranged(factor: Value, batch: Sequence[int], summed: Sequence[int], *, dep
     return ops.transpose(factor, [*batch, *inner])
 
 
-def _product(left: Any, right: Any, element: Any, strip: int, at_once: int) -> Any:
+def _product(left: Any, right: Any, element: Any, strip: int, at_once: int, machine: Machine) -> Any:
     (batch, rows, pairs), (_, depth, columns) = left.type.shape, right.type.shape
     group_rows, group_columns = _group_rows(rows), _group_columns(columns, strip)
 
@@ -135,6 +136,7 @@ def _product(left: Any, right: Any, element: Any, strip: int, at_once: int) -> A
             ir.RankedTensorType.get([1, group_rows, group_columns], element),
             strip,
             at_once,
+            machine.packed_bytes,
         )
         code.store(kernel.result(), targets[0], [places[2], row, column])
 

@@ -44,9 +44,9 @@ from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import element_of, empty, stands_in_dispatch
-from hloforge.pipelines.framework.passes import CPU, VectorPass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
-from hloforge.pipelines.framework.vectors import AVX512, Vectors
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.matmul.epilogues import Epilogue
 from hloforge.pipelines.kernels.matmul.im2col import Windows, windows_of
@@ -61,12 +61,12 @@ class _Block:
     Attributes:
         bytes: of a row of the strip.
         rows: of the left factor.
-        packed: bytes of a strip that is copied.
+        parts: of half of the nearest cache, that a strip which is copied takes.
     """
 
     bytes: int
     rows: int
-    packed: int
+    parts: int = 1
 
     def loads(self, vector_bytes: int) -> float:
         """How many vectors are read for each one that is multiplied."""
@@ -78,40 +78,39 @@ class _Block:
 # begin in a cycle, so that there should be eight at least, and the more the fewer numbers are read: 12 in 16 registers
 # of AVX2, 24 in 32 of AVX-512. A strip leaves room for the left factor in a nearest cache of 32 KiB or, since wide ones
 # are read more slowly, in one of 48.
-_BLOCKS = {AVX512: (_Block(256, 6, 1 << 15), _Block(128, 6, 1 << 14), _Block(64, 8, 1 << 14))}
-_PORTABLE = (_Block(64, 6, 1 << 14),)
+_WIDE = (_Block(256, 6, parts=2), _Block(128, 6), _Block(64, 8))
+_PORTABLE = (_Block(64, 6),)
 # What reading a vector costs beside multiplying one, and the largest strip on a stack, half of IREE's limit.
 _LOAD_COST, _STACK_BYTES = 0.25, 1 << 14
-# Bytes of a strip that is read where it lies, and of a factor of which strips are made before a loop, at most.
-_READ_BYTES, _MOST_COPIED = 1 << 15, 1 << 25
-# Multiplications of a product of such strips that are worth a dispatch.
-_WORTH_STRIPS = 1 << 17
-# From how many bytes of the right factor IREE's own product is slower, and rows of a workgroup that are worth a copy.
-_LARGE_BYTES, _LEAST_ROWS = 1 << 19, 16
+# Bytes of a factor of which strips are made before a loop, at most.
+_MOST_COPIED = 1 << 25
+# Rows of a workgroup that are worth a copy of the right factor.
+_LEAST_ROWS = 16
 # Rows that are worth turning columns that lie in rows into lines by vectors of AVX-512; narrower ones take as long as
 # IREE's sums along the rows.
 _LEAST_TURNED = 4
-# From which depth it is slower with smaller right factors as well, and multiplications that are worth a dispatch.
-_DEEP, _MUCH_WORK = 128, 1 << 22
-# Multiplications that are worth one where columns are no whole vectors.
-_WORTH_RAGGED = 1 << 19
-# Rows of a workgroup whose part of the left factor, 128 KiB, stays in the second cache while it is read again for each
-# strip of columns; rows and columns at most.
-_CACHED_ROWS, _GROUP_ROWS, _GROUP_COLUMNS = 128, 2048, 512
+# From which depth IREE's own product is slower with right factors that a core's cache holds as well.
+_DEEP = 128
+# The work that is worth a dispatch, by that of dispatches: with strips that were made before a loop, where columns are
+# no whole vectors, and where only sums are long.
+_WORTH_STRIPS, _WORTH_RAGGED, _WORTH_DEEP = 2, 8, 64
+# Rows and columns of a workgroup, at most; and bytes of a row of the left factor that meet a strip, of which a quarter
+# of the second cache is kept while they are read again for each strip of columns.
+_GROUP_ROWS, _GROUP_COLUMNS, _ROW_BYTES = 2048, 512, 1024
 # The cost of copying the right factor once for a row of the left one, and of reading the left one for a column.
 _COPY_COST, _READ_COST = 8, 8
-# Of one workgroup: how late a worker may begin, or how many more workers there are than the two that are counted with.
+# Of one workgroup: how late a worker may begin, or how many more workers there are than those that are counted with.
 _START_COST = 1
 _LEAST_DEPTH = 32
 # Types that are widened as they are copied.
 _NARROW = ("bf16", "f16")
-# Bytes of a row of strips that are copied side by side, so that the processor's prefetchers follow.
-_PANEL_BYTES = 256
+# Lines of strips that are copied side by side, so that the processor's prefetchers follow.
+_PANEL_LINES = 4
 
 
 @register
 @dataclass(frozen=True)
-class DispatchMatmuls(VectorPass):
+class DispatchMatmuls(MachinePass):
     """Make dispatches of large matrix products; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-matmuls"
@@ -122,7 +121,7 @@ class DispatchMatmuls(VectorPass):
             for op in operations(module, {"stablehlo.dot_general"}):
                 windows = _windows_of(op)
                 loop = _loop_before(op)
-                tiles = _tiles_of(op, windows, self.vectors, in_strips=loop is not None)
+                tiles = _tiles_of(op, windows, self.machine, in_strips=loop is not None)
                 if tiles is not None and not stands_in_dispatch(op):
                     epilogue = Epilogue.of(op, (tiles.batch, tiles.rows, tiles.columns))
                     root, factor = epilogue.root, op.operands[1]
@@ -145,7 +144,7 @@ def _loop_before(op: Any) -> Any | None:
     return loop if factor.shape.is_static and factor.shape.byte_size <= _MOST_COPIED else None
 
 
-def _tiles_of(op: Any, windows: Windows | None, vectors: Vectors, *, in_strips: bool) -> Tiles | None:
+def _tiles_of(op: Any, windows: Windows | None, machine: Machine, *, in_strips: bool) -> Tiles | None:
     """The tiles of a product that gains by them; None for others."""
     lhs, rhs, result = (Value(value) for value in (*op.operands, op.results[0]))
     if not all(value.shape.is_static for value in (lhs, rhs)) or not _can_multiply(lhs, rhs, result):
@@ -156,28 +155,29 @@ def _tiles_of(op: Any, windows: Windows | None, vectors: Vectors, *, in_strips: 
     rows, columns = (value.shape.element_count // max(1, batch * depth) for value in (lhs, rhs))
     bytes_ = result.element_type.bits // 8
     # Windows that need not be laid out pay for any kernel.
-    is_large = windows is not None or depth * columns * bytes_ >= _LARGE_BYTES
-    work, lanes = batch * rows * depth * columns, vectors.bytes // bytes_
-    is_large = is_large or (depth >= _DEEP and work >= _MUCH_WORK)
-    is_large = is_large or (columns % lanes != 0 and work >= _WORTH_RAGGED)
+    is_large = windows is not None or depth * columns * bytes_ >= machine.l2_bytes
+    work, lanes = batch * rows * depth * columns, machine.vector_bytes // bytes_
+    is_large = is_large or (depth >= _DEEP and work >= machine.work_of(_WORTH_DEEP))
+    is_large = is_large or (columns % lanes != 0 and work >= machine.work_of(_WORTH_RAGGED))
     if depth < _LEAST_DEPTH or not (is_large or in_strips):
         return None
-    least = _LEAST_TURNED if vectors == AVX512 and _has_columns_in_rows(op) else _LEAST_ROWS
+    least = _LEAST_TURNED if machine.has_wide_vectors and _has_columns_in_rows(op) else _LEAST_ROWS
     found: list[tuple[float, Tiles]] = []
-    for block in _BLOCKS.get(vectors, _PORTABLE):
+    for block in _WIDE if machine.has_wide_vectors else _PORTABLE:
         strip = block.bytes // bytes_
         laid_out = in_strips and columns % strip == 0
-        most = (_READ_BYTES if laid_out else block.packed) // block.bytes
+        most = (machine.l1_bytes if laid_out else block.parts * machine.packed_bytes) // block.bytes
         # Windows are read a place at a time; other lines are packed in parts of about one size, of whole vectors.
         even = -(-depth // -(-depth // most))
         packed = _divisors(windows.features, most)[-1] if windows else min(depth, -(-even // lanes) * lanes)
-        gains = is_large or (laid_out and work >= _WORTH_STRIPS)
+        gains = is_large or (laid_out and work >= machine.work_of(_WORTH_STRIPS))
         if columns < strip or packed < _LEAST_DEPTH or not gains:
             continue
         for group in _groups(rows, columns, strip, least, in_strips=laid_out):
-            panel = 1 if laid_out else min(max(1, _PANEL_BYTES // block.bytes), group[1] // strip)
+            panel = 1 if laid_out else min(max(1, _PANEL_LINES * machine.line_bytes // block.bytes), group[1] // strip)
             tiles = Tiles(batch, rows, depth, columns, *group, strip, block.rows, packed, laid_out, panel, lanes)
-            found.append((_cost(tiles) * (1 + _LOAD_COST * block.loads(vectors.bytes)), tiles))
+            loads = _LOAD_COST * block.loads(machine.vector_bytes)
+            found.append((_cost(tiles, machine) * (1 + loads), tiles))
     return min(found, key=lambda one: one[0])[1] if found else None
 
 
@@ -188,14 +188,14 @@ def _groups(rows: int, columns: int, strip: int, least: int, *, in_strips: bool)
     return product(heights, [width for width in widths if not in_strips or width % strip == 0])
 
 
-def _cost(tiles: Tiles) -> float:
+def _cost(tiles: Tiles, machine: Machine) -> float:
     """What a multiplication costs in workgroups of this size, beside one that is all arithmetic."""
     rows, columns = tiles.group_rows, tiles.group_columns
     groups = tiles.batch * (tiles.rows // rows) * (tiles.columns // columns)
     copy = 0 if tiles.in_strips else _COPY_COST
-    read = _READ_COST * max(1, rows / _CACHED_ROWS)
+    read = _READ_COST * max(1, rows * _ROW_BYTES / (machine.l2_bytes // 4))
     idle = -(-rows // tiles.height) * tiles.height / rows * -(-columns // tiles.strip) * tiles.strip / columns
-    return idle * (1 + copy / rows + read / columns) * (code.imbalance(groups) + _START_COST / groups)
+    return idle * (1 + copy / rows + read / columns) * (code.imbalance(groups, machine.workers) + _START_COST / groups)
 
 
 def _can_multiply(lhs: Value, rhs: Value, result: Value) -> bool:

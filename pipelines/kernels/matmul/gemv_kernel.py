@@ -10,8 +10,6 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector, zero
 from hloforge.pipelines.kernels.lang import loops as code
 
-# Bytes of a vector of sums: two registers of AVX2.
-_VECTOR_BYTES = 64
 # Lines of the large factor that are read side by side: streams that the processor's prefetchers follow.
 _LINES = 4
 # Rows whose factors with these lines stay in registers, or near them.
@@ -30,6 +28,7 @@ class Kernel:
         type: of the result, ``[1, m, n]``.
         depth: k.
         depth_last: whether the depth is the last dimension of ``right``, or the columns are.
+        line_bytes: of a vector of sums.
     """
 
     left: Any
@@ -38,6 +37,7 @@ class Kernel:
     type: Any
     depth: int
     depth_last: bool
+    line_bytes: int
 
     @property
     def element(self) -> Any:
@@ -54,7 +54,7 @@ class Kernel:
     @property
     def length(self) -> int:
         """Elements of a vector of sums."""
-        return int(_VECTOR_BYTES * 8 // self.element.width)
+        return int(self.line_bytes * 8 // self.element.width)
 
     def result(self) -> Any:
         return self._by_columns() if self.depth_last else self._by_depth()

@@ -9,9 +9,6 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector, zero
 from hloforge.pipelines.kernels.lang import loops as code
 
-# Bytes of a strip that is packed: half of the nearest cache.
-_PACKED_BYTES = 1 << 14
-
 
 @dataclass(frozen=True)
 class IntegerKernel:
@@ -23,6 +20,7 @@ class IntegerKernel:
         type: of the result, ``[1, m, n]``, of 32 bits.
         strip: columns that are packed at once.
         rows: that they are multiplied with at once.
+        packed: bytes of a strip that is packed.
     """
 
     left: Any
@@ -30,11 +28,12 @@ class IntegerKernel:
     type: Any
     strip: int
     rows: int
+    packed: int
 
     @property
     def pairs(self) -> int:
         """Pairs of lines of a strip."""
-        return _PACKED_BYTES // (2 * 2 * self.strip)
+        return self.packed // (2 * 2 * self.strip)
 
     def result(self) -> Any:
         total = empty(self.type)

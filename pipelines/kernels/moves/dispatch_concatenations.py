@@ -23,25 +23,21 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.kernels.lang import loops as code
 
-# Elements and arrays that are worth a dispatch of their own, and the most of one, as IREE binds 32 to a dispatch.
-_WORTH, _FEWEST, _MOST = 1 << 12, 3, 30
+# Arrays that are worth a dispatch of their own, and the most of one, as IREE binds 32 to a dispatch.
+_FEWEST, _MOST = 3, 30
 # Vectors of a row that are copied without a loop, and arrays with a loop: of 20 and more IREE's time doubles with each.
 _UNROLLED, _MOST_LOOPS = 4, 8
-# Elements that a workgroup copies.
-_GROUP_ELEMENTS = 1 << 16
-_VECTOR_BYTES = 64
-# Multiplications that take as long as moving an element.
-_WORK = 16
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
 
 
 @register
 @dataclass(frozen=True)
-class DispatchConcatenations(Pass):
+class DispatchConcatenations(MachinePass):
     """Make dispatches of concatenations of several arrays; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-concatenations"
@@ -50,20 +46,20 @@ class DispatchConcatenations(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.concatenate"}):
-                if not stands_in_dispatch(op) and _joins_rows(op):
+                if not stands_in_dispatch(op) and _joins_rows(op, self.machine):
                     with ir.InsertionPoint(op), op.location:
-                        replace(op, [_dispatched(op)])
+                        replace(op, [_dispatched(op, self.machine)])
 
 
-def _joins_rows(op: Any) -> bool:
+def _joins_rows(op: Any, machine: Machine) -> bool:
     """Whether parts of several rows come from several arrays, all in memory that a dispatch can copy."""
     arrays = list(map(Value, op.operands))
     if not all(array.shape.is_static and array.element_type.name in _COPIED for array in arrays):
         return False
     rows, sizes = prod(arrays[0].dims[: _dimension(op)]), [array.shape.element_count for array in arrays]
-    if not _FEWEST <= len(arrays) <= _MOST or min(sizes) == 0 or sum(sizes) < _WORTH or rows == 1:
+    if not _FEWEST <= len(arrays) <= _MOST or min(sizes) == 0 or sum(sizes) < machine.dispatch_elements or rows == 1:
         return False
-    unrolled = _UNROLLED * _VECTOR_BYTES * 8 // arrays[0].element_type.bits
+    unrolled = _UNROLLED * machine.line_bytes * 8 // arrays[0].element_type.bits
     return sum(size // rows > unrolled for size in sizes) <= _MOST_LOOPS
 
 
@@ -71,16 +67,16 @@ def _dimension(op: Any) -> int:
     return int(op.attributes["dimension"].value)
 
 
-def _dispatched(op: Any) -> Value:
+def _dispatched(op: Any, machine: Machine) -> Value:
     result, dimension = Value(op.results[0]), _dimension(op)
     rows = prod(result.dims[:dimension])
     widths = [Value(array).shape.element_count // rows for array in op.operands]
     arrays = [ops.reshape(Value(array), [rows, width]).ir for array, width in zip(op.operands, widths, strict=True)]
     element = result.type.element_type
     whole = ir.RankedTensorType.get([rows, sum(widths)], element)
-    most = max(1, _GROUP_ELEMENTS // sum(widths))
+    most = max(1, machine.group_elements // sum(widths))
     group = max(divisor for divisor in range(1, min(rows, most) + 1) if rows % divisor == 0)
-    length = _VECTOR_BYTES * 8 // element.width
+    length = machine.line_bytes * 8 // element.width
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
         first = code.combine("muli", places[0], group)
@@ -99,7 +95,7 @@ def _dispatched(op: Any) -> Value:
         joined = empty(ir.RankedTensorType.get([group, sum(widths)], element))
         code.store(code.for_each(group, [joined], row)[0], targets[0], [first, 0])
 
-    work = _WORK * rows * sum(widths)
+    work = machine.element_work * rows * sum(widths)
     return ops.reshape(Value(code.workgroups([rows // group], arrays, (), [whole], run, work=work)[0]), result.dims)
 
 

@@ -32,17 +32,13 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.framework.builders import create, empty, index, read_vector, stands_in_dispatch, write_vector
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.kernels.lang import loops as code
 
-# Elements that are worth a dispatch of their own, and those that a workgroup copies.
-_WORTH, _GROUP_ELEMENTS = 1 << 12, 1 << 16
-_VECTOR_BYTES = 64
 # Rows that are on their way from memory at once.
 _AT_ONCE = 4
-# Multiplications that take as long as moving an element: the size of the table says nothing of the time.
-_WORK = 16
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
 _COMBINED = frozenset(("f32", "f64", "s32", "s64"))
 # The operations that stand for a computation, on floats and on signed integers.
@@ -56,7 +52,7 @@ _ARITHMETIC = {
 
 @register
 @dataclass(frozen=True)
-class DispatchGathers(Pass):
+class DispatchGathers(MachinePass):
     """Make dispatches of large gathers and scatters of rows; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-gathers"
@@ -69,7 +65,7 @@ class DispatchGathers(Pass):
                     continue
                 rewrite = _gathered if op.name == "stablehlo.gather" else _scattered
                 with ir.InsertionPoint(op), op.location:
-                    result = rewrite(op)
+                    result = rewrite(op, self.machine)
                     if result is not None:
                         replace(op, [result])
 
@@ -81,16 +77,17 @@ def _is_apart(op: Any) -> bool:
     return is_known and all(Value(value).shape.is_static for value in values)
 
 
-def _gathered(op: Any) -> Value | None:
+def _gathered(op: Any, machine: Machine) -> Value | None:
     """gather of rows -> a dispatch; None for other gathers and small ones."""
     table, indices, result = Value(op.operands[0]), Value(op.operands[1]), Value(op.results[0])
-    if result.shape.element_count < _WORTH or not _takes_rows(op, table, indices, result):
+    if result.shape.element_count < machine.dispatch_elements or not _takes_rows(op, table, indices, result):
         return None
     if table.element_type.name not in _COPIED or indices.element_type.name not in ("s32", "s64"):
         return None
     count = indices.shape.element_count
     width = result.shape.element_count // count
-    made = _gather(_flat(table, width), _flat(_unclamped(indices, table.dims[0] - 1), 1), count, width)
+    places = _flat(_unclamped(indices, table.dims[0] - 1), 1)
+    made = _gather(_flat(table, width), places, count, width, machine)
     return ops.reshape(Value(made), result.dims)
 
 
@@ -125,9 +122,9 @@ def _flat(array: Value, width: int) -> Any:
     return ops.reshape(array, [array.shape.element_count // width, width]).ir
 
 
-def _gather(table: Any, indices: Any, count: int, width: int) -> Any:
+def _gather(table: Any, indices: Any, count: int, width: int, machine: Machine) -> Any:
     element = table.type.element_type
-    most = max(1, _GROUP_ELEMENTS // width)
+    most = max(1, machine.group_elements // width)
     group = max(divisor for divisor in range(1, min(count, most) + 1) if count % divisor == 0)
     whole = ir.RankedTensorType.get([count, width], element)
     last = int(table.type.shape[0]) - 1
@@ -146,7 +143,7 @@ def _gather(table: Any, indices: Any, count: int, width: int) -> Any:
                     into = write_vector(read_vector(source, [at, column], length), into, [place, column])
                 return into
 
-            return _along(into, width, part)
+            return _along(into, width, part, machine.line_bytes)
 
         def row(place: Any) -> Any:
             inside = code.combine("minsi", code.combine("maxsi", code.read(rows, place, index(0)), 0), last)
@@ -155,20 +152,22 @@ def _gather(table: Any, indices: Any, count: int, width: int) -> Any:
         taken = empty(ir.RankedTensorType.get([group, width], element))
         code.store(code.in_steps(group, _AT_ONCE, [taken], copy)[0], targets[0], [first, 0])
 
-    return code.workgroups([count // group], [table, indices], (), [whole], run, work=_WORK * count * width)[0]
+    # The size of the table says nothing of the time.
+    work = machine.element_work * count * width
+    return code.workgroups([count // group], [table, indices], (), [whole], run, work=work)[0]
 
 
-def _along(array: Any, stop: Any, body: Callable[[Any, int, Any], Any]) -> list[Any]:
+def _along(array: Any, stop: Any, body: Callable[[Any, int, Any], Any], line_bytes: int) -> list[Any]:
     """``for column in range(0, stop, length): array = body(column, length, array)``; ``stop`` is 0 or the row's length.
 
-    The length of a step is that of the longest vector that divides a row.
+    The length of a step is that of the longest vector, a line at most, that divides a row.
     """
     width, bits = int(array.type.shape[1]), array.type.element_type.width
-    length = gcd(width, _VECTOR_BYTES * 8 // bits)
+    length = gcd(width, line_bytes * 8 // bits)
     return code.for_each(stop, [array], lambda column, into: [body(column, length, into)], step=length)
 
 
-def _scattered(op: Any) -> Value | None:
+def _scattered(op: Any, machine: Machine) -> Value | None:
     """scatter of rows by one arithmetic operation -> a dispatch in the operand's place; None for others."""
     if len(op.operands) != 3:
         return None
@@ -176,14 +175,14 @@ def _scattered(op: Any) -> Value | None:
     combiner = Combiner(op.regions[0])
     make = _arithmetic(combiner, table)
     count, width = updates.dims[0], updates.shape.element_count // max(1, updates.dims[0])
-    if make is None or count * width < _WORTH or indices.element_type.name not in ("s32", "s64"):
+    if make is None or count * width < machine.dispatch_elements or indices.element_type.name not in ("s32", "s64"):
         return None
     rows = ops.reshape(indices, [count, 1])
     found = _conditional(updates, combiner.identity(0))
     if found is not None:
         good, updates = found
         rows = ops.select(ops.reshape(good, [count, 1]), rows, full(rows, -1))
-    made = _scatter(_flat(table, width), rows.ir, _flat(updates, width), make)
+    made = _scatter(_flat(table, width), rows.ir, _flat(updates, width), make, machine.line_bytes)
     return ops.reshape(Value(made), table.dims)
 
 
@@ -242,7 +241,7 @@ def _is_filled(dense: Any, number: Any) -> bool:
     return bool(value == number and np.signbit(value) == np.signbit(number))
 
 
-def _scatter(table: Any, rows: Any, updates: Any, make: _Make) -> Any:
+def _scatter(table: Any, rows: Any, updates: Any, make: _Make, line_bytes: int) -> Any:
     """Combine ``updates[i]`` into ``table[rows[i]]`` in order, where the row is not negative: ``[n, w]``."""
     count, width = map(int, updates.type.shape)
 
@@ -250,7 +249,7 @@ def _scatter(table: Any, rows: Any, updates: Any, make: _Make) -> Any:
         def update(at: Any, into: Any) -> list[Any]:
             row = code.cast("index_cast", code.read(rows, at, index(0)), ir.IndexType.get())
             stop = code.choose(code.compare("slt", row, 0), index(0), index(width))
-            return _along(into, stop, lambda column, length, into: part(row, at, column, length, into))
+            return _along(into, stop, lambda column, length, into: part(row, at, column, length, into), line_bytes)
 
         def part(row: Any, at: Any, column: Any, length: int, into: Any) -> Any:
             old, new = read_vector(into, [row, column], length), read_vector(updates, [at, column], length)

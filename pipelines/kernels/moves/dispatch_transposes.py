@@ -25,16 +25,17 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.kernels.lang import loops as code
 
-# Elements that are worth a dispatch of their own, and those that a workgroup copies.
-_WORTH, _GROUP_ELEMENTS = 1 << 15, 1 << 16
-_VECTOR_BYTES, _LEAST_VECTOR_BYTES = 64, 16
-# From here on rows are read as they follow each other and written far apart, which the processor does not wait for:
-# what is not in the caches takes half the time. Shorter ones would fill few lines of the cache at a time.
-_LONG_ROW_BYTES = 256
+# Elements that are worth a dispatch of their own, by those that are moved one by one in its time.
+_WORTH = 8
+_LEAST_VECTOR_BYTES = 16
+# From so many lines on rows are read as they follow each other and written far apart, which the processor does not wait
+# for: what is not in the caches takes half the time. Shorter ones would fill few lines of the cache at a time.
+_LONG_ROW_LINES = 4
 # Multiplications that take as long as moving an element.
 _WORK = 8
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
@@ -45,7 +46,7 @@ _READERS = frozenset({"func.return", *_DISPATCHES, "stablehlo.optimization_barri
 
 @register
 @dataclass(frozen=True)
-class DispatchTransposes(Pass):
+class DispatchTransposes(MachinePass):
     """Make dispatches of large transpositions of rows between arrays that lie in memory."""
 
     name: ClassVar[str] = "dispatch-transposes"
@@ -54,9 +55,9 @@ class DispatchTransposes(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.transpose"}):
-                if not stands_in_dispatch(op) and _moves_rows(op) and _stands_alone(op):
+                if not stands_in_dispatch(op) and _moves_rows(op, self.machine) and _stands_alone(op):
                     with ir.InsertionPoint(op), op.location:
-                        replace(op, [_dispatched(op)])
+                        replace(op, [_dispatched(op, self.machine)])
 
 
 def _row_rank(op: Any) -> int:
@@ -66,18 +67,19 @@ def _row_rank(op: Any) -> int:
     return len(order) - 1 - max(moved, default=-1)
 
 
-def _moves_rows(op: Any) -> bool:
+def _moves_rows(op: Any, machine: Machine) -> bool:
     """Whether the rows are many, long enough for vectors, and not in place already."""
     whole, order = Value(op.operands[0]), integers(op, "permutation")
     if not whole.shape.is_static or whole.element_type.name not in _COPIED or order == sorted(order):
         return False
-    return whole.shape.element_count >= _WORTH and _vector(op) * whole.element_type.bits >= _LEAST_VECTOR_BYTES * 8
+    is_worth = whole.shape.element_count >= _WORTH * machine.dispatch_elements
+    return is_worth and _vector(op, machine) * whole.element_type.bits >= _LEAST_VECTOR_BYTES * 8
 
 
-def _vector(op: Any) -> int:
+def _vector(op: Any, machine: Machine) -> int:
     """The elements of the longest vector that divides a row."""
     whole, kept = Value(op.operands[0]), _row_rank(op)
-    return gcd(prod(whole.dims[whole.rank - kept :]), _VECTOR_BYTES * 8 // whole.element_type.bits)
+    return gcd(prod(whole.dims[whole.rank - kept :]), machine.line_bytes * 8 // whole.element_type.bits)
 
 
 def _stands_alone(op: Any) -> bool:
@@ -106,17 +108,17 @@ class _Loop:
     result_step: int
 
 
-def _dispatched(op: Any) -> Value:
+def _dispatched(op: Any, machine: Machine) -> Value:
     source, result = Value(op.operands[0]), Value(op.results[0])
-    kept, length = _row_rank(op), _vector(op)
+    kept, length = _row_rank(op), _vector(op, machine)
     outer = source.rank - kept
     rows, width = prod(source.dims[:outer]), prod(source.dims[outer:])
     loops = _loops(source.dims[:outer], integers(op, "permutation")[:outer])
     flat = ir.RankedTensorType.get([rows, width], source.type.element_type)
-    inner = _group(loops, max(1, _GROUP_ELEMENTS // width))
+    inner = _group(loops, max(1, machine.group_elements // width), machine.workers)
     group = prod(loop.size for loop in inner)
     in_order = inner
-    if width * source.element_type.bits >= _LONG_ROW_BYTES * 8:
+    if width * source.element_type.bits >= _LONG_ROW_LINES * machine.line_bytes * 8:
         in_order = sorted(inner, key=lambda loop: -loop.source_step)
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
@@ -161,7 +163,7 @@ def _loops(sizes: Sequence[int], order: Sequence[int]) -> list[_Loop]:
     return loops
 
 
-def _group(loops: Sequence[_Loop], most: int) -> list[_Loop]:
+def _group(loops: Sequence[_Loop], most: int, workers: int) -> list[_Loop]:
     """The rows of a workgroup: of the larger parts of the result those that workers share most evenly."""
     rows = prod(loop.size for loop in loops)
     choices = [
@@ -172,7 +174,7 @@ def _group(loops: Sequence[_Loop], most: int) -> list[_Loop]:
     ]
     sizes = [prod(loop.size for loop in choice) for choice in choices]
     large = [number for number, size in enumerate(sizes) if 4 * size >= max(sizes)]
-    return choices[min(large, key=lambda number: (code.imbalance(rows // sizes[number]), -sizes[number]))]
+    return choices[min(large, key=lambda number: (code.imbalance(rows // sizes[number], workers), -sizes[number]))]
 
 
 def _row_before(row: Any, loops: Sequence[_Loop]) -> Any:

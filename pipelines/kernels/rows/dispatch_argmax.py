@@ -28,24 +28,23 @@ from hloforge.dialect.mlir import dense_elements, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, empty, full_vector, index, stands_in_dispatch
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import constant_number, has_code, number_type, on_numbers
 from hloforge.pipelines.kernels.lang.vector_expressions import VECTOR_TYPES, Expression
 from hloforge.pipelines.kernels.rows.extreme_pairs import Extreme, extreme_of
 
-# Elements that are worth a dispatch of their own, and about those of a workgroup.
-_WORTH, _GROUP_ELEMENTS = 1 << 12, 1 << 14
-# Bytes of a vector: four instructions, the next of which does not wait for the last.
-_VECTOR_BYTES = 128
+# Lines of a vector: four instructions of AVX2, the next of which does not wait for the last.
+_VECTOR_LINES = 2
 # Multiplications that take as long as reading an element.
 _WORK = 8
 
 
 @register
 @dataclass(frozen=True)
-class DispatchArgmax(Pass):
+class DispatchArgmax(MachinePass):
     """Make dispatches of reductions that find extremes along rows; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-argmax"
@@ -54,30 +53,31 @@ class DispatchArgmax(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.reduce"}):
-                rows = None if stands_in_dispatch(op) else _rows_of(op)
+                rows = None if stands_in_dispatch(op) else _rows_of(op, self.machine)
                 if rows is not None:
                     with ir.InsertionPoint(op), op.location:
                         replace(op, rows.dispatched())
 
 
-def _rows_of(op: Any) -> _Rows | None:
+def _rows_of(op: Any, machine: Machine) -> _Rows | None:
     """The rows of a reduction to a place in each; None for other reductions."""
     if len(op.results) != 2 or not Value(op.operands[0]).shape.is_static:
         return None
     whole, reduced = Value(op.operands[0]), integers(op, "dimensions")
     if whole.element_type.name not in VECTOR_TYPES or Value(op.results[1]).element_type.name not in ("s32", "s64"):
         return None
-    if any(size != 1 for size in whole.dims[reduced[-1] + 1 :]) or whole.shape.element_count < _WORTH:
+    is_worth = whole.shape.element_count >= machine.dispatch_elements
+    if any(size != 1 for size in whole.dims[reduced[-1] + 1 :]) or not is_worth:
         return None
     size, extreme = whole.dims[reduced[-1]], extreme_of(op)
-    length = _VECTOR_BYTES * 8 // whole.element_type.bits
+    length = _VECTOR_LINES * machine.line_bytes * 8 // whole.element_type.bits
     if extreme is None or not length <= size < 1 << 31:
         return None
     # A computation of numbers alone runs on the rows that have a NaN.
     if not all(has_code(inner.operation) for inner in list(op.regions[0].blocks[0].operations)[:-1]):
         return None
     expression = Expression.of(whole, (1, prod(whole.dims) // size, size))
-    return None if expression is None else _Rows(op, extreme, expression, length)
+    return None if expression is None else _Rows(op, extreme, expression, length, machine.computed_elements)
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,14 @@ class _Rows:
         op: the reduction.
         expression: how a row is computed.
         length: of a vector, no longer than a row.
+        at_once: about how many elements a workgroup takes.
     """
 
     op: Any
     extreme: Extreme
     expression: Expression
     length: int
+    at_once: int
 
     @property
     def size(self) -> int:
@@ -107,7 +109,7 @@ class _Rows:
     def dispatched(self) -> list[Value]:
         """The reduction's results."""
         count = self.expression.dims[1]
-        group = min(count, max(1, _GROUP_ELEMENTS // self.size))
+        group = min(count, max(1, self.at_once // self.size))
         operands = self.expression.operands
         types = [ir.RankedTensorType.get([count], number_type(result)) for result in self.op.results]
 

@@ -37,16 +37,15 @@ from hloforge.pipelines.framework.builders import (
     stands_in_dispatch,
     write_vector,
 )
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import arithmetic
 from hloforge.pipelines.kernels.lang.vector_expressions import VECTOR_TYPES, Expression
 
-# Elements that are worth a dispatch of their own, and about those of a workgroup.
-_WORTH, _GROUP_ELEMENTS = 1 << 15, 1 << 16
-# Bytes of a vector: two of AVX2, one of AVX-512.
-_VECTOR_BYTES = 64
+# Elements that are worth a dispatch of their own, by those that are moved one by one in its time.
+_WORTH = 8
 # Rows that are combined in registers before they meet what is in memory: a power of two.
 _ROWS = 8
 # Columns of a workgroup: what it writes stays in the nearest cache, and its rows are long enough to be read ahead.
@@ -66,7 +65,7 @@ _COMBINERS: dict[str, tuple[Callable[..., Value], Callable[[int], float], Callab
 
 @register
 @dataclass(frozen=True)
-class DispatchReductions(Pass):
+class DispatchReductions(MachinePass):
     """Make dispatches of large reductions over outer dimensions; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-reductions"
@@ -75,7 +74,7 @@ class DispatchReductions(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.reduce"}):
-                tiles = None if stands_in_dispatch(op) else _tiles_of(op)
+                tiles = None if stands_in_dispatch(op) else _tiles_of(op, self.machine)
                 expression = tiles and Expression.of(Value(op.operands[0]), tiles.dims)
                 if tiles and expression:
                     with ir.InsertionPoint(op), op.location:
@@ -111,20 +110,20 @@ class _Tiles:
         return -(-self.middle // self.rows)
 
 
-def _tiles_of(op: Any) -> _Tiles | None:
+def _tiles_of(op: Any, machine: Machine) -> _Tiles | None:
     """The tiles of a reduction that gains by them; None for others."""
     whole = Value(op.operands[0])
     if len(op.results) != 1 or combiner(op) not in _COMBINERS or not whole.shape.is_static:
         return None
-    row, size = whole.element_type, whole.shape.element_count
-    if row.name not in VECTOR_TYPES or row != Value(op.results[0]).element_type or size < _WORTH:
+    row, is_worth = whole.element_type, whole.shape.element_count >= _WORTH * machine.dispatch_elements
+    if row.name not in VECTOR_TYPES or row != Value(op.results[0]).element_type or not is_worth:
         return None
     reduced = sorted(integers(op, "dimensions"))
     first, end = reduced[0], reduced[-1] + 1
     if len(reduced) != end - first:
         return None
     outer, middle, inner = (prod(part) for part in (whole.dims[:first], whole.dims[first:end], whole.dims[end:]))
-    lanes = _VECTOR_BYTES * 8 // row.bits
+    lanes = machine.line_bytes * 8 // row.bits
     if inner == 1 and outer > 1:
         return None
     # Rows beside each other fill vectors.
@@ -136,10 +135,13 @@ def _tiles_of(op: Any) -> _Tiles | None:
     )
     if middle < 2 * _ROWS or columns < min(inner, _LEAST_COLUMNS):
         return None
-    least = min(-(-middle * columns // _GROUP_ELEMENTS), middle // _ROWS)
+    least = min(-(-middle * columns // machine.group_elements), middle // _ROWS)
     others = outer * (inner // columns)
     # The workers share them evenly.
-    chunks = min(range(least, min(least + 16, middle // _ROWS) + 1), key=lambda count: code.imbalance(count * others))
+    chunks = min(
+        range(least, min(least + 16, middle // _ROWS) + 1),
+        key=lambda count: code.imbalance(count * others, machine.workers),
+    )
     return _Tiles(outer, middle, inner, fold, -(-middle // chunks), columns, gcd(columns, lanes))
 
 

@@ -38,15 +38,16 @@ from hloforge.pipelines.framework.builders import (
     stands_in_dispatch,
     write_vector,
 )
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import arithmetic, constant_number, has_code, on_numbers
 from hloforge.pipelines.kernels.lang.row_expressions import EXPONENTIAL, REDUCE, RowExpression, Spread
 from hloforge.pipelines.kernels.lang.vector_expressions import is_stored
 
-# Elements that are worth a dispatch of their own, and about those of a workgroup.
-_WORTH, _GROUP_ELEMENTS = 1 << 14, 1 << 14
+# Elements that are worth a dispatch of their own, by those that are moved one by one in its time.
+_WORTH = 4
 # Operations that are looked at for the end of an expression.
 _MOST_FOLLOWERS = 32
 # Floats of a vector.
@@ -60,7 +61,7 @@ _KINDS = {"stablehlo.add": "add", "stablehlo.maximum": "maximumf", "stablehlo.mi
 
 @register
 @dataclass(frozen=True)
-class DispatchSoftmax(Pass):
+class DispatchSoftmax(MachinePass):
     """Make dispatches of normalized exponentials of rows; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-softmax"
@@ -69,23 +70,23 @@ class DispatchSoftmax(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             for op in operations(module, {EXPONENTIAL}):
-                rows = None if stands_in_dispatch(op) else _rows_of(op)
+                rows = None if stands_in_dispatch(op) else _rows_of(op, self.machine)
                 if rows is not None:
                     with ir.InsertionPoint(rows.root), rows.root.location:
                         replace(rows.root, [rows.dispatched()])
 
 
-def _rows_of(exponential: Any) -> _Rows | None:
+def _rows_of(exponential: Any, machine: Machine) -> _Rows | None:
     """The rows that are computed from exponentials and from a reduction of these; None where there are none."""
     whole = Value(exponential.results[0])
     if not whole.shape.is_static or whole.rank < 2 or whole.element_type.name != "f32":
         return None
-    if whole.shape.element_count < _WORTH or whole.dims[-1] < _LENGTH:
+    if whole.shape.element_count < _WORTH * machine.dispatch_elements or whole.dims[-1] < _LENGTH:
         return None
     for root in reversed(_followers(exponential, whole.dims)):
         expression = RowExpression.of(root.results[0])
         if expression is not None and _is_whole(root, expression, exponential):
-            return _Rows(root, expression, exponential)
+            return _Rows(root, expression, exponential, machine.computed_elements)
     return None
 
 
@@ -127,17 +128,19 @@ class _Rows:
     Attributes:
         root: the operation that makes the array.
         exponential: its numbers stay in the memory of the result, if that is computed from them.
+        at_once: about how many elements a workgroup takes.
     """
 
     root: Any
     expression: RowExpression
     exponential: Any
+    at_once: int
 
     def dispatched(self) -> Value:
         """The array."""
         expression = self.expression
         rows, size = expression.rows, expression.size
-        group = min(rows, max(1, _GROUP_ELEMENTS // size))
+        group = min(rows, max(1, self.at_once // size))
         operands = expression.operands
         element = self.root.results[0].type.element_type
 

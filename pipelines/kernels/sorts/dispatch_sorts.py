@@ -31,24 +31,23 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.sort import is_iota, prefix_length, replace_prefix
 from hloforge.pipelines.framework.builders import create, empty, index
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.sorts.sort_borders import Ending, Source
 
 _DIGIT_BITS = 8
 _DIGITS = 1 << _DIGIT_BITS
-# Elements that a workgroup sorts, if its rows are shorter.
-_GROUP_ELEMENTS = 1 << 14
 # Elements whose least is compared with the last of the chosen ones before any of them is looked at.
 _BLOCK = 16
-# Nanoseconds, measured on a Zen 3: a dispatch; the table of digits of a row; a step of an insertion, which moves one
-# number; reading the digit of an element twice. Moving a number there takes as long as a step.
-_DISPATCH, _TABLE, _STEP, _DIGIT = 5000, 300, 1, 2
+# Nanoseconds, measured on a Zen 3: the table of digits of a row; a step of an insertion, which moves one number;
+# reading the digit of an element twice. Moving a number there takes as long as a step.
+_TABLE, _STEP, _DIGIT = 300, 1, 2
 
 
 @register
 @dataclass(frozen=True)
-class DispatchSorts(Pass):
+class DispatchSorts(MachinePass):
     """Make dispatches of the sorts that ``decompose-sort`` leaves; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-sorts"
@@ -59,16 +58,16 @@ class DispatchSorts(Pass):
             for op in operations(module, {"stablehlo.sort"}):
                 if KEYS in op.attributes:
                     with ir.InsertionPoint(op), op.location:
-                        replace_prefix(op, list(map(Value, _dispatched(op))))
+                        replace_prefix(op, list(map(Value, _dispatched(op, self.machine))))
 
 
-def _dispatched(op: Any) -> list[Any]:
+def _dispatched(op: Any, machine: Machine) -> list[Any]:
     count = prefix_length(op)
-    records = _Records(list(op.operands), op.attributes[KEYS].value)
-    if _is_better_inserted(records, count):
+    records = _Records(list(op.operands), op.attributes[KEYS].value, machine.computed_elements)
+    if _is_better_inserted(records, count, machine.dispatch_ns):
         return _by_insertion(op, records, count)
     for key in reversed(range(records.keys)):
-        records = _Records(_by_digits(records, key), records.keys)
+        records = _Records(_by_digits(records, key), records.keys, records.at_once)
     return list(records.arrays)
 
 
@@ -79,10 +78,12 @@ class _Records:
     Attributes:
         arrays: [rows, n] integers each, the keys first.
         keys: how many of the arrays are keys.
+        at_once: about how many elements a workgroup takes.
     """
 
     arrays: Sequence[Any]
     keys: int
+    at_once: int
 
     @property
     def rows(self) -> int:
@@ -95,7 +96,7 @@ class _Records:
     @property
     def group(self) -> int:
         """How many rows a workgroup takes: a divisor of their number."""
-        most = max(1, min(self.rows, _GROUP_ELEMENTS // self.size))
+        most = max(1, min(self.rows, self.at_once // self.size))
         return max(divisor for divisor in range(1, most + 1) if self.rows % divisor == 0)
 
     def counts(self, number: int) -> bool:
@@ -116,14 +117,14 @@ class _Records:
         ]
 
 
-def _is_better_inserted(records: _Records, count: int) -> bool:
+def _is_better_inserted(records: _Records, count: int, dispatch_ns: int) -> bool:
     """Whether inserting each element takes less time than moving it by all of its digits."""
     rows, size, step = records.rows, records.size, _STEP * len(records.arrays)
     # In random order, half of the chosen ones are moved by each element that is among the first ones of those before.
     steps = count * count * (1 + 2 * log(size / count)) / 4
-    inserting = _DISPATCH + rows * (steps * step + size * _STEP / 2)
+    inserting = dispatch_ns + rows * (steps * step + size * _STEP / 2)
     passes = sum(array.type.element_type.width for array in records.arrays[: records.keys]) // _DIGIT_BITS
-    return bool(inserting < passes * (_DISPATCH + rows * (_TABLE + size * (_DIGIT + step))))
+    return bool(inserting < passes * (dispatch_ns + rows * (_TABLE + size * (_DIGIT + step))))
 
 
 def _by_insertion(op: Any, records: _Records, count: int) -> list[Any]:
@@ -213,7 +214,7 @@ def _by_digits(records: _Records, key: int) -> list[Any]:
         # A number that IREE does not know, so that one piece of code does for all digits. A loop would do as well, if
         # IREE did not fail to order what stands around one ("circular dependency").
         shift = create("util.optimization_barrier", [code.number(lowest, i32)], [i32]).results[0]
-        arrays = _by_digit(_Records(arrays, records.keys), key, shift)
+        arrays = _by_digit(_Records(arrays, records.keys, records.at_once), key, shift)
     return list(arrays)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import hloforge
 from hloforge.dialect.errors import OptionError
-from hloforge.pipelines.framework.passes import VectorPass
-from hloforge.pipelines.framework.vectors import AVX2, AVX512, NEON, Vectors
+from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON, WASM, Machine
+from hloforge.pipelines.framework.passes import MachinePass
 from hloforge.pipelines.named import pipeline
 from hloforge.runtime.compile.cpu_targets import CPU_NAMES
 from hloforge.runtime.compile.gpu_targets import CUDA_ARCHITECTURES, ROCM_ARCHITECTURES, VULKAN_NAMES, vulkan_name
@@ -41,7 +41,7 @@ def test_parse(text: str, target: Target) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "vectors"),
+    ("target", "machine"),
     [
         ("cpu:znver5", AVX512),
         ("cpu:x86-64-v4", AVX512),
@@ -51,14 +51,15 @@ def test_parse(text: str, target: Target) -> None:
         ("cpu:x86-64,+avx512f", AVX2),  # no vectors of 64 bytes of small integers
         ("cpu:sapphirerapids,-avx512vl", AVX2),
         ("cpu:neoverse-v2", NEON),
+        ("cpu:wasm32", WASM),
         ("vulkan:rdna3", AVX2),
     ],
 )
-def test_code_is_written_for_the_registers_of_the_processor(target: str, vectors: Vectors) -> None:
+def test_code_is_written_for_the_processor(target: str, machine: Machine) -> None:
     chosen = Target.parse(target)
-    assert chosen.vectors == vectors
-    made = [entry for entry in pipeline(chosen.pipeline, chosen.vectors) if isinstance(entry, VectorPass)]
-    assert all(entry.vectors == vectors for entry in made)
+    assert chosen.machine == machine
+    made = [entry for entry in pipeline(chosen.pipeline, chosen.machine) if isinstance(entry, MachinePass)]
+    assert all(entry.machine == machine for entry in made)
     assert bool(made) is (chosen.kind == "cpu")
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import hloforge
+from hloforge.pipelines.framework.machine import AVX2
 from hloforge.pipelines.named import OPTIMIZING, lower
+from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.compiler import compile_program
 from hloforge.runtime.devices import devices, drivers
 from hloforge.runtime.options import CompileOptions
@@ -40,12 +42,20 @@ BROKEN, WRONG = "--iree-no-such-flag", "--iree-opt-level=O0"
 
 
 def test_a_profile_is_read_back(tmp_path: Path) -> None:
-    profile = Profile(("--iree-opt-level=O3",), ("fuse-loops",), "local-task", 2)
+    profile = Profile(("--iree-opt-level=O3",), ("fuse-loops",), "local-task", 2, ("dispatch-work=16384",))
     profile.save(tmp_path / "p.json")
     assert Profile.load(tmp_path / "p.json") == profile
     options = profile.applied(CompileOptions(flags=("--iree-opt-level=O1",), device="local-sync"))
     assert options.flags == ("--iree-opt-level=O3", "--iree-opt-level=O1")  # the user's flag comes last, and wins
     assert (options.device, options.threads, options.without) == ("local-sync", 2, {"fuse-loops"})
+    assert options.machine == ("dispatch-work=16384",)
+
+
+def test_a_profile_that_says_nothing_of_the_machine_is_read(tmp_path: Path) -> None:
+    """Those of hloforge 0.1."""
+    fields = {"kind": "hloforge.profile", "flags": [], "without": ["fuse-loops"], "device": "", "threads": 0}
+    (tmp_path / "p.json").write_text(json.dumps(fields))
+    assert Profile.load(tmp_path / "p.json") == Profile(without=("fuse-loops",))
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"kind": "other"}', '{"kind": "hloforge.profile", "flags": 3}'])
@@ -70,6 +80,10 @@ def test_what_is_no_profile_is_refused(text: str, tmp_path: Path) -> None:
         ({"flags": [["--iree-opt-level=O3"]]}, "may not have the flag"),
         ({"without": ["clamp-gather-indices"]}, "leave out 'clamp-gather-indices', which is no optimizing pass"),
         ({"without": [3]}, "leave out '3'"),
+        ({"machine": ["l1-bytes=4096"]}, "'l1-bytes' is no number of a machine to set"),
+        ({"machine": ["dispatch-work=0"]}, "dispatch-work may not be '0'"),
+        ({"machine": ["dispatch-work=065536"]}, "dispatch-work may not be '065536'"),
+        ({"machine": [["dispatch-work=16384"]]}, "is no number of a machine to set"),
         ({"device": "dlopen://evil.so"}, "unknown device 'dlopen://evil.so'"),
         ({"threads": -1}, "-1 threads"),
         ({"threads": 10**9}, "1000000000 threads"),
@@ -174,3 +188,43 @@ def test_without_a_device_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(tuner, "compile_program", lambda *_: pytest.fail("compiled"))
     with pytest.raises(hloforge.LoadError, match="NVIDIA's driver is not installed"):
         tuner.tune(hloforge.read(TEXT), [X], "cuda:sm_90")
+
+
+_PRODUCT = """func.func @main(%x: tensor<64x96xf32>, %y: tensor<96x62xf32>) -> tensor<64x62xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<64x96xf32>, tensor<96x62xf32>) -> tensor<64x62xf32>
+  return %0 : tensor<64x62xf32>
+}
+"""
+
+
+def _has_own_product(settings: tuple[str, ...]) -> bool:
+    program = hloforge.read(_PRODUCT)
+    lower(program.module, machine=AVX2.with_settings(settings))
+    return "flow.executable" in program.text()
+
+
+def test_a_machine_decides_which_products_are_worth_a_dispatch() -> None:
+    """381,000 multiplications, and columns that are no whole vectors: worth it from the time of 8 dispatches on."""
+    assert not _has_own_product(())
+    assert not _has_own_product(("dispatch-work=262144",))
+    assert _has_own_product(("dispatch-work=16384",))
+
+
+def test_numbers_of_the_machine_that_change_a_program_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = [np.ones((64, 96), np.float32), np.ones((96, 62), np.float32)]
+    monkeypatch.setattr(tuner, "_FLAGS", ())
+    monkeypatch.setattr(tuner, "OPTIMIZING", ())
+    found = tuner.tune(hloforge.read(_PRODUCT), arguments, "cpu:x86-64", budget=60)
+    asked = [trial.profile.machine for trial in found.trials if trial.profile.machine]
+    assert asked == [("dispatch-work=16384",)]
+    assert not [trial.problem for trial in found.trials if trial.problem]
+
+
+def test_the_cache_tells_machines_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path))
+    places = {
+        cache.entry(b"", {}, tuner.Target(), CompileOptions(machine=machine)).path
+        for machine in ((), ("dispatch-work=16384",))
+    }
+    assert len(places) == 2

@@ -67,8 +67,8 @@ def left(program: Program) -> tuple[int, int, int]:
 
 
 def agrees(program: Program, arrays: list[Array]) -> None:
-    for vectors, device in zip(WIDTHS, ("local-sync", "local-task"), strict=True):
-        found = compiled_for(program, vectors).load(device=device)(*arrays)
+    for machine, device in zip(WIDTHS, ("local-sync", "local-task"), strict=True):
+        found = compiled_for(program, machine).load(device=device)(*arrays)
         report = judge(hloforge.reference("xla"), program, arrays, found)
         assert report.agrees, report.text()
 

@@ -11,7 +11,7 @@ import hloforge
 from hloforge import Builder, ops
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
-from hloforge.pipelines.framework.vectors import Vectors
+from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.named import lower
 from tests.pipelines.widths import WIDTHS, compiled_for
 
@@ -59,27 +59,27 @@ def dispatches(program: Program) -> int:
     return sum(op.name == "flow.dispatch" for op in operations(copy.module))
 
 
-@pytest.mark.parametrize("vectors", WIDTHS)
-def test_products_of_every_form_are_exact(vectors: Vectors) -> None:
+@pytest.mark.parametrize("machine", WIDTHS)
+def test_products_of_every_form_are_exact(machine: Machine) -> None:
     arrays = [array for form in FORMS for array in factors(*form)]
     program = program_of([form for form, _ in FORMS], arrays)
     assert dispatches(program) == len(FORMS)
-    executable = compiled_for(program, vectors)
+    executable = compiled_for(program, machine)
     for device in ("local-sync", "local-task"):
         results = executable.load(device=device)(*arrays)
         for (form, _), lhs, rhs, got in zip(FORMS, arrays[::2], arrays[1::2], results, strict=True):
             np.testing.assert_array_equal(got, np.einsum(form, lhs.astype(np.int64), rhs.astype(np.int64)), form)
 
 
-@pytest.mark.parametrize("vectors", WIDTHS)
-def test_sums_of_the_largest_products_are_exact_and_wrap(vectors: Vectors) -> None:
+@pytest.mark.parametrize("machine", WIDTHS)
+def test_sums_of_the_largest_products_are_exact_and_wrap(machine: Machine) -> None:
     """A pair of -128 · -128 fills 16 bits twice over, and 2¹⁷ of them 32."""
     arrays = [
         np.full(dims, value, np.int8)
         for depth, value in ((1025, -128), (1 << 17, -128), (1025, 127))
         for dims in ((4, depth), (depth, 32))
     ]
-    results = compiled_for(program_of(["mk,kn->mn"] * 3, arrays), vectors).load()(*arrays)
+    results = compiled_for(program_of(["mk,kn->mn"] * 3, arrays), machine).load()(*arrays)
     for got, want in zip(results, (1025 << 14, -(1 << 31), 1025 * 127 * 127), strict=True):
         np.testing.assert_array_equal(got, np.full((4, 32), want, np.int32))
 

@@ -16,7 +16,7 @@ from hloforge import Builder, Value, ops
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
-from hloforge.pipelines.framework.vectors import AVX2, Vectors
+from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.named import lower, normalize
 from hloforge.runtime.reference.correctness import judge
 from tests.pipelines.widths import WIDTHS, compiled_for
@@ -74,21 +74,21 @@ def program_of(forms: Sequence[str], arrays: Sequence[Array]) -> Program:
         return builder.build(tuple(product(form, *pair) for form, pair in zip(forms, pairs, strict=True)))
 
 
-def dispatches(program: Program, vectors: Vectors = AVX2) -> tuple[int, int]:
+def dispatches(program: Program, machine: Machine = AVX2) -> tuple[int, int]:
     """How many products became dispatches, and how many are left."""
     copy = program.clone()
-    lower(copy.module, vectors=vectors)
+    lower(copy.module, machine=machine)
     names = [op.name for op in operations(copy.module)]
     return names.count("flow.dispatch"), names.count("stablehlo.dot_general")
 
 
-@pytest.mark.parametrize("vectors", WIDTHS)
-def test_products_of_every_form_are_right(vectors: Vectors) -> None:
+@pytest.mark.parametrize("machine", WIDTHS)
+def test_products_of_every_form_are_right(machine: Machine) -> None:
     arrays = [array for form in FORMS for array in factors(*form)]
     program = program_of([form for form, _, _ in FORMS], arrays)
-    left = int(vectors == AVX2)
-    assert dispatches(program, vectors) == (len(FORMS) - left, left)
-    executable = compiled_for(program, vectors)
+    left = int(machine == AVX2)
+    assert dispatches(program, machine) == (len(FORMS) - left, left)
+    executable = compiled_for(program, machine)
     for device in ("local-sync", "local-task"):
         results = executable.load(device=device)(*arrays)
         for (form, sizes, dtype), lhs, rhs, got in zip(FORMS, arrays[::2], arrays[1::2], results, strict=True):
@@ -287,10 +287,10 @@ def convolved(*cases: tuple[Any, ...]) -> tuple[Program, list[Array]]:
         return builder.build(tuple(results)), arrays
 
 
-@pytest.mark.parametrize("vectors", WIDTHS)
-def test_convolutions_read_their_windows_in_the_image(vectors: Vectors) -> None:
+@pytest.mark.parametrize("machine", WIDTHS)
+def test_convolutions_read_their_windows_in_the_image(machine: Machine) -> None:
     program, arrays = convolved(*CONVOLUTIONS)
-    found = compiled_for(program, vectors).load()(*arrays)
+    found = compiled_for(program, machine).load()(*arrays)
     report = judge(hloforge.reference("xla"), program, arrays, found, tolerance=1e-4)
     assert report.agrees, report.text()
 
