@@ -6,7 +6,8 @@ A line is a pipeline as in LLVM's lit::
     // RUN: not hloforge compile %s -o %t 2>&1 | filecheck %s --check-prefix=ERROR
 
 ``%s`` is the file, ``%t`` a path of the test's own, ``not`` wants failure, ``2>&1`` joins standard error to the output,
-a backslash at the end continues a line. The programs are ``hloforge`` and ``filecheck``.
+a backslash at the end continues a line. The programs are ``hloforge`` and ``filecheck``; the latter has LLVM's option
+``--implicit-check-not=TEXT`` as well, which forbids a text everywhere. A ``CHECK-NOT`` ends at the next match.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from hloforge.tools.main import cli
 
 _MARKER = "// RUN:"
 _PROGRAMS = ("hloforge", "filecheck")
+_FORBID = "--implicit-check-not="
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,13 @@ def _run(words: list[str], data: bytes) -> Outcome:
 
 
 def _filecheck(words: list[str], data: bytes) -> Outcome:
-    options = parse_argv_options(list(words))
+    options = parse_argv_options([word for word in words if not word.startswith(_FORBID)])
+    forbidden = [word.removeprefix(_FORBID) for word in words if word.startswith(_FORBID)]
     content = FInput.canonicalize_line_ends(data.decode())
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         status = Matcher(options, FInput("-", content), Parser.from_opts(options)).run()
+    if found := [text for text in forbidden if text in content]:
+        status = 1
+        said.write(f"forbidden, but found: {', '.join(found)}\n")
     return Outcome(status, b"", f"{said.getvalue()}\nthe input was:\n{content[:4000]}")

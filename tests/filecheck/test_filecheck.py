@@ -38,6 +38,14 @@ def test_a_forbidden_line_fails(tmp_path: Path) -> None:
         check_file(path, tmp_path)
 
 
+def test_a_text_that_is_forbidden_everywhere_fails(tmp_path: Path) -> None:
+    path = write(tmp_path, "RUN: hloforge opt %s | filecheck %s --implicit-check-not=return", "CHECK: return")
+    with pytest.raises(AssertionError, match="forbidden, but found: return"):
+        check_file(path, tmp_path)
+    path = write(tmp_path, "RUN: hloforge opt %s | filecheck %s --implicit-check-not=stablehlo.add", "CHECK: return")
+    check_file(path, tmp_path)
+
+
 def test_a_failing_program_fails(tmp_path: Path) -> None:
     path = write(tmp_path, "RUN: hloforge opt %s --pass=no-such-pass | filecheck %s", "CHECK: main")
     with pytest.raises(AssertionError, match="no-such-pass"):
