@@ -1,7 +1,7 @@
 """Functions that run in a forked child process, which a deadline, a limit of memory or a crash ends at any time.
 
 Python cannot stop MLIR's code, nor XLA's: it holds Python's lock until it returns, so that no thread and no handler of
-a signal runs. A process can be stopped. A forked child costs 4 ms, one that loads jaxlib anew 210. It uses no thread
+a signal runs. A process can be stopped. A forked child costs 4 ms, one that loads jaxlib again 210. It uses no thread
 of the parent, because it has none of them, and ends by ``_exit``. Linux alone has it: forks are unsafe on macOS and
 missing on Windows.
 """

@@ -54,7 +54,7 @@ def major(layout: Layout, number: int) -> int:
 
 
 def logical_to_physical(layout: Layout) -> tuple[int, ...]:
-    """For each dimension its place among the physical ones, most major first."""
+    """For each dimension its position among the physical ones, most major first."""
     return tuple(layout.major_to_minor.index(d) for d in range(layout.rank))
 
 

@@ -1,6 +1,6 @@
 """numpy's basic indexing of Values: ``x[1:3, ..., 0]``.
 
-What it becomes: XLA's Slice, Rev for negative steps, DynamicSlice for places known at run time, and Reshape.
+What it becomes: XLA's Slice, Rev for negative steps, DynamicSlice for positions known at run time, and Reshape.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hloforge.dialect.ops.slicing import dynamic_slice, slice as static_slice
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Index, Value
 
-# What is taken of one dimension: places known now, or one known at run time.
+# What is taken of one dimension: positions known now, or one known at run time.
 _Taken: TypeAlias = range | Value
 
 

@@ -24,7 +24,7 @@ class Window:
 
     Attributes:
         size: its elements, holes not counted.
-        stride: from one place to the next, in elements of the padded base.
+        stride: from one position to the next, in elements of the padded base.
         low, high: elements added to the base at either end; negative ones are cut off.
         base_dilation: ``d`` puts ``d - 1`` holes between neighbours in the base.
         window_dilation: the same within the window.
@@ -47,7 +47,7 @@ class Window:
         _at_least_one("the dilation of the window", self.window_dilation)
 
     def output_size(self, base: int) -> int:
-        """The places of the window in a dimension of size ``base``; -1 if that is -1."""
+        """The positions of the window in a dimension of size ``base``; -1 if that is -1."""
         return output_size(base, self.size, self.stride, self.low, self.high, self.base_dilation, self.window_dilation)
 
 
@@ -65,7 +65,7 @@ def output_size(
     base_dilation: int = 1,
     window_dilation: int = 1,
 ) -> int:
-    """The places of a window in one dimension, where it lies wholly in the padded base.
+    """The positions of a window in one dimension, where it lies wholly in the padded base.
 
     Args:
         base: the array's size.

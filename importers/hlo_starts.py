@@ -26,7 +26,7 @@ from hloforge.importers.hlo_proto import COMPUTATIONS, INSTRUCTIONS
 _NAME, _OPCODE, _SHAPE, _METADATA, _SLICE, _ID, _OPERANDS = 1, 2, 3, 7, 17, 35, 36
 _ELEMENT_TYPE, _DIMENSIONS, _LAYOUT, _MINOR_TO_MAJOR = 2, 3, 5, 1
 _START, _LIMIT, _STRIDE = 1, 2, 3
-# The operations, and the place of their starts among the operands.
+# The operations, and the position of their starts among the operands.
 _STARTS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
 
 

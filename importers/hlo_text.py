@@ -36,7 +36,7 @@ _UNKNOWN_ATTRIBUTE = re.compile(r'unexpected attribute "([^"]+)"')
 
 @dataclass(frozen=True)
 class Position:
-    """An instruction's name and place in the text; ``line`` and ``column`` count from 1."""
+    """An instruction's name and position in the text; ``line`` and ``column`` count from 1."""
 
     name: str
     line: int

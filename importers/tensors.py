@@ -83,7 +83,7 @@ def cast(value: Value, dtype: Any) -> Value:
 
 
 def expand(value: Value, axes: Sequence[int]) -> Value:
-    """New dimensions of size 1, at these places of the result."""
+    """New dimensions of size 1, at these positions of the result."""
     rank = value.rank + len(axes)
     places = {axis_of(int(axis), rank) for axis in axes}
     rest = iter(value.dims)
@@ -96,7 +96,7 @@ def along(vector: Value, axis: int, rank: int) -> Value:
 
 
 def numbers(dims: Sequence[int], axis: int, dtype: Any = "s32") -> Value:
-    """In each element its place along an axis."""
+    """In each element its position along an axis."""
     return ops.iota(dtype, dims, axis)
 
 
@@ -218,13 +218,13 @@ def window(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
 
 
 def put(buffer: Value, element: Value, place: Value) -> Value:
-    """The buffer with an element at a place of its first dimension."""
+    """The buffer with an element at a position of its first dimension."""
     zero = fill([], 0, place.element_type)
     return ops.dynamic_update_slice(buffer, expand(element, [0]), [place, *[zero] * element.rank])
 
 
 def element_at(x: Value, axis: int, place: Value) -> Value:
-    """The slice at a place along an axis, without that axis."""
+    """The slice at a position along an axis, without that axis."""
     zero = fill([], 0, place.element_type)
     starts = [place if d == axis else zero for d in range(x.rank)]
     part = ops.dynamic_slice(x, starts, [1 if d == axis else extent for d, extent in enumerate(x.dims)])

@@ -1,7 +1,7 @@
 """Textual pipelines in MLIR's grammar: ``a,b{k=v},func.func(c)``.
 
-A name is one of hloforge's passes or of MLIR's and StableHLO's; both mix freely at the top level. What stands below an
-anchor such as ``func.func(…)`` is MLIR's alone, for hloforge's passes work on a whole module.
+A name is one of hloforge's passes or of MLIR's and StableHLO's; both mix freely at the top level. What is below an
+anchor such as ``func.func(…)`` is MLIR's alone, because hloforge's passes work on a whole module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The passes and pipelines as text."""
+"""List passes and pipelines as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _summary(cls: type[Pass]) -> str:
 
 
 def pipelines_text() -> str:
-    """The named pipelines: each pass with the reason why it stands there."""
+    """The named pipelines: each pass with the reason why it is there."""
     parts = []
     for name in PIPELINES:
         rows = [(str(stage.entry), stage.reason) for stage in stages(name)]

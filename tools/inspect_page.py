@@ -1,4 +1,4 @@
-"""What ``hloforge inspect --html`` shows, from a program or a vmfb, as one page."""
+"""The page of ``hloforge inspect --html``, made from a program or a vmfb."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from hloforge.dialect.errors import Error
 FAILURE = 1
 USAGE = 2
 INTERRUPTED = 130
-# A full disk, a quota, a limit of a file's size: of standard output, for files have messages of their own.
+# A full disk, a quota, a limit of a file's size: of standard output; files have messages of their own.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

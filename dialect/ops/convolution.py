@@ -170,12 +170,12 @@ def conv_with_general_padding(
     precision: Precision = "DEFAULT",
     preferred_element_type: Any = None,
 ) -> Value:
-    """The sums of products of a kernel with the part of an input under it, at every place that the kernel moves to.
+    """The sums of products of a kernel with the part of an input under it, at every position that the kernel moves to.
 
     Args:
-        lhs: the input: a batch of arrays with features at each place of any number of spatial dimensions.
+        lhs: the input: a batch of arrays with features at each position of any number of spatial dimensions.
         rhs: the kernel: for each output feature an array with weights for the input features.
-        window_strides: steps from one place of the kernel to the next, in each spatial dimension.
+        window_strides: steps from one position of the kernel to the next, in each spatial dimension.
         padding: ``(low, high)`` for each spatial dimension: zeros added at either end, or elements cut off if negative;
             or ``"SAME"`` or ``"VALID"`` as of ``conv``.
         lhs_dilation: ``d`` puts ``d - 1`` zeros between neighbours of the input, before the padding; default 1.
@@ -190,8 +190,8 @@ def conv_with_general_padding(
         precision, preferred_element_type: as of ``dot_general``.
 
     Returns:
-        An array of the batch divided by ``batch_group_count``, the kernel's output features, and the kernel's places in
-        each spatial dimension.
+        An array of the batch divided by ``batch_group_count``, the kernel's output features, and the kernel's positions
+        in each spatial dimension.
 
     Raises:
         OperationError: the ranks differ, the dimension numbers do not name each dimension once, a list does not have

@@ -21,15 +21,15 @@ from hloforge.dialect.values import Value
 
 @dataclass(frozen=True)
 class GatherDimensionNumbers:
-    """How the dimensions of an array, of places in it and of the slices taken there belong together.
+    """How the dimensions of an array, of positions in it and of the slices taken there belong together.
 
     Attributes:
-        offset_dims: of the result, those that run through a slice, ascending; its others run through the places.
+        offset_dims: of the result, those that run through a slice, ascending; its others run through the positions.
         collapsed_slice_dims: of the operand, those that the result lacks, ascending; slices have size 1 there.
-        start_index_map: of the operand, the dimension that each number of a place is an index of.
+        start_index_map: of the operand, the dimension that each number of a position is an index of.
         index_vector_dim: of the places, that along which the numbers of one place are; their rank, if every place is
             one number.
-        operand_batching_dims: of the operand, those that the result lacks because the places run through them too.
+        operand_batching_dims: of the operand, those that the result lacks because the positions run through them too.
         start_indices_batching_dims: of the places, the dimensions that do so, in the same order.
     """
 
@@ -74,16 +74,16 @@ class GatherDimensionNumbers:
 
 @dataclass(frozen=True)
 class ScatterDimensionNumbers:
-    """How the dimensions of arrays, of places in them and of the updates for these belong together.
+    """How the dimensions of arrays, of positions in them and of the updates for these belong together.
 
     Attributes:
         update_window_dims: of the updates, those that run through a slice, ascending; the others run through the
-            places.
+            positions.
         inserted_window_dims: of the operand, those that the updates lack, ascending; slices have size 1 there.
-        scatter_dims_to_operand_dims: of the operand, the dimension that each number of a place is an index of.
+        scatter_dims_to_operand_dims: of the operand, the dimension that each number of a position is an index of.
         index_vector_dim: of the places, that along which the numbers of one place are; their rank, if every place is
             one number.
-        input_batching_dims: of the operand, those that the updates lack because the places run through them too.
+        input_batching_dims: of the operand, those that the updates lack because the positions run through them too.
         scatter_indices_batching_dims: of the places, the dimensions that do so, in the same order.
     """
 
@@ -198,7 +198,7 @@ def _check_indices(
     batching: _Named,
     indices_batching: _Named,
 ) -> None:
-    """The numbers of a place are as many as the mapped dimensions, and batches have equal sizes."""
+    """The numbers of a position are as many as the mapped dimensions, and batches have equal sizes."""
     name, shape = indices
     if shape.element is None or not shape.element.is_integer:
         raise OperationError(f"{name} must be integers, not {shape}")
@@ -245,7 +245,7 @@ def _same_size(one: tuple[str, Shape, int], other: tuple[str, Shape, int]) -> No
 
 
 def _places(indices: Shape, index_vector_dim: int) -> list[int]:
-    """The dimensions that run through the places."""
+    """The dimensions that run through the positions."""
     return [d for d in range(indices.rank) if d != index_vector_dim]
 
 
@@ -262,16 +262,16 @@ def gather(
     indices_are_sorted: bool = False,
     **numbers: Unpack[GatherFields],
 ) -> Value:
-    """Slices of one size out of an array, each starting at a place known at run time, put together.
+    """Slices of one size out of an array, each starting at a position known at run time, put together.
 
-    A place is clamped so that its slice lies in the array.
+    A position is clamped so that its slice lies in the array.
 
     Args:
         operand: the array.
         start_indices: integers: the places, each a vector of indices.
         dimension_numbers: what their dimensions are.
         slice_sizes: the slices' size in each dimension of the operand.
-        indices_are_sorted: a promise that the places ascend, in the order of the operand's elements.
+        indices_are_sorted: a promise that the positions ascend, in the order of the operand's elements.
         numbers: the fields of ``GatherDimensionNumbers`` by name instead; those left out are empty, and the index
             vectors are along the last dimension.
 
@@ -359,7 +359,7 @@ def scatter(
     unique_indices: bool = False,
     **numbers: Unpack[ScatterFields],
 ) -> Value:
-    """An array in which slices, each starting at a place known at run time, are combined with updates.
+    """An array in which slices, each starting at a position known at run time, are combined with updates.
 
     Elements of a slice that lie outside the array are left out. Updates of one element are applied in any order.
 
@@ -370,7 +370,7 @@ def scatter(
         update_computation: from an element of each operand and its update, ``(old0, old1, …, new0, new1, …)``, all
             scalars, to the new elements.
         dimension_numbers: what the dimensions are.
-        indices_are_sorted: a promise that the places ascend, in the order of the operand's elements.
+        indices_are_sorted: a promise that the positions ascend, in the order of the operand's elements.
         unique_indices: a promise that no element is updated twice.
         numbers: the fields of ``ScatterDimensionNumbers`` by name instead; those left out are empty, and the index
             vectors are along the last dimension.

@@ -28,13 +28,13 @@ def map(
     dimensions: Sequence[int] | None = None,
     static_operands: Sequence[Value | np.ndarray[Any, Any] | np.generic] = (),
 ) -> Value:
-    """Apply a computation of scalars to the elements of arrays, place by place.
+    """Apply a computation of scalars to the elements of arrays, position by position.
 
     Args:
-        operands: one array, or several of equal sizes and any element types; scalars among them go to every place.
+        operands: one array, or several of equal sizes and any element types; scalars among them go to every position.
         computation: from one element of each operand, and the static operands, to a scalar of any element type.
         dimensions: those that are mapped; XLA maps all, in order, which is the default.
-        static_operands: what the computation receives at every place alike, as the first edition of XLA's text has
+        static_operands: what the computation receives at every position alike, as the first edition of XLA's text has
             them: scalar Values, or numpy arrays of any shape.
 
     Returns:

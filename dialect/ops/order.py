@@ -28,7 +28,7 @@ def sort(
 ) -> Value:
     """Order the elements along a dimension, each line of the array for itself.
 
-    Several operands are sorted together, as if their elements at one place were one record.
+    Several operands are sorted together, as if their elements at one position were one record.
 
     Args:
         operands: one array, or several of equal sizes and any element types.
@@ -98,7 +98,7 @@ def top_k(operand: Value, k: int, largest: bool = True) -> TupleValue:
         largest: False for the smallest elements.
 
     Returns:
-        ``(values, indices)``: ``[..., k]`` of the operand's element type, and their places in s32; of equal elements
+        ``(values, indices)``: ``[..., k]`` of the operand's element type, and their positions in s32; of equal elements
         the one of lower index is first.
 
     Raises:

@@ -28,7 +28,7 @@ def rng_uniform(a: Operand, b: Operand, shape: Shape | str) -> Value:
     """Random numbers that are equally likely in the whole interval from ``a`` to below ``b``.
 
     Two of these operations give different numbers, and so do two iterations of a loop and two calls of a program.
-    Loaded anew, a program that hloforge compiled starts with the same numbers again; those of another engine differ.
+    Loaded again, a program that hloforge compiled starts with the same numbers again; those of another engine differ.
     Where numbers must follow from a state, ``rng_bit_generator`` makes them.
 
     Args:

@@ -81,19 +81,19 @@ def reduce_window(
     base_dilations: Sequence[int] = (),
     window_dilations: Sequence[int] = (),
 ) -> Value:
-    """Combine the elements in each place of a window that moves over arrays: pooling, cumulative sums.
+    """Combine the elements in each position of a window that moves over arrays: pooling, cumulative sums.
 
     Args:
         operands, init_values, computation: as of ``reduce``; padding and holes are the initial value too.
         window_dimensions: the window's size in each dimension, in elements.
-        window_strides: from one place to the next, by default 1.
-        padding: "VALID" for none, "SAME" for as much as gives one place every stride, or (low, high) for each
+        window_strides: from one position to the next, by default 1.
+        padding: "VALID" for none, "SAME" for as much as gives one position every stride, or (low, high) for each
             dimension; negative padding cuts elements off.
         base_dilations: ``d`` puts ``d - 1`` holes between neighbours of the operands, by default 1.
         window_dilations: the same within the window.
 
     Returns:
-        Arrays of as many elements a dimension as the window has places; a tuple if there are several operands.
+        Arrays of as many elements a dimension as the window has positions; a tuple if there are several operands.
 
     Raises:
         OperationError: as of ``reduce``, or a list does not have one entry for each dimension, or a size, stride or
@@ -131,16 +131,16 @@ def select_and_scatter(
     init_value: Operand,
     scatter: Computation,
 ) -> Value:
-    """Choose one element in each place of a window, and combine a value into its place: the gradient of pooling.
+    """Choose one element in each position of a window, and combine a value into its place: the gradient of pooling.
 
     Args:
         operand: the array over which the window moves.
         select: from two elements, of which the first comes first in row-major order, to a scalar pred: whether the
             first is chosen. It must be transitive. Padding is never chosen.
         window_dimensions: the window's size in each dimension, in elements.
-        window_strides: from one place to the next; empty for 1.
+        window_strides: from one position to the next; empty for 1.
         padding: "SAME", "VALID" or (low, high) for each dimension.
-        source: for each place of the window the value that goes to the chosen element.
+        source: for each position of the window the value that goes to the chosen element.
         init_value: a scalar: what every element of the result starts from.
         scatter: from the result's element and a value of ``source``, both scalars, to the new element; associative.
 
@@ -149,9 +149,9 @@ def select_and_scatter(
         its element type.
 
     Raises:
-        OperationError: ``source`` does not have one element for each place of the window, ``init_value`` is no scalar,
-            element types differ in more than a float's precision, a computation takes or returns anything else or uses
-            values from around it, or as of ``reduce_window``.
+        OperationError: ``source`` does not have one element for each position of the window, ``init_value`` is no
+            scalar, element types differ in more than a float's precision, a computation takes or returns anything else
+            or uses values from around it, or as of ``reduce_window``.
 
     Example:
         >>> x = constant([1.0, 5.0, 2.0, 9.0, 4.0, 3.0], "f32")

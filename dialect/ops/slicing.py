@@ -1,4 +1,4 @@
-"""Parts of arrays, at places known when the program is built or when it runs.
+"""Parts of arrays, at positions known when the program is built or when it runs.
 
 Source: XLA "Slice", "DynamicSlice", "DynamicUpdateSlice".
 """
@@ -76,7 +76,7 @@ def _bounded(shape: Shape) -> list[bool]:
 
 @op("DynamicSlice", emits="stablehlo.dynamic_slice", on=ARRAY)
 def dynamic_slice(operand: Value, start_indices: Starts, size_indices: Sequence[int]) -> Value:
-    """The window of given sizes at a place that is known at run time.
+    """The window of given sizes at a position that is known at run time.
 
     Args:
         operand: an array.
@@ -100,7 +100,7 @@ def dynamic_slice(operand: Value, start_indices: Starts, size_indices: Sequence[
 
 @op("DynamicUpdateSlice", emits="stablehlo.dynamic_update_slice", on=ARRAY)
 def dynamic_update_slice(operand: Value, update: Value, start_indices: Starts) -> Value:
-    """The array with a window overwritten at a place that is known at run time.
+    """The array with a window overwritten at a position that is known at run time.
 
     Args:
         operand: an array.

@@ -27,7 +27,7 @@ _BY_ELEMENTS = frozenset(
     }
 )
 _MOST_RANK = 64
-# Their results can be far larger than their inputs, are drawn anew at each call, or are graphs of their own.
+# Their results can be far larger than their inputs, are drawn again at each call, or are graphs of their own.
 _EXCLUDED = frozenset(
     {
         *("Bernoulli", "ConstantOfShape", "Dropout", "EyeLike", "Identity", "If", "Loop", "Multinomial"),

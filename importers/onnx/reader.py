@@ -31,7 +31,7 @@ def read_onnx(data: bytes, file: str) -> Program:
 
     Returns:
         If all sizes are fixed, a verified program whose operations carry the names of their nodes. Else a program with
-        a ``template``: it is imported anew for the sizes of each call, and for the elements of inputs that decide
+        a ``template``: it is imported again for the sizes of each call, and for the elements of inputs that decide
         sizes (the ``shape`` of a Reshape).
 
     Raises:

@@ -15,7 +15,7 @@ class Windows:
     Attributes:
         sizes: of the window.
         pads: (low, high) around the input.
-        places: how many places the window has.
+        places: how many positions the window has.
     """
 
     sizes: list[int]

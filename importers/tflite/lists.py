@@ -1,4 +1,4 @@
-"""Writes into lists (``tf.TensorArray``), which TensorFlow's converter spells as parts joined anew::
+"""Writes into lists (``tf.TensorArray``), which TensorFlow's converter spells as parts joined again::
 
     SLICE(list, 0, [i, -1, ...]), item, SLICE(list, [i + 1, 0, ...], -1)  →  CONCATENATION
 

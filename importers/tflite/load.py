@@ -46,7 +46,7 @@ class Quantization:
     """How stored integers represent numbers: ``(stored - zero point) * scale``.
 
     Attributes:
-        scale: f32, one number, or one for each place along an axis.
+        scale: f32, one number, or one for each position along an axis.
         zero_point: s64, as many as scales.
         axis: the quantized dimension.
     """

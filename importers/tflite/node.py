@@ -89,7 +89,7 @@ class Node:
         return dequantized(value, quantization)
 
     def aligned(self, number: int) -> Value:
-        """An input as stored for the first output: quantized anew if its scale is another one."""
+        """An input as stored for the first output: quantized again if its scale is another one."""
         quantization, wanted = self.quantization(number), self.result().quantization
         if quantization is None or wanted is None or quantization.same(wanted):
             return self.value(number)

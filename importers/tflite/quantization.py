@@ -18,7 +18,7 @@ from hloforge.importers.tflite.load import Array, Quantization
 
 
 def per_place(numbers: Array, axis: int, dims: Any) -> Value:
-    """One number for all elements, or one for each place along an axis, in the shape ``dims``."""
+    """One number for all elements, or one for each position along an axis, in the shape ``dims``."""
     if numbers.size == 1:
         return fill(dims, numbers.reshape(()), numbers.dtype)
     return broadcast_to(along(lift(numbers), axis, len(dims)), dims)

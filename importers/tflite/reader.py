@@ -28,7 +28,7 @@ def read_tflite(data: bytes, file: str) -> Program:
 
     Returns:
         If all sizes are fixed, a verified program whose operations carry the names of the tensors that they make. Else
-        a program with a ``template``: it is imported anew for the sizes of each call. Quantized inputs and outputs are
+        a program with a ``template``: it is imported again for the sizes of each call. Quantized inputs and outputs are
         integers, as they are stored. States of layers of one step (SVDF, RNN, LSTM) are the last parameters, under
         their names, and what they become the last results.
 

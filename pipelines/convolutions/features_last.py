@@ -10,7 +10,7 @@ After::
 
 IREE 3.13 vectorizes such convolutions over the features of the result where they lie beside each other, and computes
 others in loops over single numbers: the first layer of a ResNet, 7x7 by 3 features, takes 50 times as long, a
-depthwise one 9 times, those of integers and f64 15 to 30 times. Barriers are in between, for IREE would move the
+depthwise one 9 times, those of integers and f64 15 to 30 times. Barriers are in between, because IREE would move the
 transpositions into the convolution. Reversed kernels are reversed before, which IREE forgets of groups.
 """
 

@@ -201,7 +201,7 @@ def gathered(op: Any) -> Replacement:
 
 @pattern("stablehlo.dynamic_update_slice")
 def updated(op: Any) -> Replacement:
-    """dynamic_update_slice of dynamic sizes -> tensor.insert_slice at clamped places; a new array after a barrier."""
+    """dynamic_update_slice of dynamic sizes -> tensor.insert_slice at clamped positions, after a barrier."""
     if not any(map(is_dynamic, list(op.operands)[:2])):
         return NoMatch("static")
     operand, update = map(at.signless, list(op.operands)[:2])

@@ -1,7 +1,7 @@
 """A model of a processor: its registers, caches and workers, and from which sizes code of our own pays on it.
 
-Every number of a machine that decides which code is written stands here, with the measurement that set it. Limits of
-IREE (its stack, the arrays of a dispatch) and of the time of compilation stand where they are kept.
+Every number of a machine that decides which code is written is here, with the measurement that set it. Limits of
+IREE (its stack, the arrays of a dispatch) and of the time of compilation are where they are kept.
 """
 
 from __future__ import annotations

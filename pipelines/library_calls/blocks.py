@@ -48,11 +48,11 @@ class Block:
         return rows_at(operand, self.start, self.rows)
 
     def row(self, number: Value) -> Value:
-        """The place in the block of the row that is found as number ``number``."""
+        """The position in the block of the row that is found as number ``number``."""
         return number if self.down else self.rows - 1 - number
 
     def by_rows(self, init: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
-        """``body(row, *values)`` for each row to find, in order; ``row`` is its place in the block."""
+        """``body(row, *values)`` for each row to find, in order; ``row`` is its position in the block."""
         # IREE would let the loop write into the array that the block's rows are a slice of.
         own = [ops.optimization_barrier(value) for value in init]
         return count(self.found, self.rows, 1, own, lambda number, *values: body(self.row(number), *values))

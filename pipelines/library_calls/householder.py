@@ -28,7 +28,7 @@ from hloforge.pipelines.library_calls.blocks import (
 
 @dataclass(frozen=True)
 class Reflector:
-    """What maps a vector to one that is zero below a place.
+    """What maps a vector to one that is zero below a position.
 
     Attributes:
         v: ``[b, 1, m]``: zeros, one at the place, and numbers beyond it.
@@ -81,7 +81,7 @@ def block_vectors(columns: Value, start: Value, stop: Value) -> Value:
     """The v of the block whose columns LAPACK's storage holds in ``[b, m, w]``; columns from ``stop`` on are zero.
 
     Args:
-        start: the number of the block's first column, which is its place.
+        start: the number of the block's first column, which is its position.
     """
     rows, numbers = ops.iota("s32", columns.dims, 1), ops.iota("s32", columns.dims, 2)
     places = numbers + spread(start, numbers.dims)

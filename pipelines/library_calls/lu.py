@@ -163,7 +163,7 @@ def _beside_panel(a: Value, panel: Value, start: Value, stop: Value) -> Value:
 
 
 def largest_place(column: Value, first: Value) -> Value:
-    """``[b, 1, m]`` to s32 ``[b]``: the place of the largest number from ``first`` on, the first of equal ones."""
+    """``[b, 1, m]`` to s32 ``[b]``: the position of the largest number from ``first`` on, the first of equal ones."""
     height = column.dims[-1]
     size = magnitude(column)
     places = ops.iota("s32", column.dims, 2)

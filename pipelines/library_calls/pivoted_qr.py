@@ -1,7 +1,7 @@
 """QR factorizations with column pivoting, a column per iteration.
 
 Each iteration takes the longest column that is left, reflects it, and updates all columns right of it in two wide
-products. The lengths are measured anew each iteration, where LAPACK updates them. Source: LAPACK "geqp3"; Golub & Van
+products. The lengths are measured again each iteration, where LAPACK updates them. Source: LAPACK "geqp3"; Golub & Van
 Loan, 5.4.2.
 """
 

@@ -29,7 +29,8 @@ def gtsv(call: CustomCall) -> list[Value]:
     """The diagonals below, on and above the main one, ``[..., n]`` each, and b ``[..., n, m]`` -> x with a x = b.
 
     ``below[0]`` and ``above[n - 1]`` are not read. The first three results are the diagonals of u: its second above
-    (from the place 1 on), the main one, and the first above; the last one is 0 or the number of the first zero pivot.
+    (from the position 1 on), the main one, and the first above; the last one is 0 or the number of the first zero
+    pivot.
     """
     *batch, n, width = call.operands[-1].dims
     if not prod([*batch, n]):

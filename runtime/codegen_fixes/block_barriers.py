@@ -5,7 +5,7 @@ what the next one reads or updates, in the arrays of the program or in the memor
 between them: ``argmax`` wrote all rows' first values by one thread, while others compared them with their numbers.
 
 Accesses of one object that follow each other on any way through the kernel, with one write among them, get a barrier
-unless they are of places that no two threads share. All threads of a block must come by it equally often.
+unless they are of positions that no two threads share. All threads of a block must come by it equally often.
 Source: PTX ISA, "bar, barrier"; CUDA C++ Programming Guide, "Synchronization Functions".
 """
 
@@ -85,7 +85,7 @@ class _Missing:
         """The lines of the kernel that change, by their numbers."""
         written = {access.object for access in self._accesses if access.writes}
         if not any(access.object in written or not access.object for access in self._accesses if access.reads):
-            # Stores alone: of different operations, which may write one place one after the other.
+            # Stores alone: of different operations, which may write one position one after the other.
             stores = [access for access in self._accesses if access.writes]
             if len(stores) == len({access.object for access in stores}):
                 return {}

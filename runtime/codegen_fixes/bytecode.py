@@ -100,7 +100,7 @@ def functions(vmfb: bytes | bytearray) -> Iterator[Function]:
 
 
 def with_moves(vmfb: bytes, changes: dict[int, list[tuple[int, int]]]) -> bytes:
-    """A vmfb with other pairs of registers at these places; an archive's check sum follows."""
+    """A vmfb with other pairs of registers at these positions; an archive's check sum follows."""
     changed = bytearray(vmfb)
     for place, pairs in changes.items():
         struct.pack_into(f"<{2 * len(pairs)}H", changed, place, *(register for pair in pairs for register in pair))

@@ -1,8 +1,8 @@
 """Remove invocations that repeat others' work in Vulkan's programs, between two runs of IREE's compiler.
 
 IREE 3.13 chooses a workgroup's size for a dispatch, and may give its operations to fewer dimensions of
-the workgroup. Where nothing reads an invocation's place along a dimension, as many invocations as its size do the same:
-products that are summed in the workgroup's memory were summed twice. Such a dimension gets the size 1.
+the workgroup. Where nothing reads an invocation's position along a dimension, as many invocations as its size do the
+same: products that are summed in the workgroup's memory were summed twice. Such a dimension gets the size 1.
 Source: SPIR-V, "LocalSize", "LocalInvocationId".
 """
 
@@ -40,7 +40,7 @@ def _in_module(text: bytes) -> bytes:
 
 
 def _dimensions_read(text: bytes) -> set[int] | None:
-    """The dimensions along which invocations know their places; None if not all that is done with those is known."""
+    """The dimensions along which invocations know their positions; None if not all that is done with those is known."""
     read: set[int] = set()
     places: set[bytes] = set()
     for line in text.split(b"\n"):

@@ -1,8 +1,8 @@
 """Remove threads that repeat others' work in CUDA's kernels, between two runs of IREE's compiler.
 
 IREE 3.13 chooses the threads of a block for a dispatch, and may give its operations to none or to fewer dimensions of
-them: 64 threads of a scatter each added all updates. A dimension along which no thread asks for its place gets the size
-1, as in ``idle_invocations.py`` for Vulkan. Source: PTX ISA, "Special Registers: %tid", ".maxntid".
+them: 64 threads of a scatter each added all updates. A dimension along which no thread asks for its position gets the
+size 1, as in ``idle_invocations.py`` for Vulkan. Source: PTX ISA, "Special Registers: %tid", ".maxntid".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def without_repeated_threads(code: bytes) -> bytes:
 
 
 def _needed(kernel: Kernel) -> tuple[int, int, int] | None:
-    """The sizes of blocks that a kernel needs; None if something but their places tells its threads apart."""
+    """The sizes of blocks that a kernel needs; None if something but their positions tells its threads apart."""
     read = set()
     for operation in kernel.operations():
         if operation.name.startswith(_PLACE):

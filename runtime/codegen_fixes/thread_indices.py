@@ -112,7 +112,7 @@ def _number(own: _Vector, factors: Mapping[bytes, int], modulus: int) -> Number:
 
 
 def may_meet(one: Number, other: Number, sizes: tuple[int, int]) -> bool:
-    """Whether bytes at the place of one thread may be bytes at the other place of another thread."""
+    """Whether bytes at the position of one thread may be bytes at the other place of another thread."""
     difference = one.plus(other, -1)
     modulus = math.gcd(difference.modulus, *(factor for _, factor in difference.symbols))
     begins, targets = one.own, other.own

@@ -34,7 +34,7 @@ _UNIFORM_INPUTS = (b"WorkgroupId", b"NumWorkgroups", b"WorkgroupSize")
 _BRANCHES = (b"Branch", b"BranchConditional", b"Switch")
 _ADDRESSES = (b"mlir.addressof", b"AccessChain", b"InBoundsPtrAccessChain", b"PtrAccessChain", b"Bitcast")
 
-# A place in shared memory: the variable's number, and those of the values that choose an element of it.
+# A position in shared memory: the variable's number, and those of the values that choose an element of it.
 Place: TypeAlias = tuple[int, ...]
 
 
@@ -43,7 +43,7 @@ class _Access:
     """A load or store of shared memory.
 
     Attributes:
-        is_own: every invocation makes it, at a place of its own.
+        is_own: every invocation makes it, at a position of its own.
     """
 
     place: Place
@@ -89,7 +89,7 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Split:
-    """A place within a selection in which invocations part where a barrier is missing, ahead of the line ``number``."""
+    """A position in a selection in which invocations part where a barrier is missing, before line ``number``."""
 
     selection: _Node
     number: int
@@ -303,7 +303,7 @@ class _Function:
         return waiting
 
     def splits(self) -> Iterator[_Split]:
-        """Where a barrier is missing and not all invocations come by; inner places first."""
+        """Where a barrier is missing and not all invocations come by; inner positions first."""
         yield from self._splits(self._root, is_parting=False)
 
     def _splits(self, node: _Node, is_parting: bool) -> Iterator[_Split]:

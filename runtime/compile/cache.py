@@ -51,7 +51,7 @@ _COMPILING = ("dialect", "importers", "pipelines", "runtime")
 
 @dataclass(frozen=True)
 class Entry:
-    """Where one compilation stands in the cache.
+    """Where one compilation is in the cache.
 
     Attributes:
         path: its file; None where nothing is cached.
@@ -101,7 +101,7 @@ class Entry:
 
 
 def entry(data: bytes, reading: Mapping[str, object], target: Target, options: CompileOptions) -> Entry:
-    """The place of a compilation.
+    """The position of a compilation.
 
     Args:
         data: the program as it was given.

@@ -123,7 +123,7 @@ def _host_has_avx512() -> bool:
 
 
 def _llvm_name(name: str) -> str:
-    """LLVM's name of a processor, where an architecture stands for all of its own."""
+    """LLVM's name of a processor, where an architecture represents all of its own."""
     if name not in ARCHITECTURES:
         return name
     # LLVM calls the plain 32-bit and 64-bit processors of RISC-V by their width.

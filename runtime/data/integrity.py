@@ -17,7 +17,7 @@ from hloforge.dialect.errors import LoadError
 
 _ADVICE = "copy the file again, or compile the program again"
 _ZIP = b"PK\x03\x04"
-# What zipfile raises for damaged archives, as the place of the damage has it; RuntimeError for "encrypted" ones.
+# What zipfile raises for damaged archives, as the position of the damage has it; RuntimeError for "encrypted" ones.
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, OSError, RuntimeError, ValueError)
 
 

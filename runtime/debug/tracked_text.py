@@ -1,6 +1,6 @@
 """IR as text whose lines are followed from one pass to the next, and whose values keep their names on the way.
 
-MLIR numbers values anew at each printing, so that one operation more changes the names in every line after it. Here
+MLIR numbers values again at each printing, so that one operation more changes the names in every line after it. Here
 lines are matched by what they say besides names, and by their locations in the user's file; values of matched lines are
 called as before, and what differs between two texts is what a pass changed.
 """
@@ -104,7 +104,7 @@ def _parts(text: str) -> tuple[list[str], dict[str, str]]:
             locations[name] = value
         elif line:
             lines.append(line)
-    # Locations name each other by numbers, which the next text gives anew; one level tells enough.
+    # Locations name each other by numbers, which the next text gives again; one level tells enough.
     return lines, {n: _ALIAS.sub(lambda m: locations.get(m[0], ""), value) for n, value in locations.items()}
 
 

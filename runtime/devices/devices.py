@@ -1,4 +1,4 @@
-"""The door to IREE's runtime: its instance and the devices, one of each kind and thread count a process."""
+"""IREE's runtime: its instance, and one device per kind and thread count in a process."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class _Devices:
     def after_fork(self) -> None:
         """In the child of a fork the pool's threads are gone: sessions loaded from now on get devices of their own.
 
-        The parent's devices are kept, for their release would wait for those threads.
+        The parent's devices are kept, because their release would wait for those threads.
         """
         self.lock = threading.Lock()
         self.lost += self.made.values()

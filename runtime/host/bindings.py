@@ -113,7 +113,7 @@ def _bound(
 ) -> Bound:
     """``invoke``, which takes and returns arrays, as a function of buffer views."""
     takes = [Codec(f"operand {n}", leaf) for n, leaf in enumerate(arrays_of(call.operand_leaves))]
-    # As if they were overwritten: what a function returns is copied, for it may keep and change it.
+    # As if they were overwritten: what a function returns is copied, because it may keep and change it.
     returns = [
         Codec(f"result {n}", leaf, overwritten=not gives_away) for n, leaf in enumerate(arrays_of(call.result_leaves))
     ]

@@ -37,7 +37,7 @@ class _Place:
 
 
 class Places:
-    """Finds the places of runs.
+    """Finds the positions of runs.
 
     Batches are told by the names of their dispatches. Of several with the same names, as layers of a model have, a
     command buffer that was met before is the same one again; a new one is the next in the program.
@@ -60,7 +60,7 @@ class Places:
         return frozenset(self._by_name)
 
     def of_call(self, runs: Sequence[Run]) -> list[_Place]:
-        """The place of each run of a call."""
+        """The position of each run of a call."""
         self._last = -1
         found: list[_Place] = []
         for _, group in groupby(runs, key=lambda run: run.submission):
@@ -108,7 +108,7 @@ def attribute(
 
 @dataclass(frozen=True)
 class _Measured:
-    """A place with its times; the row has no operations and counts yet."""
+    """A position with its times; the row has no operations and counts yet."""
 
     operations: frozenset[int]
     row: Row
@@ -211,7 +211,7 @@ def _weight(cost: Cost) -> float:
 
 
 def _cost(row: Row, parts: Mapping[int, float], turns: Mapping[int, float], labels: Labels) -> Cost:
-    """Counts of a place in a call."""
+    """Counts of a position in a call."""
     work, largest = Cost(), 0.0
     for number, part in parts.items():
         work += labels.operations[number].cost.times(part * turns[number])

@@ -58,7 +58,7 @@ def grouped(profile: TimeProfile, by: str) -> list[Group]:
 
 
 def short_place(place: str) -> str:
-    """A place without the folders of its file."""
+    """A position without the folders of its file."""
     return _FOLDERS.sub("", place)
 
 

@@ -44,7 +44,7 @@ class ProfiledOperation:
 
 @dataclass(frozen=True)
 class Row:
-    """A dispatch at one place of the program: what it computes and how long that takes.
+    """A dispatch at one position of the program: what it computes and how long that takes.
 
     Attributes:
         dispatch: the name of its code, which equal dispatches share.

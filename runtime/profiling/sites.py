@@ -31,7 +31,7 @@ _FUNCTION = re.compile(r"^util\.(?:func|initializer)\b")
 
 @dataclass(frozen=True)
 class Site:
-    """A dispatch at its place.
+    """A dispatch at its position.
 
     Attributes:
         dispatch: the name of its code.
@@ -63,7 +63,7 @@ def batches(phases: Mapping[str, str]) -> list[Batch]:
     inside = _operations_inside(phases["dispatch-creation"])
     found = list(_submitted(_Text(phases["stream"])))
     places = Counter(site.operations for batch in found for site in batch.sites)
-    # As many pieces of code as places: one for each, in order. Otherwise a place may be any of them.
+    # As many pieces of code as places: one for each, in order. Otherwise a position may be any of them.
     whole = {
         key: iter(inside[key] if len(inside.get(key, ())) == count else [_joined(inside.get(key, ()))] * count)
         for key, count in places.items()

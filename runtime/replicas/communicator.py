@@ -45,7 +45,7 @@ _BLOCK = 64 * 1024
 
 @dataclass(frozen=True)
 class Combination:
-    """A collective of all members of a group, whose place in it is the leading index of arrays that have blocks.
+    """A collective of all members of a group, whose position in it is the leading index of arrays that have blocks.
 
     Attributes:
         kind: ``all_gather`` (the result has the arrays of all as its blocks), ``all_to_all`` (block ``i`` is that of

@@ -382,7 +382,7 @@ class Codec:
         contiguous = array if array.flags.c_contiguous else np.ascontiguousarray(array)
         if apart(device) is not None:
             return device.allocator.allocate_buffer_copy(_DEVICE_MEMORY, _USAGE, device, contiguous, self._hal_type)
-        # Positional, for nanobind takes a microsecond to sort keywords.
+        # Positional, because nanobind takes a microsecond to sort keywords.
         return device.allocator.allocate_buffer_copy(MEMORY, USAGE, device, contiguous, self._hal_type)
 
     def _to_physical(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,4 +1,4 @@
-"""``hloforge tune``: which flags, passes, thresholds and device make one program fastest here.
+"""``hloforge tune``: search for the flags, passes, thresholds and device that make one program fastest.
 
 One question after the other is asked of the best form so far: each answer is compiled, checked against the reference,
 and timed in turn with the best one. That finds a good form in as many compilations as there are answers, where all

@@ -157,7 +157,7 @@ class _Ensemble:
 
 
 def _decided(ensemble: _Ensemble, given: Value, place: Value, x: Value) -> Value:
-    """Whether rows take the true branch at the places where they are."""
+    """Whether rows take the true branch at the positions where they are."""
     split = take(lift(ensemble.splits), place, 0)
     mode = take(lift(ensemble.modes), place, 0)
     compare = [ops.le, ops.lt, ops.ge, ops.gt, ops.eq, ops.ne]

@@ -150,7 +150,7 @@ def lift_one(like: Value) -> Value:
 
 
 def total_place(line: Value) -> Value:
-    """The place of the greatest element of each line of a matrix."""
+    """The position of the greatest element of each line of a matrix."""
     from hloforge.importers.tensors import greatest, least
 
     top = greatest(line, [1], True)

@@ -137,7 +137,7 @@ def _rms(x: Value, scale: Value, axis: int, epsilon: float) -> tuple[Value, Valu
 
 @operator("EmbedLayerNormalization", domain=MICROSOFT)
 def embed_layer_norm(node: Node) -> Any:
-    """The sum of the embeddings of words, places and segments, normalized; and how many words each mask has."""
+    """The sum of the embeddings of words, positions and segments, normalized; and how many words each mask has."""
     words = node.value(0)
     batch, length = words.dims
     places = node.value(8) if node.has(8) else ops.iota("s32", [1, length], 1)

@@ -184,7 +184,7 @@ def rotary_embedding(node: Node) -> Value:
     batch, _, length, _ = parted.dims
     places = cast(node.value(1), "s32")
     if places.dims != (batch, length):
-        # One number: the place of the first row.
+        # One number: the position of the first row.
         places = broadcast_to(ops.reshape(places, []), [batch, length]) + numbers([batch, length], 1)
     interleaved = bool(node.attribute("interleaved", 0))
     rotated = _rotated(parted, places, cosines, sines, size, interleaved)

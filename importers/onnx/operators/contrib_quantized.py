@@ -21,7 +21,7 @@ operator("DequantizeLinear", domain=MICROSOFT)(dequantize_linear)
 
 
 def parameter(node: Node, number: int, like: Value, axis: int) -> Value:
-    """A scale or zero point for each element of an array, in f32: one for all, or one a place along an axis."""
+    """A scale or zero point for each element of an array, in f32: one for all, or one a position along an axis."""
     given = cast(cast(node.value(number), "s32"), "f32") if not node.row(number).is_float else node.value(number)
     if given.rank == 0 or given.dims == (1,):
         return broadcast_to(ops.reshape(given, []), like.dims)

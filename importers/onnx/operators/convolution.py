@@ -111,7 +111,7 @@ def of_integers(node: Node) -> Value:
 
 @operator("Col2Im")
 def columns_to_image(node: Node) -> Value:
-    """``[n, c * block, places]`` to the image in which overlapping blocks are summed: a transposed convolution."""
+    """``[n, c * block, positions]`` to the image in which overlapping blocks are summed: a transposed convolution."""
     x = node.value(0)
     image, block = node.integers(1), node.integers(2)
     rank = len(image)
@@ -123,7 +123,7 @@ def columns_to_image(node: Node) -> Value:
     reach = [(extent - 1) * dilation + 1 for extent, dilation in zip(block, dilations, strict=True)]
     counts = [(image[d] + pads[d] + pads[rank + d] - reach[d]) // strides[d] + 1 for d in range(rank)]
     columns = ops.reshape(x, [batch * channels, size, *counts])
-    # One kernel for each element of a block, which puts it at its place.
+    # One kernel for each element of a block, which puts it at its position.
     kernel = np.eye(size, dtype=x.element_type.dtype).reshape(1, size, *block)
     turned = np.ascontiguousarray(np.flip(kernel, tuple(range(2, 2 + rank))))
     around = []
@@ -173,7 +173,7 @@ def deformed(node: Node) -> Value:
 
 
 def bilinear(image: Value, y: Value, x: Value) -> Value:
-    """``[n, g, c, h, w]`` at ``[n, g, places...]`` to ``[n, g, c, places...]``; outside of the image is zero."""
+    """``[n, g, c, h, w]`` at ``[n, g, positions...]`` to ``[n, g, c, positions...]``; outside of the image is zero."""
     n, g, c, height, width = image.dims
     grid = list(y.dims[2:])
     flat = ops.reshape(image, [n, g, c, height * width])

@@ -22,7 +22,7 @@ def gather(node: Node) -> Value:
 
 @operator("GatherElements")
 def gather_elements(node: Node) -> Value:
-    """Each index replaces its own place along an axis."""
+    """Each index replaces its own position along an axis."""
     x = node.value(0)
     starts = _full_places(node.value(1), x, node.axis(0))
     layout = ops.GatherDimensionNumbers([], range(x.rank), range(x.rank), starts.rank - 1)
@@ -107,7 +107,7 @@ def one_hot(node: Node) -> Value:
 
 @operator("TensorScatter")
 def update_cache(node: Node) -> Value:
-    """Writes new entries into a cache from a place on, for each batch; ``circular`` wraps around at the end."""
+    """Writes new entries into a cache from a position on, for each batch; ``circular`` wraps around at the end."""
     cache, update = node.value(0), node.value(1)
     axis = node.axis(-2)
     size, length, batch = cache.dims[axis], update.dims[axis], cache.dims[0]

@@ -107,7 +107,7 @@ def global_pool(node: Node) -> Value:
 
 @operator("MaxUnpool")
 def max_unpool(node: Node) -> Value:
-    """Each element goes where its maximum was; the places count in the padded size that the attributes imply."""
+    """Each element goes where its maximum was; the positions count in the padded size that the attributes imply."""
     x, places = node.value(0), node.value(1)
     rank = x.rank - 2
     sizes = list(node.attribute("kernel_shape"))

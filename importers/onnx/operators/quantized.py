@@ -20,7 +20,7 @@ _U8 = element_type("u8")
 
 
 def _per_element(scale: Value, x: Value, axis: int, block: int) -> Value:
-    """A scale (or zero point) for each element: of all, of a place along an axis, or of a block along it."""
+    """A scale (or zero point) for each element: of all, of a position along an axis, or of a block along it."""
     if scale.rank <= 1:
         count = scale.dims[0] if scale.rank else 1
         if count == 1:

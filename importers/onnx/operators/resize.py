@@ -24,7 +24,7 @@ _FEW = 4
 
 @operator("Resize", since=11)
 def resize(node: Node) -> Value:
-    """One axis after the other; the places and weights are computed while the model is imported."""
+    """One axis after the other; the positions and weights are computed while the model is imported."""
     x = node.value(0)
     axes = [axis_of(axis, x.rank) for axis in node.attribute("axes") or range(x.rank)]
     scales, sizes = _scales_and_sizes(node, x, axes)
@@ -60,7 +60,7 @@ def upsample(node: Node) -> Value:
 
 
 def _by_scales(node: Node, scales: Array) -> Value:
-    """The early versions: places are multiples, and the nearest is the one below."""
+    """The early versions: positions are multiples, and the nearest is the one below."""
     x = node.value(0)
     node.attributes.setdefault("nearest_mode", "floor")
     for axis, scale in enumerate(scales):
@@ -109,7 +109,7 @@ def _origins(mode: str, extent: int, size: int, scale: float, ends: tuple[float,
 
 
 def _resampled(node: Node, x: Value, axis: int, places: Array, scale: float) -> Value:
-    """Elements at places along an axis, between neighbours as ``mode`` says."""
+    """Elements at positions along an axis, between neighbours as ``mode`` says."""
     extent = x.dims[axis]
     mode = node.attribute("mode", "nearest")
     if mode == "nearest":
@@ -139,7 +139,7 @@ def _nearest(node: Node, places: Array) -> Array:
 
 
 def _weights(mode: str, places: Array, shrinking: float, a: float) -> tuple[Array, Array]:
-    """The neighbours of each place ``[size, taps]``, and how much each counts; wider by ``1 / shrinking``."""
+    """The neighbours of each position ``[size, taps]``, and how much each counts; wider by ``1 / shrinking``."""
     reach = 2 if mode == "cubic" else 1
     first = math.floor(-reach / shrinking) + 1
     steps = np.arange(first, 2 * reach - first)
@@ -174,7 +174,7 @@ def _mixed(x: Value, axis: int, neighbours: Array, weights: Array) -> Value:
 
 @operator("GridSample")
 def grid_sample(node: Node) -> Value:
-    """``[n, c, spatial...]`` at ``[n, places..., k]``, whose numbers from -1 to 1 name the last spatial axis first."""
+    """``[n, c, spatial...]`` at ``[n, positions..., k]``; numbers from -1 to 1 name the last spatial axis first."""
     x, grid = node.value(0), cast(node.value(1), _wide(node))
     spatial = x.dims[2:]
     corners = bool(node.attribute("align_corners", 0))
@@ -196,7 +196,7 @@ def _wide(node: Node) -> Any:
 
 
 def _sampled(x: Value, places: list[Value], mode: str, padding: str, corners: bool) -> Value:
-    """The sum over the neighbours of each place in all axes."""
+    """The sum over the neighbours of each position in all axes."""
     taps: list[list[tuple[Value, Value | None]]] = []
     for d, place in enumerate(places):
         extent = x.dims[2 + d]
@@ -237,7 +237,7 @@ def _taps(place: Value, mode: str) -> list[tuple[Value, Value | None]]:
 
 
 def _padded(place: Value, extent: int, padding: str, corners: bool) -> Value:
-    """A place outside of the image as one inside, unless zeros lie there."""
+    """A position outside of the image as one inside, unless zeros lie there."""
     if padding == "border":
         return ops.clamp(0.0, place, float(extent - 1))
     if padding == "reflection":
@@ -251,7 +251,7 @@ def _padded(place: Value, extent: int, padding: str, corners: bool) -> Value:
 
 
 def _read(x: Value, places: list[Value], padding: str, corners: bool) -> Value:
-    """``[n, c, places...]``: whole places in an image, of which those outside are as ``padding`` says."""
+    """``[n, c, positions...]``: whole positions in an image, of which those outside are as ``padding`` says."""
     n, c, *spatial = x.dims
     grid = places[0].dims[1:]
     inside: Value | None = None
@@ -307,7 +307,7 @@ def roi_align(node: Node) -> Value:
 
 
 def _bilinear_samples(images: Value, y: Value, x: Value, mode: str) -> Value:
-    """Samples at clamped places; more than one element outside of the image counts as zero.
+    """Samples at clamped positions; more than one element outside of the image counts as zero.
 
     With ``max`` the greatest of the four weighted neighbours counts, as ONNX defines it.
     """

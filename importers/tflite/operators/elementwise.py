@@ -205,7 +205,7 @@ def filled(node: Node) -> Value:
 
 @operator("ONE_HOT")
 def one_hot(node: Node) -> Value:
-    """``on`` where the number is the place along a new axis, ``off`` elsewhere."""
+    """``on`` where the number is the position along a new axis, ``off`` elsewhere."""
     places, depth = node.value(0), node.integers(1)[0]
     axis = node.option("Axis") % (places.rank + 1) if node.option("Axis") >= 0 else places.rank
     dims = [*places.dims[:axis], depth, *places.dims[axis:]]

@@ -34,7 +34,7 @@ def gather(node: Node) -> Value:
 
 @operator("GATHER_ND")
 def gather_nd(node: Node) -> Value:
-    """The last dimension of the places holds an index for each of the first dimensions."""
+    """The last dimension of the positions holds an index for each of the first dimensions."""
     x, places = node.value(0), node.value(1)
     depth, lead = places.dims[-1], places.rank - 1
     window_ = [1] * depth + list(x.dims[depth:])
@@ -50,7 +50,7 @@ def embedding(node: Node) -> Value:
 
 @operator("SCATTER_ND")
 def scatter_nd(node: Node) -> Value:
-    """Updates at places of an array of zeros, added where they meet."""
+    """Updates at positions of an array of zeros, added where they meet."""
     places, updates, dims = node.value(0), node.value(1), node.integers(2)
     depth, lead = places.dims[-1], places.rank - 1
     layout = ops.ScatterDimensionNumbers(list(range(lead, updates.rank)), list(range(depth)), list(range(depth)), lead)

@@ -160,7 +160,7 @@ class _Lstm:
     """The weights of a layer; without those of the input gate, it is what the forget gate leaves.
 
     Args:
-        offset: how far its weights follow the usual places.
+        offset: how far its weights follow the usual positions.
         normed: whether it may have coefficients of layer normalization.
     """
 

@@ -109,7 +109,7 @@ def strided_slice(node: Node) -> Value:
 
 
 def _elements_at(node: Node, x: Value, single: tuple[bool, ...]) -> Value:
-    """The elements at computed places of some axes, which vanish; negative places count from the end."""
+    """The elements at computed positions of some axes, which vanish; negative positions count from the end."""
     begin = node.value(1)
     starts, sizes = list[Any](), list[int]()
     for axis, extent in enumerate(x.dims):

@@ -49,7 +49,7 @@ def lu(a: Any, *, pivots: int) -> list[Any]:
             code.load(part, ir.RankedTensorType.get([1, m, n], row), start) for part in (sources[0], targets[0])
         )
         work = code.load(targets[4], strips, [*start, 0])
-        # Not on the stack, for there may be many rows.
+        # Not on the stack, because there may be many rows.
         memory = [code.load(target, part, start) for part, target in zip(numbers, targets[1:4], strict=True)]
         *results, work = _Elimination(matrix, into, work, memory).results()
         for result, target in zip(results, targets[:4], strict=True):

@@ -110,7 +110,7 @@ class Work:
 
 
 def _place(left: int, scratch: int) -> int:
-    """Where the step writes behind which some are left: 0 for the result's memory."""
+    """Where the step writes after which some are left: 0 for the result's memory."""
     if left == 0:
         return 0
     return left % 2 if scratch == 1 else 1 + left % 2

@@ -1,4 +1,4 @@
-"""The innermost loops of ``dispatch-gemv``: a few rows times a part of a large factor."""
+"""The micro-kernel of ``dispatch-gemv``: a few rows times a part of a large factor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Kernel:
     """The work of one workgroup: ``left`` ``[1, m, k]`` times a part of the large factor.
 
     Attributes:
-        right: the part, with one place in the batch.
+        right: the part, with one position in the batch.
         place: from indices into the depth and the columns to an element of ``right``.
         type: of the result, ``[1, m, n]``.
         depth: k.

@@ -1,4 +1,4 @@
-"""The innermost loops of ``dispatch-integer-matmuls``: some rows times a strip of columns, in pairs of 16 bits."""
+"""The micro-kernel of ``dispatch-integer-matmuls``: some rows times a strip of columns, in pairs of 16 bits."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Block:
     Attributes:
         depth, column: where they begin.
         lines: how many they are.
-        done: columns of the strip that are part of the strip before, for each is read whole.
+        done: columns of the strip that are part of the strip before, because each is read whole.
     """
 
     depth: Any

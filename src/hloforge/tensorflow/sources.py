@@ -116,7 +116,7 @@ def _of_keras(model: Any) -> Source:
 
 
 def _alone(inputs: Any) -> Any:
-    """The only one of a list of inputs, for models are called with that."""
+    """The only one of a list of inputs, because models are called with that."""
     return inputs[0] if isinstance(inputs, list) and len(inputs) == 1 else inputs
 
 

@@ -1,6 +1,6 @@
 """Outputs that share memory with an input or with each other.
 
-AOTAutograd makes such an output anew, as a view of what it shares memory with. Where sizes are symbolic, all that it
+AOTAutograd makes such an output again, as a view of what it shares memory with. Where sizes are symbolic, all that it
 knows of the view is what the graph returned: its sizes, strides and storage offset.
 """
 
@@ -23,7 +23,7 @@ _VIEWS = (
 
 
 def shared_outputs() -> dict[int, int | None]:
-    """The outputs of the graph that AOTAutograd is compiling that it makes anew: their numbers, and that of the input
+    """The outputs of the graph that AOTAutograd is compiling that it makes again: their numbers, and that of the input
     that they share memory with, if they do with an input."""
     context = torch._guards.TracingContext.try_get()
     metadata = context.fw_metadata if context is not None else None

@@ -83,7 +83,7 @@ def load(path: str) -> ExportedProgram:
             f"PyTorch {torch.__version__} cannot read the archive: {type(error).__name__}: {error}".splitlines()[0],
             hint="it is damaged, or was written by another version of PyTorch",
         ) from None
-    # Python code; it is not needed, for sizes are checked here.
+    # Python code; it is not needed, because sizes are checked here.
     exported._guards_code = []
     return exported
 

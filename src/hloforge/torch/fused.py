@@ -1,7 +1,7 @@
 """PyTorch's fused kernels of the CPU, in the operators that they fuse.
 
 ``nn.TransformerEncoderLayer`` and ``nn.MultiheadAttention`` call these in ``eval()`` without gradients. They have no
-decompositions in PyTorch, for they are chosen while a module runs.
+decompositions in PyTorch, because they are chosen while a module runs.
 """
 
 from __future__ import annotations

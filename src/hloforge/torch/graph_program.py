@@ -71,7 +71,7 @@ class GraphProgram:
             become constants.
         name: of the program.
         target, options: as of ``hloforge.compile``.
-        frozen: numbers of tensors that seldom change. They are no arguments: the program is loaded anew when one of
+        frozen: numbers of tensors that seldom change. They are no arguments: the program is loaded again when one of
             them lies elsewhere or was changed in place since the last call, and what depends on them alone is computed
             then.
 

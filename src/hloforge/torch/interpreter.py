@@ -49,7 +49,7 @@ def place_of(node: fx.Node) -> tuple[str, int, str] | None:
 
 
 def location_of(node: fx.Node) -> Location | None:
-    """The place for an error."""
+    """The position for an error."""
     place = place_of(node)
     return Location(place[0], place[1]) if place else None
 

@@ -48,7 +48,7 @@ def inverse(order: Order) -> Order:
 
 
 class Argument:
-    """One argument of a program: IREE's view of its memory, made anew when it lies elsewhere than in the last call.
+    """One argument of a program: IREE's view of its memory, made again when it lies elsewhere than in the last call.
 
     A view refers to an address, not to the tensor: it keeps nothing alive, and is right for whichever tensor of the
     same sizes lies there.

@@ -1,8 +1,8 @@
 """An operator for recurrent layers that AOTAutograd keeps, with its gradient: a loop instead of its steps.
 
 Dynamo gives ``torch.lstm`` and its like, whose decompositions write each step of the sequence out. ``keep_recurrent``
-puts ``hloforge::recurrent`` in their places. Those decompositions also drop the dropout between layers (PyTorch 2.13),
-so that what stays PyTorch's is called for one layer at a time.
+replaces them by ``hloforge::recurrent``. Those decompositions also drop the dropout between layers (PyTorch
+2.13), so that what stays PyTorch's is called for one layer at a time.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ REPLICATED = b""
 
 @dataclass(frozen=True)
 class Placement:
-    """The grid of a program, and the number of the device at each of its places.
+    """The grid of a program, and the number of the device at each of its positions.
 
     Attributes:
         replicas, partitions: the grid.

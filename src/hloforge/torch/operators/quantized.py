@@ -18,7 +18,7 @@ _NAMESPACE = "quantized_decomposed"
 
 
 def _along(x: Any, dims: int, axis: int) -> Any:
-    """A number for each place of an axis, so that it meets an array of so many dimensions."""
+    """A number for each position of an axis, so that it meets an array of so many dimensions."""
     shape = [1] * dims
     shape[axis] = -1
     return jnp.reshape(x, shape)

@@ -85,7 +85,7 @@ def layers_of(
 def _along(
     step: _Step, sequence: Any, first: tuple[Any, ...], weights: Sequence[Any], biases: bool, *, reverse: bool
 ) -> Any:
-    """The last states and the hidden state at each place of the sequence."""
+    """The last states and the hidden state at each position of the sequence."""
     given = sequence @ weights[0].T
     bias = 0
     if biases:

@@ -33,7 +33,7 @@ def grid_sampler_backward(
 
 
 def _sampled(x: Any, grid: Any, mode: int, padding: int, corners: bool) -> Any:
-    """The elements of x, [batch, channels, …], at the places of a grid, [batch, …, rank]: [batch, channels, …]."""
+    """The elements of x, [batch, channels, …], at the positions of a grid, [batch, …, rank]: [batch, channels, …]."""
     sizes = x.shape[:1:-1]
     places = [_scaled(grid[..., n], size, corners) for n, size in enumerate(sizes)]
     if mode != _CUBIC:
@@ -76,7 +76,7 @@ def _scaled(value: Any, size: int, corners: bool) -> Any:
 
 
 def _within(place: Any, size: int, padding: int, corners: bool) -> Any:
-    """A place moved to the axis, if nothing but zeros is beyond it. PyTorch's gradient is 0 at both ends."""
+    """A position moved to the axis, if nothing but zeros is beyond it. PyTorch's gradient is 0 at both ends."""
     if padding == _ZEROS:
         return place
     if padding != _BORDER:

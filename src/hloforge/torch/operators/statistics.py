@@ -17,7 +17,7 @@ def _sorted(x: Any, dim: int) -> tuple[Any, Any]:
 
 
 def _taken(values: Any, order: Any, place: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
-    """The values at places of an axis; place: with the axis, of size 1."""
+    """The values at positions of an axis; place: with the axis, of size 1."""
     chosen, where = jnp.take_along_axis(values, place, dim), jnp.take_along_axis(order, place, dim)
     return (chosen, where) if keepdim else (jnp.squeeze(chosen, dim), jnp.squeeze(where, dim))
 
@@ -68,7 +68,7 @@ def mode(call: Call, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
         return x, jnp.zeros((), np.int64)
     values, order = _sorted(x, dim)
     moved = jnp.moveaxis(values, dim, -1)
-    # The length of the run of equal values that ends at each place.
+    # The length of the run of equal values that ends at each position.
     fresh = jnp.concatenate([jnp.ones_like(moved[..., :1], np.bool_), moved[..., 1:] != moved[..., :-1]], -1)
     places = jax.lax.broadcasted_iota(np.int64, moved.shape, moved.ndim - 1)
     starts = jax.lax.cummax(jnp.where(fresh, places, 0), axis=moved.ndim - 1)
