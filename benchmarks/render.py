@@ -307,12 +307,12 @@ def document(results: dict[str, Any], reasons: Mapping[str, str]) -> str:
 {machine_line(results)}.
 {quiet_line(results)}
 
-Each case runs in a process of its own, the engines in turn, each once the threads of all others sleep: hloforge with
+Each case runs in a process of its own, the engines in alternation, each once the threads of all others sleep: hloforge with
 its default options; XLA's CPU client with its default flags; `iree-compile` with this machine's processor and no
 demotion of types on the same StableHLO, on the better of its two CPU devices; PyTorch eagerly, from the extra
 `bench`, where it has the operations. Each engine may use every core. Arguments lie on the device, none is donated,
 and results stay there. Latencies are medians of calls right after another of the same engine. A ratio below 1 says
-that hloforge takes less time; "quartiles" are those of the ratios to XLA of samples taken in the same turn: the
+that hloforge takes less time; "quartiles" are those of the ratios to XLA of samples taken in the same round: the
 noise. "CPU" is the ratio to XLA in processor time, of all threads; "tuned" is the form that `hloforge tune` found,
 where it was asked (`--tune=30`). ✗ marks results that differ from XLA's by more than the tolerance. Repeat it with
 `make bench`, single cases with `python -m benchmarks --only='matmul 256'`; an interrupted run goes on with
@@ -368,7 +368,7 @@ def readme_tables(results: dict[str, Any]) -> dict[str, str]:
 
 
 def fill(text: str, parts: dict[str, str]) -> str:
-    """Fill what stands between ``<!-- generated:NAME -->`` and ``<!-- end:NAME -->``. Raises ValueError without."""
+    """Fill the text between ``<!-- generated:NAME -->`` and ``<!-- end:NAME -->``. Raises ValueError without."""
     for name, part in parts.items():
         pattern = re.compile(rf"(<!-- generated:{name} -->\n).*?(<!-- end:{name} -->)", re.DOTALL)
         if not pattern.search(text):

@@ -125,7 +125,7 @@ def parse_targets(text: str | Target | Sequence[str | Target]) -> tuple[Target, 
         return (text,)
     if not isinstance(text, str):
         return _distinct(tuple(map(Target.parse, text)), text)
-    # A comma stands between targets, and before features, which begin with a sign.
+    # A comma is between targets, and before features, which begin with a sign.
     found = tuple(map(Target.parse, re.split(r",(?![+-])", text)) if _is_list(text) else [Target.parse(text)])
     return _distinct(found, text)
 
@@ -160,7 +160,7 @@ def _way_to(name: str) -> str:
 def _processor(variant: str, text: str) -> Target:
     name, _, features = variant.partition(",")
     if name in REFUSED:
-        raise OptionError(f"nothing here compiles for {name!r}: {REFUSED[name]}", hint=_among(name, CPU_NAMES))
+        raise OptionError(f"hloforge does not compile for {name!r}: {REFUSED[name]}", hint=_among(name, CPU_NAMES))
     if name not in CPU_NAMES:
         raise OptionError(f"unknown processor {name!r} in target {text!r}", hint=_among(name, CPU_NAMES))
     if features and not _FEATURES.fullmatch(features):

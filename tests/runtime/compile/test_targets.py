@@ -78,7 +78,7 @@ def test_flags() -> None:
         ("sm_90", "unknown target 'sm_90'", "write cuda:sm_90"),
         ("aarch64", "unknown target 'aarch64'", "write cpu:aarch64"),
         ("ppc64le", "unknown target 'ppc64le'", "write cpu:ppc64le"),
-        ("cpu:ppc64le", "nothing here compiles for 'ppc64le'", "riscv64"),
+        ("cpu:ppc64le", "hloforge does not compile for 'ppc64le'", "riscv64"),
         ("cpu:wasm64", "WebAssembly of 32 bits alone", "wasm32"),
         ("cuda:sm_91", "unknown GPU 'sm_91'", "did you mean sm_90"),
         ("rocm:gfx1", "unknown GPU 'gfx1'", "gfx1100"),
