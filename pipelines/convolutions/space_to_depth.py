@@ -7,7 +7,7 @@ Before::
 After::
 
     %u = concatenate (slices of %x)                         // [n,376,32]: 32 neighbours at every fourth place
-    %y = stablehlo.convolution(%u, reshape %w) {dilation 8} : [n,376,32], [16,32,f] -> [n,256,f]
+    %y = convolution(%u, reshape %w) {dilation 8} : [n,376,32], [16,32,f] -> [n,256,f]      // a product in turn
 
 IREE 3.13 reads windows of one feature number by number: the first layer of CREPE, 512 places, takes 13 times XLA's
 time. Convolutions of more features are products (``unfold_convolutions.py``), which read the windows of an image as it

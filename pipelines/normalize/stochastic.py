@@ -2,7 +2,7 @@
 
 Before::
 
-    %r = mhlo.stochastic_convert %x, %bits : (tensor<4xf32>, tensor<4xui32>) -> tensor<4xi8>
+    %r = "mhlo.stochastic_convert"(%x, %bits) : (tensor<4xf32>, tensor<4xui32>) -> tensor<4xi8>
 
 After::
 
