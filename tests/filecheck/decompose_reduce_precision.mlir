@@ -16,7 +16,7 @@
 // CHECK: [[Z:%.+]] = stablehlo.select [[SMALL]], {{%.+}}, [[I]]
 // CHECK: [[NAN:%.+]] = stablehlo.compare GT
 // CHECK: [[R:%.+]] = stablehlo.select [[NAN]], [[X]], [[Z]]
-// CHECK: stablehlo.bitcast_convert {{%.+}} : (tensor<4xui32>) -> tensor<4xf32>
+// CHECK: stablehlo.bitcast_convert [[R]] : (tensor<4xui32>) -> tensor<4xf32>
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %r = stablehlo.reduce_precision %x, format = e5m2 : tensor<4xf32>
   return %r : tensor<4xf32>

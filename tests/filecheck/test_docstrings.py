@@ -2,11 +2,13 @@
 
 The docstring of ``pipelines/decompose/pred_arithmetic.py`` has blocks ``Before::`` and ``After::``; the pass is
 ``decompose-pred-arithmetic``, so ``decompose_pred_arithmetic.mlir`` has to be a whole program of that kind, with CHECK
-lines for what comes out.
+lines for what comes out. A file of ``pipelines`` that is a part of a pass has one by its own name.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import pkgutil
 import re
 import shlex
 import sys
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from hloforge import pipelines
 from hloforge.pipelines.catalogue import passes_by_name
 from tests.filecheck.runner import run_lines, run_pipeline
 
@@ -25,6 +28,11 @@ _NAME = re.compile(r"(?<![\w.%/])[a-z_]\w*(?:\.[a-z_]\w*)+(?!\w)")
 UNSEEN = {"flatten-tuples": "the reader takes apart the tuples of StableHLO text itself"}
 # The passes whose docstrings show no IR, with the reason.
 WITHOUT_IR = {"audit": "it rewrites nothing"}
+# The other files that show IR, of which no pass by itself makes anything, with the reason.
+WITHOUT_PASS = {
+    "hloforge.pipelines.delta_debugging.outline": "hloforge bisect calls it",
+    "hloforge.pipelines.weights": "a compilation with weights calls it",
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class Example:
     """What a docstring shows.
 
     Attributes:
-        name: of the pass.
+        name: of the pass, or of the file of a part.
         before, after: the names of operations, attributes and targets in the sections of these titles.
     """
 
@@ -76,16 +84,30 @@ def documented() -> dict[str, str]:
     }
 
 
-def examples() -> list[Example]:
+def parts() -> dict[str, str]:
+    """The docstring of each file without a pass, by the file's module."""
+    own = {type_.__module__ for type_ in passes_by_name().values()}
+    found = [module.name for module in pkgutil.walk_packages(pipelines.__path__, f"{pipelines.__name__}.")]
+    return {module: sys.modules[module].__doc__ or "" for module in found if module not in own}
+
+
+def examples(texts: dict[str, str]) -> list[Example]:
+    """Those of the docstrings that show IR before and after."""
     found = []
-    for name, text in documented().items():
+    for name, text in texts.items():
         before, after = section(text, "Before"), section(text, "After")
         if before is not None and after is not None:
             found.append(Example(name, names(before), names(after)))
     return found
 
 
-EXAMPLES = examples()
+PASSES = examples(documented())
+PARTS = [
+    dataclasses.replace(example, name=example.name.rpartition(".")[2])
+    for example in examples(parts())
+    if example.name not in WITHOUT_PASS
+]
+EXAMPLES = [*PASSES, *PARTS]
 
 
 def lines_of(path: Path) -> tuple[str, str]:
@@ -94,6 +116,15 @@ def lines_of(path: Path) -> tuple[str, str]:
     program = [line for line in lines if not line.startswith("//")]
     checks = [line for line in lines if re.match(r"// CHECK(-[A-Z0-9-]+)?:", line) and "CHECK-NOT:" not in line]
     return "\n".join(program), "\n".join(checks)
+
+
+def last_pass(path: Path) -> tuple[str, list[str]]:
+    """The last pass that the only RUN line of a file names, and the words without it."""
+    (line,) = run_lines(path)
+    words = shlex.split(line)
+    place = max(number for number, word in enumerate(words) if word.startswith("--pass="))
+    name = words[place].removeprefix("--pass=").partition("{")[0]
+    return name, words[:place] + words[place + 1 :]
 
 
 def missing(wanted: frozenset[str], text: str) -> list[str]:
@@ -106,9 +137,16 @@ def _short(name: str) -> str:
 
 
 def test_every_pass_shows_its_ir() -> None:
-    shown = {example.name for example in EXAMPLES}
+    shown = {example.name for example in PASSES}
     assert set(documented()) - shown == set(WITHOUT_IR)
     assert shown.issuperset(UNSEEN)
+    assert {example.name for example in examples(parts())}.issuperset(WITHOUT_PASS)
+    assert len({example.path for example in EXAMPLES}) == len(EXAMPLES)
+
+
+@pytest.mark.parametrize("example", PASSES, ids=lambda example: example.name)
+def test_a_file_runs_its_pass_last(example: Example) -> None:
+    assert last_pass(example.path)[0] == example.name
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
@@ -124,10 +162,7 @@ def test_what_a_docstring_shows_is_checked(example: Example) -> None:
     "example", [example for example in EXAMPLES if example.name not in UNSEEN], ids=lambda example: example.name
 )
 def test_the_checks_fail_without_the_pass(example: Example, tmp_path: Path) -> None:
-    (line,) = run_lines(example.path)
-    words = shlex.split(line)
-    kept = [word for word in words if not re.fullmatch(rf"--pass={example.name}(\{{.*\}})?", word)]
-    assert len(kept) == len(words) - 1
+    _, kept = last_pass(example.path)
     with pytest.raises(AssertionError, match="filecheck gave 1"):
         run_pipeline(" ".join(kept), example.path, tmp_path)
 
