@@ -66,7 +66,7 @@ class Builder(Generic[P]):
 
     def __enter__(self) -> Self:
         self._check_open()
-        scopes = [self._context, ir.InsertionPoint(self._block), ir.Location.unknown(self._context)]
+        scopes: list[Any] = [self._context, ir.InsertionPoint(self._block), ir.Location.unknown(self._context)]
         for scope in scopes:
             scope.__enter__()
         self._entered.append(scopes)
@@ -78,7 +78,7 @@ class Builder(Generic[P]):
         for scope in reversed(self._entered.pop()):
             scope.__exit__(kind, error, traceback)
 
-    def scopes(self, location: Location, entered: Any) -> list[Any]:
+    def scopes(self, location: Location, entered: ir.Context | None) -> list[Any]:
         """What to enter so that an operation is added to this program at the user's line.
 
         Args:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from hloforge.dialect.constants import constant, scalar_of
 from hloforge.dialect.emission import create, mlir_type_of
 from hloforge.dialect.errors import OperationError
-from hloforge.dialect.mlir import inlined_func_call, ir
+from hloforge.dialect.mlir import AnyOp, inlined_func_call, ir
 from hloforge.dialect.op import user_code
 from hloforge.dialect.program import Program, entry_function
 from hloforge.dialect.shapes import Shape
@@ -114,7 +114,7 @@ def _apply_program(program: Program, parameters: Sequence[Value]) -> Value:
     return nest(program.signature.result, map(Value, results))
 
 
-def fill_region(region: Any, types: Sequence[Any], computation: Callable[..., Any]) -> None:
+def fill_region(region: ir.Region, types: Sequence[ir.Type], computation: Callable[..., Any]) -> None:
     """Give a region one block with arguments of ``types`` whose terminator returns what ``computation`` builds.
 
     Args:
@@ -127,7 +127,11 @@ def fill_region(region: Any, types: Sequence[Any], computation: Callable[..., An
 
 
 def trace_region(
-    op: Any, number: int, parameters: Sequence[Shape], computation: Computation, expected: Sequence[Shape] | None = None
+    op: AnyOp,
+    number: int,
+    parameters: Sequence[Shape],
+    computation: Computation,
+    expected: Sequence[Shape] | None = None,
 ) -> Value:
     """Trace a computation into a region of a new operation, which is erased again if that fails.
 
@@ -157,7 +161,7 @@ def trace_region(
     return result
 
 
-def check_closed(op: Any, heading_of_parameters: str = "its computation") -> None:
+def check_closed(op: AnyOp, heading_of_parameters: str = "its computation") -> None:
     """Refuse regions that use a value of the surrounding program: XLA's reducers see their parameters only.
 
     Raises:
@@ -176,7 +180,7 @@ def check_closed(op: Any, heading_of_parameters: str = "its computation") -> Non
                 )
 
 
-def _captured(block: Any, inside: set[Any]) -> Any:
+def _captured(block: ir.Block, inside: set[ir.Block]) -> Any:
     for entry in block.operations:
         for operand in entry.operation.operands:
             owner = operand.owner

@@ -10,7 +10,7 @@ import numpy as np
 from hloforge.dialect.element_types import ElementType, Kind, element_type, mlir_type
 from hloforge.dialect.emission import emit, i64, i64s
 from hloforge.dialect.errors import OperationError
-from hloforge.dialect.mlir import dense_elements, ir
+from hloforge.dialect.mlir import SSAValue, dense_elements, ir
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.traits import shape_operand
 from hloforge.dialect.values import Operand, Value
@@ -156,7 +156,7 @@ def sizes_of(value: Value) -> Value:
     return _sizes_at_run_time(Value(source))
 
 
-def _defining(value: Any) -> Any:
+def _defining(value: SSAValue) -> ir.Operation | None:
     """The operation of which ``value`` is a result; None for an argument."""
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hloforge.dialect.errors import OperationError
-from hloforge.dialect.mlir import dense_elements, ir
+from hloforge.dialect.mlir import AnyOp, dense_elements, ir
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import TupleValue, Value
 
@@ -45,7 +45,7 @@ def create(name: str, operands: Sequence[Value], types: Iterable[Any], regions: 
     )
 
 
-def results_of(op: Any, shapes: Sequence[Shape]) -> list[Value]:
+def results_of(op: AnyOp, shapes: Sequence[Shape]) -> list[Value]:
     """The results of an operation as Values of the given shapes."""
     return [Value(result, shape) for result, shape in zip(op.results, shapes, strict=True)]
 
@@ -55,14 +55,14 @@ def one_or_tuple(values: Sequence[Value]) -> Value:
     return values[0] if len(values) == 1 else TupleValue(values)
 
 
-def mlir_type_of(shape: Shape) -> Any:
+def mlir_type_of(shape: Shape) -> ir.Type:
     """The MLIR type of a shape: a tensor, a token or a tuple."""
     if shape.elements is not None:
         return ir.TupleType.get_tuple([mlir_type_of(element) for element in shape.elements])
     return ir.Type.parse("!stablehlo.token") if shape.is_token else shape.mlir_type()
 
 
-def _check_visible(operand: Value, block: Any) -> None:
+def _check_visible(operand: Value, block: ir.Block) -> None:
     """An operand must belong to this program, and to this computation or one around it."""
     owner = operand.ir.owner
     home = owner if isinstance(owner, ir.Block) else owner.operation.block
@@ -84,27 +84,27 @@ def _check_visible(operand: Value, block: Any) -> None:
         inside = above
 
 
-def i64(number: int) -> Any:
+def i64(number: int) -> ir.Attribute:
     """A 64-bit integer attribute."""
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
 
 
-def i32(number: int) -> Any:
+def i32(number: int) -> ir.Attribute:
     """A 32-bit integer attribute."""
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)
 
 
-def i64s(numbers: Iterable[int]) -> Any:
+def i64s(numbers: Iterable[int]) -> ir.Attribute:
     """An attribute of 64-bit integers, ``array<i64: …>``."""
     return ir.DenseI64ArrayAttr.get(list(numbers))
 
 
-def flags(values: Iterable[bool]) -> Any:
+def flags(values: Iterable[bool]) -> ir.Attribute:
     """An attribute of booleans, ``array<i1: …>``."""
     return ir.DenseBoolArrayAttr.get(list(values))
 
 
-def flag(value: bool) -> Any:
+def flag(value: bool) -> ir.Attribute:
     """A boolean attribute."""
     return ir.BoolAttr.get(value)
 
@@ -114,12 +114,12 @@ def text(value: str) -> Any:
     return ir.StringAttr.get(value)
 
 
-def enum(kind: str, value: str) -> Any:
+def enum(kind: str, value: str) -> ir.Attribute:
     """An enumeration of StableHLO, such as ``enum("comparison_direction", "LT")``."""
     return ir.Attribute.parse(f"#stablehlo<{kind} {value}>")
 
 
-def i64_matrix(rows: Sequence[Sequence[int]], columns: int) -> Any:
+def i64_matrix(rows: Sequence[Sequence[int]], columns: int) -> ir.Attribute:
     """A matrix of 64-bit integers, ``dense<…> : tensor<rows x columns x i64>``; short rows are filled with -1."""
     import numpy as np
 

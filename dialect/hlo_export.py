@@ -17,7 +17,7 @@ from typing import Any
 from hloforge.dialect.emission import mlir_type_of
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.marks import PREFIX
-from hloforge.dialect.mlir import _hlo, _jax, entries, in_context, ir
+from hloforge.dialect.mlir import AnyOp, _hlo, _jax, entries, in_context, ir
 from hloforge.dialect.operations import file_location, location_of, operations, string_attribute
 from hloforge.dialect.program import Program, Signature, entry_function
 from hloforge.dialect.protobuf import fields
@@ -91,7 +91,7 @@ def text_of(proto: bytes) -> str:
     return text
 
 
-def _check_constant(op: Any) -> None:
+def _check_constant(op: ir.Operation) -> None:
     if op.name != "stablehlo.constant":
         return
     element = str(op.results[0].type.element_type)
@@ -103,7 +103,7 @@ def _check_constant(op: Any) -> None:
         )
 
 
-def _metadata(location: Any) -> Any:
+def _metadata(location: Any) -> ir.Location:
     """The location that XLA's converter reads as ``op_name`` and ``source_file``.
 
     Of an imported instruction the framework's name and line follow XLA's own in a fused location. Nested names are
@@ -122,7 +122,7 @@ def _metadata(location: Any) -> Any:
     return ir.Location.fused(parts) if parts else ir.Location.unknown()
 
 
-def _restore_top_k(op: Any) -> None:
+def _restore_top_k(op: AnyOp) -> None:
     """XLA's converter turns the custom call into HLO's ``topk`` only if it asks for the largest elements."""
     with ir.InsertionPoint(op):
         own = ir.Operation.create(
@@ -137,7 +137,7 @@ def _restore_top_k(op: Any) -> None:
     op.erase()
 
 
-def _restore_signature(function: Any, signature: Signature) -> None:
+def _restore_signature(function: ir.Operation, signature: Signature) -> None:
     """Give ``main`` one argument a parameter and one result, each of tuple type where the signature says so."""
     block = function.regions[0].blocks[0]
     flat = list(block.arguments)
@@ -166,7 +166,7 @@ def _restore_signature(function: Any, signature: Signature) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(type_)
 
 
-def _keep_attributes(function: Any, signature: Signature) -> None:
+def _keep_attributes(function: ir.Operation, signature: Signature) -> None:
     """Attributes of arguments that are still arguments; donation is the signature's to say."""
     attributes = function.attributes
     if signature.result.is_tuple and "res_attrs" in attributes:

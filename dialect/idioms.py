@@ -15,7 +15,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value, leaves
 
 
-def typed_like(value: Value, dtype: Any) -> Any:
+def typed_like(value: Value, dtype: Any) -> ir.RankedTensorType:
     """The MLIR tensor type with the shape of ``value`` and the element type ``dtype``."""
     return ir.RankedTensorType.get(value.type.shape, mlir_type(dtype))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hloforge.dialect.errors import Location, PassError
-from hloforge.dialect.mlir import in_context, inlined_func_call, ir
+from hloforge.dialect.mlir import AnyOp, in_context, inlined_func_call, ir
 from hloforge.dialect.operations import location_of, operations
 
 # Operations that the copies of called functions may add to a program. Calls that double at each level make 2**30 of a
@@ -24,7 +24,7 @@ def too_many_copies(name: str, made: int) -> str:
 TOO_MANY_HINT = "make a loop of calls that repeat, or pass their common results on instead of calling again"
 
 
-def splice(op: Any, block: Any) -> None:
+def splice(op: AnyOp, block: Any) -> None:
     """Move a block's operations before ``op``, its operands for the block's arguments, and erase ``op``.
 
     The block ends in a terminator whose operands become the results of ``op``.
@@ -40,7 +40,7 @@ def splice(op: Any, block: Any) -> None:
     op.erase()
 
 
-def inline_calls(module: Any) -> None:
+def inline_calls(module: ir.Module) -> None:
     """Inline every ``func.call`` whose function has a body; functions that stay unused are left to ``symbol-dce``.
 
     Raises:
@@ -76,7 +76,7 @@ class _Order:
         self.active: set[str] = set()
         self.copies = 0
 
-    def visit(self, name: str, caller: Any) -> None:
+    def visit(self, name: str, caller: ir.Operation | None) -> None:
         if name in self.active:
             raise PassError(f"@{name} calls itself, and XLA has no recursion", location=_place(caller))
         if name in self.done:
@@ -96,7 +96,7 @@ class _Order:
         # Without the calls, which are gone then, and the return, which is not copied.
         self.done[name] = len(inside) - len(self.calls[name]) - 1 + copied
 
-    def callee(self, op: Any) -> str:
+    def callee(self, op: ir.Operation) -> str:
         """The name of a function that a call copies; empty for anything else."""
         if op.name != "func.call":
             return ""
@@ -109,7 +109,7 @@ def _place(call: Any) -> Location | None:
     return None if call is None else location_of(call)
 
 
-def copy_call(call: Any, function: Any) -> None:
+def copy_call(call: ir.Operation, function: ir.Operation) -> None:
     """Replace an operation by a copy of a function's body, its operands and results being those of the function."""
     with ir.InsertionPoint(call):
         results = inlined_func_call(function, list(call.operands), call.location)

@@ -80,7 +80,7 @@ class Mesh:
         return name == axis.name and axis.before <= low and high <= end
 
 
-def meshes_of(module: Any) -> dict[str, Mesh]:
+def meshes_of(module: ir.Module) -> dict[str, Mesh]:
     """The meshes of a module by their symbols."""
     return {
         string_attribute(op, "sym_name"): Mesh.of(op.operation.attributes["mesh"])
@@ -89,7 +89,7 @@ def meshes_of(module: Any) -> dict[str, Mesh]:
     }
 
 
-def list_groups(module: Any) -> None:
+def list_groups(module: ir.Module) -> None:
     """Write groups that are named by axes of a mesh as lists of devices."""
     meshes = meshes_of(module)
     for op in operations(module):

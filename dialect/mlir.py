@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 # XLA logs device counts and frame-id warnings at start; both flags are read once, when the library loads.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "AnyOp",
+    "SSAValue",
     "_hlo",
     "_jax",
     "chlo",
@@ -49,6 +51,12 @@ __all__ = [
     "stablehlo",
 ]
 
+# An operation; the classes of single operations (stablehlo.AddOp) derive from OpView, a walk gives Operations.
+AnyOp: TypeAlias = "ir.Operation | ir.OpView"
+# A value of any type. An attribute or type of an unknown class stays Any where its members are read, because the stubs
+# give the base classes no members (`Attribute.value`, `Type.shape`), and one check would follow another.
+SSAValue: TypeAlias = "ir.Value[Any]"
+
 inlined_func_call = _jax_mlir_ext.inlined_func_call
 
 # At each operation of IREE's dialect the bindings look for a module of its classes, along the whole path.
@@ -58,7 +66,7 @@ _register_lock = threading.Lock()
 
 
 @functools.cache
-def _registry() -> Any:
+def _registry() -> ir.DialectRegistry:
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     stablehlo.register_stablehlo_passes()
@@ -70,7 +78,7 @@ def _registry() -> Any:
 _LOAD_QUANT = "builtin.module(vhlo-legalize-to-stablehlo)"
 
 
-def context() -> Any:
+def context() -> ir.Context:
     """A fresh MLIR context with every dialect of StableHLO programs loaded.
 
     Unregistered dialects are allowed: attributes such as ``jax.result_info`` travel through, and an unknown operation
@@ -93,13 +101,13 @@ def context() -> Any:
 
 
 @contextmanager
-def in_context(op: Any) -> Iterator[Any]:
+def in_context(op: ir.Module | AnyOp) -> Iterator[ir.Context]:
     """Enter the context of a module or operation, with an unknown default location."""
     with op.context as ctx, ir.Location.unknown():
         yield ctx
 
 
-def parse_module(asm: str | bytes, ctx: Any | None = None) -> Any:
+def parse_module(asm: str | bytes, ctx: ir.Context | None = None) -> ir.Module:
     """Parse MLIR text or bytecode into a verified ``ir.Module``.
 
     Raises:

@@ -38,7 +38,7 @@ def type_of(element: ElementType) -> Any:
     return _MAKERS[element.name]()
 
 
-def element_of(type_: Any) -> ElementType:
+def element_of(type_: ir.Type) -> ElementType:
     """The element type of an MLIR type. Raises ValueError for one that XLA lacks."""
     row = _BY_CLASS.get(type(type_))
     if row is None and isinstance(type_, ir.ComplexType):

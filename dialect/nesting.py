@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.errors import ImporterError, Location
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import location_of
 
 LIMIT = 128
@@ -43,7 +43,7 @@ _FLATTER = "flatten it: a select instead of a branch, one `case` of many branche
 _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?')
 
 
-def bound_nesting(module: Any, file: str, place: Callable[[Any], Location | None] = location_of) -> None:
+def bound_nesting(module: ir.Module, file: str, place: Callable[[Any], Location | None] = location_of) -> None:
     """Shorten locations that are too deep, and refuse what else is.
 
     Args:
@@ -107,7 +107,7 @@ class _Nesting:
         self.types: dict[Any, tuple[int, int]] = {}
         self.locations: dict[Any, tuple[int, int]] = {}
 
-    def visit(self, op: Any) -> Any:
+    def visit(self, op: AnyOp) -> Any:
         name = op.name
         if (shorter := self.shortened(op.location)) is not None:
             op.location = shorter
@@ -121,7 +121,7 @@ class _Nesting:
             self.call(op, name)
         return ir.WalkResult.INTERRUPT if self.refusal else ir.WalkResult.ADVANCE
 
-    def enter(self, op: Any, name: str, regions: Any) -> None:
+    def enter(self, op: AnyOp, name: str, regions: Any) -> None:
         if name == _FUNCTION:
             self.function = ir.StringAttr(op.attributes["sym_name"]).value
             type_ = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
@@ -139,14 +139,14 @@ class _Nesting:
                     if (shorter := self.shortened(argument.location)) is not None:
                         argument.set_location(shorter)
 
-    def call(self, op: Any, name: str) -> None:
+    def call(self, op: AnyOp, name: str) -> None:
         attribute = _CALLEES[name]
         given = op.attributes.get(attribute, [])
         for callee in given if isinstance(given, ir.ArrayAttr) else [given]:
             if isinstance(callee, ir.FlatSymbolRefAttr):
                 self.calls.setdefault(self.function, []).append((self.depth_of(op) + 1, callee.value, op))
 
-    def depth_of(self, op: Any) -> int:
+    def depth_of(self, op: AnyOp) -> int:
         parent = op.parent
         return 0 if parent is None else self.depths.get(parent.operation, 0)
 
@@ -176,7 +176,7 @@ class _Nesting:
             raise self.error(f"regions and calls are nested more than {LIMIT} deep", where)
         return depth
 
-    def check_type(self, type_: Any, op: Any) -> None:
+    def check_type(self, type_: Any, op: AnyOp) -> None:
         if not isinstance(type_, ir.TupleType):
             return
         waiting = [(type_, False)]
@@ -224,7 +224,7 @@ class _Nesting:
             self.locations[key] = depth, max(1, sum(positions for _, positions in known))
         return self.locations[location.attr]
 
-    def error(self, message: str, op: Any) -> ImporterError:
+    def error(self, message: str, op: AnyOp) -> ImporterError:
         where = self.place(op)
         if where is None or where.file == "-":
             where = Location(self.file, where.line if where else 0, where.column if where else 0)

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hloforge.dialect.errors import Location
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 
 
-def operations(root: Any, names: Iterable[str] | None = None) -> list[Any]:
+def operations(root: ir.Module | AnyOp, names: Iterable[str] | None = None) -> list[ir.Operation]:
     """All operations below ``root`` in post-order (inner ones first), ``root`` itself left out.
 
     Args:
         names: keep only these operation names.
     """
     wanted = None if names is None else frozenset(names)
-    found: list[Any] = []
+    found: list[ir.Operation] = []
     # Half of the time of a pass that finds nothing is spent here.
     keep, go_on = found.append, ir.WalkResult.ADVANCE
 
-    def visit(op: Any) -> Any:
+    def visit(op: ir.Operation) -> ir.WalkResult:
         if wanted is None or op.name in wanted:
             keep(op)
         return go_on
@@ -33,13 +33,13 @@ def operations(root: Any, names: Iterable[str] | None = None) -> list[Any]:
     return found
 
 
-def blocks(op: Any) -> Iterator[Any]:
+def blocks(op: ir.Module | AnyOp) -> Iterator[ir.Block]:
     """The blocks of an operation's regions."""
     for region in op.operation.regions:
         yield from region.blocks
 
 
-def drop_argument_locations(module: Any) -> None:
+def drop_argument_locations(module: ir.Module) -> None:
     """Forget where the arguments of all blocks are, in whose locations a file can write anything."""
     nowhere = ir.Location.unknown(module.context)
     for op in operations(module):
@@ -48,45 +48,65 @@ def drop_argument_locations(module: Any) -> None:
                 argument.set_location(nowhere)
 
 
-def in_block(op: Any, block: Any) -> Any:
+def in_block(op: ir.Operation | None, block: ir.Block) -> Any:
     """The operation of a block that is this one, or around it; None if there is none."""
     while op is not None and op.block != block:
         op = None if op.parent is None else op.parent.operation
     return op
 
 
-def string_attribute(op: Any, name: str) -> str:
+def stands_in(op: AnyOp, name: str) -> bool:
+    """Whether an operation stands immediately in one of this name."""
+    return op.parent is not None and op.parent.name == name
+
+
+def string_attribute(op: ir.Module | AnyOp, name: str) -> str:
     """The text of a string or symbol attribute; empty if the operation lacks it."""
-    attributes = op.operation.attributes
+    # Of a class with a value, which the stubs do not tell.
+    attributes: Any = op.operation.attributes
     return str(attributes[name].value) if name in attributes else ""
 
 
-def integers(op: Any, name: str) -> list[int]:
+def integers(op: AnyOp, name: str) -> list[int]:
     """The numbers of a dense array or dense elements attribute; empty if the operation lacks it."""
-    attributes = op.operation.attributes
+    # Of a class that can be iterated, which the stubs do not tell.
+    attributes: Any = op.operation.attributes
     return [int(number) for number in attributes[name]] if name in attributes else []
 
 
-def location_of(op: Any) -> Location | None:
+def integer(op: AnyOp, name: str) -> int:
+    """The number of an integer attribute."""
+    return ir.IntegerAttr(op.attributes[name]).value
+
+
+def splat(op: AnyOp) -> Any:
+    """The number that a constant repeats."""
+    # Of a class with a value, which the stubs do not tell.
+    attribute: Any = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+    return attribute.value
+
+
+def location_of(op: ir.Module | AnyOp) -> Location | None:
     """The user's position of an operation: the first file location, else the instruction's name."""
     location = op.operation.location
     return file_location(location) or _named(location)
 
 
-def file_location(location: Any) -> Location | None:
+def file_location(location: ir.Location) -> Location | None:
     """The first file position inside an MLIR location."""
     if isinstance(location, ir.FileLineColLoc):
         return Location(location.filename, location.start_line, location.start_col)
     return _first(location, file_location)
 
 
-def _named(location: Any) -> Location | None:
+def _named(location: ir.Location) -> Location | None:
     if isinstance(location, ir.NameLoc):
         return Location(location.name_str)
     return _first(location, _named)
 
 
-def _first(location: Any, find: Callable[[Any], Location | None]) -> Location | None:
+def _first(location: ir.Location, find: Callable[[ir.Location], Location | None]) -> Location | None:
+    # The stubs say "object" of the parts of a fused location.
     children: list[Any] = []
     if isinstance(location, ir.NameLoc):
         children = [location.child_loc]

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.marks import INPUT_OUTPUT_ALIAS, PARAMETER_NAMES, PARAMETER_SHAPES, RESULT_SHAPE
-from hloforge.dialect.mlir import entries, in_context, ir
+from hloforge.dialect.mlir import AnyOp, entries, in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.shapes import Shape
 
@@ -86,7 +86,7 @@ class Signature:
     def flat_results(self) -> tuple[Shape, ...]:
         return tuple(self.result.leaves())
 
-    def attach(self, module: Any) -> None:
+    def attach(self, module: ir.Module) -> None:
         """Write the signature onto the module as attributes.
 
         Raises:
@@ -133,15 +133,15 @@ def _flatten(name: str, shape: Shape, index: tuple[int, ...]) -> list[Parameter]
     return [leaf for i, member in enumerate(shape.elements) for leaf in _flatten(name, member, (*index, i))]
 
 
-def _strings(texts: Any) -> Any:
+def _strings(texts: Any) -> ir.Attribute:
     return ir.ArrayAttr.get([ir.StringAttr.get(text) for text in texts])
 
 
-def _texts(attribute: Any) -> list[str]:
+def _texts(attribute: ir.Attribute) -> list[str]:
     return [ir.StringAttr(entry).value for entry in ir.ArrayAttr(attribute)]
 
 
-def entry_function(module: Any) -> Any:
+def entry_function(module: ir.Module) -> Any:
     """The ``func.func @main`` of a module. Raises ImporterError if there is none."""
     names = []
     for op in module.body.operations:
@@ -157,7 +157,7 @@ def entry_function(module: Any) -> Any:
     )
 
 
-def _from_function(entry: Any) -> Signature:
+def _from_function(entry: AnyOp) -> Signature:
     type_ = ir.FunctionType(ir.TypeAttr(entry.operation.attributes["function_type"]).value)
     arguments: Any = entry.operation.attributes.get("arg_attrs", None)
     parameters = []
@@ -179,7 +179,7 @@ def _from_function(entry: Any) -> Signature:
     return Signature(tuple(parameters), result, tuple(aliases))
 
 
-def _border_shape(type_: Any) -> Shape:
+def _border_shape(type_: ir.Type) -> Shape:
     try:
         return Shape.of_type(type_)
     except ValueError:

@@ -48,25 +48,25 @@ class Quantized:
         return constant(numbers.reshape(sizes), dtype)
 
 
-def is_quantized(type_: Any) -> bool:
+def is_quantized(type_: ir.Type) -> bool:
     """Whether an MLIR type is a tensor of quantized elements."""
     return isinstance(type_, ir.RankedTensorType) and str(type_.element_type).startswith("!quant")
 
 
-def storage_of(type_: Any) -> Any:
+def storage_of(type_: Any) -> ir.RankedTensorType:
     """The tensor type of the integers of a quantized tensor type."""
     match = _head(type_.element_type)
     return ir.RankedTensorType.get(type_.shape, ir.Type.parse(("ui" if match[1] == "u" else "i") + match[2]))
 
 
-def _head(element: Any) -> re.Match[str]:
+def _head(element: ir.Type) -> re.Match[str]:
     match = _HEAD.match(str(element))
     if match is None:
         raise ValueError(f"{element} is no uniform quantized type of StableHLO")
     return match
 
 
-def quantized(element: Any) -> Quantized:
+def quantized(element: ir.Type) -> Quantized:
     """The parameters of a quantized element type.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hloforge.dialect import traits
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 from hloforge.dialect.operations import blocks, operations
 from hloforge.dialect.values import Value
 
@@ -25,14 +25,14 @@ def inline_region(region: Any, arguments: Sequence[Value]) -> list[Value]:
     return [Value(copies.get(operand, operand)) for operand in terminator.operands]
 
 
-def clone_with(op: Any, copies: dict[Any, Any]) -> Any:
+def clone_with(op: AnyOp, copies: dict[Any, Any]) -> Any:
     """A copy of an operation at the insertion point that reads ``copies`` of values, in nested regions as well."""
     copy = op.clone()
     _remap(copy, copies)
     return copy
 
 
-def _remap(op: Any, copies: dict[Any, Any]) -> None:
+def _remap(op: AnyOp, copies: dict[Any, Any]) -> None:
     """Replace operands by their copies, in nested regions as well."""
     for number, operand in enumerate(op.operands):
         if operand in copies:
@@ -43,9 +43,11 @@ def _remap(op: Any, copies: dict[Any, Any]) -> None:
                 _remap(inner.operation, copies)
 
 
-def read_values(op: Any) -> list[Any]:
+def read_values(op: AnyOp) -> list[Any]:
     """The values from around it that an operation reads, inside its regions as well."""
-    inside = {argument for inner in (*operations(op), op) for block in blocks(inner) for argument in block.arguments}
+    inside: set[SSAValue] = {
+        argument for inner in (*operations(op), op) for block in blocks(inner) for argument in block.arguments
+    }
     inside |= {result for inner in operations(op) for result in inner.results}
     read = [operand for inner in (op, *operations(op)) for operand in inner.operands if operand not in inside]
     return list(dict.fromkeys(read))
@@ -55,13 +57,13 @@ def read_values(op: Any) -> list[Any]:
 ELEMENTWISE = traits.ELEMENTWISE | {"stablehlo.constant"}
 
 
-def is_elementwise(region: Any) -> bool:
+def is_elementwise(region: ir.Region) -> bool:
     """Whether a region over scalars can be applied to whole arrays by ``vectorize_region``."""
     *body, _ = region.blocks[0].operations
     return all(op.operation.name in ELEMENTWISE and _same_width(op.operation) for op in body)
 
 
-def _same_width(op: Any) -> bool:
+def _same_width(op: ir.Operation) -> bool:
     return all(isinstance(v.type, ir.RankedTensorType) and v.type.rank == 0 for v in (*op.operands, *op.results))
 
 

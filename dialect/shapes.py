@@ -108,7 +108,7 @@ class Shape:
         return parse_shape(text)
 
     @classmethod
-    def of_type(cls, type_: Any) -> Shape:
+    def of_type(cls, type_: ir.Type) -> Shape:
         """The shape of an MLIR ranked tensor, tuple or token type. Raises ValueError for any other type.
 
         The bound of ``tensor<?xf32, #stablehlo.bounds<5>>`` is read: ``f32[<=5]``.
@@ -223,7 +223,7 @@ class Shape:
             return ir.RankedTensorType.get_unchecked(self.dimensions, type_of(element))
         return self._dynamic_type(element)
 
-    def _dynamic_type(self, element: ElementType) -> Any:
+    def _dynamic_type(self, element: ElementType) -> ir.Type:
         pairs = list(zip(self.dimensions, self.dynamic, strict=True))
         sizes = [_UNBOUNDED if flag else size for size, flag in pairs]
         bounds = [size if flag and size >= 0 else _UNBOUNDED for size, flag in pairs]
@@ -246,7 +246,7 @@ def _size_text(size: int, dynamic: bool) -> str:
     return "?" if size < 0 else f"<={size}"
 
 
-def _bounds(encoding: Any, rank: int) -> Sequence[int]:
+def _bounds(encoding: ir.Attribute | None, rank: int) -> Sequence[int]:
     """One bound a dimension; negative where there is none."""
     if encoding is None or not stablehlo.TypeExtensions.isinstance(encoding):
         return [-1] * rank

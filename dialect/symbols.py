@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from hloforge.dialect.emission import create, mlir_type_of
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.program import ENTRY, Program
 from hloforge.dialect.shapes import Shape
@@ -22,7 +22,7 @@ def enclosing_module() -> Any:
     return op
 
 
-def unique_symbol(module: Any, name: str, taken: Collection[str] = ()) -> str:
+def unique_symbol(module: AnyOp, name: str, taken: Collection[str] = ()) -> str:
     """``name``, spelled as a symbol and with a number if the module has one of that name or it is ``taken``."""
     stem = re.sub(r"[^\w.$]", "_", name) or "computation"
     table, number, symbol = ir.SymbolTable(module), 0, stem
@@ -66,7 +66,7 @@ def define_function(name: str, parameters: Sequence[Shape], trace: Callable[[lis
     return string_attribute(function, "sym_name"), result.shape
 
 
-def discard(op: Any) -> None:
+def discard(op: AnyOp) -> None:
     """Take away an operation whose computation failed.
 
     The user may hold Values that point into it (a traceback shows them), so that it lives as long as its program.
@@ -87,7 +87,7 @@ def discard(op: Any) -> None:
     builder.discarded.append(attic)
 
 
-def _within(value: Any, op: Any) -> bool:
+def _within(value: Any, op: AnyOp) -> bool:
     """Whether a value belongs to a region of an operation."""
     owner = value.owner
     block = owner if isinstance(owner, ir.Block) else owner.operation.block
@@ -99,7 +99,7 @@ def _within(value: Any, op: Any) -> bool:
     return False
 
 
-def finish_function(function: Any, block: Any, results: Sequence[Value]) -> None:
+def finish_function(function: ir.Operation, block: ir.Block, results: Sequence[Value]) -> None:
     """Return ``results`` from the one block of a function, and give the function the type that follows."""
     with ir.InsertionPoint(block):
         create("func.return", results, [], 0)

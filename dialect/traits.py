@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
-from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import SSAValue, ir
 
 _PREFIX = "stablehlo."
 
@@ -185,7 +184,7 @@ CONTROL = of_kind(Kind.CONTROL)
 COLLECTIVES = of_kind(Kind.DEVICES)
 
 
-def keeps_shape(op: Any) -> bool:
+def keeps_shape(op: ir.Operation) -> bool:
     """Whether an operation is elementwise, and its result has the shape of each operand of its rank."""
     if op.name not in ELEMENTWISE:
         return False
@@ -195,7 +194,7 @@ def keeps_shape(op: Any) -> bool:
     return isinstance(result, ir.RankedTensorType) and operand.rank == result.rank
 
 
-def shape_operand(op: Any) -> Any | None:
+def shape_operand(op: ir.Operation) -> SSAValue | None:
     """An operand of an elementwise operation that has the shape of its result; None if there is none."""
     if not keeps_shape(op):
         return None

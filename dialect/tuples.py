@@ -11,7 +11,7 @@ from typing import Any
 
 from hloforge.dialect.emission import emit, i32, mlir_type_of
 from hloforge.dialect.marks import RESULT_ALIASES, RESULT_SHAPE
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import TupleValue, Value, leaves, nest
@@ -31,12 +31,12 @@ def pack(value: Value) -> Value:
     return Value(_packed(mlir_type_of(value.shape), iter([leaf.ir for leaf in leaves(value)])))
 
 
-def unpack(value: Any, shape: Shape) -> Value:
+def unpack(value: SSAValue, shape: Shape) -> Value:
     """An ``ir.Value`` of ``shape`` as a Value: a tuple is taken apart by ``stablehlo.get_tuple_element``."""
     return nest(shape, map(Value, _leaves(value), shape.leaves()))
 
 
-def _packed(type_: Any, values: Iterator[Any]) -> Any:
+def _packed(type_: ir.Type, values: Iterator[SSAValue]) -> Any:
     """The value of a type whose leaves are the next of ``values``."""
     if not isinstance(type_, ir.TupleType):
         return next(values)
@@ -44,7 +44,7 @@ def _packed(type_: Any, values: Iterator[Any]) -> Any:
     return emit(_TUPLE, [Value(element) for element in elements], type_).ir
 
 
-def _leaves(value: Any) -> list[Any]:
+def _leaves(value: SSAValue) -> list[SSAValue]:
     """The arrays and tokens of a value, taken out of its tuples."""
     type_ = value.type
     if not isinstance(type_, ir.TupleType):
@@ -56,13 +56,13 @@ def _leaves(value: Any) -> list[Any]:
     return [leaf for element in elements for leaf in _leaves(element)]
 
 
-def _leaf_types(type_: Any) -> list[Any]:
+def _leaf_types(type_: ir.Type) -> list[ir.Type]:
     if not isinstance(type_, ir.TupleType):
         return [type_]
     return [leaf for number in range(type_.num_types) for leaf in _leaf_types(type_.get_type(number))]
 
 
-def flatten_tuples(module: Any) -> None:
+def flatten_tuples(module: ir.Module) -> None:
     """Let functions, calls and the results of custom calls carry the leaves of their tuples.
 
     The operands of custom calls stay as they are: a tuple is what the called function expects.
@@ -80,7 +80,7 @@ def flatten_tuples(module: Any) -> None:
             _forward_elements(module)
 
 
-def _holds_tuple(op: Any) -> bool:
+def _holds_tuple(op: ir.Operation) -> bool:
     if op.name in (_TUPLE, _ELEMENT):
         return True
     if op.name == _FUNCTION:
@@ -91,7 +91,7 @@ def _holds_tuple(op: Any) -> bool:
     return any(isinstance(type_, ir.TupleType) for type_ in types)
 
 
-def _flatten_function(function: Any) -> None:
+def _flatten_function(function: ir.Operation) -> None:
     old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     inputs, results = ([leaf for type_ in types for leaf in _leaf_types(type_)] for types in (old.inputs, old.results))
     for block in function.regions[0].blocks:
@@ -111,7 +111,7 @@ def _flat_attributes(attributes: Any, types: Any) -> Any:
     return ir.ArrayAttr.get(flat)
 
 
-def _flatten_arguments(block: Any) -> None:
+def _flatten_arguments(block: ir.Block) -> None:
     old = list(block.arguments)
     if not any(isinstance(argument.type, ir.TupleType) for argument in old):
         return
@@ -123,13 +123,13 @@ def _flatten_arguments(block: Any) -> None:
         block.erase_argument(0)
 
 
-def _flatten_return(op: Any) -> None:
+def _flatten_return(op: AnyOp) -> None:
     with ir.InsertionPoint(op), op.location:
         ir.Operation.create(op.name, operands=[leaf for operand in op.operands for leaf in _leaves(operand)])
     op.erase()
 
 
-def _flatten_carrier(op: Any) -> None:
+def _flatten_carrier(op: ir.Operation) -> None:
     attributes = dict(op.attributes.items())
     with ir.InsertionPoint(op), op.location:
         operands = list(op.operands)
@@ -149,7 +149,7 @@ def _flatten_carrier(op: Any) -> None:
     op.erase()
 
 
-def _keep_result(op: Any, attributes: dict[str, Any]) -> None:
+def _keep_result(op: ir.Operation, attributes: dict[str, Any]) -> None:
     """Let a custom call remember a tuple that its several results do not say: of one element, or of tuples.
 
     Aliases name places in it, and no results, from then on.
@@ -162,7 +162,7 @@ def _keep_result(op: Any, attributes: dict[str, Any]) -> None:
         attributes[RESULT_ALIASES] = attributes.pop(_ALIASES)
 
 
-def _forward_elements(module: Any) -> None:
+def _forward_elements(module: ir.Module) -> None:
     """Replace the elements of tuples that are made in sight, and drop the tuples that nobody uses then."""
     found = operations(module, {_TUPLE, _ELEMENT})
     for op in found:

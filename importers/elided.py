@@ -92,7 +92,7 @@ def _values(generator: np.random.Generator, row: ElementType, dims: tuple[int, .
     return generator.uniform(0.01, 0.1, dims).astype(row.dtype)
 
 
-def to_parameters(module: Any, constants: dict[int, tuple[str, list[Any]]], signature: Signature) -> Signature:
+def to_parameters(module: ir.Module, constants: dict[int, tuple[str, list[Any]]], signature: Signature) -> Signature:
     """Turn each elided constant into a parameter of main, named after the instruction and appended in text order.
 
     Functions are inlined first, so that a constant of a called computation is in main; regions of main see its

@@ -50,5 +50,5 @@ def _integers(type_: Any, bits: int) -> Any:
     return ir.RankedTensorType.get(type_.shape, ir.IntegerType.get_signless(bits))
 
 
-def _is_index(type_: Any) -> bool:
+def _is_index(type_: ir.Type) -> bool:
     return isinstance(type_, ir.RankedTensorType) and isinstance(type_.element_type, ir.IndexType)

@@ -109,7 +109,7 @@ def _text(data: bytes, at: int) -> str:
     return _slice(data, at + 4, _u32(data, at)).decode()
 
 
-def choose_platform(module: Any, platforms: tuple[str, ...]) -> None:
+def choose_platform(module: ir.Module, platforms: tuple[str, ...]) -> None:
     """Make the first argument of a program for several platforms, the number of one of them, a constant.
 
     Raises:

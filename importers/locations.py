@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hloforge.dialect.errors import Location
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.importers.hlo_proto import LABEL, Instruction
 from hloforge.importers.hlo_text import Position
 
@@ -56,7 +56,7 @@ class Locator:
         """A diagnostic with the labels replaced by instruction names."""
         return _LABEL.sub(lambda match: self.name(int(match[1])), text)
 
-    def apply(self, module: Any) -> dict[int, list[Any]]:
+    def apply(self, module: ir.Module) -> dict[int, list[Any]]:
         """Exchange every label of the module for its location.
 
         Returns:
@@ -76,7 +76,7 @@ class _Relocation:
         self.built: dict[int, Any] = {}
         self.operations: dict[int, list[Any]] = {}
 
-    def visit(self, op: Any, inherited: Any) -> None:
+    def visit(self, op: ir.Operation, inherited: ir.Location) -> None:
         number = _label_number(op.location)
         if number is not None:
             self.operations.setdefault(number, []).append(op)
@@ -92,7 +92,7 @@ class _Relocation:
                     self.visit(child.operation, nearest)
                     nearest = child.operation.location
 
-    def function(self, op: Any) -> Any | None:
+    def function(self, op: ir.Operation) -> Any | None:
         if op.name != "func.func":
             return None
         line = self.locator.lines.get(ir.StringAttr(op.attributes["sym_name"]).value, 0)
@@ -109,7 +109,7 @@ class _Relocation:
             return self.resolve(location.callee)
         return None if isinstance(location, ir.UnknownLoc) else location
 
-    def named(self, location: Any) -> Any:
+    def named(self, location: ir.Location) -> Any:
         number = _label_number(location)
         if number is None:
             return location
@@ -117,7 +117,7 @@ class _Relocation:
             self.built[number] = self.build(number)
         return self.built[number]
 
-    def build(self, number: int) -> Any:
+    def build(self, number: int) -> ir.Location:
         instruction = self.locator.instructions[number]
         position = self.locator.positions.get(number)
         place = ir.Location.file(self.locator.file, position.line, position.column) if position else None
@@ -131,14 +131,14 @@ class _Relocation:
         return ir.Location.fused([own] if origin is None else [own, origin])
 
 
-def _label_number(location: Any) -> int | None:
+def _label_number(location: ir.Location) -> int | None:
     if not isinstance(location, ir.NameLoc):
         return None
     match = _LABEL.match(location.name_str)
     return int(match[1]) if match else None
 
 
-def rename_buffer(module: Any, file: str) -> None:
+def rename_buffer(module: ir.Module, file: str) -> None:
     """Name the file in the locations that MLIR's parser made: it calls every buffer ``-``."""
     cache: dict[tuple[int, int], Any] = {}
 
@@ -150,7 +150,7 @@ def rename_buffer(module: Any, file: str) -> None:
             cache[key] = ir.Location.file(file, *key)
         return cache[key]
 
-    def visit(op: Any) -> Any:
+    def visit(op: AnyOp) -> Any:
         op.location = renamed(op.location)
         for region in op.regions:
             for block in region.blocks:

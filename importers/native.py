@@ -183,11 +183,11 @@ def _mlir_error(error: Any, file: str) -> ImporterError:
     )
 
 
-def _printable(module: Any, file: str) -> Any:
+def _printable(module: ir.Module, file: str) -> Any:
     """The module, if its names are UTF-8: damaged ones pass the parser, and break whoever asks for them later."""
     bound_nesting(module, file)
     try:
-        text = module.operation.get_asm(enable_debug_info=True, large_elements_limit=1)
+        text = str(module.operation.get_asm(enable_debug_info=True, large_elements_limit=1))
         # MLIR escapes every byte of a string that is not ASCII, and characters of several bytes are in one piece.
         for escaped in _ESCAPED.findall(text):
             bytes.fromhex(escaped.replace("\\", "")).decode()
@@ -199,7 +199,7 @@ def _printable(module: Any, file: str) -> Any:
 _ESCAPED = re.compile(r"(?:\\[0-9A-F]{2})+")
 
 
-def _bytecode(module: Any) -> bytes:
+def _bytecode(module: ir.Module) -> bytes:
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.quantized import is_quantized, storage_of
 from hloforge.dialect.values import Value
 
@@ -29,7 +29,7 @@ def cross_as_storage(function: Any) -> None:
     entry.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
 
 
-def _take_storage(argument: Any) -> None:
+def _take_storage(argument: SSAValue) -> None:
     type_ = argument.type
     # A stand-in takes over the uses while the argument gets its new type.
     stand_in = ir.Operation.create("builtin.unrealized_conversion_cast", results=[type_], operands=[])

@@ -215,7 +215,7 @@ def _read_child(data: bytes, file: str) -> Program:
 
 
 def _finish_mlir(
-    module: Any, file: str, *, keep_marks: bool = False, own_targets: frozenset[str] = frozenset()
+    module: ir.Module, file: str, *, keep_marks: bool = False, own_targets: frozenset[str] = frozenset()
 ) -> Program:
     if not keep_marks:
         vet(module, file, own_targets=own_targets)
@@ -238,12 +238,12 @@ def _read_export(data: bytes, file: str) -> Program:
     return _finish_mlir(module, file)
 
 
-def _parse(bytecode: bytes) -> Any:
+def _parse(bytecode: bytes) -> ir.Module:
     """The guarded reader has verified these bytes and written them itself."""
     with context():
         return ir.Module.parse(bytecode)
 
 
-def _module_name(module: Any) -> str:
+def _module_name(module: ir.Module) -> str:
     attributes = module.operation.attributes
     return str(ir.StringAttr(attributes["sym_name"]).value) if "sym_name" in attributes else ""

@@ -9,7 +9,7 @@ from typing import Any
 from hloforge.dialect.abi import buffer_layout, physical_shape
 from hloforge.dialect.errors import ImporterError, Location
 from hloforge.dialect.marks import NUM_PARTITIONS, NUM_REPLICAS, PARAMETER_SHAPES
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Alias, Parameter, Signature, entry_function
 from hloforge.dialect.shapes import Layout, Shape, Tile
@@ -29,7 +29,7 @@ _REPLICATION = {"num_partitions": NUM_PARTITIONS, "replica_count": NUM_REPLICAS}
 _RENAMED = {"mhlo.num_partitions": NUM_PARTITIONS, "mhlo.num_replicas": NUM_REPLICAS}
 
 
-def from_hlo(converted: Converted, module: Any) -> Signature:
+def from_hlo(converted: Converted, module: ir.Module) -> Signature:
     """The signature of an HLO module: its program shape, its parameter instructions and its aliases.
 
     Raises:
@@ -63,7 +63,7 @@ def _parameter_names(converted: Converted) -> dict[int, str]:
     return names
 
 
-def _check(signature: Signature, module: Any, file: str) -> None:
+def _check(signature: Signature, module: ir.Module, file: str) -> None:
     """XLA's converter flattens tuples; what it did must agree with the program shape, else calls would be misread."""
     function = entry_function(module)
     type_ = ir.FunctionType(ir.TypeAttr(function.operation.attributes["function_type"]).value)
@@ -88,11 +88,11 @@ def _aliases(module: Any) -> tuple[Alias, ...]:
     return tuple(found)
 
 
-def _index(attribute: Any) -> tuple[int, ...]:
+def _index(attribute: ir.Attribute) -> tuple[int, ...]:
     return tuple(int(number) for number in ir.DenseI64ArrayAttr(attribute))
 
 
-def from_mlir(module: Any, file: str) -> Signature:
+def from_mlir(module: ir.Module, file: str) -> Signature:
     """The signature of a StableHLO module: main's type, argument names, layouts and donation as JAX writes them.
 
     Quantized arguments and results of main are given their storage types before, those of type index s64.
@@ -121,7 +121,7 @@ def from_mlir(module: Any, file: str) -> Signature:
         ) from None
 
 
-def _as_jax_says(module: Any, function: Any, signature: Signature) -> Signature:
+def _as_jax_says(module: ir.Module, function: Any, signature: Signature) -> Signature:
     names = [_argument_name(argument, i) for i, argument in enumerate(function.arguments)]
     shapes = _with_layouts([p.shape for p in signature.parameters], module, _PARAMETER_LAYOUTS, _PARAMETER_TILES)
     results = _with_layouts(list(signature.flat_results), module, _RESULT_LAYOUT, _RESULT_TILES)
@@ -149,7 +149,7 @@ def _entry(module: Any) -> Any:
     return entry_function(module)
 
 
-def _argument_name(argument: Any, number: int) -> str:
+def _argument_name(argument: SSAValue, number: int) -> str:
     location = argument.location
     return str(location.name_str) if isinstance(location, ir.NameLoc) else f"arg{number}"
 
@@ -234,7 +234,7 @@ def _result_number(alias: Alias) -> int:
     return alias.output_index[0] if alias.output_index else 0
 
 
-def attach_replication(counts: dict[str, int], module: Any) -> None:
+def attach_replication(counts: dict[str, int], module: ir.Module) -> None:
     """Keep ``num_partitions`` and ``replica_count`` of HLO text where they say more than one device."""
     with in_context(module):
         integer = ir.IntegerType.get_signless(32)
@@ -243,7 +243,7 @@ def attach_replication(counts: dict[str, int], module: Any) -> None:
                 module.operation.attributes[attribute] = ir.IntegerAttr.get(integer, counts[name])
 
 
-def attach(signature: Signature, module: Any) -> None:
+def attach(signature: Signature, module: ir.Module) -> None:
     """Write the signature onto the module and drop the attributes of XLA that it replaces."""
     with in_context(module):
         attributes = module.operation.attributes

@@ -35,7 +35,7 @@ from hloforge.dialect.marks import (
     is_carried,
     is_foreign,
 )
-from hloforge.dialect.mlir import entries, in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, entries, in_context, ir, stablehlo
 from hloforge.dialect.operations import blocks, location_of, string_attribute
 from hloforge.dialect.program import Alias, Signature, entry_function
 from hloforge.dialect.shapes import Shape
@@ -69,7 +69,7 @@ _COUNTS = (NUM_PARTITIONS, NUM_REPLICAS, "mhlo.num_partitions", "mhlo.num_replic
 _SEGMENTS = frozenset({"operandSegmentSizes", "resultSegmentSizes", "operand_segment_sizes", "result_segment_sizes"})
 
 
-def vet(module: Any, file: str, *, own_targets: frozenset[str] = frozenset()) -> None:
+def vet(module: ir.Module, file: str, *, own_targets: frozenset[str] = frozenset()) -> None:
     """Take away or refuse what a file may not say; see above.
 
     Args:
@@ -81,7 +81,7 @@ def vet(module: Any, file: str, *, own_targets: frozenset[str] = frozenset()) ->
     """
     seen: set[Any] = set()
 
-    def visit(op: Any) -> Any:
+    def visit(op: ir.Operation) -> Any:
         found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -103,7 +103,7 @@ def vet(module: Any, file: str, *, own_targets: frozenset[str] = frozenset()) ->
                 _check_result(op, file)
 
 
-def check_signature(module: Any, signature: Signature, file: str) -> None:
+def check_signature(module: ir.Module, signature: Signature, file: str) -> None:
     """Compare a signature that a file brought with the types of ``main``. Raises ImporterError."""
     entry = entry_function(module)
     if PARAMETER_SHAPES in module.operation.attributes:
@@ -111,7 +111,7 @@ def check_signature(module: Any, signature: Signature, file: str) -> None:
     _check_aliases(entry, signature, file)
 
 
-def _check_shapes(entry: Any, signature: Signature, file: str) -> None:
+def _check_shapes(entry: AnyOp, signature: Signature, file: str) -> None:
     type_ = ir.FunctionType(ir.TypeAttr(entry.operation.attributes["function_type"]).value)
     parameters = [(f"parameter {leaf.name!r}", leaf.shape) for leaf in signature.flat_parameters]
     results = [(f"result {number}", shape) for number, shape in enumerate(signature.flat_results)]
@@ -133,11 +133,11 @@ def check_target(target: str, place: Location, own: frozenset[str] = frozenset()
         )
 
 
-def _place(op: Any, file: str) -> Location:
+def _place(op: AnyOp, file: str) -> Location:
     return location_of(op) or Location(file)
 
 
-def _check_operation(op: Any, name: str, file: str) -> None:
+def _check_operation(op: ir.Operation, name: str, file: str) -> None:
     dialect = name.partition(".")[0]
     if dialect in BELOW:
         raise ImporterError(
@@ -162,7 +162,7 @@ def _check_operation(op: Any, name: str, file: str) -> None:
         )
 
 
-def _check_types(types: Iterable[Any], seen: set[Any], op: Any, file: str) -> None:
+def _check_types(types: Iterable[ir.Type], seen: set[ir.Type], op: ir.Operation, file: str) -> None:
     for type_ in types:
         if type_ in seen:
             continue
@@ -194,7 +194,7 @@ def _strip(op: Any, name: str, file: str) -> None:
                     _check_kind(op, one, value, file)
 
 
-def _check_kind(op: Any, name: str, value: Any, file: str) -> None:
+def _check_kind(op: AnyOp, name: str, value: Any, file: str) -> None:
     """Refuse an attribute of XLA or JAX whose value they do not write."""
     is_known = isinstance(value, _KINDS.get(name, (object,)))
     if is_known and name == "mhlo.frontend_attributes":
@@ -248,7 +248,7 @@ _UNNAMED = {
 }
 
 
-def _check_module(module: Any, file: str) -> None:
+def _check_module(module: ir.Module, file: str) -> None:
     attributes = module.operation.attributes
     for name in _COUNTS:
         if name in attributes:
@@ -259,7 +259,7 @@ def _check_module(module: Any, file: str) -> None:
         raise _lie(module, f"{PARTITIONED} has the value {attributes[PARTITIONED]}, and takes none", file)
 
 
-def _check_result(op: Any, file: str) -> None:
+def _check_result(op: AnyOp, file: str) -> None:
     """What a custom call says of its result, which several results of the operation do not say."""
     try:
         result = Shape.parse(string_attribute(op, RESULT_SHAPE))
@@ -281,7 +281,7 @@ def _check_result(op: Any, file: str) -> None:
         raise _lie(op, f"{RESULT_ALIASES}: {str(error).partition(chr(10))[0]}", file) from None
 
 
-def _check_aliases(entry: Any, signature: Signature, file: str) -> None:
+def _check_aliases(entry: AnyOp, signature: Signature, file: str) -> None:
     for alias in signature.aliases:
         try:
             given = signature.parameters[alias.parameter_number].shape
@@ -309,7 +309,7 @@ def _part(shape: Shape, index: Iterable[int]) -> Shape:
     return shape
 
 
-def _agrees(shape: Shape, type_: Any) -> bool:
+def _agrees(shape: Shape, type_: ir.Type) -> bool:
     """Whether a shape is that of a type, except for its layout, and for bounds that the type does not say."""
     try:
         found = Shape.of_type(type_)

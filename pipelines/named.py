@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hloforge.dialect.errors import PipelineError
+from hloforge.dialect.mlir import ir
 from hloforge.pipelines.capability.audit import Audit
 from hloforge.pipelines.capability.capabilities import TABLES, decomposing_passes
 from hloforge.pipelines.convolutions.polyphase_convolutions import PolyphaseConvolutions
@@ -368,7 +369,7 @@ def _with(stage: Stage, machine: Machine) -> Stage:
     return replace(stage, entry=replace(stage.entry, machine=machine))
 
 
-def normalize(module: Any, **options: Any) -> list[Timing]:
+def normalize(module: ir.Module, **options: Any) -> list[Timing]:
     """Rewrite an imported module in place to pure StableHLO: no fusions, copies, ``mhlo`` or ``sdy`` are left.
 
     Args:
@@ -380,7 +381,7 @@ def normalize(module: Any, **options: Any) -> list[Timing]:
 
 
 def lower(
-    module: Any,
+    module: ir.Module,
     *,
     target: str = "cpu",
     machine: Machine = AVX2,

@@ -59,7 +59,7 @@ def is_storable(shape: Shape) -> bool:
     return shape.is_static and shape.element is not None and shape.element.name in ELEMENTS
 
 
-def weights_of(module: Any) -> dict[str, Shape]:
+def weights_of(module: ir.Module) -> dict[str, Shape]:
     """The weights that a module looks up, with their shapes, by name."""
     found = [op for op in operations(module, ["util.global"]) if KEY in op.attributes]
     return {string_attribute(op, KEY): Shape.parse(string_attribute(op, SHAPE)) for op in found}
@@ -134,7 +134,7 @@ def _label(location: Any) -> str:
     return str(location.name_str) if isinstance(location, ir.NameLoc) else "constant"
 
 
-def _load(module: Any, key: str, shape: Shape) -> Value:
+def _load(module: ir.Module, key: str, shape: Shape) -> Value:
     """The weight of this name, at the current insertion point."""
     stored = _storage(shape)
     type_ = stored.mlir_type()

@@ -98,11 +98,11 @@ def program_facts(program: Program, target: str, record: LoweringRecord | None =
     }
 
 
-def _histogram(module: Any) -> dict[str, int]:
+def _histogram(module: ir.Module) -> dict[str, int]:
     return dict(count_operations(module).most_common())
 
 
-def _element_types(module: Any) -> dict[str, int]:
+def _element_types(module: ir.Module) -> dict[str, int]:
     """How many results have each element type."""
     types = [result.type for op in computing(module) for result in op.results]
     return dict(Counter(_element(type_) for type_ in types).most_common())
@@ -117,14 +117,14 @@ def _element(type_: Any) -> str:
         return str(type_.element_type)
 
 
-def _constant_bytes(module: Any) -> int:
+def _constant_bytes(module: ir.Module) -> int:
     found = operations(module, ["stablehlo.constant"])
     return sum(
         shape_bytes(Shape.of_type(op.results[0].type)) or 0 for op in found if _element(op.results[0].type)[0] != "!"
     )
 
 
-def _decomposed(module: Any, target: str) -> list[Facts]:
+def _decomposed(module: ir.Module, target: str) -> list[Facts]:
     """A row for each operation and pass of ours that will replace it."""
     rows: Counter[tuple[str, str, str]] = Counter()
     for op in computing(module):
@@ -157,7 +157,7 @@ def _refusal(error: Error) -> list[Facts]:
     return [{"location": where, "reason": error.message, "hint": error.hint, "notes": list(error.notes)}]
 
 
-def _rejected(module: Any, target: str, known: Error) -> list[Facts]:
+def _rejected(module: ir.Module, target: str, known: Error) -> list[Facts]:
     """Operations that the table rejects outright, beside the one that the error names."""
     found = []
     for op in computing(module):

@@ -207,9 +207,9 @@ def _may_be_neutral(value: Any) -> bool:
         return False
     if isinstance(value.type.element_type, ir.ComplexType):
         return True
-    if not op.attributes["value"].is_splat:
+    if not ir.DenseElementsAttr(op.attributes["value"]).is_splat:
         return False
-    number = op.attributes["value"].get_splat_value()
+    number = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
     return getattr(number, "value", None) in (0, 1, -1)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 
@@ -41,7 +41,7 @@ class InOrder:
             order,
         )
 
-    def forwards(self, op: Any) -> Value:
+    def forwards(self, op: AnyOp) -> Value:
         """The kernel without the reversal that the operation says."""
         turned = [d for d, is_turned in enumerate(integers(op, "window_reversal")) if is_turned]
         return ops.rev(self.kernel, turned) if turned else self.kernel
@@ -51,7 +51,7 @@ class InOrder:
         return ops.transpose(value, [self.order.index(dimension) for dimension in range(len(self.order))])
 
 
-def numbers_of_order(space: int, *, first: bool) -> Any:
+def numbers_of_order(space: int, *, first: bool) -> ir.Attribute:
     """Dimension numbers with the features first, or last: then the kernel's are ``[*window, inputs, outputs]``."""
     last = space + 1
     image = (0, 1, range(2, space + 2)) if first else (0, last, range(1, last))

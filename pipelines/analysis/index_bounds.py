@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hloforge.dialect.dense_values import array_of
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir
+from hloforge.dialect.operations import integer
 
 # Smallest and largest value, both included.
 Bounds: TypeAlias = tuple[int, int]
@@ -18,7 +19,7 @@ Bounds: TypeAlias = tuple[int, int]
 _MOVES = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "slice", "transpose", "reverse"))
 
 
-def component_bounds(indices: Any, vector_dim: int, component: int) -> Bounds | None:
+def component_bounds(indices: SSAValue, vector_dim: int, component: int) -> Bounds | None:
     """The bounds of one component of index vectors (an ``ir.Value``); None if nothing is known.
 
     Args:
@@ -29,14 +30,14 @@ def component_bounds(indices: Any, vector_dim: int, component: int) -> Bounds | 
         return value_bounds(indices)
     if op.name == "stablehlo.constant":
         return _extremes(np.take(array_of(op.attributes["value"]), component, axis=vector_dim))
-    if op.name == "stablehlo.concatenate" and op.attributes["dimension"].value == vector_dim:
+    if op.name == "stablehlo.concatenate" and integer(op, "dimension") == vector_dim:
         return _part_bounds(op, vector_dim, component)
     if op.name == "stablehlo.convert":
         return _representable(component_bounds(op.operands[0], vector_dim, component), indices.type.element_type)
     return value_bounds(indices)
 
 
-def _part_bounds(op: Any, vector_dim: int, component: int) -> Bounds | None:
+def _part_bounds(op: AnyOp, vector_dim: int, component: int) -> Bounds | None:
     for operand in op.operands:
         size = operand.type.get_dim_size(vector_dim)
         if component < size:
@@ -45,7 +46,7 @@ def _part_bounds(op: Any, vector_dim: int, component: int) -> Bounds | None:
     return None
 
 
-def value_bounds(value: Any) -> Bounds | None:
+def value_bounds(value: SSAValue) -> Bounds | None:
     """The bounds of all elements of an integer array (an ``ir.Value``); None if nothing is known."""
     op = _defining(value)
     if op is None:
@@ -53,7 +54,7 @@ def value_bounds(value: Any) -> Bounds | None:
     if op.name == "stablehlo.constant":
         return _extremes(array_of(op.attributes["value"]))
     if op.name == "stablehlo.iota":
-        size = value.type.get_dim_size(op.attributes["iota_dimension"].value)
+        size = value.type.get_dim_size(integer(op, "iota_dimension"))
         return _representable((0, max(size - 1, 0)), value.type.element_type)
     if op.name == "stablehlo.clamp":
         low, high = value_bounds(op.operands[0]), value_bounds(op.operands[2])
@@ -69,7 +70,7 @@ def value_bounds(value: Any) -> Bounds | None:
     return None
 
 
-def _defining(value: Any) -> Any:
+def _defining(value: SSAValue) -> Any:
     """The operation that computes a value; None for a block's argument or values that are no static integers."""
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.IntegerType):

@@ -12,7 +12,7 @@ from math import gcd, prod
 from typing import Any
 
 from hloforge.dialect.mlir import stablehlo
-from hloforge.dialect.operations import integers
+from hloforge.dialect.operations import integer, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.machine import AVX2
 
@@ -132,7 +132,7 @@ class Phases:
         features = values[2].dims[numbers.output_feature_dimension]
         depth = values[1].dims[numbers.kernel_input_feature_dimension]
         others = values[2].dims[numbers.output_batch_dimension] * features * depth
-        groups = op.attributes["feature_group_count"].value * op.attributes["batch_group_count"].value
+        groups = integer(op, "feature_group_count") * integer(op, "batch_group_count")
         count = prod(sum(phase.places > 0 for phase in axis.phases) for axis in axes)
         # One convolution has zeros where the windows of phases differ.
         wholes = [axis.whole for axis in axes] if groups == 1 and count > 1 else [None]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from hloforge.dialect.mlir import ir, stablehlo
-from hloforge.dialect.operations import integers
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
+from hloforge.dialect.operations import integer, integers
 from hloforge.pipelines.framework.machine import AVX2
 
 # Places of a row, which its sums read in vectors. The array of rows is as many times the image as a row has strides.
@@ -82,12 +82,12 @@ class WindowRows:
         return best if prod(image) // along * best.length * best.places <= _MOST_LAID_OUT else None
 
 
-def _is_eligible(op: Any) -> bool:
+def _is_eligible(op: AnyOp) -> bool:
     operands = [value.type for value in (*op.operands, *op.results)]
     if not all(type_.has_static_shape and prod(type_.shape) for type_ in operands):
         return False
     is_float = isinstance(operands[-1].element_type, ir.F32Type | ir.BF16Type | ir.F16Type)
-    groups = [op.attributes[f"{kind}_group_count"].value for kind in ("feature", "batch")]
+    groups = [integer(op, f"{kind}_group_count") for kind in ("feature", "batch")]
     return is_float and groups == [1, 1]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.pipelines.analysis.forms import is_static, numbers_of
 
 
-def unread_window_edges(op: Any) -> list[int]:
+def unread_window_edges(op: ir.Operation) -> list[int]:
     """``forms.unread_edges`` of a reduction of windows."""
     image, result = op.operands[0].type.shape, op.results[0].type.shape
     rank = len(image)
@@ -23,12 +22,12 @@ def unread_window_edges(op: Any) -> list[int]:
     return unread
 
 
-def windows_leave_edges_unread(op: Any) -> bool:
+def windows_leave_edges_unread(op: ir.Operation) -> bool:
     """A reduction with one window along some dimension, which does not reach the end of the padded array."""
     return is_static(op) and any(unread_window_edges(op))
 
 
-def windows_pass_for_running_sums(op: Any) -> bool:
+def windows_pass_for_running_sums(op: ir.Operation) -> bool:
     """A reduction of windows as long as their dimension, padded by one less on one side and more on the other."""
     if not is_static(op):
         return False
@@ -41,6 +40,6 @@ def windows_pass_for_running_sums(op: Any) -> bool:
     )
 
 
-def windows_are_misread(op: Any) -> bool:
+def windows_are_misread(op: ir.Operation) -> bool:
     """Either of the two forms above."""
     return windows_leave_edges_unread(op) or windows_pass_for_running_sums(op)

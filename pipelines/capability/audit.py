@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.errors import UnregisteredError, UnsupportedError
 from hloforge.dialect.host_calls import JAX_CALLBACKS
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.capability.capabilities import Capability, Verdict, capability
 from hloforge.pipelines.framework.manager import op_text
@@ -51,7 +52,7 @@ def _way_out(finding: Finding) -> str:
     return finding.row.hint + names
 
 
-def findings(module: Any, target: str) -> Iterable[Finding]:
+def findings(module: ir.Module, target: str) -> Iterable[Finding]:
     """Every operation of the module that is not native on the target, with the row that says so."""
     for op in operations(module):
         row = capability(op, target)
@@ -84,7 +85,7 @@ class Audit(Pass):
     name: ClassVar[str] = "audit"
     target: str = "cpu"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         found = list(findings(module, self.target))
         if not found:
             return

@@ -12,7 +12,7 @@ from typing import Any
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.marks import BELOW
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.pipelines.capability import cpu_table, cuda_table, vulkan_table
 from hloforge.pipelines.capability.verdicts import Capability, Verdict
 
@@ -45,7 +45,7 @@ def _rows_by_op(target: str) -> dict[str, tuple[tuple[int, Capability], ...]]:
     return {op: tuple(entries) for op, entries in rows.items()}
 
 
-def capability(op: Any, target: str) -> Capability:
+def capability(op: AnyOp, target: str) -> Capability:
     """The row that decides on an operation (an ``ir.Operation``) for a target kind."""
     if op.name.partition(".")[0] in _BELOW:
         return _NATIVE
@@ -71,7 +71,7 @@ def _names(op: Any) -> tuple[str, ...]:
     return names
 
 
-def _elements(op: Any) -> frozenset[str]:
+def _elements(op: AnyOp) -> frozenset[str]:
     types = [value.type for value in (*op.operands, *op.results)]
     return frozenset(_element_name(type_) for type_ in types if isinstance(type_, ir.RankedTensorType))
 
@@ -84,7 +84,7 @@ def _name_of_text(text: str) -> str:
         return text
 
 
-def _element_name(type_: Any) -> str:
+def _element_name(type_: ir.RankedTensorType) -> str:
     """XLA's name of a tensor's element type; ``quantized`` for any of StableHLO's quantized types."""
     text = str(type_.element_type)
     return "quantized" if text.startswith("!quant") else _name_of_text(text)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from hloforge.dialect.mlir import AnyOp
 
 Form: TypeAlias = Callable[[Any], bool]
 
@@ -41,7 +44,7 @@ class Capability:
     reason: str = ""
     hint: str = ""
 
-    def fits(self, op: Any, elements: frozenset[str]) -> bool:
+    def fits(self, op: AnyOp, elements: frozenset[str]) -> bool:
         """Whether the row speaks of this operation, whose operands and results have these element types."""
         return (self.elements is None or not self.elements.isdisjoint(elements)) and (
             self.form is None or self.form(op)

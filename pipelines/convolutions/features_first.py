@@ -14,17 +14,16 @@ IREE 3.13 transposes the image, or sums over features that lie far apart: two to
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_product_of_features
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 
 @pattern("stablehlo.convolution")
-def by_features(op: Any) -> Replacement:
+def by_features(op: ir.Operation) -> Replacement:
     """The kernel times each image of the batch; of f32 and f64."""
     if not is_product_of_features(op):
         return NoMatch("no product of features that stand first")

@@ -21,7 +21,7 @@ from math import prod
 from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.canonical_order import InOrder
@@ -30,7 +30,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 
 @pattern("stablehlo.convolution")
-def by_places(op: Any) -> Replacement:
+def by_places(op: ir.Operation) -> Replacement:
     """Convolutions of floats to a few features."""
     if not has_few_outputs(op):
         return NoMatch("not of many features to a few")
@@ -64,7 +64,7 @@ def _edges(op: Any, space: int) -> list[tuple[int, int, int]]:
     return [(low, high, step - 1) for low, high, step in zip(numbers[::2], numbers[1::2], dilations, strict=True)]
 
 
-def _part(op: Any, places: Value, number: int, at: tuple[int, ...], dims: list[int]) -> Value:
+def _part(op: AnyOp, places: Value, number: int, at: tuple[int, ...], dims: list[int]) -> Value:
     """What one place of the window adds to each result, ``[1, f, n, *space]``."""
     dilations = integers(op, "rhs_dilation") or [1] * len(at)
     strides = integers(op, "window_strides") or [1] * len(at)

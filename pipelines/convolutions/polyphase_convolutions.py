@@ -52,9 +52,9 @@ class PolyphaseConvolutions(Pass):
     name: ClassVar[str] = "polyphase-convolutions"
     worth: int = WORTH
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         @pattern("stablehlo.convolution")
-        def by_phases(op: Any) -> Replacement:
+        def by_phases(op: ir.Operation) -> Replacement:
             phases = Phases.of(op, self.worth)
             if phases is None:
                 return NoMatch("no zeros between elements, or few")

@@ -21,6 +21,7 @@ from math import prod
 from typing import Any
 
 from hloforge.dialect import ops
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.canonical_order import InOrder
@@ -29,7 +30,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 
 @pattern("stablehlo.convolution")
-def by_window_rows(op: Any) -> Replacement:
+def by_window_rows(op: ir.Operation) -> Replacement:
     """The same convolution of an array that has some places of the window beside each other."""
     rows = WindowRows.of(op)
     if rows is None:

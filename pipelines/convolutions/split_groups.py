@@ -18,7 +18,6 @@ floats are carried in f32, and rounded once.
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
@@ -29,7 +28,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 
 @pattern("stablehlo.convolution")
-def by_channels(op: Any) -> Replacement:
+def by_channels(op: ir.Operation) -> Replacement:
     """Two-dimensional convolutions of floats by groups of few channels."""
     if not is_better_by_channels(op):
         return NoMatch("not by groups of few channels")
@@ -41,7 +40,7 @@ def by_channels(op: Any) -> Replacement:
     return convolution.result(ops.convert_element_type(reduce(ops.add, parts), element))
 
 
-def _channel(op: Any, image: Value, kernel: Value, number: int, dims: list[int]) -> Value:
+def _channel(op: ir.Operation, image: Value, kernel: Value, number: int, dims: list[int]) -> Value:
     """What one channel of each group contributes, to a result ``[n, *space, features]`` of these sizes."""
     *outer, features = image.dims
     *window, channels, outputs = kernel.dims

@@ -27,8 +27,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import stablehlo
-from hloforge.dialect.operations import integers
+from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.operations import integer, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.canonical_order import InOrder
 from hloforge.pipelines.analysis.forms import is_better_unfolded
@@ -78,12 +78,12 @@ class _Convolution:
 
 
 @pattern("stablehlo.convolution")
-def by_product(op: Any) -> Replacement:
+def by_product(op: ir.Operation) -> Replacement:
     """Windows beside each other, times the kernel."""
     if not is_better_unfolded(op):
         return NoMatch("IREE's own loops are as good")
     ordered, convolution = InOrder.of(op), _Convolution.of(op)
-    image = _by_features(ordered.image, op.attributes["batch_group_count"].value)
+    image = _by_features(ordered.image, integer(op, "batch_group_count"))
     windows = _unfold(image, convolution, ordered.kernel.dims[:-2], ordered.dims[1:-1])
     return ordered.result(_product(windows, ordered.kernel, convolution, Value(op.results[0]).element_type))
 
@@ -174,7 +174,7 @@ class UnfoldConvolutions(Pass):
 
     name: ClassVar[str] = "unfold-convolutions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(
             module, (*by_features, *by_places, *by_product, *by_window_rows, *by_channels, *by_features_last)
         )

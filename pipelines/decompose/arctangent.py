@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, pi
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
     REAL_TYPES,
@@ -119,7 +120,7 @@ def arc_tangent_2(y: Value, x: Value) -> Value:
 
 
 @pattern("stablehlo.atan2")
-def by_octant(op: Any) -> Replacement:
+def by_octant(op: ir.Operation) -> Replacement:
     """atan2 of f16, bf16, f32, f64 -> arithmetic; any shape."""
     y, x = map(Value, op.operands)
     if y.element_type.name not in REAL_TYPES:
@@ -134,5 +135,5 @@ class DecomposeArctangent(Pass):
 
     name: ClassVar[str] = "decompose-arctangent"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_octant)

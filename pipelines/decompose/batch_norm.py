@@ -63,7 +63,7 @@ class _Feature:
 
 
 @pattern(_INFERENCE)
-def inference(op: Any) -> Replacement:
+def inference(op: ir.Operation) -> Replacement:
     """y = scale * (x - mean) / sqrt(variance + epsilon) + offset."""
     feature = _Feature.of(op)
     if not feature.x.shape.is_static:
@@ -73,7 +73,7 @@ def inference(op: Any) -> Replacement:
 
 
 @pattern(_TRAINING)
-def training(op: Any) -> Replacement:
+def training(op: ir.Operation) -> Replacement:
     """(y, mean, variance) with the batch's own statistics; the variance is the biased one, as in XLA."""
     feature = _Feature.of(op)
     if not feature.x.shape.is_static:
@@ -101,7 +101,7 @@ def _normalize(feature: _Feature, scale: Value, offset: Value, mean: Value, vari
 
 
 @pattern(_GRAD)
-def gradient(op: Any) -> Replacement:
+def gradient(op: ir.Operation) -> Replacement:
     """(grad_operand, grad_scale, grad_offset) from the output's gradient and the batch's mean and variance."""
     feature = _Feature.of(op)
     if not feature.x.shape.is_static:
@@ -123,5 +123,5 @@ class DecomposeBatchNorm(Pass):
 
     name: ClassVar[str] = "decompose-batch-norm"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*inference, *training, *gradient))

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.idioms import batch_matmul, conjugate, lower_triangle, matrix_transpose, zeros
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework.passes import Pass, register
@@ -47,25 +48,25 @@ from hloforge.pipelines.library_calls.blocks import (
 
 
 @pattern("stablehlo.cholesky")
-def in_f32(op: Any) -> Replacement:
+def in_f32(op: ir.Operation) -> Replacement:
     """Narrower floats are rounded once, at the end."""
     a = Value(op.operands[0])
     if a.element_type.bits >= 32:
         return NoMatch("wide enough")
-    lower = "lower" in op.attributes and op.attributes["lower"].value
+    lower = "lower" in op.attributes and ir.BoolAttr(op.attributes["lower"]).value
     factor = ops.cholesky(ops.convert_element_type(a, "f32"), lower)
     return ops.convert_element_type(factor, a.element_type)
 
 
 @pattern("stablehlo.cholesky")
-def by_rows(op: Any) -> Replacement:
+def by_rows(op: ir.Operation) -> Replacement:
     """The upper factor, or its adjoint for a lower one."""
     if not is_static(op):
         return NoMatch("dynamic size")
     operand = Value(op.operands[0])
     if prod(operand.dims) == 0:
         return operand
-    lower = "lower" in op.attributes and op.attributes["lower"].value
+    lower = "lower" in op.attributes and ir.BoolAttr(op.attributes["lower"]).value
     a = ops.reshape(operand, (prod(operand.dims[:-2]), *operand.dims[-2:]))
     return ops.reshape(factored(a, lower=lower)[0], operand.dims)
 
@@ -117,5 +118,5 @@ class DecomposeCholesky(Pass):
 
     name: ClassVar[str] = "decompose-cholesky"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*in_f32, *by_rows))

@@ -18,12 +18,13 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from math import inf, nan
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Operand, Value
 from hloforge.pipelines.decompose.real_arithmetic import Pair, is_nan
 from hloforge.pipelines.framework.passes import Pass, register
@@ -283,7 +284,7 @@ _BINARY = {
 
 
 @pattern(*_UNARY)
-def by_parts(op: Any) -> Replacement:
+def by_parts(op: ir.Operation) -> Replacement:
     """A function of one complex array -> real functions of its parts; any shape."""
     operand = Value(op.operands[0])
     if not operand.element_type.is_complex:
@@ -292,7 +293,7 @@ def by_parts(op: Any) -> Replacement:
 
 
 @pattern(*_BINARY)
-def pair_by_parts(op: Any) -> Replacement:
+def pair_by_parts(op: ir.Operation) -> Replacement:
     """A function of two complex arrays -> real functions of their parts; any shape."""
     lhs, rhs = map(Value, op.operands)
     if not lhs.element_type.is_complex:
@@ -307,5 +308,5 @@ class DecomposeComplexElementwise(Pass):
 
     name: ClassVar[str] = "decompose-complex-elementwise"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*by_parts, *pair_by_parts))

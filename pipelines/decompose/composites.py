@@ -42,7 +42,7 @@ def handles(name: str) -> Callable[[Rewrite], Rewrite]:
     return decorate
 
 
-def _chlo_operation(op: Any) -> Replacement:
+def _chlo_operation(op: ir.Operation) -> Replacement:
     """XLA and JAX wrap CHLO operations into composites of their name; the operation itself expands more accurately."""
     attributes = composite_attributes(op)
     # XLA's top_k may take the smallest elements, which CHLO's cannot say.
@@ -57,7 +57,7 @@ def _chlo_operation(op: Any) -> Replacement:
     return [Value(result) for result in created.results]
 
 
-def composite_attributes(op: Any) -> dict[str, Any]:
+def composite_attributes(op: ir.Operation) -> dict[str, Any]:
     """The configuration of a composite: MLIR attributes by name."""
     if "composite_attributes" not in op.attributes:
         return {}
@@ -81,7 +81,7 @@ class LowerComposites(Pass):
     name: ClassVar[str] = "lower-composites"
     keep: tuple[str, ...] = ()
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         for _ in range(_DEPTH):
             apply_patterns(module, (Pattern(_COMPOSITE, self._by_handler, "by-handler"),))
             left = [op for op in operations(module, {_COMPOSITE}) if string_attribute(op, "name") not in self.keep]
@@ -92,7 +92,7 @@ class LowerComposites(Pass):
             InlineCalls().run(module)
         raise PassError(f"composites nest deeper than {_DEPTH}: {string_attribute(left[0], 'name')} calls itself")
 
-    def _by_handler(self, op: Any) -> Replacement:
+    def _by_handler(self, op: ir.Operation) -> Replacement:
         name = string_attribute(op, "name")
         if name in self.keep:
             return NoMatch(f"composite {name!r} is kept")

@@ -28,8 +28,8 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.idioms import take, zeros
-from hloforge.dialect.mlir import stablehlo
-from hloforge.dialect.operations import integers
+from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.operations import integer, integers
 from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.analysis.canonical_order import InOrder
 from hloforge.pipelines.analysis.forms import is_static
@@ -48,7 +48,7 @@ LIMIT = "128 MiB (maxStorageBufferRange)"
 _MOST_PARTS = 64
 
 
-def lacks_kernel(op: Any) -> bool:
+def lacks_kernel(op: ir.Operation) -> bool:
     """Whether a ``convolution`` has groups of several channels or of images, more than three dimensions of space, or
     more products for a result than an invocation of a shader sums."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
@@ -58,7 +58,7 @@ def lacks_kernel(op: Any) -> bool:
     return (groups > 1 and channels > 1) or images > 1 or is_wide or convolves_many(op)
 
 
-def is_unfolded(op: Any) -> bool:
+def is_unfolded(op: ir.Operation) -> bool:
     """The same, of known sizes, and windows that a shader may read in no more parts than ``_MOST_PARTS``."""
     if not (is_static(op) and lacks_kernel(op)):
         return False
@@ -69,7 +69,7 @@ def is_unfolded(op: Any) -> bool:
 
 
 @pattern("stablehlo.convolution")
-def by_windows(op: Any) -> Replacement:
+def by_windows(op: ir.Operation) -> Replacement:
     """Windows times the kernel, for each group."""
     if not is_unfolded(op):
         return NoMatch("the target has a kernel, sizes are not known, or the windows take too much memory")
@@ -84,7 +84,7 @@ def by_windows(op: Any) -> Replacement:
 
 
 def _together(
-    op: Any, ordered: InOrder, image: Value, places: Sequence[Places], parts: Sequence[Sequence[slice]]
+    op: ir.Operation, ordered: InOrder, image: Value, places: Sequence[Places], parts: Sequence[Sequence[slice]]
 ) -> Value:
     """The result ``[n, *out, features]`` of its parts along each dimension of space."""
     computed: list[Value] = []
@@ -100,24 +100,24 @@ def _together(
     return computed[0]
 
 
-def _groups(op: Any) -> tuple[int, int]:
+def _groups(op: ir.Operation) -> tuple[int, int]:
     """How many of features and of images; one of them is 1."""
-    return op.attributes["feature_group_count"].value, op.attributes["batch_group_count"].value
+    return integer(op, "feature_group_count"), integer(op, "batch_group_count")
 
 
-def _window_bytes(op: Any) -> int:
+def _window_bytes(op: ir.Operation) -> int:
     """The size of all windows beside each other."""
     return _bytes_of_a_place(op) * prod(_results(op))
 
 
-def _results(op: Any) -> list[int]:
+def _results(op: ir.Operation) -> list[int]:
     """The sizes of the result along the dimensions of space."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     dims = Value(op.results[0]).dims
     return [dims[d] for d in numbers.output_spatial_dimensions]
 
 
-def _bytes_of_a_place(op: Any) -> int:
+def _bytes_of_a_place(op: ir.Operation) -> int:
     """The size of the windows, of all images, for one place of the result."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     image, kernel = (Value(value) for value in op.operands)
@@ -126,7 +126,7 @@ def _bytes_of_a_place(op: Any) -> int:
     return max(1, int(outer * window * image.element_type.bits) // 8)
 
 
-def _parts(op: Any) -> list[list[slice]] | None:
+def _parts(op: ir.Operation) -> list[list[slice]] | None:
     """The places of the result along each dimension of space, in parts whose windows a shader may read.
 
     The first dimensions are cut first, into single places before the next one is. None if the windows of a single place
@@ -146,7 +146,7 @@ def _parts(op: Any) -> list[list[slice]] | None:
     return parts
 
 
-def _places(op: Any, ordered: InOrder) -> tuple[Value, list[Places]]:
+def _places(op: ir.Operation, ordered: InOrder) -> tuple[Value, list[Places]]:
     """The padded image, and for each dimension of space the places that each window reads: ``[out, window]``."""
     _, *results, _ = ordered.dims
     space = len(results)
@@ -171,7 +171,7 @@ def _windows(image: Value, places: Sequence[Places]) -> Value:
     return image
 
 
-def _product(op: Any, windows: Value, ordered: InOrder, results: Sequence[int]) -> Value:
+def _product(op: ir.Operation, windows: Value, ordered: InOrder, results: Sequence[int]) -> Value:
     """``[n, out, window, ..., features]`` times ``[*window, c, outputs]`` to ``[batch, *out, outputs]``.
 
     Args:
@@ -201,5 +201,5 @@ class DecomposeConvolution(Pass):
 
     name: ClassVar[str] = "decompose-convolution"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_windows)

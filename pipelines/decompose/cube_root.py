@@ -13,9 +13,10 @@ computed in f64. Source: FreeBSD msun s_cbrt.c (Sun Microsystems, 1993; B. D. Ev
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
     REAL_TYPES,
@@ -60,7 +61,7 @@ def cube_root(x: Value) -> Value:
 
 
 @pattern("stablehlo.cbrt")
-def by_newton(op: Any) -> Replacement:
+def by_newton(op: ir.Operation) -> Replacement:
     """cbrt of f16, bf16, f32, f64 -> arithmetic; any shape."""
     operand = Value(op.operands[0])
     if operand.element_type.name not in REAL_TYPES:
@@ -75,5 +76,5 @@ class DecomposeCubeRoot(Pass):
 
     name: ClassVar[str] = "decompose-cube-root"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_newton)

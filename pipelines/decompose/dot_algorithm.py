@@ -18,11 +18,11 @@ Source: XLA "DotGeneral", StableHLO spec "dot_general" (DotAlgorithm).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, element_type
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import names_an_algorithm
 from hloforge.pipelines.framework.passes import Pass, register
@@ -32,7 +32,7 @@ _ATTRIBUTES = ("dot_dimension_numbers", "precision_config")
 
 
 @pattern("stablehlo.dot_general")
-def by_conversion(op: Any) -> Replacement:
+def by_conversion(op: AnyOp) -> Replacement:
     """Convert the operands to the algorithm's precision and accumulate in its type, where these are wider."""
     if not names_an_algorithm(op):
         return NoMatch("no algorithm")
@@ -51,7 +51,7 @@ def by_conversion(op: Any) -> Replacement:
     return ops.convert_element_type(Value(created.result), result.element_type)
 
 
-def _wider(element: ElementType, precision: Any) -> ElementType:
+def _wider(element: ElementType, precision: ir.Type) -> ElementType:
     """The type of the precision if it holds every number of the element type, as only f32 and f64 do."""
     if not isinstance(precision, ir.F32Type | ir.F64Type):
         return element
@@ -65,5 +65,5 @@ class DecomposeDotAlgorithm(Pass):
 
     name: ClassVar[str] = "decompose-dot-algorithm"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_conversion)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
@@ -30,9 +30,9 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.einsum")
-def as_dot(op: Any) -> Replacement:
+def as_dot(op: ir.Operation) -> Replacement:
     """einsum -> diagonals and sums of each operand, dot_general, transpose; static shapes, no ellipsis."""
-    config = op.attributes["einsum_config"].value
+    config = ir.StringAttr(op.attributes["einsum_config"]).value
     if "." in config or not all(value.type.has_static_shape for value in (*op.operands, *op.results)):
         return NoMatch("dynamic size, or dimensions without names")
     terms, _, wanted = config.replace(" ", "").partition("->")
@@ -87,5 +87,5 @@ class DecomposeEinsum(Pass):
 
     name: ClassVar[str] = "decompose-einsum"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, as_dot)

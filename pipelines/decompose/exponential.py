@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
     EXPONENT_OF_ONE,
@@ -154,7 +155,7 @@ _FUNCTIONS = {
 
 
 @pattern(*_FUNCTIONS)
-def without_cancellation(op: Any) -> Replacement:
+def without_cancellation(op: ir.Operation) -> Replacement:
     """exp, expm1, logistic, log1p, tanh of f64 -> arithmetic, and IREE's log; any shape."""
     operand = Value(op.operands[0])
     if operand.element_type.name != "f64":
@@ -169,5 +170,5 @@ class DecomposeExponential(Pass):
 
     name: ClassVar[str] = "decompose-exponential"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, without_cancellation)

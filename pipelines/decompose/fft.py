@@ -31,7 +31,7 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.idioms import zeros
-from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.decompose import fft_plan
@@ -75,7 +75,7 @@ class Parts:
 
 
 @pattern("stablehlo.fft")
-def by_matrices(op: Any) -> Replacement:
+def by_matrices(op: ir.Operation) -> Replacement:
     """All four kinds, one to three axes, of which each comes to stand in front of the others, the last one first."""
     if not is_static(op):
         return NoMatch("dynamic size")
@@ -96,7 +96,7 @@ def by_matrices(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.fft")
-def but_large(op: Any) -> Replacement:
+def but_large(op: ir.Operation) -> Replacement:
     """Small transforms by matrices, large ones of odd real rows by complex ones, and no others."""
     if not is_static(op):
         return NoMatch("dynamic size")
@@ -205,5 +205,5 @@ class DecomposeFft(Pass):
     name: ClassVar[str] = "decompose-fft"
     leave_large: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, but_large if self.leave_large else by_matrices)

@@ -14,9 +14,10 @@ Source: GLSL.std.450, FindUMsb.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -36,7 +37,7 @@ def leading_zeros(x: Value) -> Value:
 
 
 @pattern("stablehlo.count_leading_zeros")
-def by_32_bits(op: Any) -> Replacement:
+def by_32_bits(op: ir.Operation) -> Replacement:
     """count_leading_zeros of 8, 16 and 64 bits -> of 32; any shape."""
     x = Value(op.operands[0])
     if x.element_type.bits not in (8, 16, 64):
@@ -51,5 +52,5 @@ class DecomposeLeadingZeros(Pass):
 
     name: ClassVar[str] = "decompose-leading-zeros"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_32_bits)

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, nan, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.emission import emit
 from hloforge.dialect.marks import NORMAL
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
     EXPONENT_OF_ONE,
@@ -81,13 +81,13 @@ def log(x: Value) -> Value:
     return ops.select(is_nan(x), x, ops.select(finite & ~is_negative(x), value, edge))
 
 
-def is_unsafe(op: Any) -> bool:
+def is_unsafe(op: AnyOp) -> bool:
     """Whether a ``log`` is of f64, or may be of a subnormal number."""
     return NORMAL not in op.attributes
 
 
 @pattern("stablehlo.log")
-def of_normal_numbers(op: Any) -> Replacement:
+def of_normal_numbers(op: ir.Operation) -> Replacement:
     """log of bf16, f32 -> log of f32, of 0 for subnormal numbers; any shape."""
     x = Value(op.operands[0])
     row = x.element_type
@@ -100,7 +100,7 @@ def of_normal_numbers(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.log")
-def of_narrow_numbers(op: Any) -> Replacement:
+def of_narrow_numbers(op: ir.Operation) -> Replacement:
     """log of bf16 -> log of f32, of 0 for subnormal numbers; any shape."""
     if Value(op.operands[0]).element_type.name != "bf16":
         return NoMatch("not bf16")
@@ -108,7 +108,7 @@ def of_narrow_numbers(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.log")
-def by_series(op: Any) -> Replacement:
+def by_series(op: ir.Operation) -> Replacement:
     """log of f64 -> arithmetic; any shape."""
     operand = Value(op.operands[0])
     if operand.element_type.name != "f64":
@@ -129,5 +129,5 @@ class DecomposeLogarithm(Pass):
     name: ClassVar[str] = "decompose-logarithm"
     narrow_only: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, of_narrow_numbers if self.narrow_only else (*by_series, *of_normal_numbers))

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.idioms import for_loop, zeros
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.regions import inline_region, is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
@@ -27,7 +28,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.map")
-def on_arrays(op: Any) -> Replacement:
+def on_arrays(op: ir.Operation) -> Replacement:
     """map -> its computation on arrays, or a loop over the elements; static shapes."""
     operands = [Value(operand) for operand in op.operands]
     result = Value(op.results[0])
@@ -57,5 +58,5 @@ class DecomposeMap(Pass):
 
     name: ClassVar[str] = "decompose-map"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, on_arrays)

@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, nan
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.real_arithmetic import (
     EXPONENT_OF_ONE,
@@ -172,7 +173,7 @@ def power(x: Value, y: Value, magnitude_of: Callable[[Value, Value], Value] = _l
 
 
 @pattern("stablehlo.power")
-def by_logarithm(op: Any) -> Replacement:
+def by_logarithm(op: ir.Operation) -> Replacement:
     """power of f16, bf16, f32, f64 -> arithmetic; any shape."""
     x, y = map(Value, op.operands)
     row = x.element_type
@@ -189,5 +190,5 @@ class DecomposePower(Pass):
 
     name: ClassVar[str] = "decompose-power"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_logarithm)

@@ -15,9 +15,10 @@ for the operation is in their region. Source: StableHLO spec "add", "multiply", 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.emission import emit
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -31,7 +32,7 @@ _LOGIC = {
 
 
 @pattern(*_LOGIC)
-def as_logic(op: Any) -> Replacement:
+def as_logic(op: ir.Operation) -> Replacement:
     """add, maximum -> or; multiply, minimum -> and."""
     lhs, rhs = map(Value, op.operands)
     if lhs.element_type.name != "pred":
@@ -46,5 +47,5 @@ class DecomposePredArithmetic(Pass):
 
     name: ClassVar[str] = "decompose-pred-arithmetic"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, as_logic)

@@ -17,12 +17,14 @@ Source: XLA "ReducePrecision", StableHLO spec "reduce_precision".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import ml_dtypes
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import integer
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_no_bf16_rounding
 from hloforge.pipelines.framework.passes import Pass, register
@@ -30,14 +32,14 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.reduce_precision")
-def on_bits(op: Any) -> Replacement:
+def on_bits(op: ir.Operation) -> Replacement:
     """reduce_precision -> integer arithmetic, for floats of at least 16 bits; any shape."""
     if not is_no_bf16_rounding(op):
         return NoMatch("IREE rounds static f32 to bf16 rightly")
     operand = Value(op.operands[0])
     if operand.element_type.bits < 16:
         return NoMatch("legalize-narrow-floats has it computed in f32")
-    return rounded(operand, op.attributes["exponent_bits"].value, op.attributes["mantissa_bits"].value)
+    return rounded(operand, integer(op, "exponent_bits"), integer(op, "mantissa_bits"))
 
 
 def rounded(x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
@@ -70,5 +72,5 @@ class DecomposeReducePrecision(Pass):
 
     name: ClassVar[str] = "decompose-reduce-precision"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, on_bits)

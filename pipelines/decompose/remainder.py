@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, nan
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
@@ -129,7 +129,7 @@ def remainder(x: Value, y: Value) -> Value:
 
 
 @pattern("stablehlo.remainder")
-def by_modular_powers(op: Any) -> Replacement:
+def by_modular_powers(op: ir.Operation) -> Replacement:
     """remainder of f64 -> integer arithmetic; any shape."""
     x, y = map(Value, op.operands)
     if x.element_type.name != "f64":
@@ -138,7 +138,7 @@ def by_modular_powers(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.remainder")
-def narrow_by_modular_powers(op: Any) -> Replacement:
+def narrow_by_modular_powers(op: ir.Operation) -> Replacement:
     """remainder of f16, bf16, f32 -> that of f64; any shape."""
     x, y = map(Value, op.operands)
     row = x.element_type
@@ -159,7 +159,7 @@ class DecomposeRemainder(Pass):
     name: ClassVar[str] = "decompose-remainder"
     all_types: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_modular_powers)
         if self.all_types:
             apply_patterns(module, narrow_by_modular_powers)

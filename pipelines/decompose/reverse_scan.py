@@ -15,10 +15,11 @@ jaxlib's expansion of scans takes no notice of ``is_reverse``. Source: CHLO "sca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import integer
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_reverse_scan
 from hloforge.pipelines.framework.passes import Pass, register
@@ -26,11 +27,11 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("chlo.scan")
-def from_the_start(op: Any) -> Replacement:
+def from_the_start(op: ir.Operation) -> Replacement:
     """Reverse the inputs, scan, reverse the outputs; the carries stay as they are."""
     if not is_reverse_scan(op):
         return NoMatch("it starts at the start")
-    dimension = op.attributes["dimension"].value
+    dimension = integer(op, "dimension")
     inputs, carries = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
     operands = [Value(operand) for operand in op.operands]
     turned = [ops.rev(operand, [dimension]) for operand in operands[:inputs]] + operands[inputs:]
@@ -50,5 +51,5 @@ class DecomposeReverseScan(Pass):
 
     name: ClassVar[str] = "decompose-reverse-scan"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, from_the_start)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import pi, prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import ml_dtypes
 
@@ -34,7 +34,7 @@ from hloforge.dialect.constants import constant, full
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.marks import RNG_BLOCKS
-from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.random_bits import philox_bits, threefry_bits
 from hloforge.pipelines.framework.passes import Pass, register
@@ -45,14 +45,14 @@ from hloforge.pipelines.framework.variables import take
 _KEY = 0x243F6A8885A308D3
 
 
-def has_no_state(op: Any) -> bool:
+def has_no_state(op: ir.Operation) -> bool:
     """Whether an ``rng_bit_generator`` gets something else than a state: HLO's text may have any array there."""
     state = Value(op.operands[0])
     return state.element_type.name != "u64" or len(state.dims) != 1
 
 
 @pattern("stablehlo.rng_bit_generator")
-def by_counters(op: Any) -> Replacement:
+def by_counters(op: ir.Operation) -> Replacement:
     """The state after, and bits of any integer or float type; DEFAULT is Philox, as on XLA's CPU."""
     state, bits = Value(op.operands[0]), Value(op.results[1])
     if not bits.shape.is_static or not state.shape.is_static:
@@ -69,7 +69,7 @@ def by_counters(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.rng")
-def by_the_stream(op: Any) -> Replacement:
+def by_the_stream(op: ir.Operation) -> Replacement:
     """Uniform or normal numbers between or around two scalars."""
     result = Value(op.results[0])
     if not result.shape.is_static:
@@ -82,7 +82,7 @@ def by_the_stream(op: Any) -> Replacement:
     return _uniform_integers(op, first, second)
 
 
-def _uniform_floats(op: Any, a: Value, b: Value) -> Value:
+def _uniform_floats(op: ir.Operation, a: Value, b: Value) -> Value:
     row = a.element_type
     low, high = (ops.convert_element_type(end, _wide(row)) for end in (a, b))
     x = low + ops.reshape(_fractions(op, prod(a.dims), _wide(row)), a.dims) * (high - low)
@@ -94,7 +94,7 @@ def _uniform_floats(op: Any, a: Value, b: Value) -> Value:
     return ops.convert_element_type(ops.select(x < high, x, low), row)
 
 
-def _normal(op: Any, mu: Value, sigma: Value) -> Value:
+def _normal(op: AnyOp, mu: Value, sigma: Value) -> Value:
     """Box and Muller: two independent numbers of a radius and an angle."""
     row, wide = mu.element_type, _wide(mu.element_type)
     count = prod(mu.dims)
@@ -109,7 +109,7 @@ def _normal(op: Any, mu: Value, sigma: Value) -> Value:
     return ops.convert_element_type(mean + deviation * x, row)
 
 
-def _uniform_integers(op: Any, a: Value, b: Value) -> Value:
+def _uniform_integers(op: AnyOp, a: Value, b: Value) -> Value:
     """Remainders of 64 bits by the number of integers, which favour small ones by less than one in 2**32 if that
     number has 32 bits."""
     row = a.element_type
@@ -126,7 +126,7 @@ def _wide(row: ElementType) -> str:
     return "f64" if row.bits == 64 else "f32"
 
 
-def _fractions(op: Any, count: int, element: str) -> Value:
+def _fractions(op: AnyOp, count: int, element: str) -> Value:
     """Numbers from 0 to below 1 with all digits of the element type."""
     width, digits = (64, 53) if element == "f64" else (32, 24)
     words = ops.shift_right_logical(_words(op, count, width), width - digits)
@@ -134,7 +134,7 @@ def _fractions(op: Any, count: int, element: str) -> Value:
     return ops.convert_element_type(ops.bitcast_convert_type(words, f"s{width}"), element) * 2.0**-digits
 
 
-def _words(op: Any, count: int, width: int) -> Value:
+def _words(op: AnyOp, count: int, width: int) -> Value:
     """The next ``count`` numbers of 32 or 64 random bits of the program's stream."""
     blocks = -(-count * width // 128)
     start = _advance(op, blocks)
@@ -142,7 +142,7 @@ def _words(op: Any, count: int, width: int) -> Value:
     return philox_bits(state, [count], width)[1]
 
 
-def _advance(op: Any, blocks: int) -> Value:
+def _advance(op: AnyOp, blocks: int) -> Value:
     """The program's count of blocks, a u64 scalar, which is raised for the next operation."""
     count = take(op, RNG_BLOCKS, 0, lambda held, step: held + step, constant(blocks, "s64"))
     return ops.bitcast_convert_type(count, "u64")
@@ -155,5 +155,5 @@ class DecomposeRng(Pass):
 
     name: ClassVar[str] = "decompose-rng"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*by_counters, *by_the_stream))

@@ -32,6 +32,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.idioms import for_loop, take_rows, update_rows
 from hloforge.dialect.marks import IN_BOUNDS
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.decompose.scatter_packing import can_pack, scatter_packed
@@ -46,7 +47,7 @@ _Combine = Callable[..., Value]
 
 
 @pattern("stablehlo.scatter")
-def scatter_by_rows(op: Any) -> Replacement:
+def scatter_by_rows(op: ir.Operation) -> Replacement:
     """scatter -> unit scatters of rows; static shapes."""
     if IN_BOUNDS in op.attributes:
         return NoMatch("already in the form that IREE takes")
@@ -66,7 +67,7 @@ def scatter_by_rows(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.scatter")
-def scatter_of_complex_by_elements(op: Any) -> Replacement:
+def scatter_of_complex_by_elements(op: ir.Operation) -> Replacement:
     """scatter of complex numbers -> a loop over elements; static shapes."""
     windows, combiner = Windows.of(op), Combiner(op.regions[0])
     if not any(operand.element_type.is_complex for operand in windows.operands):
@@ -283,7 +284,7 @@ class DecomposeScatter(Pass):
     name: ClassVar[str] = "decompose-scatter"
     complex_by_elements: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         if self.complex_by_elements:
             apply_patterns(module, scatter_of_complex_by_elements)
         apply_patterns(module, scatter_by_rows)

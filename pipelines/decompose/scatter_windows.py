@@ -13,7 +13,7 @@ from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType
-from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.index_bounds import component_bounds
 
@@ -41,7 +41,7 @@ class Windows:
     def of(cls, op: Any) -> Windows:
         values = [Value(operand) for operand in op.operands]
         count = len(values) // 2
-        unique = "unique_indices" in op.attributes and bool(op.attributes["unique_indices"].value)
+        unique = "unique_indices" in op.attributes and bool(ir.BoolAttr(op.attributes["unique_indices"]).value)
         numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
         return cls(tuple(values[:count]), values[count], tuple(values[count + 1 :]), numbers, unique, op.regions[0])
 

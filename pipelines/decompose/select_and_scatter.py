@@ -32,6 +32,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.idioms import for_loop, take
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.regions import is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
@@ -250,7 +251,7 @@ def _repeated(values: Value, d: int, times: int) -> Value:
 
 
 @pattern("stablehlo.select_and_scatter")
-def by_places(op: Any) -> Replacement:
+def by_places(op: ir.Operation) -> Replacement:
     """select_and_scatter -> the selected place of every window, then every element from its windows."""
     if not all(operand.type.has_static_shape for operand in op.operands):
         return NoMatch("dynamic size")
@@ -269,5 +270,5 @@ class DecomposeSelectAndScatter(Pass):
 
     name: ClassVar[str] = "decompose-select-and-scatter"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_places)

@@ -20,18 +20,19 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit, i64
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import integer
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import Replacement, apply_patterns, pattern
 
 
 @pattern("stablehlo.set_dimension_size")
-def cut(op: Any) -> Replacement:
+def cut(op: ir.Operation) -> Replacement:
     """set_dimension_size -> real_dynamic_slice; operands of any size."""
     operand, size = map(Value, op.operands)
     if operand.type == op.results[0].type and op.results[0].type.has_static_shape:
         return operand
-    changed = op.attributes["dimension"].value
+    changed = integer(op, "dimension")
     sizes = [ops.convert_element_type(size, "s32") if d == changed else _size(operand, d) for d in range(operand.rank)]
     limits = ops.concat_in_dim([ops.reshape(number, [1]) for number in sizes], 0)
     starts, strides = (constant([number] * operand.rank, "s32") for number in (0, 1))
@@ -55,5 +56,5 @@ class DecomposeSetDimensionSize(Pass):
 
     name: ClassVar[str] = "decompose-set-dimension-size"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, cut)

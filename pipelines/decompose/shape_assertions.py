@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.errors import ArgumentError
-from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import string_attribute
+from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.operations import integer, string_attribute
 from hloforge.dialect.program import Signature
 from hloforge.pipelines.framework.builders import create, element_of
 from hloforge.pipelines.framework.passes import Pass, register
@@ -40,7 +40,7 @@ _SIGNED = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
 _UNSIGNED = {"EQ": 0, "NE": 1, "LT": 6, "LE": 7, "GT": 8, "GE": 9}
 
 
-def checked(op: Any, names: Sequence[str]) -> Replacement:
+def checked(op: ir.Operation, names: Sequence[str]) -> Replacement:
     """shape_assertion -> nothing, or cf.assert; raises ArgumentError for one that never holds.
 
     Args:
@@ -65,7 +65,7 @@ def _filled(message: str, details: Sequence[str]) -> str:
     return _PLACE.sub(lambda match: details[int(match[1])] if int(match[1]) < len(details) else match[0], message)
 
 
-def _text(value: Any, names: Sequence[str]) -> str:
+def _text(value: SSAValue, names: Sequence[str]) -> str:
     """A number; or what is known of one that only a call has."""
     known = _constant(value)
     if known is not None:
@@ -77,21 +77,21 @@ def _text(value: Any, names: Sequence[str]) -> str:
         return "a size computed from the arguments"
     operand = op.operands[0]
     of = names[operand.arg_number] if isinstance(operand.owner, ir.Block) and len(names) > operand.arg_number else "it"
-    return f"dimension {op.attributes['dimension'].value} of {of}"
+    return f"dimension {integer(op, 'dimension')} of {of}"
 
 
-def _constant(value: Any) -> int | None:
+def _constant(value: SSAValue) -> int | None:
     op = _owner(value)
     if op is None or op.name != "stablehlo.constant":
         return None
     return int(array_of(op.attributes["value"]).reshape(-1)[0])
 
 
-def _owner(value: Any) -> Any:
+def _owner(value: SSAValue) -> Any:
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
-def _scalar(condition: Any) -> Any:
+def _scalar(condition: SSAValue) -> Any:
     """The condition as an i1. IREE evaluates integer arithmetic on the host, and comparisons if they are arith's."""
     op = _owner(condition)
     if op is None or op.name != "stablehlo.compare":
@@ -104,7 +104,7 @@ def _scalar(condition: Any) -> Any:
     table = _UNSIGNED if element.width == 1 else _SIGNED
     predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), table[direction])
     boolean = ir.IntegerType.get_signless(1)
-    return create("arith.cmpi", [element_of(left), element_of(right)], [boolean], predicate=predicate).results[0]
+    return create("arith.cmpi", [element_of(left), element_of(right)], [boolean], predicate=predicate).result
 
 
 @register
@@ -118,6 +118,6 @@ class DecomposeShapeAssertions(Pass):
 
     name: ClassVar[str] = "decompose-shape-assertions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         names = [leaf.name for leaf in Signature.of(module).flat_parameters if crosses(leaf.shape)]
         apply_patterns(module, [Pattern(_ROOT, lambda op: checked(op, names), "checked")])

@@ -13,7 +13,7 @@ Source: XLA "AllReduce", "AllGather", "ReduceScatter", "AllToAll", "CollectivePe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.mlir import ir
@@ -29,13 +29,13 @@ _GROUPED = tuple(
 
 
 @pattern("stablehlo.replica_id", "stablehlo.partition_id")
-def only_id(op: Any) -> Replacement:
+def only_id(op: ir.Operation) -> Replacement:
     """The only replica is number 0."""
     return constant(0, "u32")
 
 
 @pattern(*_GROUPED)
-def only_member(op: Any) -> Replacement:
+def only_member(op: ir.Operation) -> Replacement:
     """A collective over groups of one is the identity: it combines, gathers or scatters one replica's data.
 
     A broadcast to groups without this replica leaves it zeros.
@@ -53,7 +53,7 @@ def only_member(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.collective_permute")
-def only_source(op: Any) -> Replacement:
+def only_source(op: ir.Operation) -> Replacement:
     """Replica 0 receives from itself, or zeros if nobody sends to it."""
     pairs = integers(op, "source_target_pairs")
     if any(pairs):
@@ -69,6 +69,6 @@ class DecomposeSingleReplica(Pass):
 
     name: ClassVar[str] = "decompose-single-replica"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         if grid_of(module).devices == 1:
             apply_patterns(module, (*only_id, *only_member, *only_source))

@@ -28,8 +28,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.idioms import take
 from hloforge.dialect.marks import KEYS
-from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
+from hloforge.dialect.operations import integer, operations
 from hloforge.dialect.regions import is_elementwise, vectorize_region
 from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.decompose.sort_keys import SortKey, from_order_bits, order_bits, sort_keys
@@ -55,7 +55,7 @@ class DecomposeSort(Pass):
     name: ClassVar[str] = "decompose-sort"
     by_network: bool = False
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.sort"}):
                 if _can_decompose(op):
@@ -63,12 +63,12 @@ class DecomposeSort(Pass):
                         _decompose(op, self.by_network)
 
 
-def _can_decompose(op: Any) -> bool:
+def _can_decompose(op: ir.Operation) -> bool:
     static = op.operands[0].type.has_static_shape
     return static and KEYS not in op.attributes and is_elementwise(op.regions[0])
 
 
-def _decompose(op: Any, by_network: bool) -> None:
+def _decompose(op: ir.Operation, by_network: bool) -> None:
     lines = _Lines.of(op)
     operands = [Value(operand) for operand in op.operands]
     if lines.size <= 1 or lines.rows == 0:
@@ -226,21 +226,21 @@ def _gather(rows: Value, places: Value) -> Value:
     return ops.reshape(take(ops.reshape(rows, [number * size]), flat, 0), places.dims)
 
 
-def is_iota(value: Any, dimension: int) -> bool:
+def is_iota(value: SSAValue, dimension: int) -> bool:
     """Whether an array holds the position of each element along a dimension."""
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.iota":
         return False
-    return bool(value.owner.operation.attributes["iota_dimension"].value == dimension)
+    return bool(integer(value.owner, "iota_dimension") == dimension)
 
 
-def sorted_dimension(op: Any) -> int:
+def sorted_dimension(op: AnyOp) -> int:
     """The dimension along which a ``stablehlo.sort`` sorts."""
     rank = len(op.operands[0].type.shape)
-    dimension = int(op.attributes["dimension"].value) if "dimension" in op.attributes else -1
+    dimension = integer(op, "dimension") if "dimension" in op.attributes else -1
     return dimension % rank
 
 
-def prefix_length(op: Any) -> int:
+def prefix_length(op: AnyOp) -> int:
     """How many of the first elements along a sort's dimension are used; all of them where it is not sure."""
     size = int(op.operands[0].type.shape[sorted_dimension(op)])
     uses = [use.owner.operation for result in op.results for use in result.uses]
@@ -259,7 +259,7 @@ def _prefix_limit(use: Any, dimension: int) -> int | None:
     return int(limits[dimension]) if whole and not any(starts) and set(strides) == {1} else None
 
 
-def replace_prefix(op: Any, found: Sequence[Value]) -> None:
+def replace_prefix(op: ir.Operation, found: Sequence[Value]) -> None:
     """Put the first elements in the place of a sort's results, of which no others are used, and erase it.
 
     Args:

@@ -23,6 +23,7 @@ from typing import Any
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.idioms import take
+from hloforge.dialect.mlir import AnyOp
 from hloforge.dialect.regions import vectorize_region
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_stable
@@ -91,7 +92,7 @@ class _Network:
         return results
 
 
-def sort_by_network(op: Any, arrays: Sequence[Value]) -> list[Value]:
+def sort_by_network(op: AnyOp, arrays: Sequence[Value]) -> list[Value]:
     """The sorted arrays, in their own shape.
 
     Args:

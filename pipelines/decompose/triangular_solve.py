@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.idioms import batch_matmul, conjugate, lower_triangle, matrix_transpose, zeros
-from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework.passes import Pass, register
@@ -42,7 +42,7 @@ from hloforge.pipelines.library_calls.blocks import (
 
 
 @pattern("stablehlo.triangular_solve")
-def in_f32(op: Any) -> Replacement:
+def in_f32(op: ir.Operation) -> Replacement:
     """Narrower floats are rounded once, at the end."""
     a, b = map(Value, op.operands)
     if b.element_type.bits >= 32:
@@ -52,7 +52,7 @@ def in_f32(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.triangular_solve")
-def by_substitution(op: Any) -> Replacement:
+def by_substitution(op: ir.Operation) -> Replacement:
     """Solve op(a) x = b, or x op(a) = b."""
     if not is_static(op):
         return NoMatch("dynamic size")
@@ -115,5 +115,5 @@ class DecomposeTriangularSolve(Pass):
 
     name: ClassVar[str] = "decompose-triangular-solve"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*in_f32, *by_substitution))

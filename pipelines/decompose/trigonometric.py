@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, nan
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.angle_reduction import Reduced, reduce_float32, reduce_float64
 from hloforge.pipelines.decompose.real_arithmetic import (
@@ -158,7 +159,7 @@ _SHORT = {"stablehlo.sine": _short(_sine), "stablehlo.cosine": _short(_cosine), 
 
 
 @pattern(*_LONG)
-def by_quadrant(op: Any) -> Replacement:
+def by_quadrant(op: ir.Operation) -> Replacement:
     """sine, cosine, tan of f16, bf16, f32, f64 -> reduction modulo pi/2 and polynomials; any shape."""
     operand = Value(op.operands[0])
     row = operand.element_type
@@ -180,5 +181,5 @@ class DecomposeTrigonometric(Pass):
 
     name: ClassVar[str] = "decompose-trigonometric"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_quadrant)

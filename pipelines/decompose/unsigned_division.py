@@ -14,11 +14,12 @@ constant), so -x/2 is divided. Source: H. S. Warren, "Hacker's Delight", 9-3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import Kind
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -40,7 +41,7 @@ def divided(x: Value, y: Value) -> tuple[Value, Value]:
 
 
 @pattern("stablehlo.divide", "stablehlo.remainder")
-def by_signed_division(op: Any) -> Replacement:
+def by_signed_division(op: ir.Operation) -> Replacement:
     """divide, remainder of unsigned integers -> signed ones; any shape."""
     x, y = map(Value, op.operands)
     if x.element_type.kind is not Kind.UNSIGNED:
@@ -56,5 +57,5 @@ class DecomposeUnsignedDivision(Pass):
 
     name: ClassVar[str] = "decompose-unsigned-division"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_signed_division)

@@ -14,7 +14,7 @@ from hloforge.dialect.constants import dense
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import Error
 from hloforge.dialect.inlining import splice
-from hloforge.dialect.mlir import in_context, ir, parse_module
+from hloforge.dialect.mlir import AnyOp, in_context, ir, parse_module
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.delta_debugging.outline import as_flat_program, crosses_border
@@ -70,12 +70,12 @@ def edits(program: Program) -> Iterator[Edit]:
             yield Edit(number, f"0 instead of {op.name}", _zero)
 
 
-def _is_top(op: Any, program: Program) -> bool:
+def _is_top(op: AnyOp, program: Program) -> bool:
     return bool(op.operation.parent == entry_function(program.module).operation)
 
 
 def _take_region(number: int) -> Callable[[Any], None]:
-    def apply(op: Any) -> None:
+    def apply(op: AnyOp) -> None:
         block = op.regions[number].blocks[0]
         if not block.arguments:
             # Branches take nothing; a loop's carries are its operands.
@@ -93,13 +93,13 @@ def _take_region(number: int) -> Callable[[Any], None]:
 
 
 def _bypass(place: int) -> Callable[[Any], None]:
-    def apply(op: Any) -> None:
+    def apply(op: AnyOp) -> None:
         op.results[0].replace_all_uses_with(op.operands[place])
 
     return apply
 
 
-def _zero(op: Any) -> None:
+def _zero(op: AnyOp) -> None:
     type_ = op.results[0].type
     row = element_type(type_.element_type)
     value = dense(np.broadcast_to(np.zeros((), row.dtype), type_.shape), row)

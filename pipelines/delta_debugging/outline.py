@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hloforge.dialect.errors import Error
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.program import Program, Signature, entry_function
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.framework.passes import NativePass
@@ -52,7 +52,7 @@ class Outline:
     results: tuple[Place, ...]
 
 
-def body(program: Program) -> list[Any]:
+def body(program: Program) -> list[ir.Operation]:
     """The operations of ``main``'s block without its terminator."""
     return [op.operation for op in entry_function(program.module).operation.regions[0].blocks[0].operations][:-1]
 
@@ -72,7 +72,7 @@ def places(program: Program) -> list[Place]:
     ]
 
 
-def crosses_border(type_: Any) -> bool:
+def crosses_border(type_: ir.Type) -> bool:
     """Whether a value of the type can be a parameter or result: an array of static sizes."""
     try:
         shape = Shape.of_type(type_)
@@ -81,7 +81,7 @@ def crosses_border(type_: Any) -> bool:
     return shape.is_array and shape.is_static
 
 
-def operands(op: Any) -> list[Any]:
+def operands(op: ir.Operation) -> list[Any]:
     """The values that an operation uses, those of its regions included."""
     found = list(op.operands)
     for region in op.regions:
@@ -155,7 +155,7 @@ def as_flat_program(program: Program) -> Program:
     return Program(module, Signature.of(module), program.name, program.source)
 
 
-def _closed(ops: Sequence[Any], kept: set[int]) -> set[int]:
+def _closed(ops: Sequence[ir.Operation], kept: set[int]) -> set[int]:
     """With the constants that they use and the producers of what cannot cross a border."""
     numbers = {value: number for number, op in enumerate(ops) for value in op.results}
     pending = list(kept)
@@ -170,7 +170,7 @@ def _closed(ops: Sequence[Any], kept: set[int]) -> set[int]:
     return kept
 
 
-def _sinks(ops: Sequence[Any], kept: set[int], returned: Sequence[Any]) -> list[Place]:
+def _sinks(ops: Sequence[ir.Operation], kept: set[int], returned: Sequence[SSAValue]) -> list[Place]:
     """What the whole program returns, and what is computed in vain otherwise."""
     used = {value for number in kept for value in operands(ops[number])}
     asked = used | set(returned)
@@ -185,7 +185,7 @@ def _sinks(ops: Sequence[Any], kept: set[int], returned: Sequence[Any]) -> list[
     ]
 
 
-def _return(block: Any, values: Sequence[Any]) -> None:
+def _return(block: ir.Block, values: Sequence[SSAValue]) -> None:
     terminator = list(block.operations)[-1].operation
     with ir.InsertionPoint(terminator), terminator.location:
         ir.Operation.create(terminator.name, operands=list(values))

@@ -44,7 +44,7 @@ class CheckEqualSizes(Pass):
 
     name: ClassVar[str] = "check-equal-sizes"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         names = [leaf.name for leaf in Signature.of(module).flat_parameters if crosses(leaf.shape)]
         with in_context(module):
             entry = entry_function(module).operation
@@ -57,7 +57,7 @@ class CheckEqualSizes(Pass):
                 _check_returned(op)
 
 
-def _check_returned(op: Any) -> None:
+def _check_returned(op: ir.Operation) -> None:
     """Assert what an operation takes for equal where a host function chose one of the sizes."""
     for (left, d), (right, e) in _equal(op):
         if not (left.type.is_dynamic_dim(d) or right.type.is_dynamic_dim(e)):
@@ -80,7 +80,7 @@ def _host_call(symbol: Any) -> Any:
     return owner.operation
 
 
-def _meeting(op: Any, block: Any) -> Iterator[tuple[Place, Place]]:
+def _meeting(op: ir.Operation, block: ir.Block) -> Iterator[tuple[Place, Place]]:
     """The dimensions of different arguments that an operation takes for equal."""
     for (left, d), (right, e) in _equal(op):
         if not (left.type.is_dynamic_dim(d) and right.type.is_dynamic_dim(e)):
@@ -109,7 +109,7 @@ def _place(symbol: Any, block: Any) -> Place | None:
     return symbol[1].arg_number, symbol[2]
 
 
-def _assert_equal(block: Any, left: Place, right: Place, names: Sequence[str]) -> None:
+def _assert_equal(block: ir.Block, left: Place, right: Place, names: Sequence[str]) -> None:
     sizes = [at.size_at(at.signless(block.arguments[number]), d) for number, d in (left, right)]
     what = " and ".join(f"dimension {d} of {names[number]}" for number, d in (left, right))
     message = ir.StringAttr.get(f"{SHAPE_ASSERTION}{what} differ")

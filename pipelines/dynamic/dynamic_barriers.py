@@ -16,8 +16,9 @@ Source: StableHLO spec "optimization_barrier".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from hloforge.dialect.mlir import ir
 from hloforge.pipelines.dynamic.dynamic_shapes import is_dynamic
 from hloforge.pipelines.framework import generics as at
 from hloforge.pipelines.framework.builders import create
@@ -26,7 +27,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.optimization_barrier")
-def with_known_sizes(op: Any) -> Replacement:
+def with_known_sizes(op: ir.Operation) -> Replacement:
     """A barrier whose results have the sizes of its operands."""
     if not any(map(is_dynamic, op.operands)):
         return NoMatch("static")
@@ -47,5 +48,5 @@ class LegalizeDynamicBarriers(Pass):
 
     name: ClassVar[str] = "legalize-dynamic-barriers"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, with_known_sizes)

@@ -17,24 +17,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hloforge.dialect.mlir import ir, stablehlo
-from hloforge.dialect.operations import integers
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
+from hloforge.dialect.operations import integer, integers
 from hloforge.pipelines.dynamic.contractions import can_multiply, sum_of_products
 from hloforge.pipelines.framework import generics as at
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 
-def _is_static(op: Any) -> bool:
+def _is_static(op: ir.Operation) -> bool:
     return all(operand.type.has_static_shape for operand in op.operands)
 
 
-def _is_taken(op: Any) -> bool:
+def _is_taken(op: AnyOp) -> bool:
     return all(can_multiply(value.type.element_type) for value in (*op.operands, *op.results))
 
 
 @pattern("stablehlo.dot_general")
-def dot_by_maps(op: Any) -> Replacement:
+def dot_by_maps(op: ir.Operation) -> Replacement:
     """A dot_general of dynamic sizes that is no product of matrices, or of batches of them -> linalg.generic."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     summed = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
@@ -67,7 +67,7 @@ def convolution_by_maps(op: Any) -> Replacement:
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     image, kernel = map(at.signless, op.operands)
     where = list(numbers.input_spatial_dimensions)
-    groups, batch_groups = (op.attributes[f"{name}_group_count"].value for name in ("feature", "batch"))
+    groups, batch_groups = (integer(op, f"{name}_group_count") for name in ("feature", "batch"))
     if not any(image.type.is_dynamic_dim(d) for d in where) or batch_groups != 1 or not _is_taken(op):
         return NoMatch("IREE takes it, or it is in a form that is not taken here")
     if any(bool(flag) for flag in op.attributes["window_reversal"]) if "window_reversal" in op.attributes else False:
@@ -116,5 +116,5 @@ class LegalizeDynamicContractions(Pass):
 
     name: ClassVar[str] = "legalize-dynamic-contractions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*dot_by_maps, *convolution_by_maps))

@@ -28,7 +28,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.computations import fill_region
 from hloforge.dialect.constants import constant, full, sizes_of, spread
 from hloforge.dialect.emission import create, emit, i64, i64s
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.operations import integers, string_attribute
 from hloforge.dialect.regions import inline_region, is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
@@ -41,7 +41,7 @@ _OPEN = ir.ShapedType.get_dynamic_size()
 
 
 @pattern("stablehlo.dynamic_conv")
-def padded_by_values(op: Any) -> Replacement:
+def padded_by_values(op: ir.Operation) -> Replacement:
     """dynamic_conv -> dynamic_pad and convolution."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     places = list(numbers.input_spatial_dimensions)
@@ -49,7 +49,7 @@ def padded_by_values(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.convolution")
-def padded_by_numbers(op: Any) -> Replacement:
+def padded_by_numbers(op: ir.Operation) -> Replacement:
     """convolution of dynamic space with padding or holes in its image -> pad and convolution without."""
     if all(value.type.has_static_shape for value in op.operands):
         return NoMatch("static")
@@ -63,7 +63,7 @@ def padded_by_numbers(op: Any) -> Replacement:
     return _on_padded(op, places, constant(pads[:, 0].tolist(), "s32"), constant(pads[:, 1].tolist(), "s32"))
 
 
-def _on_padded(op: Any, places: Sequence[int], low: Value, high: Value) -> Value:
+def _on_padded(op: AnyOp, places: Sequence[int], low: Value, high: Value) -> Value:
     image = Value(op.operands[0])
     dilation = integers(op, "lhs_dilation") or [1] * len(places)
     holes = [0] * image.rank
@@ -114,7 +114,7 @@ class Windows:
 
 
 @pattern("stablehlo.reduce_window")
-def reduced_by_numbers(op: Any) -> Replacement:
+def reduced_by_numbers(op: ir.Operation) -> Replacement:
     """reduce_window of dynamic arrays -> pad, gather and reduce."""
     if all(value.type.has_static_shape for value in op.operands):
         return NoMatch("static")
@@ -129,7 +129,7 @@ def reduced_by_numbers(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.custom_call")
-def reduced_by_values(op: Any) -> Replacement:
+def reduced_by_values(op: ir.Operation) -> Replacement:
     """A call of dynamic_reduce_window -> pad, gather and reduce."""
     if string_attribute(op, "call_target_name") != REDUCE_WINDOW:
         return NoMatch("another call")
@@ -145,7 +145,7 @@ def _columns(pairs: Value) -> list[Value]:
     return [ops.reshape(ops.slice(pairs, [0, side], [count, side + 1], [1, 1]), [count]) for side in (0, 1)]
 
 
-def _reduced(op: Any, operands: Sequence[Any], windows: Windows, region: Any) -> Replacement:
+def _reduced(op: ir.Operation, operands: Sequence[SSAValue], windows: Windows, region: ir.Region) -> Replacement:
     count = len(operands) // 2
     arrays, inits = [Value(v) for v in operands[:count]], [Value(v) for v in operands[count:]]
     if count == 1 and is_elementwise(region):
@@ -206,7 +206,7 @@ def _known(vector: Value) -> list[int]:
     return [number if isinstance(number, int) else _OPEN for number in numbers]
 
 
-def _running_dimension(op: Any, array: Value, windows: Windows) -> tuple[int, bool] | None:
+def _running_dimension(op: AnyOp, array: Value, windows: Windows) -> tuple[int, bool] | None:
     """The dimension along which all elements up to each one are combined, and whether from the end; else None."""
     rank = array.rank
     if array.type.shape != op.results[0].type.shape:
@@ -235,7 +235,7 @@ def _is_one_less(number: Symbol, size: Symbol) -> bool:
     return number in (("stablehlo.add", size, -1), ("stablehlo.add", -1, size), ("stablehlo.subtract", size, 1))
 
 
-def _running(array: Value, init: Value, region: Any, dimension: int, reverse: bool) -> Value:
+def _running(array: Value, init: Value, region: ir.Region, dimension: int, reverse: bool) -> Value:
     """What is combined of all elements up to each one, the initial value included."""
     sizes = sizes_of(array)
     count = ops.reshape(ops.slice(sizes, [dimension], [dimension + 1], [1]), [])
@@ -280,6 +280,6 @@ class DecomposeDynamicWindows(Pass):
 
     name: ClassVar[str] = "decompose-dynamic-windows"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         patterns = (*padded_by_values, *padded_by_numbers, *reduced_by_numbers, *reduced_by_values)
         apply_patterns(module, patterns)

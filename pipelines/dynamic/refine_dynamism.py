@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations, string_attribute
+from hloforge.dialect.mlir import AnyOp, in_context, ir
+from hloforge.dialect.operations import integer, operations, string_attribute
 from hloforge.dialect.program import entry_function
 from hloforge.pipelines.framework.passes import NativePass, Pass, register
 from hloforge.pipelines.framework.patterns import apply_patterns
@@ -48,7 +48,7 @@ class RefineDynamism(Pass):
 
     name: ClassVar[str] = "refine-dynamism"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             if not any(map(_depends_on_sizes, operations(module))):
                 return
@@ -64,13 +64,13 @@ class RefineDynamism(Pass):
                     return
 
 
-def _depends_on_sizes(op: Any) -> bool:
+def _depends_on_sizes(op: ir.Operation) -> bool:
     if op.name == "stablehlo.custom_call":
         return string_attribute(op, "call_target_name") in _CALLS
     return op.name in _DYNAMIC
 
 
-def _can_refine(module: Any) -> bool:
+def _can_refine(module: ir.Module) -> bool:
     """Whether all sizes of main's arguments are known."""
     entry = entry_function(module).operation
     type_ = ir.FunctionType(ir.TypeAttr(entry.attributes["function_type"]).value)
@@ -78,7 +78,7 @@ def _can_refine(module: Any) -> bool:
     return all(t.has_static_shape for t in arrays)
 
 
-def _refine_others(module: Any) -> bool:
+def _refine_others(module: ir.Module) -> bool:
     """Give the results of bitcasts and of CHLO's elementwise operations and selections the sizes of their operands."""
     changed = False
     for op in operations(module):
@@ -105,10 +105,10 @@ def declare_results(function: Any) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(type_.inputs, results))
 
 
-def _sizes(op: Any) -> list[int]:
+def _sizes(op: AnyOp) -> list[int]:
     shapes = [list(operand.type.shape) for operand in op.operands]
     if op.name == "chlo.top_k":
-        return [*shapes[0][:-1], op.attributes["k"].value]
+        return [*shapes[0][:-1], integer(op, "k")]
     if op.name == "stablehlo.bitcast_convert":
         # Wider elements are made of those along the last dimension, narrower ones are along a new last one.
         return [*shapes[0], *op.results[0].type.shape[-1:]][: op.results[0].type.rank]

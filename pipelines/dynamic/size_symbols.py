@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hloforge.dialect.dense_values import array_of
-from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import integers
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir
+from hloforge.dialect.operations import integer, integers
 from hloforge.dialect.traits import ELEMENTWISE
 
 Symbol: TypeAlias = int | tuple[Any, ...]
@@ -34,7 +34,7 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def size_of(value: Any, dimension: int) -> Symbol:
+def size_of(value: SSAValue, dimension: int) -> Symbol:
     """The name of a dimension's size of a value (an ``ir.Value``)."""
     while True:
         if not value.type.is_dynamic_dim(dimension):
@@ -50,7 +50,7 @@ def size_of(value: Any, dimension: int) -> Symbol:
         value, dimension = source
 
 
-def _source(op: Any, value: Any, dimension: int) -> tuple[Any, int] | None:
+def _source(op: AnyOp, value: Any, dimension: int) -> tuple[Any, int] | None:
     """The value and its dimension that an operation takes the size from."""
     if op.name in POINTWISE:
         number = next(i for i, operand in enumerate(op.operands) if operand.type.rank == value.type.rank)
@@ -67,7 +67,7 @@ def _source(op: Any, value: Any, dimension: int) -> tuple[Any, int] | None:
     return None
 
 
-def element(vector: Any, number: int) -> Symbol:
+def element(vector: SSAValue, number: int) -> Symbol:
     """The name of an element of integers (an ``ir.Value`` of static size), counted in row-major order."""
     op = _defining(vector)
     if op is None:
@@ -77,8 +77,8 @@ def element(vector: Any, number: int) -> Symbol:
     if op.name in ("stablehlo.convert", "stablehlo.reshape"):
         return element(op.operands[0], number)
     if op.name == "stablehlo.get_dimension_size":
-        return size_of(op.operands[0], op.attributes["dimension"].value)
-    if op.name == "stablehlo.concatenate" and op.attributes["dimension"].value == 0:
+        return size_of(op.operands[0], integer(op, "dimension"))
+    if op.name == "stablehlo.concatenate" and integer(op, "dimension") == 0:
         for part in op.operands:
             count = prod(part.type.shape)
             if number < count:
@@ -91,7 +91,7 @@ def element(vector: Any, number: int) -> Symbol:
     return "element", vector, number
 
 
-def _source_of_slice(op: Any, number: int) -> int:
+def _source_of_slice(op: ir.Operation, number: int) -> int:
     sizes, starts, strides = op.results[0].type.shape, integers(op, "start_indices"), integers(op, "strides")
     place = np.array(np.unravel_index(number, sizes)) * strides + starts
     return int(np.ravel_multi_index(tuple(place), op.operands[0].type.shape))
@@ -105,5 +105,5 @@ def _folded(name: str, left: Symbol, right: Symbol) -> Symbol:
     return name, left, right
 
 
-def _defining(value: Any) -> Any:
+def _defining(value: SSAValue) -> ir.Operation | None:
     return None if isinstance(value.owner, ir.Block) else value.owner.operation

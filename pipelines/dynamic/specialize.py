@@ -16,7 +16,7 @@ from hloforge.dialect.abi import crosses
 from hloforge.dialect.constants import dense
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ArgumentError, PassError
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.program import Parameter, Program, Signature, entry_function
 from hloforge.dialect.shapes import Shape
@@ -40,20 +40,20 @@ _SIZES = {
 _MOST_SIZES = 16
 
 
-def is_dynamic(module: Any) -> bool:
+def is_dynamic(module: ir.Module) -> bool:
     """Whether some size in a module is known at run time only."""
     with in_context(module):
         return any(_is_dynamic(value.type) for op in operations(module) for value in _values(op))
 
 
-def _values(op: Any) -> Iterable[Any]:
+def _values(op: ir.Operation) -> Iterable[Any]:
     yield from op.results
     for region in op.regions:
         for block in region.blocks:
             yield from block.arguments
 
 
-def _is_dynamic(type_: Any) -> bool:
+def _is_dynamic(type_: ir.Type) -> bool:
     return isinstance(type_, ir.RankedTensorType) and not type_.has_static_shape
 
 
@@ -71,7 +71,7 @@ def size_parameters(program: Program) -> tuple[int, ...]:
         return tuple(sorted(number - sum(token < number for token in tokens) for number in sources))
 
 
-def _sources(module: Any, block: Any) -> set[int]:
+def _sources(module: ir.Module, block: ir.Block) -> set[int]:
     """The numbers of the entry's arguments of few integers that the sizes of dynamic operations are computed from."""
     pending = [operand for op in operations(module) for operand in _size_operands(op)]
     seen: set[Any] = set()
@@ -89,7 +89,7 @@ def _sources(module: Any, block: Any) -> set[int]:
     return found
 
 
-def _size_operands(op: Any) -> Sequence[Any]:
+def _size_operands(op: AnyOp) -> Sequence[Any]:
     if op.name == "stablehlo.custom_call":
         if "stablehlo.dynamic_" in str(op.attributes["call_target_name"]):
             return list(op.operands)[1:]
@@ -157,7 +157,7 @@ def specialize(
     return Program(copy.module, signature, program.name, program.source)
 
 
-def _operations(module: Any) -> list[Any]:
+def _operations(module: ir.Module) -> list[Any]:
     with in_context(module):
         return operations(module)
 
@@ -186,7 +186,7 @@ def _fix(entry: Any, number: int, value: np.ndarray[Any, Any]) -> None:
     argument.replace_all_uses_with(made.results[0])
 
 
-def _refine_arguments(module: Any, entry: Any, shapes: Mapping[int, Shape]) -> None:
+def _refine_arguments(module: ir.Module, entry: Any, shapes: Mapping[int, Shape]) -> None:
     types = list(_function_type(entry).inputs)
     if not any(map(_is_dynamic, types)):
         RefineDynamism().run(module)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 
 # The code generator's choice for the dispatch: no tiles over workgroups, no tiles at all, but vectors. IREE's own
 # choice would distribute the heaviest operation over workgroups, each of which would run the whole loop.
@@ -21,7 +21,7 @@ _ONE_WORKGROUP = (
 DISPATCH = "flow.dispatch.region"
 
 
-def stands_in_dispatch(op: Any) -> bool:
+def stands_in_dispatch(op: AnyOp) -> bool:
     """Whether an operation is part of a dispatch already."""
     parent = op.parent
     while parent is not None and not parent.operation.name.startswith("flow."):
@@ -39,23 +39,23 @@ def create(name: str, operands: Sequence[Any], types: Sequence[Any], regions: in
 def index(number: int) -> Any:
     """A constant of type ``index``."""
     type_ = ir.IndexType.get()
-    return create("arith.constant", (), [type_], value=ir.IntegerAttr.get(type_, number)).results[0]
+    return create("arith.constant", (), [type_], value=ir.IntegerAttr.get(type_, number)).result
 
 
-def zero(element: Any) -> Any:
+def zero(element: ir.Type) -> Any:
     """A scalar zero of a signless integer or float type."""
     make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
-    return create("arith.constant", (), [element], value=make(element, 0)).results[0]
+    return create("arith.constant", (), [element], value=make(element, 0)).result
 
 
-def empty(type_: Any) -> Any:
+def empty(type_: ir.Type) -> Any:
     """An array without contents."""
-    return create("tensor.empty", (), [type_]).results[0]
+    return create("tensor.empty", (), [type_]).result
 
 
-def element_of(scalar_tensor: Any) -> Any:
+def element_of(scalar_tensor: SSAValue) -> Any:
     """The scalar in a 0-d tensor."""
-    return create("tensor.extract", [scalar_tensor], [scalar_tensor.type.element_type]).results[0]
+    return create("tensor.extract", [scalar_tensor], [scalar_tensor.type.element_type]).result
 
 
 def scalar_tensor(scalar: Any) -> Any:
@@ -64,9 +64,9 @@ def scalar_tensor(scalar: Any) -> Any:
     return create("tensor.from_elements", [scalar], [type_]).results[0]
 
 
-def full_vector(scalar: Any, length: int) -> Any:
+def full_vector(scalar: SSAValue, length: int) -> Any:
     """A vector of equal elements."""
-    return create("vector.broadcast", [scalar], [ir.VectorType.get([length], scalar.type)]).results[0]
+    return create("vector.broadcast", [scalar], [ir.VectorType.get([length], scalar.type)]).result
 
 
 def only_element(vector: Any) -> Any:
@@ -75,25 +75,27 @@ def only_element(vector: Any) -> Any:
     return create("vector.extract", [vector], [vector.type.element_type], static_position=place).results[0]
 
 
-def read_vector(array: Any, position: Sequence[Any], length: int) -> Any:
+def read_vector(array: SSAValue, position: Sequence[SSAValue], length: int) -> Any:
     """``length`` elements along the last dimension, as a vector; they must exist."""
     element = array.type.element_type
     vector = ir.VectorType.get([length], element)
     operands = [array, *position, zero(element)]
     counts = ir.DenseI32ArrayAttr.get([1, len(position), 1, 0])
-    attributes = {"in_bounds": ir.Attribute.parse("[true]"), "permutation_map": _last_dimension(len(position))}
-    return create("vector.transfer_read", operands, [vector], operandSegmentSizes=counts, **attributes).results[0]
+    along = _last_dimension(len(position))
+    attributes: dict[str, Any] = {"in_bounds": ir.Attribute.parse("[true]"), "permutation_map": along}
+    return create("vector.transfer_read", operands, [vector], operandSegmentSizes=counts, **attributes).result
 
 
-def write_vector(vector: Any, array: Any, position: Sequence[Any]) -> Any:
+def write_vector(vector: SSAValue, array: SSAValue, position: Sequence[SSAValue]) -> Any:
     """The array with a vector written along its last dimension; it must fit."""
     counts = ir.DenseI32ArrayAttr.get([1, 1, len(position), 0])
-    attributes = {"in_bounds": ir.Attribute.parse("[true]"), "permutation_map": _last_dimension(len(position))}
+    along = _last_dimension(len(position))
+    attributes: dict[str, Any] = {"in_bounds": ir.Attribute.parse("[true]"), "permutation_map": along}
     operands = [vector, array, *position]
-    return create("vector.transfer_write", operands, [array.type], operandSegmentSizes=counts, **attributes).results[0]
+    return create("vector.transfer_write", operands, [array.type], operandSegmentSizes=counts, **attributes).result
 
 
-def _last_dimension(rank: int) -> Any:
+def _last_dimension(rank: int) -> ir.Attribute:
     names = ", ".join(f"d{number}" for number in range(rank))
     return ir.Attribute.parse(f"affine_map<({names}) -> (d{rank - 1})>")
 

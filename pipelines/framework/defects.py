@@ -43,7 +43,7 @@ def _restored(
     return error
 
 
-def copy_of(module: Any) -> Any:
+def copy_of(module: ir.Module) -> ir.Module:
     """A copy of a module in its own context: constants are shared, so that it takes no more than its operations."""
     with in_context(module):
         copy = ir.Module.create(module.operation.location)
@@ -55,7 +55,7 @@ def copy_of(module: Any) -> Any:
     return copy
 
 
-def find_defect(module: Any, passes: Sequence[Pass], seen: Exception) -> DefectError:
+def find_defect(module: ir.Module, passes: Sequence[Pass], seen: Exception) -> DefectError:
     """Run passes again, and blame the first that leaves invalid IR or fails.
 
     Args:
@@ -86,17 +86,19 @@ def find_defect(module: Any, passes: Sequence[Pass], seen: Exception) -> DefectE
     )
 
 
-def _of_ir(entry: Pass, before: Any, error: Any) -> DefectError:
+def _of_ir(entry: Pass, before: ir.Module, error: Any) -> DefectError:
     return _defect(entry, before, diagnostic_text(error), place(error), "left invalid IR")
 
 
-def _defect(entry: Pass, before: Any, reason: str, location: Location | None, what: str = "failed") -> DefectError:
+def _defect(
+    entry: Pass, before: ir.Module, reason: str, location: Location | None, what: str = "failed"
+) -> DefectError:
     return DefectError(
         f"pass {entry} {what}: {reason}", pipeline=str(entry), before=_text(before), location=location or _main(before)
     )
 
 
-def _main(module: Any) -> Location | None:
+def _main(module: ir.Module) -> Location | None:
     """Where the program begins, if nothing tells more."""
     return next((found for op in operations(module) if (found := location_of(op))), None)
 
@@ -105,7 +107,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or "no message"
 
 
-def _text(module: Any) -> str:
+def _text(module: ir.Module) -> str:
     return str(module.operation.get_asm(enable_debug_info=True))
 
 

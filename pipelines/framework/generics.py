@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, index
 
@@ -19,13 +19,13 @@ Number: TypeAlias = Any
 _COMPARISONS = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
 
 
-def signless(value: Any) -> Any:
+def signless(value: SSAValue) -> Any:
     """An array of unsigned integers as one of signless ones, which hold the same bits; others as they are."""
     type_ = signless_type(value.type)
     return value if type_ == value.type else emit("stablehlo.bitcast_convert", [Value(value)], type_).ir
 
 
-def signless_type(type_: Any) -> Any:
+def signless_type(type_: ir.RankedTensorType) -> ir.RankedTensorType:
     """The type of an array of unsigned integers as one of signless ones; others as they are."""
     element = type_.element_type
     if not isinstance(element, ir.IntegerType) or not element.is_unsigned:
@@ -33,17 +33,17 @@ def signless_type(type_: Any) -> Any:
     return ir.RankedTensorType.get(type_.shape, ir.IntegerType.get_signless(element.width))
 
 
-def restored(array: Any, type_: Any) -> Value:
+def restored(array: SSAValue, type_: ir.Type) -> Value:
     """What ``signless`` made, in a type of the same sizes."""
     return Value(array) if array.type == type_ else emit("stablehlo.bitcast_convert", [Value(array)], type_)
 
 
-def sizes_of(array: Any) -> list[Number]:
+def sizes_of(array: SSAValue) -> list[Number]:
     """The sizes of a signless array."""
     return [size_at(array, d) for d in range(array.type.rank)]
 
 
-def size_at(array: Any, dimension: int) -> Number:
+def size_at(array: SSAValue, dimension: int) -> Number:
     """The size of one dimension."""
     if not array.type.is_dynamic_dim(dimension):
         return int(array.type.get_dim_size(dimension))
@@ -55,21 +55,21 @@ def as_declared(sizes: Sequence[Number], type_: Any) -> list[Number]:
     return [as_value(size) if type_.is_dynamic_dim(d) else int(type_.get_dim_size(d)) for d, size in enumerate(sizes)]
 
 
-def entry(integers: Any, *position: int) -> Number:
+def entry(integers: SSAValue, *position: int) -> Number:
     """An element of an integer array as an ``index``."""
     return as_index(signless(integers), [index(number) for number in position], integers.type.element_type)
 
 
-def as_index(integers: Any, position: Sequence[Any], element: Any) -> Any:
+def as_index(integers: SSAValue, position: Sequence[SSAValue], element: Any) -> Any:
     """An element of a signless array that represents integers of type ``element``, as an ``index``."""
     number = create("tensor.extract", [integers, *position], [integers.type.element_type]).results[0]
     if isinstance(element, ir.IndexType):
         return number
     cast = "arith.index_castui" if element.is_unsigned else "arith.index_cast"
-    return create(cast, [number], [ir.IndexType.get()]).results[0]
+    return create(cast, [number], [ir.IndexType.get()]).result
 
 
-def array_by_index(sizes: Sequence[Number], element: Any, rule: Callable[..., Any]) -> Any:
+def array_by_index(sizes: Sequence[Number], element: ir.Type, rule: Callable[..., Any]) -> Any:
     """An array of which ``rule(position, ...)`` gives the element at each position.
 
     Args:
@@ -92,10 +92,10 @@ def array_by_index(sizes: Sequence[Number], element: Any, rule: Callable[..., An
     with ir.InsertionPoint(ir.Block.create_at_start(generic.regions[0], [element])):
         position = [create("linalg.index", (), [ir.IndexType.get()], dim=_i64(d)).results[0] for d in range(rank)]
         create("linalg.yield", [rule(*position)], ())
-    return generic.results[0]
+    return generic.result
 
 
-def repeated(array: Any, sizes: Sequence[Number], mapped: Sequence[int | None]) -> Any:
+def repeated(array: SSAValue, sizes: Sequence[Number], mapped: Sequence[int | None]) -> Any:
     """An array along further dimensions: dimension ``d`` of it is dimension ``mapped[d]``, or has size 1 for None."""
     known = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
     element = array.type.element_type
@@ -116,18 +116,18 @@ def repeated(array: Any, sizes: Sequence[Number], mapped: Sequence[int | None]) 
     block = ir.Block.create_at_start(generic.regions[0], [element, element])
     with ir.InsertionPoint(block):
         create("linalg.yield", [block.arguments[0]], ())
-    return generic.results[0]
+    return generic.result
 
 
-def iterators(parallel: int, reduction: int) -> Any:
+def iterators(parallel: int, reduction: int) -> ir.ArrayAttr:
     """The iterator types of a ``linalg.generic``."""
     kinds = ["parallel"] * parallel + ["reduction"] * reduction
     return ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds])
 
 
-def extract(array: Any, position: Sequence[Number]) -> Any:
+def extract(array: SSAValue, position: Sequence[Number]) -> Any:
     """The element at a position."""
-    return create("tensor.extract", [array, *map(as_value, position)], [array.type.element_type]).results[0]
+    return create("tensor.extract", [array, *map(as_value, position)], [array.type.element_type]).result
 
 
 def as_value(number: Number) -> Any:
@@ -135,7 +135,7 @@ def as_value(number: Number) -> Any:
     return index(number) if isinstance(number, int) else number
 
 
-def _i64(number: int) -> Any:
+def _i64(number: int) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
 
 

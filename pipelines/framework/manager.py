@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hloforge.dialect import budget
 from hloforge.dialect.errors import Error, PassError
-from hloforge.dialect.mlir import in_context
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.framework.defects import copy_of, find_defect
 from hloforge.pipelines.framework.passes import NativePass, NativePassError, Pass
@@ -45,7 +44,7 @@ class PassManager:
     timings: list[Timing] = field(default_factory=list)
     on_pass: Callable[[Pass], None] | None = None
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         """Run every pass.
 
         Raises:
@@ -67,7 +66,7 @@ class PassManager:
                 raise
             raise find_defect(given, done, error) from error
 
-    def _run(self, module: Any, done: list[Pass]) -> None:
+    def _run(self, module: ir.Module, done: list[Pass]) -> None:
         is_checked = True
         for number, entry in enumerate(self.passes):
             # MLIR's own passes crash on what is invalid.
@@ -86,14 +85,14 @@ class PassManager:
                 self._dump(module, number, entry)
         self._check(module)
 
-    def _check(self, module: Any) -> None:
+    def _check(self, module: ir.Module) -> None:
         """Raise an MLIRError if what passes left is invalid."""
         if self.verify:
             with in_context(module):
                 module.operation.verify()
 
-    def _dump(self, module: Any, number: int, entry: Pass) -> None:
-        text = module.operation.get_asm(large_elements_limit=16)
+    def _dump(self, module: ir.Module, number: int, entry: Pass) -> None:
+        text = str(module.operation.get_asm(large_elements_limit=16))
         if self.dump_to is None:
             sys.stderr.write(f"// -----// IR after {entry} //----- //\n{text}\n")
             return
@@ -102,7 +101,7 @@ class PassManager:
         (self.dump_to / f"{number:03d}-{label}.mlir").write_text(text)
 
 
-def _audit(module: Any, entry: Pass) -> None:
+def _audit(module: ir.Module, entry: Pass) -> None:
     if not entry.removes:
         return
     left = operations(module, entry.removes)
@@ -114,7 +113,7 @@ def _audit(module: Any, entry: Pass) -> None:
         )
 
 
-def op_text(op: Any) -> str:
+def op_text(op: AnyOp) -> str:
     """An operation on one line, constants and regions shortened; of a long one the beginning and the types."""
     text = " ".join(str(op.get_asm(large_elements_limit=4, skip_regions=True)).split())
     return text if len(text) <= 240 else f"{text[:120]} … {text[-117:]}"

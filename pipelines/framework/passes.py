@@ -37,7 +37,7 @@ class Pass(ABC):
     targets: ClassVar[frozenset[str]] = TARGETS
 
     @abstractmethod
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         """Rewrite the module. Raises a located ``hloforge.Error`` for what it cannot do."""
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class NativePass(Pass):
     name: ClassVar[str] = "native"
     pipeline: str = ""
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             manager = parse_native(self.pipeline)
             # The manager verifies before and after native passes.

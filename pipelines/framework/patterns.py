@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from hloforge.dialect import budget
 from hloforge.dialect.errors import Error
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.values import Value
 
@@ -40,7 +40,7 @@ class Rewritten:
 REWRITTEN: Final = Rewritten()
 
 Replacement: TypeAlias = Value | Sequence[Value] | NoMatch | Rewritten
-Rewrite: TypeAlias = Callable[[Any], Replacement]
+Rewrite: TypeAlias = Callable[[ir.Operation], Replacement]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Outcome:
 _SWEEPS = 32
 
 
-def apply_patterns(root: Any, patterns: Iterable[Pattern]) -> Outcome:
+def apply_patterns(root: ir.Module, patterns: Iterable[Pattern]) -> Outcome:
     """Rewrite in sweeps, inner operations first, until no pattern matches.
 
     Patterns of one root are tried in order, until one rewrites the operation. What a rewrite builds or changes is
@@ -105,7 +105,7 @@ def apply_patterns(root: Any, patterns: Iterable[Pattern]) -> Outcome:
     raise RuntimeError(f"patterns for {sorted(by_root)} still match after {_SWEEPS} sweeps")
 
 
-def _rewrite(op: Any, candidates: list[Pattern], outcome: Outcome) -> bool:
+def _rewrite(op: ir.Operation, candidates: list[Pattern], outcome: Outcome) -> bool:
     for candidate in candidates:
         budget.check()
         try:
@@ -123,7 +123,7 @@ def _rewrite(op: Any, candidates: list[Pattern], outcome: Outcome) -> bool:
     return False
 
 
-def replace(op: Any, values: Sequence[Value]) -> None:
+def replace(op: AnyOp, values: Sequence[Value]) -> None:
     """Put ``values`` in the place of the operation's results and erase it."""
     if len(values) != len(op.results):
         raise ValueError(f"{op.name} has {len(op.results)} results, the rewrite returned {len(values)}")

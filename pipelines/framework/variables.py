@@ -47,7 +47,7 @@ def take(
     return emit("util.call", [step], shape, callee=ir.FlatSymbolRefAttr.get(function))
 
 
-def _declare_variable(name: str, initial: np.ndarray[Any, Any], type_: Any) -> None:
+def _declare_variable(name: str, initial: np.ndarray[Any, Any], type_: ir.RankedTensorType) -> None:
     elements = [ir.IntegerAttr.get(type_.element_type, int(element)) for element in initial.flat]
     create(
         "util.global",
@@ -63,7 +63,7 @@ def _declare_variable(name: str, initial: np.ndarray[Any, Any], type_: Any) -> N
 
 
 def _declare_function(
-    name: str, variable: str, advance: Callable[[Value, Value], Value], type_: Any, step: Any
+    name: str, variable: str, advance: Callable[[Value, Value], Value], type_: ir.Type, step: ir.Type
 ) -> None:
     function = create(
         "util.func",
@@ -83,6 +83,6 @@ def _declare_function(
         create("util.return", [held], [], 0)
 
 
-def _symbol(op: Any) -> str:
+def _symbol(op: ir.OpView) -> str:
     attributes = op.operation.attributes
     return str(ir.StringAttr(attributes["sym_name"]).value) if "sym_name" in attributes else ""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.marks import WORK
-from hloforge.dialect.mlir import in_context
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 from hloforge.pipelines.kernels.lang.executables import shared
@@ -39,7 +39,7 @@ class ShareDispatches(Pass):
     name: ClassVar[str] = "share-dispatches"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             own = [op for op in operations(module, {"flow.dispatch.workgroups"}) if WORK in op.attributes]
             alike = _grouped(own, _types)
@@ -47,7 +47,7 @@ class ShareDispatches(Pass):
                 shared(dispatches)
 
 
-def _grouped(found: Iterable[Any], key: Callable[[Any], Hashable]) -> list[list[Any]]:
+def _grouped(found: Iterable[ir.Operation], key: Callable[[Any], Hashable]) -> list[list[Any]]:
     """Those of equal keys together, in their order; those that are alone are left out."""
     groups: dict[Hashable, list[Any]] = {}
     for op in found:
@@ -55,12 +55,12 @@ def _grouped(found: Iterable[Any], key: Callable[[Any], Hashable]) -> list[list[
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _types(op: Any) -> Hashable:
+def _types(op: ir.Operation) -> Hashable:
     """What differs between most dispatches, and is read soon."""
     return tuple(value.type for value in (*op.operands, *op.results))
 
 
-def _text(op: Any) -> str:
+def _text(op: AnyOp) -> str:
     """The code, its attributes and types, with values named by the order in which they appear."""
     names: dict[str, str] = {}
     text = str(op.get_asm(use_local_scope=True, print_generic_op_form=True))

@@ -29,7 +29,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.dot_general", "stablehlo.convolution")
-def contraction_in_f32(op: Any) -> Replacement:
+def contraction_in_f32(op: ir.Operation) -> Replacement:
     """The contraction with an f32 result, rounded to the result's type."""
     if not has_16_bit_float_result(op):
         return NoMatch("not a 16-bit float")
@@ -44,14 +44,14 @@ def contraction_in_f32(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.reduce", "stablehlo.reduce_window")
-def reduction_in_f32(op: Any) -> Replacement:
+def reduction_in_f32(op: ir.Operation) -> Replacement:
     """The reduction of the converted operands, rounded to the result's type."""
     if not sums_16_bit_floats(op):
         return NoMatch("not one sum or product of 16-bit floats")
     return carried_in_f32(op)
 
 
-def carried_in_f32(op: Any) -> Value:
+def carried_in_f32(op: ir.Operation) -> Value:
     """The result of a reduction as of ``reduction_in_f32``."""
     result = Value(op.results[0])
     wide = ir.Operation.create(
@@ -66,11 +66,11 @@ def carried_in_f32(op: Any) -> Value:
     return ops.convert_element_type(Value(wide.results[0]), result.element_type)
 
 
-def _as_f32(type_: Any) -> Any:
+def _as_f32(type_: ir.RankedTensorType) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(type_.shape, ir.F32Type.get())
 
 
-def _attributes(op: Any) -> dict[str, Any]:
+def _attributes(op: ir.Operation) -> dict[str, Any]:
     return {name: op.attributes[name] for name in op.attributes}
 
 
@@ -81,5 +81,5 @@ class LegalizeAccumulation(Pass):
 
     name: ClassVar[str] = "legalize-accumulation"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*contraction_in_f32, *reduction_in_f32))

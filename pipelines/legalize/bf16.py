@@ -26,12 +26,12 @@ and each rounding whose reader is in f16, f64 or complex. Source: XLA's FloatNor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.marks import ROUNDED
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import operations, stands_in
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
 from hloforge.pipelines.framework.passes import Pass, register
@@ -65,18 +65,18 @@ _CHOOSING = frozenset(
 
 
 @pattern(*ROUNDING)
-def in_f32_by_library(op: Any) -> Replacement:
+def in_f32_by_library(op: ir.Operation) -> Replacement:
     """In f32; roundings around transcendental functions, and of squares that are subtracted, are kept."""
     return _in_f32(op, pinned=_touches_a_function(op) or _is_subtracted_square(op))
 
 
 @pattern(*ROUNDING)
-def in_f32(op: Any) -> Replacement:
+def in_f32(op: ir.Operation) -> Replacement:
     """In f32; every rounding is kept."""
     return _in_f32(op, pinned=True)
 
 
-def _in_f32(op: Any, *, pinned: bool) -> Replacement:
+def _in_f32(op: ir.Operation, *, pinned: bool) -> Replacement:
     """The operation on f32, its result rounded to bf16 except for conversions back to f32."""
     if not computes_in_bf16(op):
         return NoMatch("not bf16 arithmetic on whole arrays")
@@ -104,7 +104,7 @@ def _in_f32(op: Any, *, pinned: bool) -> Replacement:
 
 
 @pattern("stablehlo.convert")
-def integer_by_f32(op: Any) -> Replacement:
+def integer_by_f32(op: ir.Operation) -> Replacement:
     """An integer by f32 to bf16: the processor has no such conversion, and IREE's own calls a library.
 
     The rounding between the two conversions keeps IREE from folding them into one.
@@ -115,7 +115,7 @@ def integer_by_f32(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.iota", "stablehlo.dynamic_iota")
-def iota_by_integers(op: Any) -> Replacement:
+def iota_by_integers(op: ir.Operation) -> Replacement:
     """An iota of bf16 by one of integers, for the same reason."""
     type_ = op.results[0].type
     if not isinstance(type_.element_type, ir.BF16Type):
@@ -126,11 +126,11 @@ def iota_by_integers(op: Any) -> Replacement:
     return ops.convert_element_type(Value(created.result), "bf16")
 
 
-def _is_of_floats(op: Any) -> bool:
+def _is_of_floats(op: ir.Operation) -> bool:
     return not isinstance(op.operands[0].type.element_type, ir.IntegerType)
 
 
-def _touches_a_function(op: Any) -> bool:
+def _touches_a_function(op: ir.Operation) -> bool:
     """Whether the operation, or a bf16 operation that uses its result, is more than arithmetic."""
     users = [use.owner.operation for use in op.results[0].uses]
     if any(ROUNDED in user.attributes for user in users):
@@ -138,7 +138,7 @@ def _touches_a_function(op: Any) -> bool:
     return any(name in ROUNDING and name not in _ARITHMETIC for name in (op.name, *(user.name for user in users)))
 
 
-def _round_for_other_types(module: Any) -> None:
+def _round_for_other_types(module: ir.Module) -> None:
     """Round in f32 what is converted to bf16, maybe selected and moved, and converted on to another type than f32.
 
     IREE folds the two conversions.
@@ -158,21 +158,21 @@ def _round_for_other_types(module: Any) -> None:
                 op.operands[0] = once_rounded(Value(op.operands[0])).ir
 
 
-def _round_in_loops(module: Any) -> None:
+def _round_in_loops(module: ir.Module) -> None:
     """Round what passes before have converted to bf16, as CHLO's functions do; outside of loops and branches
     ``keep_signs_of_nan`` does."""
     for op in operations(module, {"stablehlo.convert"}):
-        if op.parent.name != "func.func" and rounds_to_bf16(op):
+        if not stands_in(op, "func.func") and rounds_to_bf16(op):
             with ir.InsertionPoint(op), op.location:
                 op.operands[0] = once_rounded(Value(op.operands[0])).ir
 
 
-def _widens_beyond_f32(op: Any) -> bool:
+def _widens_beyond_f32(op: ir.Operation) -> bool:
     is_other = isinstance(op.results[0].type.element_type, (ir.F16Type, ir.F64Type, ir.ComplexType))
     return is_other and isinstance(op.operands[0].type.element_type, ir.BF16Type)
 
 
-def _is_subtracted_square(op: Any) -> bool:
+def _is_subtracted_square(op: ir.Operation) -> bool:
     if op.name != "stablehlo.multiply" or op.operands[0] != op.operands[1]:
         return False
     uses = [(use.owner.operation.name, use.operand_number) for use in op.results[0].uses]
@@ -186,7 +186,7 @@ class LegalizeBf16(Pass):
 
     name: ClassVar[str] = "legalize-bf16"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             by_library = any(_is_of_floats(op) for op in operations(module, _LIBRARY))
         arithmetic = in_f32_by_library if by_library else in_f32

@@ -36,7 +36,7 @@ from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit
 from hloforge.dialect.errors import PipelineError
 from hloforge.dialect.idioms import zeros
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.dialect.traits import IN_PLACE
@@ -80,7 +80,7 @@ class DecideUpdates(Pass):
                 f"decide-updates copies no {self.copied!r}", hint=f"copied is one of {', '.join(_WAYS)}"
             )
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         block = entry_function(module).operation.regions[0].blocks[0]
         donated = donated_arguments(Signature.of(module))
         with in_context(module):
@@ -100,12 +100,12 @@ class DecideUpdates(Pass):
                 _copy_arguments(exposed, block)
 
 
-def _unsafe(_: Any, block: Any) -> Iterator[tuple[Any, int]]:
+def _unsafe(_: ir.Module, block: ir.Block) -> Iterator[tuple[Any, int]]:
     origins: dict[Any, Any] = {}
     return ((op, number) for op in writers(block) for number in unsafe(op, origins))
 
 
-def _parts(module: Any, _: Any) -> Iterator[tuple[Any, int]]:
+def _parts(module: ir.Module, _: Any) -> Iterator[tuple[Any, int]]:
     """What updates write."""
     for op in operations(module, {UPDATE, SCATTER}):
         if not stands_in_dispatch(op):
@@ -113,7 +113,7 @@ def _parts(module: Any, _: Any) -> Iterator[tuple[Any, int]]:
             yield from ((op, number) for number in numbers)
 
 
-def _writes(module: Any, _: Any) -> Iterator[tuple[Any, int]]:
+def _writes(module: ir.Module, _: Any) -> Iterator[tuple[Any, int]]:
     """All that may be overwritten, or may be what a dispatch overwrites, outside of dispatches."""
     for op in operations(module, {*IN_PLACE, *DISPATCHES}):
         if op.name != LOOP and not stands_in_dispatch(op):
@@ -123,7 +123,7 @@ def _writes(module: Any, _: Any) -> Iterator[tuple[Any, int]]:
 _WAYS = {"unsafe": _unsafe, "parts": _parts, "all": _writes}
 
 
-def _keep_accumulators_apart(module: Any) -> None:
+def _keep_accumulators_apart(module: ir.Module) -> None:
     """Let sums in loops begin with numbers that IREE does not know.
 
     It fills the accumulators of equal sums once, also for those in a loop, and then adds to them in each iteration.
@@ -138,14 +138,14 @@ def _keep_accumulators_apart(module: Any) -> None:
                 op.operands[number] = emit(BARRIER, [value], value.type).ir
 
 
-def _stands_in_loop(op: Any) -> bool:
+def _stands_in_loop(op: AnyOp) -> bool:
     parent = op.parent
     while parent is not None and parent.operation.name != LOOP:
         parent = parent.operation.parent
     return parent is not None
 
 
-def _copy_each(found: list[tuple[Any, int]], block: Any) -> None:
+def _copy_each(found: list[tuple[Any, int]], block: ir.Block) -> None:
     # With conditions of their own, equal copies stay two. Equal barriers would become one, also with that of the
     # arguments, hence one of several results.
     conditions = _conditions(len(found) + 1, block)[1:]
@@ -165,7 +165,7 @@ def _copy_arguments(exposed: list[Any], block: Any) -> None:
             use.owner.operands[use.operand_number] = copied.ir
 
 
-def _conditions(count: int, block: Any) -> list[Value]:
+def _conditions(count: int, block: ir.Block) -> list[Value]:
     """Conditions that are true, which IREE does not know."""
     with ir.InsertionPoint.at_block_begin(block):
         flag = constant(True)

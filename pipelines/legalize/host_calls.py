@@ -29,8 +29,8 @@ from hloforge.dialect.emission import flag, text
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.host_calls import ORIGINAL, TYPED_FFI, HostCall, attributes_of
 from hloforge.dialect.marks import HOST_CALL, RESULT_ALIASES, RESULT_SHAPE
-from hloforge.dialect.mlir import in_context, ir, stablehlo
-from hloforge.dialect.operations import location_of, operations, string_attribute
+from hloforge.dialect.mlir import SSAValue, in_context, ir, stablehlo
+from hloforge.dialect.operations import integer, location_of, operations, string_attribute
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.tuples import flatten_tuples, unpack
 from hloforge.dialect.values import Value, leaves
@@ -56,7 +56,7 @@ class LegalizeHostCalls(Pass):
 
     name: ClassVar[str] = "legalize-host-calls"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             calls = [op for op in operations(module, {"stablehlo.custom_call"}) if _concerns(op)]
             for op in calls:
@@ -72,7 +72,7 @@ class LegalizeHostCalls(Pass):
             flatten_tuples(module)
 
 
-def _concerns(op: Any) -> bool:
+def _concerns(op: ir.Operation) -> bool:
     return HOST_CALL not in op.attributes and is_host_call(op)
 
 
@@ -90,7 +90,7 @@ def _check(op: Any) -> None:
         raise UnsupportedError(f"host function @{target} calls computations of the program, which the host cannot")
 
 
-def _legalize(op: Any) -> None:
+def _legalize(op: ir.Operation) -> None:
     call = _record(op)
     values = [leaf for value, shape in zip(op.operands, call.operands, strict=True) for leaf in _leaves(value, shape)]
     pairs = list(zip(values, call.operand_leaves, strict=True))
@@ -117,21 +117,21 @@ def _legalize(op: Any) -> None:
     op.erase()
 
 
-def _leaves(value: Any, shape: Shape) -> list[Value]:
+def _leaves(value: SSAValue, shape: Shape) -> list[Value]:
     return leaves(unpack(value, shape))
 
 
-def _has_side_effect(op: Any) -> bool:
+def _has_side_effect(op: ir.Operation) -> bool:
     """Whether a call may be neither shared nor dropped: it says so, or takes part in an order."""
-    if "has_side_effect" in op.attributes and op.attributes["has_side_effect"].value:
+    if "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value:
         return True
     return any(str(value.type) == "!stablehlo.token" for value in (*op.operands, *op.results))
 
 
-def _record(op: Any) -> HostCall:
+def _record(op: ir.Operation) -> HostCall:
     operands = _shapes(op.operands, op, "operand_layouts")
     results = _shapes(op.results, op, "result_layouts")
-    version = op.attributes["api_version"].value if "api_version" in op.attributes else ORIGINAL
+    version = integer(op, "api_version") if "api_version" in op.attributes else ORIGINAL
     configuration, attributes = _configuration(op, version)
     result = _result(op, results)
     aliases = _aliases(op, operands, result)
@@ -150,7 +150,7 @@ def _shapes(values: Any, op: Any, layouts: str) -> tuple[Shape, ...]:
     )
 
 
-def _shape(value: Any) -> Shape:
+def _shape(value: SSAValue) -> Shape:
     try:
         return Shape.of_type(value.type)
     except ValueError:
@@ -160,7 +160,7 @@ def _shape(value: Any) -> Shape:
         ) from None
 
 
-def _result(op: Any, results: tuple[Shape, ...]) -> Shape:
+def _result(op: ir.Operation, results: tuple[Shape, ...]) -> Shape:
     """XLA's shape of the result: an array if there is one, else a tuple."""
     if RESULT_SHAPE in op.attributes:
         return _with_layouts(Shape.parse(string_attribute(op, RESULT_SHAPE)), iter(results))

@@ -16,7 +16,7 @@ types share an import. Source: IREE, "custom modules".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.emission import text
 from hloforge.dialect.host_calls import MODULE, import_name
@@ -33,7 +33,7 @@ class ImportHostCalls(Pass):
 
     name: ClassVar[str] = "import-host-calls"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         imports: dict[tuple[str, str], str] = {}
         with in_context(module):
             for op in operations(module, {"stablehlo.custom_call"}):
@@ -41,7 +41,7 @@ class ImportHostCalls(Pass):
                     _call(op, module, imports)
 
 
-def _call(op: Any, module: Any, imports: dict[tuple[str, str], str]) -> None:
+def _call(op: ir.Operation, module: ir.Module, imports: dict[tuple[str, str], str]) -> None:
     type_ = ir.FunctionType.get([value.type for value in op.operands], [value.type for value in op.results])
     key = string_attribute(op, HOST_CALL), str(type_)
     if key not in imports:
@@ -59,7 +59,7 @@ def _call(op: Any, module: Any, imports: dict[tuple[str, str], str]) -> None:
     op.erase()
 
 
-def _declare(module: Any, name: str, type_: Any, op: Any) -> None:
+def _declare(module: ir.Module, name: str, type_: ir.Type, op: ir.Operation) -> None:
     # At the end, so that the records stand in the order of their numbers.
     with ir.InsertionPoint(module.body), op.location:
         ir.Operation.create(

@@ -20,7 +20,7 @@ XLA rounds. Stands before every pass that makes such conversions of its own acco
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import in_context, ir
@@ -37,7 +37,7 @@ class KeepRoundings(Pass):
 
     name: ClassVar[str] = "keep-roundings"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.convert"}):
                 if _may_fold(op):
@@ -45,7 +45,7 @@ class KeepRoundings(Pass):
                         op.operands[0] = _rounded(Value(op.operands[0])).ir
 
 
-def _may_fold(op: Any) -> bool:
+def _may_fold(op: ir.Operation) -> bool:
     """Whether a conversion rounds to bf16 what IREE may read as it was."""
     source, target = (Value(value).element_type.name for value in (op.operands[0], op.results[0]))
     if target != "bf16" or source not in {"f16", "f32", "f64"}:

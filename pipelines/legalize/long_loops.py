@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
-from hloforge.dialect.mlir import in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.regions import inline_region, is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
@@ -47,30 +47,30 @@ _IDENTITIES = {"stablehlo.add": 0, "stablehlo.multiply": 1, "stablehlo.xor": 0}
 _SIZES = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
 
 
-def reduces_many(op: Any) -> bool:
+def reduces_many(op: ir.Operation) -> bool:
     """Whether a ``reduce`` of static shape takes more elements for a result than one invocation should."""
     return bool(op.operands[0].type.has_static_shape) and _reduced(op) > _MOST
 
 
-def sums_many_products(op: Any) -> bool:
+def sums_many_products(op: AnyOp) -> bool:
     """The same of a ``dot_general``."""
     static = all(operand.type.has_static_shape for operand in op.operands)
     return static and prod(_contracted(op)[1]) > _MOST_PRODUCTS
 
 
-def has_wide_windows(op: Any) -> bool:
+def has_wide_windows(op: AnyOp) -> bool:
     """The same of a ``reduce_window``."""
     static = bool(op.operands[0].type.has_static_shape)
     return static and prod(integers(op, "window_dimensions")) > _WIDEST and is_elementwise(op.regions[0])
 
 
-def convolves_many(op: Any) -> bool:
+def convolves_many(op: AnyOp) -> bool:
     """Whether a ``convolution`` sums more products for a result than lavapipe can."""
     kernel = [int(size) for size in op.operands[1].type.shape]
     return op.operands[1].type.has_static_shape and prod(kernel) // max(1, _features(op, kernel)) > _LIMIT
 
 
-def _features(op: Any, kernel: list[int]) -> int:
+def _features(op: AnyOp, kernel: list[int]) -> int:
     """The size of a kernel's dimension of output features."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     return kernel[int(numbers.kernel_output_feature_dimension)]
@@ -83,7 +83,7 @@ class LegalizeLongLoops(Pass):
 
     name: ClassVar[str] = "legalize-long-loops"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.reduce_window"}):
                 if has_wide_windows(op):
@@ -99,12 +99,12 @@ class LegalizeLongLoops(Pass):
                         replace(op, _in_parts(op))
 
 
-def _reduced(op: Any) -> int:
+def _reduced(op: ir.Operation) -> int:
     """Elements for one result of a ``reduce``."""
     return prod(int(op.operands[0].type.shape[d]) for d in integers(op, "dimensions"))
 
 
-def _in_parts(op: Any) -> list[Value]:
+def _in_parts(op: ir.Operation) -> list[Value]:
     """A ``reduce`` by partial results."""
     count = len(op.results)
     arrays = [Value(operand) for operand in op.operands[:count]]
@@ -121,7 +121,7 @@ def _in_parts(op: Any) -> list[Value]:
     return _reduce(op, arrays, inits, dimensions)
 
 
-def _shortened(op: Any, arrays: list[Value], inits: Sequence[Value], dimension: int) -> list[Value]:
+def _shortened(op: ir.Operation, arrays: list[Value], inits: Sequence[Value], dimension: int) -> list[Value]:
     """Arrays of partial results along a dimension, so many as one invocation may take."""
     while (size := arrays[0].dims[dimension]) > _MOST:
         part = min(_MOST, isqrt(size - 1) + 1)
@@ -136,7 +136,7 @@ def _shortened(op: Any, arrays: list[Value], inits: Sequence[Value], dimension: 
     return arrays
 
 
-def _partial_inits(op: Any, inits: list[Value]) -> list[Value]:
+def _partial_inits(op: ir.Operation, inits: list[Value]) -> list[Value]:
     """The initial values of partial results."""
     first, *others = op.regions[0].blocks[0].operations
     if len(others) != 1 or first.operation.name not in _IDENTITIES:
@@ -145,7 +145,9 @@ def _partial_inits(op: Any, inits: list[Value]) -> list[Value]:
     return [identity]
 
 
-def _reduce(op: Any, arrays: Sequence[Value], inits: Sequence[Value], dimensions: Sequence[int]) -> list[Value]:
+def _reduce(
+    op: ir.Operation, arrays: Sequence[Value], inits: Sequence[Value], dimensions: Sequence[int]
+) -> list[Value]:
     """The computation of a ``reduce`` on other arrays."""
     dims = [size for d, size in enumerate(arrays[0].dims) if d not in dimensions]
     made = ir.Operation.create(
@@ -177,14 +179,14 @@ def _split(array: Value, dimension: int, part: int) -> Value:
     return ops.reshape(array, [*dims[:dimension], dims[dimension] // part, part, *dims[dimension + 1 :]])
 
 
-def _contracted(op: Any) -> tuple[Any, list[int]]:
+def _contracted(op: AnyOp) -> tuple[Any, list[int]]:
     """The dimension numbers of a ``dot_general``, and the sizes that it sums along."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     shape = op.operands[0].type.shape
     return numbers, [int(shape[d]) for d in numbers.lhs_contracting_dimensions]
 
 
-def _products_in_parts(op: Any) -> Value:
+def _products_in_parts(op: AnyOp) -> Value:
     """A ``dot_general`` as a sum of such of parts of the longest dimension that it sums along."""
     numbers, sizes = _contracted(op)
     longest = max(range(len(sizes)), key=sizes.__getitem__)
@@ -211,7 +213,7 @@ def _products_in_parts(op: Any) -> Value:
     return ops.reduce(products, 0, ops.add, [len(left_batch) - 1])
 
 
-def _by_doubling(op: Any) -> list[Value]:
+def _by_doubling(op: AnyOp) -> list[Value]:
     """A ``reduce_window``, one dimension after the other."""
     count = len(op.results)
     rank = len(op.operands[0].type.shape)
@@ -228,7 +230,7 @@ def _by_doubling(op: Any) -> list[Value]:
     return [ops.slice(array, [0] * rank, limits, strides) for array in arrays]
 
 
-def _windows(op: Any, arrays: list[Value], dimension: int, width: int, reach: int) -> list[Value]:
+def _windows(op: AnyOp, arrays: list[Value], dimension: int, width: int, reach: int) -> list[Value]:
     """What windows along one dimension combine to, for each place where one begins."""
     places = arrays[0].dims[dimension] - (width - 1) * reach
     found: list[Value] | None = None

@@ -18,7 +18,7 @@ XLA computes them in a wider type on the CPU as well.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, mlir_type
@@ -165,7 +165,7 @@ class LegalizeNarrowFloats(Pass):
 
     name: ClassVar[str] = "legalize-narrow-floats"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for entry in retype(module, _storage):
                 if entry.name in _CORRECTIONS:

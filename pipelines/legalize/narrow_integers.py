@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
@@ -182,7 +182,7 @@ class LegalizeNarrowIntegers(Pass):
 
     name: ClassVar[str] = "legalize-narrow-integers"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for entry in retype(module, _storage):
                 if entry.name in _WRAPPING:

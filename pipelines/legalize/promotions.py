@@ -16,10 +16,11 @@ IREE 3.13 takes one element type alone, as later passes do. Source: StableHLO sp
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.emission import create
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import promoted_operands
 from hloforge.pipelines.framework.passes import Pass, register
@@ -33,7 +34,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
     "stablehlo.all_reduce",
     "stablehlo.reduce_scatter",
 )
-def in_one_type(op: Any) -> Replacement:
+def in_one_type(op: ir.Operation) -> Replacement:
     """Convert the operands to the types of the results."""
     promoted = promoted_operands(op)
     if not promoted:
@@ -54,5 +55,5 @@ class LegalizePromotions(Pass):
 
     name: ClassVar[str] = "legalize-promotions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, in_one_type)

@@ -23,7 +23,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full, spread
 from hloforge.dialect.element_types import mlir_type
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import blocks, operations
 from hloforge.dialect.quantized import Quantized, is_quantized, quantized, storage_of
 from hloforge.dialect.values import Value
@@ -65,11 +65,11 @@ class _Concerned:
     results: tuple[Quantized | None, ...]
 
 
-def _retype(module: Any) -> list[_Concerned]:
+def _retype(module: ir.Module) -> list[_Concerned]:
     """Give every quantized value its storage type; returns the operations to correct."""
     known: dict[Any, Quantized] = {}
 
-    def row(type_: Any) -> Quantized | None:
+    def row(type_: ir.RankedTensorType) -> Quantized | None:
         if not is_quantized(type_):
             return None
         element = type_.element_type
@@ -129,7 +129,7 @@ def _compares_storage(entry: _Concerned) -> bool:
     return True
 
 
-def _recode(op: Any) -> None:
+def _recode(op: AnyOp) -> None:
     """The attribute of a constant has signless integers, whatever the storage type is."""
     attribute, result = op.attributes["value"], op.results[0].type
     if attribute.type == result:
@@ -173,7 +173,7 @@ class LegalizeQuantized(Pass):
 
     name: ClassVar[str] = "legalize-quantized"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for entry in _retype(module):
                 _correct(entry)

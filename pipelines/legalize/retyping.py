@@ -42,7 +42,7 @@ class Retyped:
         return str(self.op.name).removeprefix("stablehlo.")
 
 
-def retype(module: Any, storage: Storage) -> list[Retyped]:
+def retype(module: ir.Module, storage: Storage) -> list[Retyped]:
     """Change the element types in place; the module is invalid until the operations are corrected.
 
     Returns:
@@ -71,7 +71,7 @@ def retype(module: Any, storage: Storage) -> list[Retyped]:
     return others
 
 
-def _row(type_: Any) -> ElementType | None:
+def _row(type_: ir.Type) -> ElementType | None:
     if not isinstance(type_, ir.RankedTensorType):
         return None
     try:
@@ -80,7 +80,7 @@ def _row(type_: Any) -> ElementType | None:
         return None
 
 
-def _new_type(type_: Any, storage: Storage) -> Any:
+def _new_type(type_: Any, storage: Storage) -> ir.RankedTensorType | None:
     row = _row(type_)
     name = storage(row) if row is not None else None
     if name is None:
@@ -95,7 +95,7 @@ def _retype_values(values: Iterable[Any], type_of: Callable[[Any], Any]) -> None
             value.set_type(changed)
 
 
-def _retype_function(op: Any, storage: Storage) -> None:
+def _retype_function(op: ir.Operation, storage: Storage) -> None:
     type_ = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
     inputs, results = ([_new_type(t, storage) or t for t in types] for types in (type_.inputs, type_.results))
     op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
@@ -110,7 +110,7 @@ def _recode(op: Any, storage: Storage) -> None:
     target = element_type(name)
     recoded = codes(array, target) if row.is_float else array.astype(np.int16).astype(target.dtype)
     with ir.InsertionPoint(op), op.location:
-        type_ = _new_type(op.results[0].type, storage)
+        type_: Any = _new_type(op.results[0].type, storage)
         made = ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": dense(recoded, target)})
     op.results[0].replace_all_uses_with(made.results[0])
     op.erase()
@@ -121,7 +121,7 @@ def codes(array: np.ndarray[Any, Any], target: ElementType) -> np.ndarray[Any, A
     return np.array(array).view(np.uint8).astype(target.dtype)
 
 
-def correct_result(op: Any, correction: Callable[[Value], Value], number: int = 0) -> None:
+def correct_result(op: ir.Operation, correction: Callable[[Value], Value], number: int = 0) -> None:
     """Let all users of a result see ``correction`` of it, built after the operation."""
     result = op.results[number]
     uses = [(use.owner, use.operand_number) for use in result.uses]
@@ -131,7 +131,7 @@ def correct_result(op: Any, correction: Callable[[Value], Value], number: int = 
         owner.operands[position] = corrected.ir
 
 
-def correct_operands(op: Any, positions: Sequence[int], correction: Callable[[Value], Value]) -> None:
+def correct_operands(op: ir.Operation, positions: Sequence[int], correction: Callable[[Value], Value]) -> None:
     """Let the operation see ``correction`` of some operands, built before it."""
     with ir.InsertionPoint(op), op.location:
         for position in positions:

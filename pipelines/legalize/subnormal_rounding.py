@@ -16,7 +16,7 @@ sign, stays: comparisons flush too, and would select -1 where ceil is -0. Source
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import ml_dtypes
 
@@ -32,7 +32,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.ceil", "stablehlo.floor")
-def of_normal_numbers(op: Any) -> Replacement:
+def of_normal_numbers(op: ir.Operation) -> Replacement:
     """A subnormal number is rounded as 1 or -1 where that is away from zero."""
     if not may_flush_a_subnormal(op):
         return NoMatch("no subnormal number is flushed")
@@ -54,5 +54,5 @@ class LegalizeSubnormalRounding(Pass):
 
     name: ClassVar[str] = "legalize-subnormal-rounding"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, of_normal_numbers)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.marks import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose import cholesky
 from hloforge.pipelines.framework.passes import Pass, register
@@ -32,7 +33,7 @@ _LOOPS: dict[str, Callable[..., Sequence[Value]]] = {
 
 
 @pattern("stablehlo.custom_call")
-def own_factorization(op: Any) -> Replacement:
+def own_factorization(op: ir.Operation) -> Replacement:
     """custom_call @hloforge.f(x...) -> the loops that compute f."""
     loops = _LOOPS.get(target_of(op))
     if loops is None:
@@ -48,5 +49,5 @@ class DecomposeFactorizations(Pass):
 
     name: ClassVar[str] = "decompose-factorizations"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, own_factorization)

@@ -15,7 +15,7 @@ After::
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
@@ -25,7 +25,7 @@ from hloforge.pipelines.library_calls.registry import CustomCall, decompositions
 
 
 @pattern("stablehlo.custom_call")
-def known_call(op: Any) -> Replacement:
+def known_call(op: ir.Operation) -> Replacement:
     """custom_call @f(x...) -> what f computes."""
     call = CustomCall.of(op)
     decomposition = decompositions().get(call.target)
@@ -49,13 +49,13 @@ class DecomposeLibraryCalls(Pass):
 
     name: ClassVar[str] = "decompose-library-calls"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         called = _make_plain_functions(module)
         if apply_patterns(module, known_call).rewritten:
             _erase_uncalled(module, called)
 
 
-def _make_plain_functions(module: Any) -> set[str]:
+def _make_plain_functions(module: ir.Module) -> set[str]:
     """What a custom call calls belongs to it; JAX makes it a public function, and ends it as a region."""
     calls = operations(module, {"stablehlo.custom_call"})
     called = {symbol for op in calls for symbol in CustomCall.of(op).computations}
@@ -66,7 +66,7 @@ def _make_plain_functions(module: Any) -> set[str]:
     return called
 
 
-def _erase_uncalled(module: Any, candidates: set[str]) -> None:
+def _erase_uncalled(module: ir.Module, candidates: set[str]) -> None:
     """MLIR's ``symbol-dce`` gives up where there are variables, whose dialect is IREE's."""
     while candidates:
         uses = {symbol for op in operations(module) for symbol in _symbols(op)}
@@ -79,18 +79,18 @@ def _erase_uncalled(module: Any, candidates: set[str]) -> None:
             op.erase()
 
 
-def _symbols(op: Any) -> list[str]:
+def _symbols(op: ir.Operation) -> list[str]:
     """The symbols that an operation names."""
     named = [op.attributes[name] for name in op.attributes]
     members = [member for one in named for member in (one if isinstance(one, ir.ArrayAttr) else [one])]
     return [member.value for member in members if isinstance(member, ir.FlatSymbolRefAttr)]
 
 
-def _name(function: Any) -> str:
+def _name(function: ir.Operation) -> str:
     return str(ir.StringAttr(function.attributes["sym_name"]).value)
 
 
-def _end_as_function(terminator: Any) -> None:
+def _end_as_function(terminator: ir.Operation) -> None:
     if terminator.name == "stablehlo.return":
         with ir.InsertionPoint(terminator), terminator.location:
             ir.Operation.create("func.return", operands=list(terminator.operands))

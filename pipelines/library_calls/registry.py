@@ -26,7 +26,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import PREFIX
-from hloforge.dialect.mlir import entries, ir
+from hloforge.dialect.mlir import AnyOp, entries, ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
@@ -158,7 +158,7 @@ def hybrid(*functions: str) -> list[str]:
     return [f"{library}hybrid_{function}" for function in functions for library in ("cu", "hip")]
 
 
-def target_of(op: Any) -> str:
+def target_of(op: AnyOp) -> str:
     """The target of a custom call."""
     return string_attribute(op, "call_target_name")
 
@@ -170,7 +170,7 @@ def decompositions() -> Mapping[str, Decomposition]:
     return dict(_REGISTRY)
 
 
-def is_registered(op: Any) -> bool:
+def is_registered(op: ir.Operation) -> bool:
     """Whether a custom call has a decomposition."""
     return target_of(op) in decompositions()
 
@@ -180,7 +180,7 @@ def similar_targets(target: str) -> list[str]:
     return get_close_matches(target, decompositions(), cutoff=0.7)
 
 
-def _python(attribute: Any) -> Any:
+def _python(attribute: ir.Attribute) -> Any:
     if isinstance(attribute, ir.ArrayAttr):
         return [_python(member) for member in attribute]
     return getattr(attribute, "value", attribute)

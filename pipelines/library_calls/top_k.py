@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.emission import i64
@@ -47,7 +46,7 @@ def top_k(call: CustomCall) -> list[Value]:
     return [Value(result) for result in made.results]
 
 
-def _computation(call: CustomCall) -> Any:
+def _computation(call: CustomCall) -> ir.Operation:
     """The function that the call calls."""
     module = call.op
     while module.parent is not None:

@@ -171,7 +171,7 @@ def _is_constant(value: Value) -> bool:
     return not isinstance(owner, ir.Block) and bool(owner.operation.name == "stablehlo.constant")
 
 
-def carry_of(loop: Any, number: int) -> Carry | None:
+def carry_of(loop: ir.Operation, number: int) -> Carry | None:
     """The form of a carry of a ``stablehlo.while``; None if a fused loop cannot carry it."""
     type_ = loop.operands[number].type
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
@@ -194,7 +194,7 @@ def carry_of(loop: Any, number: int) -> Carry | None:
     return None
 
 
-def _carried_element(type_: Any) -> ElementType | None:
+def _carried_element(type_: ir.RankedTensorType) -> ElementType | None:
     try:
         row = element_type(type_.element_type)
     except ValueError:

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.aliasing import LOOP
@@ -44,14 +44,14 @@ class CarriesInPlace(MachinePass):
     name: ClassVar[str] = "carries-in-place"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         loops = [loop for loop in operations(module, {LOOP}) if not stands_in_dispatch(loop)]
         if any(_is_large(value, self.machine) for loop in loops for value in loop.operands):
             with in_context(module):
                 module.operation.attributes[_ATTRIBUTE] = ir.Attribute.parse(_TOPOLOGY)
 
 
-def without_links(module: Any) -> bool:
+def without_links(module: ir.Module) -> bool:
     """Undo the pass; whether there was something to undo."""
     had = _ATTRIBUTE in module.operation.attributes
     if had:
@@ -59,7 +59,7 @@ def without_links(module: Any) -> bool:
     return had
 
 
-def _is_large(array: Any, machine: Machine) -> bool:
+def _is_large(array: SSAValue, machine: Machine) -> bool:
     """Whether a copy takes longer than a dispatch."""
     value = Value(array)
     return value.shape.is_static and prod(value.dims) * value.element_type.bits >= machine.dispatch_bytes * 8

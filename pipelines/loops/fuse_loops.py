@@ -44,7 +44,7 @@ class FuseLoops(Pass):
     name: ClassVar[str] = "fuse-loops"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         block = entry_function(module).operation.regions[0].blocks[0]
         with in_context(module):
             found = list(_outermost(block))
@@ -59,12 +59,12 @@ class FuseLoops(Pass):
                     replace(loop, _in_one_dispatch(loop, opaque))
 
 
-def has_fused_loops(module: Any) -> bool:
+def has_fused_loops(module: ir.Module) -> bool:
     """Whether the pass has made a dispatch of a loop of this module."""
     return bool(operations(module, {builders.DISPATCH}))
 
 
-def _outermost(block: Any) -> list[Any]:
+def _outermost(block: ir.Block) -> list[Any]:
     """The loops to fuse in a block: where one does not gain, perhaps a loop inside it does."""
     found: list[Any] = []
     for op in block.operations:
@@ -77,7 +77,7 @@ def _outermost(block: Any) -> list[Any]:
     return found
 
 
-def carries_of(loop: Any) -> list[Carry] | None:
+def carries_of(loop: ir.Operation) -> list[Carry] | None:
     """How a loop carries its values; None if it, or a loop inside it, cannot carry one in a dispatch."""
     carries = [carry_of(loop, number) for number in range(len(loop.operands))]
     known = [carry for carry in carries if carry is not None]
@@ -87,7 +87,7 @@ def carries_of(loop: Any) -> list[Carry] | None:
     return known if all(_can_nest(op) for op in inner) else None
 
 
-def _can_nest(op: Any) -> bool:
+def _can_nest(op: ir.Operation) -> bool:
     if op.name != LOOP:
         inside = (inner.operation for region in op.regions for block in region.blocks for inner in block.operations)
         return all(_can_nest(inner) for inner in inside)
@@ -148,9 +148,9 @@ def _splat(value: Value) -> Value | None:
     op = value.ir.owner.operation
     if op.name == "stablehlo.broadcast_in_dim" and not op.operands[0].type.shape:
         return Value(op.operands[0])
-    if op.name == "stablehlo.constant" and op.attributes["value"].is_splat:
+    if op.name == "stablehlo.constant" and ir.DenseElementsAttr(op.attributes["value"]).is_splat:
         scalar = ir.RankedTensorType.get([], value.type.element_type)
-        dense = ir.DenseElementsAttr.get_splat(scalar, op.attributes["value"].get_splat_value())
+        dense = ir.DenseElementsAttr.get_splat(scalar, ir.DenseElementsAttr(op.attributes["value"]).get_splat_value())
         return Value(builders.create("stablehlo.constant", (), [scalar], value=dense).results[0])
     return None
 
@@ -180,14 +180,14 @@ def _loop_below(loop: Any, carries: Sequence[Carry], first: Sequence[Any], zero:
     return list(made.results)
 
 
-def _drop_barriers(block: Any) -> None:
+def _drop_barriers(block: ir.Block) -> None:
     """Barriers stand against what IREE does to dispatches around a loop; inside one it cannot place them in memory."""
     for op in list(block.operations):
         if op.operation.name == "stablehlo.optimization_barrier":
             replace(op.operation, [Value(operand) for operand in op.operation.operands])
 
 
-def _spread_flags_as_bytes(block: Any) -> None:
+def _spread_flags_as_bytes(block: ir.Block) -> None:
     """Make an array of a single flag by way of bytes: IREE stores flags as bytes, and forgets it for a single one."""
     for op in list(block.operations):
         if op.operation.name not in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
@@ -201,7 +201,7 @@ def _spread_flags_as_bytes(block: Any) -> None:
             replace(op.operation, [ops.ne(spread, 0)])
 
 
-def _lower_inner_loops(block: Any, zero: Any) -> None:
+def _lower_inner_loops(block: ir.Block, zero: Any) -> None:
     for op in list(block.operations):
         if op.operation.name != LOOP:
             for region in op.operation.regions:
@@ -217,7 +217,7 @@ def _lower_inner_loops(block: Any, zero: Any) -> None:
             replace(loop, [carry.leave(result) for carry, result in zip(carries, results, strict=True)])
 
 
-def _take_carried(block: Any, carries: Sequence[Carry], zero: Any) -> None:
+def _take_carried(block: ir.Block, carries: Sequence[Carry], zero: Any) -> None:
     """Make a block of StableHLO take its arguments as a fused loop carries them."""
     arrays = list(block.arguments)
     with ir.InsertionPoint.at_block_begin(block):

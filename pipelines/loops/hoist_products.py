@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 
@@ -38,7 +38,7 @@ class HoistProducts(Pass):
     name: ClassVar[str] = "hoist-products"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for loop in operations(module, ["stablehlo.while"]):
                 for op in list(loop.regions[1].blocks[0].operations):
@@ -62,7 +62,7 @@ def _hoist(product: Any, loop: Any) -> None:
     product.erase()
 
 
-def _invariant(op: Any, loop: Any, body: Any, found: list[Any]) -> list[Any] | None:
+def _invariant(op: AnyOp, loop: Any, body: Any, found: list[Any]) -> list[Any] | None:
     """The operations of the body that ``op`` is computed from, itself last; None if they differ between iterations."""
     if op in found:
         return found

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, Kind
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import (
@@ -67,7 +67,7 @@ class InterchangeLoops(MachinePass):
     name: ClassVar[str] = "interchange-loops"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for loop in operations(module, {"stablehlo.while"}):
                 roles = None if stands_in_dispatch(loop) else _roles_of(loop, self.machine)
@@ -88,7 +88,7 @@ class _Role(enum.Enum):
 _Roles = dict[Any, _Role]
 
 
-def _roles_of(loop: Any, machine: Machine) -> _Roles | None:
+def _roles_of(loop: ir.Operation, machine: Machine) -> _Roles | None:
     """The roles of all values in the regions of a loop; None if its turns are not elementwise."""
     if not all(isinstance(v.type, ir.RankedTensorType) and v.type.has_static_shape for v in loop.operands):
         return None
@@ -114,7 +114,7 @@ def _roles_of(loop: Any, machine: Machine) -> _Roles | None:
     return roles if roles.get(condition[0]) is _Role.NUMBER else None
 
 
-def _role_of(op: Any, roles: _Roles, dims: tuple[int, ...]) -> _Role | None:
+def _role_of(op: AnyOp, roles: _Roles, dims: tuple[int, ...]) -> _Role | None:
     """The role of an operation's result; None if a turn of an element cannot compute it."""
     parts = {roles.get(operand, _Role.FIXED) for operand in op.operands}
     if parts <= {_Role.FIXED}:
@@ -300,7 +300,7 @@ class _Interchanged:
             known[op.results[0]] = self._computed(op, [number(operand) for operand in op.operands])
         return [number(operand) for operand in end.operands]
 
-    def _computed(self, op: Any, operands: Sequence[Any]) -> Any:
+    def _computed(self, op: AnyOp, operands: Sequence[Any]) -> Any:
         if op.name == _BROADCAST:
             return full_vector(operands[0], self.length)
         if op.name == "stablehlo.clamp" and Value(op.results[0]).dims:

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
 from hloforge.pipelines.loops.carries import ELEMENTS
 
@@ -59,14 +59,14 @@ _REGISTER_BYTES = 32
 _UPDATED = 1 << 20
 
 
-def gains_by_fusion(loop: Any) -> bool:
+def gains_by_fusion(loop: ir.Operation) -> bool:
     """Whether every operation of a ``stablehlo.while`` is one that a fused loop may hold, and small."""
     inside = _inner(loop)
     carried = max((_elements(value) for value in loop.operands), default=0)
     return carried <= _UPDATED and all(map(_fits, inside)) and sum(map(_instructions, inside)) <= _INSTRUCTIONS
 
 
-def _inner(op: Any) -> list[Any]:
+def _inner(op: ir.Operation) -> list[ir.Operation]:
     """The operations in an operation's regions, without the computations of reductions."""
     found: list[Any] = []
     for region in op.regions:
@@ -78,7 +78,7 @@ def _inner(op: Any) -> list[Any]:
     return found
 
 
-def _fits(op: Any) -> bool:
+def _fits(op: ir.Operation) -> bool:
     if not all(map(_is_known_array, (*op.operands, *op.results))):
         return False
     if op.name in _COPIES:
@@ -90,12 +90,12 @@ def _fits(op: Any) -> bool:
     return op.name == LOOP or op.name in _FREE
 
 
-def _copied(op: Any) -> Any:
+def _copied(op: AnyOp) -> Any:
     number = _COPIES[op.name]
     return op.results[0] if number < 0 else op.operands[number]
 
 
-def _instructions(op: Any) -> int:
+def _instructions(op: AnyOp) -> int:
     if op.name == "stablehlo.gather":
         return _GATHER_INSTRUCTIONS * _elements(op.results[0])
     if op.name not in _CHEAP and op.name not in _DEAR and op.name != PRODUCT:
@@ -107,12 +107,12 @@ def _instructions(op: Any) -> int:
     return vectors * _DEAR_INSTRUCTIONS if op.name in _DEAR else vectors
 
 
-def longest_vector(op: Any) -> int:
+def longest_vector(op: AnyOp) -> int:
     """The bytes of a vector from which an operation is not made in one piece."""
     return VECTOR_BYTES // 4 if op.name == PRODUCT and not _makes_rows(op) else VECTOR_BYTES
 
 
-def vector_bytes(op: Any) -> int:
+def vector_bytes(op: AnyOp) -> int:
     """The size of the vector that IREE makes of an operation: all the elements that it combines."""
     if op.name == PRODUCT:
         return multiplications(op) * _bytes(op.results[0])
@@ -168,7 +168,7 @@ def can_split(product: Any) -> bool:
     )
 
 
-def _is_known_array(value: Any) -> bool:
+def _is_known_array(value: SSAValue) -> bool:
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape or not _elements(value):
         return False
@@ -184,5 +184,5 @@ def _elements(value: Any) -> int:
     return prod(int(size) for size in value.type.shape)
 
 
-def _bytes(value: Any) -> int:
+def _bytes(value: SSAValue) -> int:
     return max(1, element_type(value.type.element_type).bits // 8)

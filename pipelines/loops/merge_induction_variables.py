@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
 
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 
@@ -37,13 +37,13 @@ class MergeInductionVariables(Pass):
     name: ClassVar[str] = "merge-induction-variables"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for loop in operations(module, ["stablehlo.while"]):
                 _merge(loop)
 
 
-def _merge(loop: Any) -> None:
+def _merge(loop: ir.Operation) -> None:
     condition, body = (region.blocks[0] for region in loop.regions)
     end = list(body.operations)[-1].operation
     numbers = [i for i, value in enumerate(loop.operands) if _is_number(value)]
@@ -59,7 +59,7 @@ def _merge(loop: Any) -> None:
     _join_equal_flags(condition)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: SSAValue) -> bool:
     type_ = value.type
     return isinstance(type_, ir.RankedTensorType) and not type_.rank and isinstance(type_.element_type, ir.IntegerType)
 
@@ -78,7 +78,7 @@ def _is_alike(one: Any, other: Any, pair: tuple[Any, Any] | None, depth: int = 0
     return all(_is_alike(x, y, pair, depth + 1) for x, y in zip(a.operands, b.operands, strict=True))
 
 
-def _join_equal_flags(condition: Any) -> None:
+def _join_equal_flags(condition: ir.Block) -> None:
     """``a & a`` is ``a``, by which IREE finds the loop's count."""
     for op in list(condition.operations):
         if op.operation.name == "stablehlo.and":
@@ -97,5 +97,5 @@ def _compares_alike(one: Any, other: Any) -> bool:
     return all(_is_alike(x, y, None) for x, y in zip(a.operands, b.operands, strict=True))
 
 
-def _attributes(op: Any) -> dict[str, Any]:
+def _attributes(op: AnyOp) -> dict[str, Any]:
     return {name: op.attributes[name] for name in op.attributes}

@@ -8,7 +8,7 @@ from typing import Any
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import for_loop, zeros
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.patterns import replace
@@ -23,7 +23,7 @@ def split_products(loop: Any) -> None:
                 replace(op, [_in_parts(op)])
 
 
-def _in_parts(op: Any) -> Value:
+def _in_parts(op: AnyOp) -> Value:
     numbers = op.attributes["dot_dimension_numbers"]
     named = stablehlo.DotDimensionNumbers(numbers)
     operands = [Value(operand) for operand in op.operands]

@@ -26,8 +26,8 @@ from math import prod
 from typing import Any, ClassVar, NamedTuple
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
+from hloforge.dialect.operations import operations, splat
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import CPU, Pass, register
@@ -63,7 +63,7 @@ class UnrollLoops(Pass):
     name: ClassVar[str] = "unroll-loops"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for loop in operations(module, ["stablehlo.while"]):
                 count = _count(loop)
@@ -76,7 +76,7 @@ class UnrollLoops(Pass):
                     _unroll(loop, count, times)
 
 
-def _count(loop: Any) -> _Count | None:
+def _count(loop: ir.Operation) -> _Count | None:
     """The counter of a loop whose number of iterations is known."""
     condition, body = (region.blocks[0] for region in loop.regions)
     test = _made_by(_end(condition).operands[0], "stablehlo.compare")
@@ -96,24 +96,24 @@ def _count(loop: Any) -> _Count | None:
     return _Count(number, by, (limit - first) // by) if by > 0 and limit > first and not (limit - first) % by else None
 
 
-def _constant(value: Any) -> int | None:
+def _constant(value: SSAValue) -> int | None:
     """A number that the program knows."""
     op = _made_by(value, "stablehlo.constant")
     if op is None or value.type.shape or value.type.element_type.is_unsigned:
         return None
-    return int(op.attributes["value"].get_splat_value().value)
+    return int(splat(op))
 
 
-def _made_by(value: Any, name: str) -> Any:
+def _made_by(value: SSAValue, name: str) -> ir.Operation | None:
     """The operation of this name that makes a value; None for others."""
     return None if isinstance(value.owner, ir.Block) or value.owner.name != name else value.owner.operation
 
 
-def _end(block: Any) -> Any:
+def _end(block: ir.Block) -> ir.Operation:
     return list(block.operations)[-1].operation
 
 
-def _does_little(loop: Any) -> bool:
+def _does_little(loop: ir.Operation) -> bool:
     """Whether an iteration multiplies a little, and does nothing that is not known to be plain."""
     *body, _ = (op.operation for op in loop.regions[1].blocks[0].operations)
     products = [op for op in body if op.name == _PRODUCT]
@@ -124,7 +124,7 @@ def _does_little(loop: Any) -> bool:
     return sum(map(multiplications, products)) <= _MOST_WORK and largest <= _MOST_ELEMENTS
 
 
-def _is_static(op: Any) -> bool:
+def _is_static(op: AnyOp) -> bool:
     return all(isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape for value in op.results)
 
 

@@ -15,7 +15,7 @@ the result one of bounded size, which later passes would resolve in each branch 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.mlir import in_context, ir
@@ -32,7 +32,7 @@ class ChooseBranches(Pass):
 
     name: ClassVar[str] = "choose-branches"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             # Inner conditionals first: a branch moves with what is left of it.
             for op in operations(module, _CONDITIONALS):
@@ -41,7 +41,7 @@ class ChooseBranches(Pass):
                     _take(op, op.regions[number].blocks[0])
 
 
-def _chosen(op: Any) -> int | None:
+def _chosen(op: ir.Operation) -> int | None:
     """The number of the branch that a constant chooses."""
     owner = op.operands[0].owner
     if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.constant":
@@ -52,7 +52,7 @@ def _chosen(op: Any) -> int | None:
     return number if 0 <= number < last else last
 
 
-def _take(op: Any, block: Any) -> None:
+def _take(op: ir.Operation, block: ir.Block) -> None:
     """Move a branch before its conditional; it stays where its results are known better than those."""
     *body, terminator = [entry.operation for entry in block.operations]
     values = list(terminator.operands)

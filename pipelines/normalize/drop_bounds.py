@@ -36,7 +36,7 @@ Size: TypeAlias = "int | Value"
 
 
 @pattern("stablehlo.broadcast_in_dim", "stablehlo.broadcast")
-def broadcast_to_sizes(op: Any) -> Replacement:
+def broadcast_to_sizes(op: ir.Operation) -> Replacement:
     """A bounded dimension is as large as that of the operand, or its bound where the operand has none."""
     if not _is_bounded(op.results[0].type):
         return NoMatch("no bounded result")
@@ -52,7 +52,7 @@ def broadcast_to_sizes(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.reshape")
-def reshape_to_sizes(op: Any) -> Replacement:
+def reshape_to_sizes(op: ir.Operation) -> Replacement:
     """The one bounded dimension that a reshape may have takes the elements that the others leave."""
     if not _is_bounded(op.results[0].type):
         return NoMatch("no bounded result")
@@ -67,7 +67,7 @@ def reshape_to_sizes(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.slice")
-def slice_to_size(op: Any) -> Replacement:
+def slice_to_size(op: ir.Operation) -> Replacement:
     """A slice up to a bound ends where the array ends."""
     x, type_ = Value(op.operands[0]), op.results[0].type
     starts, limits = integers(op, "start_indices"), integers(op, "limit_indices")
@@ -82,7 +82,7 @@ def slice_to_size(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.custom_call")
-def changed_form(op: Any) -> Replacement:
+def changed_form(op: ir.Operation) -> Replacement:
     """What XLA's ``DynamicPadder`` writes: an array filled up to its bounds, with its sizes, and the reverse.
 
     XLA leaves open what it fills up with; here it is 0.
@@ -124,7 +124,7 @@ class DropBounds(Pass):
 
     name: ClassVar[str] = "drop-bounds"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             everything = operations(module)
             if not any(_is_bounded(value.type) for op in everything for value in _values(op)):
@@ -140,13 +140,13 @@ class DropBounds(Pass):
                     _retype(op)
 
 
-def _values(op: Any) -> Iterable[Any]:
+def _values(op: ir.Operation) -> Iterable[Any]:
     yield from op.results
     for block in blocks(op):
         yield from block.arguments
 
 
-def _is_bounded(type_: Any) -> bool:
+def _is_bounded(type_: ir.Type) -> bool:
     if not isinstance(type_, ir.RankedTensorType) or type_.encoding is None:
         return False
     return bool(stablehlo.TypeExtensions.isinstance(type_.encoding))

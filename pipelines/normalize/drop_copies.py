@@ -13,8 +13,9 @@ only at the entry (dialect/abi.py). A dependency orders effects, which order the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.passes import Pass, register
 
@@ -27,7 +28,7 @@ class DropCopies(Pass):
     name: ClassVar[str] = "drop-copies"
     removes: ClassVar[frozenset[str]] = frozenset({"mhlo.copy", "mhlo.add_dependency", "mhlo.domain"})
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         for op in operations(module, self.removes):
             op.results[0].replace_all_uses_with(op.operands[0])
             op.erase()

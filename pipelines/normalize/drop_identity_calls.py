@@ -11,9 +11,10 @@ Source: XLA "SPMD partitioner", "Host offloading"; Shardy "MHLO round trip".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
@@ -47,7 +48,7 @@ _BORDERS = frozenset(
 
 
 @pattern("stablehlo.custom_call", "mhlo.custom_call")
-def identity_call(op: Any) -> Replacement:
+def identity_call(op: ir.Operation) -> Replacement:
     """``custom_call @Sharding(x)`` -> x, for every annotation; results and operands of the same types."""
     target = string_attribute(op, "call_target_name")
     if target not in _ANNOTATIONS | _BORDERS:
@@ -75,5 +76,5 @@ class DropIdentityCalls(Pass):
 
     name: ClassVar[str] = "drop-identity-calls"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, identity_call)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.dialect.mlir import in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir, stablehlo
 from hloforge.dialect.operations import blocks, location_of, operations
 from hloforge.pipelines.capability.audit import Finding, describe, refusal
 from hloforge.pipelines.capability.capabilities import capability
@@ -50,7 +50,7 @@ class DropTokens(Pass):
     name: ClassVar[str] = "drop-tokens"
     removes: ClassVar[frozenset[str]] = _MAKERS
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             holders = [op for op in operations(module) if op.name not in _MAKERS and _holds_token(op)]
             for op in holders:
@@ -67,7 +67,7 @@ class DropTokens(Pass):
                 op.erase()
 
 
-def _unsupported(op: Any) -> UnsupportedError:
+def _unsupported(op: AnyOp) -> UnsupportedError:
     if op.name == "stablehlo.custom_call":
         # What the host has went through legalize-host-calls.
         return refusal(Finding(op, capability(op, "cpu")), "cpu")
@@ -79,7 +79,7 @@ def _unsupported(op: Any) -> UnsupportedError:
     )
 
 
-def _holds_token(op: Any) -> bool:
+def _holds_token(op: ir.Operation) -> bool:
     if op.name == _FUNCTION:
         type_ = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
         return any(map(_is_token, (*type_.inputs, *type_.results)))
@@ -87,16 +87,16 @@ def _holds_token(op: Any) -> bool:
     return any(_is_token(value.type) for value in (*op.operands, *op.results, *arguments))
 
 
-def _is_token(type_: Any) -> bool:
+def _is_token(type_: ir.Type) -> bool:
     return bool(stablehlo.TokenType.isinstance(type_))
 
 
-def _stand_in(value: Any) -> None:
+def _stand_in(value: SSAValue) -> None:
     """Give the users of a token one of their own, until they lose theirs in turn."""
     value.replace_all_uses_with(ir.Operation.create("stablehlo.after_all", results=[value.type]).results[0])
 
 
-def _drop_arguments(block: Any) -> None:
+def _drop_arguments(block: ir.Block) -> None:
     with ir.InsertionPoint.at_block_begin(block):
         for number in reversed(range(len(block.arguments))):
             if _is_token(block.arguments[number].type):
@@ -104,7 +104,7 @@ def _drop_arguments(block: Any) -> None:
                 block.erase_argument(number)
 
 
-def _drop_operands_and_results(op: Any) -> None:
+def _drop_operands_and_results(op: ir.Operation) -> None:
     with ir.InsertionPoint(op), op.location:
         kept = [result for result in op.results if not _is_token(result.type)]
         created = ir.Operation.create(

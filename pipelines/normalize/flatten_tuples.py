@@ -17,8 +17,9 @@ StableHLO text may hold them. Operands of custom calls stay tuples. Source: XLA 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.tuples import flatten_tuples
 from hloforge.pipelines.framework.passes import Pass, register
 
@@ -30,5 +31,5 @@ class FlattenTuples(Pass):
 
     name: ClassVar[str] = "flatten-tuples"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         flatten_tuples(module)

@@ -13,9 +13,10 @@ Calls of functions without a body (host calls) stay. Source: XLA "Call".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.inlining import inline_calls
+from hloforge.dialect.mlir import ir
 from hloforge.pipelines.framework.passes import NativePass, Pass, register
 
 
@@ -30,6 +31,6 @@ class InlineCalls(Pass):
 
     name: ClassVar[str] = "inline-calls"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         inline_calls(module)
         NativePass("symbol-dce").run(module)

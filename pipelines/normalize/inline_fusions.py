@@ -14,9 +14,10 @@ A fusion is XLA's decision about code generation; IREE takes its own. Source: XL
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.inlining import splice
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.passes import Pass, register
 
@@ -31,6 +32,6 @@ class InlineFusions(Pass):
     name: ClassVar[str] = "inline-fusions"
     removes: ClassVar[frozenset[str]] = frozenset({_FUSION})
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         for fusion in operations(module, self.removes):
             splice(fusion, fusion.regions[0].blocks[0])

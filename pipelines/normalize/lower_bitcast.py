@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, Kind, element_type
 from hloforge.dialect.emission import emit
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
@@ -35,7 +36,7 @@ _BYTE = element_type("u8")
 
 
 @pattern("mhlo.bitcast")
-def bitcast_by_layout(op: Any) -> Replacement:
+def bitcast_by_layout(op: ir.Operation) -> Replacement:
     """bitcast(x) -> transpose, bitcast_convert, reshape, transpose; static shapes of equally many bits."""
     operand, result = Value(op.operands[0]), Value(op.results[0])
     if not (operand.shape.is_static and result.shape.is_static):
@@ -60,7 +61,7 @@ def _storage_bits(row: ElementType) -> int:
     return 8 if row.kind is Kind.PRED else row.bits
 
 
-def _major_to_minor(op: Any, name: str, value: Value) -> list[int]:
+def _major_to_minor(op: ir.Operation, name: str, value: Value) -> list[int]:
     layout = integers(op, name)
     return list(reversed(layout)) if layout else list(range(value.rank))
 
@@ -132,5 +133,5 @@ class LowerBitcast(Pass):
     name: ClassVar[str] = "lower-bitcast"
     removes: ClassVar[frozenset[str]] = frozenset({"mhlo.bitcast"})
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, bitcast_by_layout)

@@ -26,7 +26,7 @@ from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.emission import create, emit, emit_all, i64, i64s
 from hloforge.dialect.errors import PassError
-from hloforge.dialect.mlir import dense_elements, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, dense_elements, ir
 from hloforge.dialect.operations import location_of, string_attribute
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.shapes import Shape
@@ -39,7 +39,7 @@ REDUCE_WINDOW = "stablehlo.dynamic_reduce_window"
 RNG_BIT_GENERATOR = "stablehlo.dynamic_rng_bit_generator"
 
 
-def constant_operand(value: Any) -> np.ndarray[Any, Any] | None:
+def constant_operand(value: SSAValue) -> np.ndarray[Any, Any] | None:
     """The elements of a constant integer operand; None for any other value."""
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.constant":
         return None
@@ -47,13 +47,13 @@ def constant_operand(value: Any) -> np.ndarray[Any, Any] | None:
 
 
 @pattern("stablehlo.custom_call")
-def dynamic_call(op: Any) -> Replacement:
+def dynamic_call(op: ir.Operation) -> Replacement:
     """One of the calls above -> the operation that it represents; operands of static size and constant sizes."""
     lower = _LOWERINGS.get(string_attribute(op, "call_target_name"))
     return NoMatch("another call") if lower is None else lower(op)
 
 
-def _top_k(op: Any) -> Replacement:
+def _top_k(op: ir.Operation) -> Replacement:
     operand, count = op.operands
     k = constant_operand(count)
     if k is None:
@@ -65,7 +65,7 @@ def _top_k(op: Any) -> Replacement:
     return _as_declared(emit_all("chlo.top_k", [Value(operand)], shapes, k=i64(kept[-1])), op)
 
 
-def _rng_bit_generator(op: Any) -> Replacement:
+def _rng_bit_generator(op: AnyOp) -> Replacement:
     state, sizes = op.operands
     size = constant_operand(sizes)
     if size is None:
@@ -76,7 +76,7 @@ def _rng_bit_generator(op: Any) -> Replacement:
     return _as_declared(emit_all("stablehlo.rng_bit_generator", [Value(state)], shapes, rng_algorithm=algorithm), op)
 
 
-def _reduce_window(op: Any) -> Replacement:
+def _reduce_window(op: ir.Operation) -> Replacement:
     *arrays, window, strides, base_dilations, window_dilations, padding = op.operands
     numbers = [constant_operand(value) for value in (window, strides, base_dilations, window_dilations, padding)]
     count = len(arrays) // 2
@@ -118,13 +118,13 @@ def called_region(call: Any) -> Any:
     raise PassError(f"the computation @{callee} is missing", location=location_of(call))
 
 
-def _as_declared(values: Sequence[Value], op: Any) -> list[Value]:
+def _as_declared(values: Sequence[Value], op: AnyOp) -> list[Value]:
     """The values in the types of the operation's results, which may leave more sizes open."""
     pairs = zip(values, op.results, strict=True)
     return [value if value.type == result.type else _opened(value, result.type) for value, result in pairs]
 
 
-def _opened(value: Value, type_: Any) -> Value:
+def _opened(value: Value, type_: ir.Type) -> Value:
     return emit("stablehlo.dynamic_reshape", [value, sizes_of(value)], type_)
 
 
@@ -142,5 +142,5 @@ class LowerDynamicCalls(Pass):
 
     name: ClassVar[str] = "lower-dynamic-calls"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, dynamic_call)

@@ -30,7 +30,7 @@ from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit, i64
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import RNG_STATE
-from hloforge.dialect.mlir import entries, in_context, ir
+from hloforge.dialect.mlir import AnyOp, entries, in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.manager import op_text
@@ -56,13 +56,13 @@ _REASONS = {
 
 
 @pattern(*(_PREFIX + name for name in _DIRECT))
-def elementwise(op: Any) -> Replacement:
+def elementwise(op: ir.Operation) -> Replacement:
     """mhlo.f(x...) -> chlo.f(x...)"""
     return _same(op, _DIRECT[op.name.removeprefix(_PREFIX)])
 
 
 @pattern("stablehlo.custom_call")
-def custom_call_of_mhlo(op: Any) -> Replacement:
+def custom_call_of_mhlo(op: ir.Operation) -> Replacement:
     """custom_call @mhlo.f(x...) -> chlo.f(x...), and ``@mhlo.topk`` with its attributes."""
     target = string_attribute(op, "call_target_name")
     prefix = _CALL_PREFIX.match(target)
@@ -77,7 +77,7 @@ def custom_call_of_mhlo(op: Any) -> Replacement:
     return _top_k(op, k, largest)
 
 
-def _attributes(op: Any) -> dict[str, Any]:
+def _attributes(op: AnyOp) -> dict[str, Any]:
     """What a call says of the operation it stands for: StableHLO's in an attribute, HLO's in its configuration.
 
     Raises UnsupportedError for a configuration that is something else.
@@ -98,13 +98,13 @@ def _dictionary(text: str) -> Any:
 
 
 @pattern("mhlo.topk")
-def top_k(op: Any) -> Replacement:
+def top_k(op: ir.Operation) -> Replacement:
     """mhlo.topk(x, k, largest) -> chlo.top_k; the smallest are the largest of the mirrored order."""
     largest = "largest" not in op.attributes or ir.BoolAttr(op.attributes["largest"]).value
     return _top_k(op, ir.IntegerAttr(op.attributes["k"]).value, largest)
 
 
-def _top_k(op: Any, k: int, largest: bool) -> Sequence[Value]:
+def _top_k(op: ir.Operation, k: int, largest: bool) -> Sequence[Value]:
     operand = Value(op.operands[0])
     mirror = operand if largest else _mirrored(operand)
     count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), k)
@@ -122,13 +122,13 @@ def _mirrored(value: Value) -> Value:
 
 
 @pattern("mhlo.ragged_dot")
-def ragged_dot(op: Any) -> Replacement:
+def ragged_dot(op: ir.Operation) -> Replacement:
     """mhlo.ragged_dot -> chlo.ragged_dot with the attributes spelled in CHLO."""
     return _same(op, "chlo.ragged_dot", _in_chlo(op))
 
 
 @pattern("mhlo.all_to_all")
-def all_to_all_of_tuple(op: Any) -> Replacement:
+def all_to_all_of_tuple(op: ir.Operation) -> Replacement:
     """mhlo.all_to_all(x0, x1 ...), operand i for member i -> stablehlo.all_to_all of the operands as rows."""
     if "split_dimension" in op.attributes:
         return NoMatch("StableHLO has its form of one array")
@@ -142,7 +142,7 @@ def all_to_all_of_tuple(op: Any) -> Replacement:
 
 
 @pattern("mhlo.scan")
-def scan(op: Any) -> Replacement:
+def scan(op: ir.Operation) -> Replacement:
     """mhlo.scan -> chlo.scan with the body moved."""
     moved = ir.Operation.create(
         "chlo.scan",
@@ -161,7 +161,7 @@ def scan(op: Any) -> Replacement:
     return [Value(result) for result in moved.results]
 
 
-def _in_chlo(op: Any) -> dict[str, Any]:
+def _in_chlo(op: AnyOp) -> dict[str, Any]:
     """The attributes of a ragged dot: CHLO writes the dimensions of the dot in one list with the others."""
     names = ("ragged_dot_dimension_numbers", "precision_config")
     respelled = {name: str(op.attributes[name]) for name in names if name in op.attributes}
@@ -169,7 +169,7 @@ def _in_chlo(op: Any) -> dict[str, Any]:
     return {name: ir.Attribute.parse(text) for name, text in flat.items()}
 
 
-def _same(op: Any, name: str, attributes: dict[str, Any] | None = None) -> Sequence[Value]:
+def _same(op: ir.Operation, name: str, attributes: dict[str, Any] | None = None) -> Sequence[Value]:
     created = ir.Operation.create(
         name, results=[result.type for result in op.results], operands=list(op.operands), attributes=attributes or {}
     )
@@ -187,7 +187,7 @@ class LowerMhlo(Pass):
 
     name: ClassVar[str] = "lower-mhlo"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         patterns = (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan, *all_to_all_of_tuple)
         apply_patterns(module, (*patterns, *stochastic_convert, *scaled_dot))
         _number_states(module)
@@ -203,7 +203,7 @@ class LowerMhlo(Pass):
             raise _unsupported(left[0], "it has no form in StableHLO")
 
 
-def _number_states(module: Any) -> None:
+def _number_states(module: ir.Module) -> None:
     """Calls for the random states, numbered before loops are unrolled: each operation of the program has one."""
     for number, op in enumerate(operations(module, {_RNG_STATE})):
         settings = {"delta": ir.IntegerAttr(op.attributes["delta"]).value, "number": number}
@@ -213,17 +213,17 @@ def _number_states(module: Any) -> None:
         op.erase()
 
 
-def _erase_traces(module: Any) -> None:
+def _erase_traces(module: ir.Module) -> None:
     """``mhlo.trace`` only names a value for a profiler."""
     for op in operations(module, {"mhlo.trace"}):
         op.erase()
 
 
-def _of_mhlo(module: Any) -> list[Any]:
+def _of_mhlo(module: ir.Module) -> list[Any]:
     return [op for op in operations(module) if op.name.startswith(_PREFIX)]
 
 
-def _translate(module: Any) -> None:
+def _translate(module: ir.Module) -> None:
     with in_context(module):
         try:
             parse_native("hlo-legalize-to-stablehlo").run(module.operation)
@@ -232,12 +232,12 @@ def _translate(module: Any) -> None:
             raise _unsupported(culprit, "it has no form in StableHLO") from None
 
 
-def _culprit(module: Any, diagnostic: str) -> Any:
+def _culprit(module: ir.Module, diagnostic: str) -> Any:
     """The operation that the native pass names; it leaves the module as it was."""
     match = re.search(r"'(mhlo\.[\w.]+)'", diagnostic)
     left = _of_mhlo(module)
     return next((op for op in left if match and op.name == match[1]), left[0])
 
 
-def _unsupported(op: Any, reason: str) -> UnsupportedError:
+def _unsupported(op: AnyOp, reason: str) -> UnsupportedError:
     return UnsupportedError(f"{op.name} cannot be translated: {reason}", location=location_of(op), op=op_text(op))

@@ -13,12 +13,12 @@ attributes of arguments still name the mesh: ``strip-attributes`` takes both. So
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.inlining import inline_calls, splice
 from hloforge.dialect.meshes import Mesh, list_groups, meshes_of
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, register
@@ -56,7 +56,7 @@ class LowerSdy(Pass):
 
     name: ClassVar[str] = "lower-sdy"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             list_groups(module)
             meshes = meshes_of(module)
@@ -68,7 +68,7 @@ class LowerSdy(Pass):
                     _lower(op, meshes)
 
 
-def _lower(op: Any, meshes: dict[str, Mesh]) -> None:
+def _lower(op: ir.Operation, meshes: dict[str, Mesh]) -> None:
     if op.name in _IDENTITIES:
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
@@ -84,7 +84,7 @@ def _lower(op: Any, meshes: dict[str, Mesh]) -> None:
         raise UnsupportedError(f"{op.name} has no meaning on one device", location=location_of(op), op=op_text(op))
 
 
-def _constant(op: Any) -> None:
+def _constant(op: AnyOp) -> None:
     with ir.InsertionPoint(op), op.location:
         plain = ir.Operation.create(
             "stablehlo.constant", results=[op.results[0].type], attributes={"value": op.attributes["value"]}
@@ -93,7 +93,7 @@ def _constant(op: Any) -> None:
     op.erase()
 
 
-def _manual(op: Any, meshes: dict[str, Mesh]) -> None:
+def _manual(op: ir.Operation, meshes: dict[str, Mesh]) -> None:
     """Its body in its place, for all devices if there are several."""
     sizes = {name: size for mesh in meshes.values() for name, size in mesh.axes if size > 1}
     if any(name in sizes for name in manual_axes(op)):

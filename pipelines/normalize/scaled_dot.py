@@ -13,19 +13,18 @@ Source: XLA "ScaledDot", ``ScaledDotRewriter``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import SCALED_DOT
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 from hloforge.pipelines.library_calls.registry import CustomCall
 
 
 @pattern("stablehlo.custom_call")
-def scaled_dot(op: Any) -> Replacement:
+def scaled_dot(op: ir.Operation) -> Replacement:
     """x, y and the scales of their blocks -> the product of the scaled arrays; a scalar represents no scales."""
     call = CustomCall.of(op)
     if call.target != SCALED_DOT:

@@ -13,17 +13,16 @@ Source: XLA "StochasticConvert", its decomposition.
 
 from __future__ import annotations
 
-from typing import Any
-
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import Kind
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 
 
 @pattern("mhlo.stochastic_convert")
-def stochastic_convert(op: Any) -> Replacement:
+def stochastic_convert(op: ir.Operation) -> Replacement:
     """Magnitudes are rounded; what is beyond the type is its end."""
     operand, bits = map(Value, op.operands)
     row = Value(op.results[0]).element_type

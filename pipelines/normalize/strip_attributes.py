@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.emission import i32, i64_matrix
 from hloforge.dialect.marks import is_foreign
-from hloforge.dialect.mlir import entries, in_context, ir
+from hloforge.dialect.mlir import AnyOp, entries, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.passes import Pass, register
 
@@ -40,8 +40,8 @@ class StripAttributes(Pass):
     name: ClassVar[str] = "strip-attributes"
     removes: ClassVar[frozenset[str]] = frozenset({"sdy.mesh"})
 
-    def run(self, module: Any) -> None:
-        def visit(op: Any) -> Any:
+    def run(self, module: ir.Module) -> None:
+        def visit(op: ir.Operation) -> Any:
             _strip(op)
             return ir.WalkResult.ADVANCE
 
@@ -51,7 +51,7 @@ class StripAttributes(Pass):
             mesh.erase()
 
 
-def _strip(op: Any) -> None:
+def _strip(op: ir.Operation) -> None:
     if op.name == "stablehlo.custom_call" and _CONFIGURATION in op.attributes:
         op.attributes["backend_config"] = op.attributes[_CONFIGURATION]
         op.attributes["api_version"] = i32(_TYPED_FFI)
@@ -65,14 +65,14 @@ def _strip(op: Any) -> None:
             _strip_values(op, name)
 
 
-def _keep_pairs(op: Any, beside: Any) -> None:
+def _keep_pairs(op: AnyOp, beside: Any) -> None:
     """``_xla_send_recv_source_target_pairs = "{{0,1},{1,2}}"`` as an attribute of StableHLO."""
     if _PAIRS in beside and "source_target_pairs" not in op.attributes:
         numbers = [int(number) for number in re.findall(r"\d+", beside[_PAIRS].value)]
         op.attributes["source_target_pairs"] = i64_matrix(list(zip(numbers[::2], numbers[1::2], strict=True)), 2)
 
 
-def _strip_values(op: Any, name: str) -> None:
+def _strip_values(op: AnyOp, name: str) -> None:
     kept = [{key: entry[key] for key in entry if not is_foreign(key)} for entry in _dictionaries(op, name)]
     if any(kept):
         op.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in kept])

@@ -45,7 +45,7 @@ class HoldVectors(Pass):
     name: ClassVar[str] = "hold-vectors"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.broadcast_in_dim"}):
                 if _repeats_a_row(op) and _is_costly(op.operands[0]):
@@ -54,7 +54,7 @@ class HoldVectors(Pass):
                         op.operands[0] = emit("stablehlo.optimization_barrier", [vector], vector.type).ir
 
 
-def _repeats_a_row(op: Any) -> bool:
+def _repeats_a_row(op: ir.Operation) -> bool:
     """Whether the last dimension is the operand's, and the rows are many."""
     small, whole = Value(op.operands[0]), Value(op.results[0])
     if not whole.shape.is_static or not small.shape.element_count or whole.shape.element_count < _WORTH:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import CPU, Pass, register
@@ -31,7 +31,7 @@ _TRANSPOSE, _PRODUCT = "stablehlo.transpose", "stablehlo.dot_general"
 
 
 @pattern(_PRODUCT)
-def of_factors(op: Any) -> Replacement:
+def of_factors(op: ir.Operation) -> Replacement:
     """Contract the other dimension of a transposed factor."""
     summed = _summed(op)
     factors = [_transposed(operand) for operand in op.operands]
@@ -42,7 +42,7 @@ def of_factors(op: Any) -> Replacement:
 
 
 @pattern(_TRANSPOSE)
-def of_product(op: Any) -> Replacement:
+def of_product(op: ir.Operation) -> Replacement:
     """Multiply in the other order."""
     product = op.operands[0].owner
     if isinstance(product, ir.Block) or product.name != _PRODUCT or len(list(op.operands[0].uses)) > 1:
@@ -54,7 +54,7 @@ def of_product(op: Any) -> Replacement:
     return _product(op, right, left, summed[::-1])
 
 
-def _summed(op: Any) -> list[int] | None:
+def _summed(op: ir.Operation) -> list[int] | None:
     """The dimension of each factor that a product of two matrices sums over; None for other products."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     summed = [*numbers.lhs_contracting_dimensions, *numbers.rhs_contracting_dimensions]
@@ -62,14 +62,14 @@ def _summed(op: Any) -> list[int] | None:
     return summed if ranks == [2, 2] and len(summed) == 2 and not list(numbers.lhs_batching_dimensions) else None
 
 
-def _transposed(value: Any) -> Any:
+def _transposed(value: SSAValue) -> Any:
     """The matrix that a value is the transpose of; None for other values."""
     if isinstance(value.owner, ir.Block) or value.owner.name != _TRANSPOSE:
         return None
     return value.owner.operands[0] if integers(value.owner, "permutation") == [1, 0] else None
 
 
-def _product(op: Any, left: Value, right: Value, summed: list[int]) -> Value:
+def _product(op: AnyOp, left: Value, right: Value, summed: list[int]) -> Value:
     numbers = ops.DotDimensionNumbers((summed[0],), (summed[1],))
     return ops.dot_general(left, right, numbers, preferred_element_type=Value(op.results[0]).element_type)
 
@@ -82,5 +82,5 @@ class SinkTransposes(Pass):
     name: ClassVar[str] = "sink-transposes"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*of_factors, *of_product))

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
@@ -37,7 +37,7 @@ _MOST = 8
 
 
 @pattern(_SLICE)
-def of_operands(op: Any) -> Replacement:
+def of_operands(op: ir.Operation) -> Replacement:
     """slice (f x y) -> f (slice x) (slice y)."""
     made = op.operands[0].owner
     if isinstance(made, ir.Block) or len(made.operation.results) != 1 or not _are_apart(op.operands[0]):
@@ -54,7 +54,7 @@ def of_operands(op: Any) -> Replacement:
     return emit(made.name, parts, result, **{name: made.attributes[name] for name in made.attributes})
 
 
-def _of_broadcast(op: Any, spread: Any) -> Value:
+def _of_broadcast(op: AnyOp, spread: Any) -> Value:
     """A part of an array's repetition, from the part of it that is repeated there."""
     source, places = Value(spread.operands[0]), integers(spread, "broadcast_dimensions")
     bounds = []
@@ -67,7 +67,7 @@ def _part(value: Value, starts: list[int], limits: list[int], steps: list[int]) 
     return ops.slice(value, starts, limits, steps)
 
 
-def _are_apart(value: Any) -> bool:
+def _are_apart(value: SSAValue) -> bool:
     """Whether slices are all that reads a value, and no two of them an element."""
     readers = [use.owner.operation for use in value.uses]
     if not value.type.has_static_shape or len(readers) > _MOST or any(op.name != _SLICE for op in readers):
@@ -79,7 +79,7 @@ def _is_disjoint(one: tuple[list[int], ...], other: tuple[list[int], ...]) -> bo
     return any(a >= d or c >= b for a, b, c, d in zip(one[0], one[1], other[0], other[1], strict=True))
 
 
-def _bounds(op: Any) -> tuple[list[int], list[int], list[int]]:
+def _bounds(op: AnyOp) -> tuple[list[int], list[int], list[int]]:
     return integers(op, "start_indices"), integers(op, "limit_indices"), integers(op, "strides")
 
 
@@ -91,7 +91,7 @@ class SliceOperands(Pass):
     name: ClassVar[str] = "slice-operands"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         while apply_patterns(module, (*of_operands, *narrow_part)).rewritten:
             # What nobody reads any more counts as a reader of its operands.
             with in_context(module):

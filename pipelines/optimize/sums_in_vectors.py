@@ -19,12 +19,12 @@ Adding zero changes no sum that starts from zero: it is exact, and -0 counts as 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.mlir import SSAValue, in_context, ir
+from hloforge.dialect.operations import operations, splat
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.passes import CPU, Pass, register
@@ -40,7 +40,7 @@ class SumsInVectors(Pass):
     name: ClassVar[str] = "sums-in-vectors"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.reduce"}):
                 if _sums_products(op):
@@ -48,7 +48,7 @@ class SumsInVectors(Pass):
                         op.operands[0] = (Value(op.operands[0]) + 0.0).ir
 
 
-def _sums_products(op: Any) -> bool:
+def _sums_products(op: ir.Operation) -> bool:
     """A sum from +0 of what a multiplication makes, in whatever shape."""
     if len(op.operands) != 2 or combiner(op) != "stablehlo.add":
         return False
@@ -56,14 +56,14 @@ def _sums_products(op: Any) -> bool:
     return row.name in ("f32", "f64") and _starts_at_zero(op.operands[1]) and _is_product(op.operands[0])
 
 
-def _starts_at_zero(init: Any) -> bool:
+def _starts_at_zero(init: SSAValue) -> bool:
     if isinstance(init.owner, ir.Block) or init.owner.name != "stablehlo.constant":
         return False
-    value = init.owner.attributes["value"].get_splat_value().value
+    value = splat(init.owner)
     return bool(value == 0 and not np.signbit(value))
 
 
-def _is_product(value: Any) -> bool:
+def _is_product(value: SSAValue) -> bool:
     while not isinstance(value.owner, ir.Block) and value.owner.name in _SHAPED:
         value = value.owner.operands[0]
     return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.multiply"

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import Any
 
 from hloforge.dialect.errors import Location, OptionError
 from hloforge.dialect.marks import PARTITIONED
 from hloforge.dialect.meshes import Mesh
-from hloforge.dialect.mlir import entries, in_context, ir
+from hloforge.dialect.mlir import AnyOp, entries, in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.replicas.grid import Grid
@@ -30,12 +29,12 @@ _COMMUNICATION = frozenset({*COLLECTIVES, "stablehlo.partition_id"})
 _TILES = re.compile(r"devices=\[([\d,]+)\]")
 
 
-def uses_shardy(module: Any) -> bool:
+def uses_shardy(module: ir.Module) -> bool:
     """Whether the annotations are Shardy's, as operations or as HLO has them."""
     return bool(operations(module, {_MESH})) or _FRONTEND in module.operation.attributes
 
 
-def is_sharded(module: Any) -> bool:
+def is_sharded(module: ir.Module) -> bool:
     """Whether a program of whole arrays says how they lie on several devices."""
     if PARTITIONED in module.operation.attributes or not _device_counts(module):
         return False
@@ -44,7 +43,7 @@ def is_sharded(module: Any) -> bool:
     return manual or not any(op.name in _COMMUNICATION for op in found)
 
 
-def drop_gspmd(module: Any) -> None:
+def drop_gspmd(module: ir.Module) -> None:
     """Leave Shardy's annotations alone of those that HLO has in both forms: XLA would take the others."""
     with in_context(module):
         for op in operations(module):
@@ -52,13 +51,13 @@ def drop_gspmd(module: Any) -> None:
                 del op.attributes[_SHARDING]
             for name in _PER_VALUE:
                 if name in op.attributes:
-                    kept = [entries(entry) for entry in op.attributes[name]]
+                    kept = [entries(entry) for entry in ir.ArrayAttr(op.attributes[name])]
                     for entry in kept:
                         entry.pop(_SHARDING, None)
                     op.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in kept])
 
 
-def check_devices(module: Any, grid: Grid) -> None:
+def check_devices(module: ir.Module, grid: Grid) -> None:
     """Raises OptionError if a sharded program is for another number of devices than a grid has, or for replicas."""
     if grid.replicas > 1:
         raise OptionError(
@@ -74,7 +73,7 @@ def check_devices(module: Any, grid: Grid) -> None:
             )
 
 
-def _device_counts(module: Any) -> dict[int, tuple[str, Location | None]]:
+def _device_counts(module: ir.Module) -> dict[int, tuple[str, Location | None]]:
     """How many devices its annotations are for, where they are several; with an annotation and its place."""
     found: dict[int, tuple[str, Location | None]] = {}
     for op in operations(module):
@@ -88,10 +87,12 @@ def _device_counts(module: Any) -> dict[int, tuple[str, Location | None]]:
     return {count: where for count, where in found.items() if count > 1}
 
 
-def _shardings(op: Any) -> set[str]:
+def _shardings(op: AnyOp) -> set[str]:
     """The texts of GSPMD's shardings of an operation, and of a function's arguments and results."""
     texts = {string_attribute(op, _SHARDING)}
     for name in _PER_VALUE:
         if name in op.attributes:
-            texts |= {one[_SHARDING].value for one in map(entries, op.attributes[name]) if _SHARDING in one}
+            texts |= {
+                one[_SHARDING].value for one in map(entries, ir.ArrayAttr(op.attributes[name])) if _SHARDING in one
+            }
     return texts - {""}

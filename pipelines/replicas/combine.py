@@ -11,14 +11,13 @@ the same names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.computations import fill_region
 from hloforge.dialect.element_types import mlir_type
 from hloforge.dialect.emission import create, i64s
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.values import Value
@@ -31,7 +30,9 @@ PERMUTE = "stablehlo.collective_permute"
 COLLECTIVES = GROUPED | {PERMUTE}
 
 
-def combined(op: Any, members: Sequence[Sequence[Value]], ragged: tuple[int, Value] | None = None) -> list[list[Value]]:
+def combined(
+    op: AnyOp, members: Sequence[Sequence[Value]], ragged: tuple[int, Value] | None = None
+) -> list[list[Value]]:
     """What all members of a group compute alike of their operands: one list of arrays for each result.
 
     Args:
@@ -55,7 +56,7 @@ def combined(op: Any, members: Sequence[Sequence[Value]], ragged: tuple[int, Val
     return arrays
 
 
-def share(op: Any, arrays: Sequence[Sequence[Value]], place: int | Value) -> list[Value]:
+def share(op: AnyOp, arrays: Sequence[Sequence[Value]], place: int | Value) -> list[Value]:
     """What the member at ``place`` takes of what ``combined`` gave: the results of the operation."""
     if op.name == "stablehlo.reduce_scatter":
         along = number_attribute(op, "scatter_dimension")
@@ -72,7 +73,7 @@ def share(op: Any, arrays: Sequence[Sequence[Value]], place: int | Value) -> lis
     return [whole for (whole,) in arrays]
 
 
-def reduced(op: Any, column: Sequence[Value], ragged: tuple[int, Value] | None = None) -> Value:
+def reduced(op: AnyOp, column: Sequence[Value], ragged: tuple[int, Value] | None = None) -> Value:
     """The arrays of all members combined by the computation of ``op``, the first two first; ``ragged`` as above."""
     element = Value(op.regions[0].blocks[0].arguments[0]).element_type
     total, *others = [ops.convert_element_type(value, element) for value in column]
@@ -84,7 +85,7 @@ def reduced(op: Any, column: Sequence[Value], ragged: tuple[int, Value] | None =
     return ops.convert_element_type(total, Value(op.results[0]).element_type)
 
 
-def apply_elementwise(region: Any, arrays: Sequence[Value]) -> Value:
+def apply_elementwise(region: ir.Region, arrays: Sequence[Value]) -> Value:
     """A region over scalars, applied to the elements of arrays of equal sizes."""
     *_, terminator = region.blocks[0].operations
     scalar = Value(terminator.operation.operands[0]).element_type
@@ -111,7 +112,7 @@ def _block(value: Value, along: int, size: int, place: int | Value) -> Value:
     return ops.dynamic_slice(value, [place * size if d == along else place * 0 for d in range(value.rank)], sizes)
 
 
-def check_size(op: Any, members: int) -> None:
+def check_size(op: AnyOp, members: int) -> None:
     """The sizes of operand and result tell how many members a group has. Raises UnsupportedError for another number."""
     before, after = op.operands[0].type.shape, op.results[0].type.shape
     if op.name == "stablehlo.all_gather":
@@ -132,5 +133,5 @@ def check_size(op: Any, members: int) -> None:
         )
 
 
-def number_attribute(op: Any, name: str) -> int:
+def number_attribute(op: AnyOp, name: str) -> int:
     return int(ir.IntegerAttr(op.attributes[name]).value)

@@ -64,7 +64,7 @@ class FoldReplicas(Pass):
     replicas: int = 1
     partitions: int = 1
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         grid = Grid(self.replicas, self.partitions)
         signature = Signature.of(module)
         with in_context(module):

@@ -14,7 +14,7 @@ from hloforge.dialect.emission import emit, i64
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.marks import DEVICE
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.regions import clone_with, read_values
 from hloforge.dialect.shapes import Shape
@@ -56,7 +56,7 @@ class Folder:
         self._done: set[Any] = set()
         self._active: list[Any] = []
 
-    def block(self, block: Any) -> list[Spread]:
+    def block(self, block: ir.Block) -> list[Spread]:
         """Copy the operations of a block whose arguments are known; returns the operands of its terminator."""
         *body, terminator = [op.operation for op in block.operations]
         # A block may be copied a second time, after a guess about its arguments was wrong.
@@ -65,7 +65,7 @@ class Folder:
             self._visit(op)
         return [self.values[operand] for operand in terminator.operands]
 
-    def _visit(self, op: Any) -> None:
+    def _visit(self, op: AnyOp) -> None:
         """Copy an operation, and those before that it reads of and that a ``recv`` has to come after."""
         if op in self._done:
             return
@@ -85,7 +85,7 @@ class Folder:
         if not isinstance(value.owner, ir.Block) and value.owner.operation not in self._done:
             self._visit(value.owner.operation)
 
-    def _copy(self, op: Any, read: Sequence[Any]) -> None:
+    def _copy(self, op: AnyOp, read: Sequence[Any]) -> None:
         if op.name in IDS:
             self._number(op)
         elif op.name in COLLECTIVES:
@@ -99,7 +99,7 @@ class Folder:
         else:
             self._copies(op, read)
 
-    def _copies(self, op: Any, read: Sequence[Any]) -> None:
+    def _copies(self, op: AnyOp, read: Sequence[Any]) -> None:
         """One copy for each device, or one for all if they read the same and have no effects of their own."""
         shared = not _has_own(op) and all(is_same(self.values[value]) for value in read)
         copies = []
@@ -122,12 +122,12 @@ class Folder:
                     inner.results[0].replace_all_uses_with(constant(IDS[inner.name](self.grid, device), "u32").ir)
                 inner.erase()
 
-    def _number(self, op: Any) -> None:
+    def _number(self, op: AnyOp) -> None:
         numbers = [IDS[op.name](self.grid, device) for device in range(self.grid.devices)]
         known = {number: constant(number, "u32").ir for number in dict.fromkeys(numbers)}
         self.values[op.results[0]] = [known[number] for number in numbers]
 
-    def _collective(self, op: Any) -> None:
+    def _collective(self, op: AnyOp) -> None:
         if op.name == PERMUTE:
             self._moved(op, self.values[op.operands[0]], sources_of(op, self.grid))
             return
@@ -144,13 +144,13 @@ class Folder:
         for number, result in enumerate(op.results):
             self.values[result] = [found.get(device, nothing)[number].ir for device in range(self.grid.devices)]
 
-    def _moved(self, op: Any, sent: Spread, sources: dict[int, int]) -> None:
+    def _moved(self, op: AnyOp, sent: Spread, sources: dict[int, int]) -> None:
         """The first result of ``op`` on each device: what its source sends, or zeros."""
         every = range(self.grid.devices)
         nothing = None if len(sources) == len(every) else _zeros(op.results[0]).ir
         self.values[op.results[0]] = [sent[sources[device]] if device in sources else nothing for device in every]
 
-    def _transfer(self, op: Any) -> None:
+    def _transfer(self, op: AnyOp) -> None:
         """A send or recv between devices: the pair is known, so that the data are just there."""
         sends, recvs = _transfers(op)
         own = sends if op.name == "stablehlo.send" else recvs
@@ -164,7 +164,7 @@ class Folder:
         token = op.results[len(op.results) - 1]
         self.values[token] = [emit("stablehlo.after_all", [], Shape.token()).ir] * self.grid.devices
 
-    def _loop(self, op: Any) -> None:
+    def _loop(self, op: AnyOp) -> None:
         """One loop for all devices. It carries a value once while all devices have the same, which its body tells."""
         first = [self.values[operand] for operand in op.operands]
         apart = {number for number, spread in enumerate(first) if not is_same(spread)}
@@ -177,7 +177,7 @@ class Folder:
         for result, spread in zip(op.results, self._spread(list(loop.results), len(first), apart), strict=True):
             self.values[result] = spread
 
-    def _try_loop(self, op: Any, first: Sequence[Spread], apart: set[int]) -> tuple[Any, set[int]]:
+    def _try_loop(self, op: AnyOp, first: Sequence[Spread], apart: set[int]) -> tuple[Any, set[int]]:
         """A loop in which each device has its own of the values ``apart``, and which others would have to be so."""
         flat = self._flat(first, apart)
         loop = ir.Operation.create(op.name, results=[one.type for one in flat], operands=flat, regions=2)
@@ -193,7 +193,7 @@ class Folder:
 
     def _region(
         self,
-        op: Any,
+        op: AnyOp,
         number: int,
         copy: Any,
         flat: Sequence[Any],
@@ -217,7 +217,7 @@ class Folder:
         devices = range(self.grid.devices)
         return [[next(left) for _ in devices] if n in apart else [next(left)] * len(devices) for n in range(count)]
 
-    def _branches(self, op: Any) -> None:
+    def _branches(self, op: AnyOp) -> None:
         """One conditional for all devices."""
         index = _agreed(op, self.values[op.operands[0]])
         types = [result.type for result in op.results for _ in range(self.grid.devices)]
@@ -233,15 +233,15 @@ class Folder:
             self.values[result] = spread[:1] * len(spread) if alike else spread
 
 
-def _has_own(op: Any) -> bool:
+def _has_own(op: AnyOp) -> bool:
     return op.name in _OWN or bool(operations(op, _OWN))
 
 
-def _is_transfer(op: Any) -> bool:
+def _is_transfer(op: AnyOp) -> bool:
     return op.name in ("stablehlo.send", "stablehlo.recv") and not is_host_transfer(op)
 
 
-def _communicates(op: Any) -> bool:
+def _communicates(op: AnyOp) -> bool:
     """Whether devices exchange data inside of it."""
     return any(inner.name in COLLECTIVES or _is_transfer(inner) for inner in operations(op))
 
@@ -260,7 +260,7 @@ def _zeros(result: Any) -> Value:
     return zeros(value.element_type, value.dims)
 
 
-def _agreed(op: Any, condition: Spread) -> Any:
+def _agreed(op: AnyOp, condition: Spread) -> Any:
     """A condition that all devices share."""
     if not is_same(condition):
         raise UnsupportedError(
@@ -272,7 +272,7 @@ def _agreed(op: Any, condition: Spread) -> Any:
     return condition[0]
 
 
-def _deadlock(op: Any) -> UnsupportedError:
+def _deadlock(op: AnyOp) -> UnsupportedError:
     return UnsupportedError(
         f"channel {channel_of(op)} waits for itself: what is sent depends on what is received",
         location=location_of(op),
@@ -280,7 +280,7 @@ def _deadlock(op: Any) -> UnsupportedError:
     )
 
 
-def _unmatched(op: Any) -> UnsupportedError:
+def _unmatched(op: AnyOp) -> UnsupportedError:
     other = "recv" if op.name == "stablehlo.send" else "send"
     return UnsupportedError(
         f"{op.name} on channel {channel_of(op)} has no {other} beside it",

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hloforge.dialect.emission import i64s
 from hloforge.dialect.errors import OptionError, UnsupportedError
 from hloforge.dialect.marks import GRID
-from hloforge.dialect.mlir import in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
 from hloforge.dialect.operations import integers, location_of
 
 _CROSSING_BOTH = frozenset({"stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter"})
@@ -67,13 +66,13 @@ class Grid:
         return f"{self.replicas} replicas x {self.partitions} partitions"
 
 
-def set_grid(module: Any, grid: Grid) -> None:
+def set_grid(module: ir.Module, grid: Grid) -> None:
     """Write the grid that it is compiled for onto a module."""
     with in_context(module):
         module.operation.attributes[GRID] = i64s([grid.replicas, grid.partitions])
 
 
-def grid_of(module: Any) -> Grid:
+def grid_of(module: ir.Module) -> Grid:
     """The grid that a module is compiled for; one device if it says nothing."""
     attributes = module.operation.attributes
     if GRID not in attributes:
@@ -82,14 +81,14 @@ def grid_of(module: Any) -> Grid:
     return Grid(int(replicas), int(partitions))
 
 
-def channel_of(op: Any) -> int:
+def channel_of(op: AnyOp) -> int:
     """The number of an operation's channel; 0 if it has none."""
     if "channel_handle" not in op.attributes:
         return 0
     return int(stablehlo.ChannelHandle(op.attributes["channel_handle"]).handle)
 
 
-def groups_of(op: Any, grid: Grid) -> list[list[int]]:
+def groups_of(op: AnyOp, grid: Grid) -> list[list[int]]:
     """The groups of devices in which a collective combines, in the order of its members.
 
     Raises:
@@ -103,7 +102,7 @@ def groups_of(op: Any, grid: Grid) -> list[list[int]]:
     return groups
 
 
-def sources_of(op: Any, grid: Grid) -> dict[int, int]:
+def sources_of(op: AnyOp, grid: Grid) -> dict[int, int]:
     """Whose data each device receives by a collective_permute; devices that receive nothing are left out.
 
     Raises:
@@ -113,7 +112,7 @@ def sources_of(op: Any, grid: Grid) -> dict[int, int]:
     return {target: source for source, target in pairs}
 
 
-def transfers_of(op: Any, grid: Grid) -> dict[int, int]:
+def transfers_of(op: AnyOp, grid: Grid) -> dict[int, int]:
     """The source by target of a send or recv between devices. Its pairs name devices; a grid of one needs none.
 
     Raises:
@@ -132,12 +131,12 @@ def transfers_of(op: Any, grid: Grid) -> dict[int, int]:
     return {target: source for source, target in rows}
 
 
-def is_host_transfer(op: Any) -> bool:
+def is_host_transfer(op: AnyOp) -> bool:
     """Whether the other side of a send or recv is the host."""
     return "is_host_transfer" in op.attributes and bool(ir.BoolAttr(op.attributes["is_host_transfer"]).value)
 
 
-def _rows(op: Any, name: str) -> list[list[int]]:
+def _rows(op: AnyOp, name: str) -> list[list[int]]:
     """The rows of a matrix attribute, without the -1 that fill short rows up."""
     if name not in op.attributes:
         return []
@@ -147,7 +146,7 @@ def _rows(op: Any, name: str) -> list[list[int]]:
     return [[number for number in row if number >= 0] for row in rows]
 
 
-def _expanded(op: Any, rows: list[list[int]], grid: Grid) -> list[list[int]]:
+def _expanded(op: AnyOp, rows: list[list[int]], grid: Grid) -> list[list[int]]:
     replicas, partitions = range(grid.replicas), range(grid.partitions)
     channel = channel_of(op) > 0
     if "use_global_device_ids" in op.attributes:
@@ -165,13 +164,13 @@ def _expanded(op: Any, rows: list[list[int]], grid: Grid) -> list[list[int]]:
     return [[grid.device(member, partition) for member in group] for group in groups for partition in partitions]
 
 
-def _check_numbers(op: Any, rows: Iterable[Sequence[int]], count: int, what: str, grid: Grid) -> None:
+def _check_numbers(op: AnyOp, rows: Iterable[Sequence[int]], count: int, what: str, grid: Grid) -> None:
     for number in (number for row in rows for number in row):
         if number >= count:
             raise _mismatch(op, f"it names {what} {number}", grid)
 
 
-def _mismatch(op: Any, message: str, grid: Grid) -> UnsupportedError:
+def _mismatch(op: AnyOp, message: str, grid: Grid) -> UnsupportedError:
     return UnsupportedError(
         f"{op.name} does not fit {grid}: {message}",
         location=location_of(op),

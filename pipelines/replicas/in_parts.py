@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, mlir_type
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.replicas.combine import number_attribute, reduced
 
@@ -46,7 +46,7 @@ PLAIN = frozenset(_INTEGERS)
 Call: TypeAlias = Callable[[str, Sequence[Value], Sequence[Sequence[int]], str], list[Value]]
 
 
-def is_large(op: Any) -> bool:
+def is_large(op: AnyOp) -> bool:
     """Whether a collective of these arrays is made in parts: known sizes, and many bytes in all."""
     shapes = [Value(operand).shape for operand in op.operands]
     if op.name not in _NAMES or not all(shape.is_static for shape in shapes):
@@ -55,7 +55,7 @@ def is_large(op: Any) -> bool:
 
 
 def in_parts(
-    op: Any, operands: Sequence[Value], members: int, call: Call, computations: frozenset[str] = PLAIN
+    op: AnyOp, operands: Sequence[Value], members: int, call: Call, computations: frozenset[str] = PLAIN
 ) -> list[Value]:
     """The results of a collective of a group of ``members``, by calls of the carrier's collectives.
 
@@ -76,7 +76,7 @@ def in_parts(
     return [_joined(x, joined) for x in call(kind, blocks, [x.dims for x in blocks], "")]
 
 
-def plain_computation(op: Any) -> str:
+def plain_computation(op: AnyOp) -> str:
     """The name of a reduction's computation, one of ``PLAIN``, if it is one and carriers know it for the elements."""
     first, *others = op.regions[0].blocks[0].operations
     block = op.regions[0].blocks[0]
@@ -100,7 +100,7 @@ def _known_for(element: ElementType) -> dict[str, str]:
 
 
 def _all_reduce(
-    op: Any, operands: Sequence[Value], members: int, call: Call, computations: frozenset[str]
+    op: AnyOp, operands: Sequence[Value], members: int, call: Call, computations: frozenset[str]
 ) -> list[Value]:
     if (computation := plain_computation(op)) in computations:
         return call(ALL_REDUCE, operands, [x.dims for x in operands], computation)
@@ -112,7 +112,7 @@ def _all_reduce(
     ]
 
 
-def _reduce_scatter(op: Any, blocks: Sequence[Value], call: Call, computations: frozenset[str]) -> list[Value]:
+def _reduce_scatter(op: AnyOp, blocks: Sequence[Value], call: Call, computations: frozenset[str]) -> list[Value]:
     """Each member's block of the reduction, of blocks along the leading dimension."""
     if (computation := plain_computation(op)) in computations:
         return call(REDUCE_SCATTER, blocks, [x.dims[1:] for x in blocks], computation)

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.emission import create, flag, i32, i64, i64_matrix, text
 from hloforge.dialect.host_calls import TYPED_FFI
 from hloforge.dialect.marks import COMBINE, GATHER, MOVE, PARTITION_ID, REPLICA_ID
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
@@ -54,7 +54,7 @@ class LowerCollectives(Pass):
 
     name: ClassVar[str] = "lower-collectives"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         grid = grid_of(module)
         if grid.devices == 1:
             return
@@ -65,7 +65,7 @@ class LowerCollectives(Pass):
                     replace(op, _lowered(op, grid, numbers))
 
 
-def _lowered(op: Any, grid: Grid, numbers: count[int]) -> list[Value]:
+def _lowered(op: AnyOp, grid: Grid, numbers: count[int]) -> list[Value]:
     if op.name in NUMBERS:
         return host_call(NUMBERS[op.name], [], [op.results[0].type], effects=False, **described(op, grid))
     what = {**described(op, grid), "number": i64(next(numbers))}
@@ -86,7 +86,9 @@ def _moved(operands: Sequence[Value], sources: dict[int, int], grid: Grid, what:
     return host_call(MOVE, operands, [value.type for value in operands], **what, sources=i64_matrix([rows], len(rows)))
 
 
-def _gathered(op: Any, operands: Sequence[Value], groups: Sequence[Sequence[int]], what: dict[str, Any]) -> list[Value]:
+def _gathered(
+    op: AnyOp, operands: Sequence[Value], groups: Sequence[Sequence[int]], what: dict[str, Any]
+) -> list[Value]:
     width, least = max(map(len, groups)), min(map(len, groups))
     # Behind the members' arrays: the caller's place in its group, and how many members that has.
     counts = ir.RankedTensorType.get([2], ir.IntegerType.get_signless(32))
@@ -98,7 +100,9 @@ def _gathered(op: Any, operands: Sequence[Value], groups: Sequence[Sequence[int]
     return share(op, combined(op, members, ragged), known[0])
 
 
-def _combined(op: Any, operands: Sequence[Value], groups: Sequence[Sequence[int]], what: dict[str, Any]) -> list[Value]:
+def _combined(
+    op: AnyOp, operands: Sequence[Value], groups: Sequence[Sequence[int]], what: dict[str, Any]
+) -> list[Value]:
     members = len(groups[0])
     check_size(op, members)
 
@@ -109,7 +113,7 @@ def _combined(op: Any, operands: Sequence[Value], groups: Sequence[Sequence[int]
     return in_parts(op, operands, members, call)
 
 
-def described(op: Any, grid: Grid) -> dict[str, Any]:
+def described(op: AnyOp, grid: Grid) -> dict[str, Any]:
     """What every call says, for checks and for messages."""
     location = str(op.location)
     return {

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.emission import i64, i64_matrix, text
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.marks import DEVICE, INFEED, OUTFEED, RECV, SEND
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.regions import read_values
 from hloforge.dialect.values import Value
@@ -53,7 +53,7 @@ class LowerFeeds(Pass):
     name: ClassVar[str] = "lower-feeds"
     removes: ClassVar[frozenset[str]] = frozenset(_TARGETS)
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         grid = grid_of(module)
         with in_context(module):
             for recv in operations(module, {"stablehlo.recv"}):
@@ -63,7 +63,7 @@ class LowerFeeds(Pass):
                     replace(op, _lowered(op, grid))
 
 
-def _lowered(op: Any, grid: Grid) -> list[Value]:
+def _lowered(op: AnyOp, grid: Grid) -> list[Value]:
     what = _described(op, grid)
     operands = [Value(operand) for operand in op.operands]
     if op.name == "stablehlo.recv" and "sources" in what:
@@ -73,7 +73,7 @@ def _lowered(op: Any, grid: Grid) -> list[Value]:
     return host_call(_TARGETS[op.name], operands, [result.type for result in op.results], **what)
 
 
-def _described(op: Any, grid: Grid) -> dict[str, Any]:
+def _described(op: AnyOp, grid: Grid) -> dict[str, Any]:
     what = described(op, grid)
     if op.name in _CONFIGURATIONS:
         what["configuration"] = text(string_attribute(op, _CONFIGURATIONS[op.name]))
@@ -103,11 +103,11 @@ def _send_before(recv: Any) -> None:
             later.remove(op)
 
 
-def _has_effects(op: Any) -> bool:
+def _has_effects(op: AnyOp) -> bool:
     return op.name in _EFFECTS or bool(operations(op, _EFFECTS))
 
 
-def _needed(op: Any, later: set[Any]) -> set[Any]:
+def _needed(op: AnyOp, later: set[Any]) -> set[Any]:
     """An operation with those behind the recv, and the recv itself, that it depends on."""
     found, left = {op}, [op]
     while left:

@@ -28,7 +28,7 @@ from hloforge.dialect.computations import fill_region
 from hloforge.dialect.element_types import mlir_type
 from hloforge.dialect.emission import create, i32, i64, i64_matrix
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import CUDA, Pass, register
@@ -57,7 +57,7 @@ class LowerToChannels(Pass):
     name: ClassVar[str] = "lower-to-channels"
     targets: ClassVar[frozenset[str]] = CUDA
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         grid = grid_of(module)
         if grid.devices == 1:
             return
@@ -69,7 +69,7 @@ class LowerToChannels(Pass):
             module.operation.attributes["mhlo.num_partitions"] = i32(1)
 
 
-def _lowered(op: Any, grid: Grid) -> list[Value]:
+def _lowered(op: AnyOp, grid: Grid) -> list[Value]:
     if op.name in _IDS:
         return [_number(op, grid)]
     operands = [Value(operand) for operand in op.operands]
@@ -92,7 +92,7 @@ def _lowered(op: Any, grid: Grid) -> list[Value]:
     return in_parts(op, operands, members, call, COMPUTATIONS)
 
 
-def _check_groups(op: Any, groups: Sequence[Sequence[int]], grid: Grid) -> None:
+def _check_groups(op: AnyOp, groups: Sequence[Sequence[int]], grid: Grid) -> None:
     if len({device for group in groups for device in group}) < grid.devices:
         raise _refused(op, "groups that leave out devices")
     plain = op.name == "stablehlo.all_reduce" and plain_computation(op) in COMPUTATIONS
@@ -114,7 +114,7 @@ def _collective(
         return _in_order(_emitted(op, single, sizes, kind, replica_groups=ranks, all_gather_dim=i64(0)), order)
     by_rank = _in_order(x, [order.index(number) for number in range(len(order))])
     if kind == ALL_TO_ALL:
-        places = {"split_dimension": i64(0), "concat_dimension": i64(0), "split_count": i64(x.dims[0])}
+        places: dict[str, Any] = {"split_dimension": i64(0), "concat_dimension": i64(0), "split_count": i64(x.dims[0])}
         return _in_order(_emitted(op, by_rank, sizes, kind, replica_groups=ranks, **places), order)
     block = _emitted(op, by_rank, [1, *sizes], kind, computation, replica_groups=ranks, scatter_dimension=i64(0))
     return ops.reshape(block, sizes)
@@ -144,14 +144,14 @@ def _emitted(
     return ops.convert_element_type(Value(made.results[0]), element)
 
 
-def _number(op: Any, grid: Grid) -> Value:
+def _number(op: AnyOp, grid: Grid) -> Value:
     """The replica or partition, of the rank."""
     rank = Value(create("stablehlo.replica_id", [], [op.results[0].type], 0).results[0])
     count = ops.constant(grid.partitions, "u32")
     return rank / count if op.name == "stablehlo.replica_id" else rank % count
 
 
-def _refused(op: Any, what: str) -> UnsupportedError:
+def _refused(op: AnyOp, what: str) -> UnsupportedError:
     return UnsupportedError(
         f"{op.name} with {what} goes by no channel of IREE",
         location=location_of(op),

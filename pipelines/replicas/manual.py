@@ -20,7 +20,7 @@ from typing import Any
 from hloforge.dialect import ops
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.meshes import Mesh
-from hloforge.dialect.mlir import ir, sdy
+from hloforge.dialect.mlir import AnyOp, ir, sdy
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.values import Value
 from hloforge.pipelines.replicas.folder import Folder
@@ -31,14 +31,14 @@ _WAY_OUT = "run the program on the devices of its mesh: --partitions"
 Cuts = list[list[str]]
 
 
-def manual_axes(op: Any) -> list[str]:
+def manual_axes(op: AnyOp) -> list[str]:
     """The names of the axes over which a computation is manual."""
     # The stubs do not say that the attribute can be iterated.
     axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
     return [str(name) for name in axes]
 
 
-def fold_manual(op: Any, meshes: dict[str, Mesh]) -> None:
+def fold_manual(op: AnyOp, meshes: dict[str, Mesh]) -> None:
     """Replace a manual computation, whose body calls no functions.
 
     Raises:
@@ -112,7 +112,7 @@ def _count(names: Sequence[str], mesh: Mesh) -> int:
     return count
 
 
-def _check_outermost(op: Any) -> None:
+def _check_outermost(op: AnyOp) -> None:
     parent = op.parent
     while parent is not None:
         if parent.operation.name == "sdy.manual_computation":
@@ -124,11 +124,11 @@ def _check_outermost(op: Any) -> None:
         parent = parent.operation.parent
 
 
-def _shardings(op: Any, attribute: str) -> list[Any]:
+def _shardings(op: AnyOp, attribute: str) -> list[Any]:
     return [sdy.TensorShardingAttr(one) for one in sdy.TensorShardingPerValueAttr(op.attributes[attribute]).shardings]
 
 
-def _mesh(op: Any, meshes: dict[str, Mesh]) -> Mesh:
+def _mesh(op: AnyOp, meshes: dict[str, Mesh]) -> Mesh:
     found: list[Mesh] = []
     for sharding in (*_shardings(op, "in_shardings"), *_shardings(op, "out_shardings")):
         given = sharding.mesh_or_ref
@@ -140,7 +140,7 @@ def _mesh(op: Any, meshes: dict[str, Mesh]) -> Mesh:
     return found[0]
 
 
-def _cuts(op: Any, attribute: str, names: Sequence[str]) -> list[Cuts]:
+def _cuts(op: AnyOp, attribute: str, names: Sequence[str]) -> list[Cuts]:
     """Of each value the manual axes by which its dimensions are cut; the body sees arrays that others cut whole."""
     found = []
     for sharding in _shardings(op, attribute):

@@ -98,7 +98,7 @@ class Sharded:
         """The signature of a call with whole arrays, from that of a program of parts; donation ends."""
         return _resized(signature, (one.sizes for one in self.parameters), (one.sizes for one in self.results))
 
-    def attach(self, module: Any) -> None:
+    def attach(self, module: ir.Module) -> None:
         """Write it onto a module."""
         with in_context(module):
             module.operation.attributes[SHARDED] = ir.StringAttr.get(json.dumps(self.to_json()))

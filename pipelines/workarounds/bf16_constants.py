@@ -15,7 +15,7 @@ has written 16 bits ("'spirv.Bitcast' op mismatch"). The conversion is exact. So
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.constant")
-def from_f32(op: Any) -> Replacement:
+def from_f32(op: ir.Operation) -> Replacement:
     """The same numbers of f32, converted."""
     if not isinstance(op.results[0].type.element_type, ir.BF16Type):
         return NoMatch("not bf16")
@@ -46,5 +46,5 @@ class LegalizeBf16Constants(Pass):
     name: ClassVar[str] = "legalize-bf16-constants"
     targets: ClassVar[frozenset[str]] = VULKAN
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, from_f32)

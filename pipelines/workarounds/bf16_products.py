@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
@@ -46,7 +46,7 @@ class LegalizeBf16Products(Pass):
     name: ClassVar[str] = "legalize-bf16-products"
     targets: ClassVar[frozenset[str]] = VULKAN
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, _PRODUCTS):
                 for number, operand in enumerate(op.operands):
@@ -56,7 +56,7 @@ class LegalizeBf16Products(Pass):
                     _hold_result(op)
 
 
-def _is_bf16(value: Any) -> bool:
+def _is_bf16(value: SSAValue) -> bool:
     return isinstance(value.type, ir.RankedTensorType) and isinstance(value.type.element_type, ir.BF16Type)
 
 
@@ -65,11 +65,11 @@ def _sources(value: Any) -> Iterable[Any]:
     return owner.operands if not isinstance(owner, ir.Block) and owner.name in _FUSED else ()
 
 
-def _readers(value: Any) -> Iterable[Any]:
+def _readers(value: SSAValue) -> Iterable[SSAValue]:
     return [result for use in value.uses if use.owner.name in _FUSED for result in use.owner.results]
 
 
-def _reaches(value: Any, following: Callable[[Any], Iterable[Any]]) -> bool:
+def _reaches(value: SSAValue, following: Callable[[Any], Iterable[Any]]) -> bool:
     """Whether a value, or one that is made from it in the same dispatch, is of bf16."""
     waiting, seen = [value], set()
     while waiting:
@@ -90,7 +90,7 @@ def _held(value: Value) -> Value:
     return emit("stablehlo.optimization_barrier", [value], value.ir.type)
 
 
-def _hold_result(op: Any) -> None:
+def _hold_result(op: ir.Operation) -> None:
     """A result of f32 after a barrier, ahead of what makes bf16 of it."""
     result = op.results[0]
     if not _is_bf16(result):

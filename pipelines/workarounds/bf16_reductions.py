@@ -18,7 +18,7 @@ Source: XLA "Reduce".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.analysis.forms import combiner
@@ -30,7 +30,7 @@ _EXACT = ("stablehlo.maximum", "stablehlo.minimum")
 
 
 @pattern("stablehlo.reduce")
-def in_f32(op: Any) -> Replacement:
+def in_f32(op: ir.Operation) -> Replacement:
     """The reduction of the converted operand."""
     if len(op.results) != 1 or not isinstance(op.results[0].type.element_type, ir.BF16Type):
         return NoMatch("not of one bf16 array")
@@ -47,5 +47,5 @@ class LegalizeBf16Reductions(Pass):
     name: ClassVar[str] = "legalize-bf16-reductions"
     targets: ClassVar[frozenset[str]] = VULKAN
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, in_f32)

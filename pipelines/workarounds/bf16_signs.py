@@ -22,15 +22,15 @@ from typing import Any
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir
+from hloforge.dialect.operations import integer, operations, stands_in
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.reduce_precision import rounded
 
 _READS_BITS = "stablehlo.bitcast_convert"
 
 
-def keep_signs_of_nan(module: Any, *, everywhere: bool) -> None:
+def keep_signs_of_nan(module: ir.Module, *, everywhere: bool) -> None:
     """Round f32 to bf16 by bits outside of loops and branches, ``everywhere`` or where bits are read.
 
     Args:
@@ -38,10 +38,10 @@ def keep_signs_of_nan(module: Any, *, everywhere: bool) -> None:
         everywhere: also where results of conversions are returned, selected, moved or converted back.
     """
     for op in operations(module, {"stablehlo.select"} if everywhere else frozenset()):
-        if op.parent.name == "func.func" and isinstance(op.results[0].type.element_type, ir.BF16Type):
+        if stands_in(op, "func.func") and isinstance(op.results[0].type.element_type, ir.BF16Type):
             _select_bits(op)
     for op in operations(module, {"stablehlo.convert"}):
-        if op.parent.name != "func.func" or not rounds_to_bf16(op):
+        if not stands_in(op, "func.func") or not rounds_to_bf16(op):
             continue
         uses = [use for use in op.results[0].uses if use.owner.operation.parent.name == "func.func"]
         shown = [use for use in uses if _shows_a_sign(use.owner.operation, everywhere=everywhere)]
@@ -57,7 +57,7 @@ def keep_signs_of_nan(module: Any, *, everywhere: bool) -> None:
                     result.replace_all_uses_with(wide)
 
 
-def _select_bits(op: Any) -> None:
+def _select_bits(op: AnyOp) -> None:
     """A selection of integers: IREE selects in f32, and rounds the result."""
     with ir.InsertionPoint(op), op.location:
         pred, *branches = (Value(operand) for operand in op.operands)
@@ -66,25 +66,25 @@ def _select_bits(op: Any) -> None:
     op.erase()
 
 
-def rounds_to_bf16(op: Any) -> bool:
+def rounds_to_bf16(op: ir.Operation) -> bool:
     """Whether a ``stablehlo.convert`` is one of f32 to bf16."""
     source, target = (value.type.element_type for value in (op.operands[0], op.results[0]))
     return isinstance(source, ir.F32Type) and isinstance(target, ir.BF16Type)
 
 
-def _is_to_f32(op: Any) -> bool:
+def _is_to_f32(op: ir.Operation) -> bool:
     return op.name == "stablehlo.convert" and isinstance(op.results[0].type.element_type, ir.F32Type)
 
 
-def _shows_a_sign(user: Any, *, everywhere: bool) -> bool:
+def _shows_a_sign(user: ir.Operation, *, everywhere: bool) -> bool:
     return user.name == _READS_BITS or (everywhere and user.name != "stablehlo.convert")
 
 
-def _is_rounded(value: Any) -> bool:
+def _is_rounded(value: SSAValue) -> bool:
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "stablehlo.reduce_precision":
         return False
-    return [owner.attributes[f"{part}_bits"].value for part in ("exponent", "mantissa")] == [8, 7]
+    return [integer(owner, f"{part}_bits") for part in ("exponent", "mantissa")] == [8, 7]
 
 
 def _before_rounding(value: Any) -> Value:

@@ -93,5 +93,5 @@ class ClampGatherIndices(Pass):
 
     name: ClassVar[str] = "clamp-gather-indices"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*broadcast, *clamped))

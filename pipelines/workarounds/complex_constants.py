@@ -16,12 +16,12 @@ Source: StableHLO spec "constant".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.dense_values import constant_of
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_wide_complex
 from hloforge.pipelines.framework.passes import Pass, register
@@ -29,7 +29,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.constant")
-def from_parts(op: Any) -> Replacement:
+def from_parts(op: ir.Operation) -> Replacement:
     """complex(real part, imaginary part)."""
     if not is_wide_complex(op):
         return NoMatch("not c128")
@@ -37,14 +37,14 @@ def from_parts(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.constant")
-def array_from_parts(op: Any) -> Replacement:
+def array_from_parts(op: ir.Operation) -> Replacement:
     """The same, of arrays of unequal c64."""
     if not is_complex_array(op):
         return NoMatch("no array of unequal complex numbers")
     return _of_parts(op)
 
 
-def is_complex_array(op: Any) -> bool:
+def is_complex_array(op: AnyOp) -> bool:
     """Whether a ``constant`` is an array of complex numbers that are not all the same."""
     if not isinstance(op.results[0].type.element_type, ir.ComplexType):
         return False
@@ -52,7 +52,7 @@ def is_complex_array(op: Any) -> bool:
     return values.tobytes() != values.ravel()[:1].tobytes() * values.size
 
 
-def _of_parts(op: Any) -> Value:
+def _of_parts(op: ir.Operation) -> Value:
     values = constant_of(op)
     element = "f64" if is_wide_complex(op) else "f32"
     return ops.complex(constant(values.real, element), ops.optimization_barrier(constant(values.imag, element)))
@@ -70,5 +70,5 @@ class LegalizeComplexConstants(Pass):
     arrays: bool = False
     name: ClassVar[str] = "legalize-complex-constants"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*from_parts, *array_from_parts) if self.arrays else from_parts)

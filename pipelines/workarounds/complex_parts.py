@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.computations import fill_region
@@ -33,7 +33,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.bitcast_convert")
-def bitcast_of_parts(op: Any) -> Replacement:
+def bitcast_of_parts(op: ir.Operation) -> Replacement:
     """A bitcast between complex types by bitcasts of floats."""
     x, target = Value(op.operands[0]), Value(op.results[0]).element_type
     if not x.element_type.is_complex or not target.is_complex:
@@ -67,7 +67,7 @@ def _element(x: Value, number: int) -> Value:
     "stablehlo.dynamic_pad",
     "stablehlo.dynamic_update_slice",
 )
-def fill_of_parts(op: Any) -> Replacement:
+def fill_of_parts(op: ir.Operation) -> Replacement:
     """An operation that fills with complex numbers, once for each part."""
     if not fills_with_complex(op):
         return NoMatch("IREE fills with up to 64 bits")
@@ -98,7 +98,7 @@ def _is_padded(value: Value) -> bool:
 
 
 @pattern("stablehlo.reduce_window")
-def windows_of_parts(op: Any) -> Replacement:
+def windows_of_parts(op: ir.Operation) -> Replacement:
     """A reduction of windows of complex numbers as one of their parts, together."""
     if not reduces_complex(op):
         return NoMatch("not of complex numbers")
@@ -121,7 +121,7 @@ def _split(value: Value) -> list[Value]:
     return [ops.real(value), ops.imag(value)] if value.element_type.is_complex else [value]
 
 
-def _split_type(type_: Any) -> list[Any]:
+def _split_type(type_: ir.RankedTensorType) -> list[ir.RankedTensorType]:
     element = type_.element_type
     if not isinstance(element, ir.ComplexType):
         return [type_]
@@ -141,5 +141,5 @@ class LegalizeComplexParts(Pass):
 
     name: ClassVar[str] = "legalize-complex-parts"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*bitcast_of_parts, *fill_of_parts, *windows_of_parts))

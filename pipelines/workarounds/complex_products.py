@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir, stablehlo
@@ -35,7 +35,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 _FUSED = ELEMENTWISE | {f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "slice", "transpose")}
 
 
-def joins_products(op: Any) -> bool:
+def joins_products(op: ir.Operation) -> bool:
     """Whether an operand of a ``complex`` is computed element by element from results of ``dot_general``."""
     waiting, seen = [operand.owner for operand in op.operands], set()
     while waiting:
@@ -51,7 +51,7 @@ def joins_products(op: Any) -> bool:
 
 
 @pattern("stablehlo.complex")
-def behind_a_barrier(op: Any) -> Replacement:
+def behind_a_barrier(op: ir.Operation) -> Replacement:
     """complex(re, im) -> the same of what a barrier passes on."""
     if not joins_products(op):
         return NoMatch("no product")
@@ -59,7 +59,7 @@ def behind_a_barrier(op: Any) -> Replacement:
     return ops.complex(real, imaginary)
 
 
-def is_complex_row(op: Any) -> bool:
+def is_complex_row(op: ir.Operation) -> bool:
     """Whether a ``dot_general`` of complex numbers has one row or one column, of known size."""
     if not is_static(op) or not isinstance(op.results[0].type.element_type, ir.ComplexType):
         return False
@@ -72,7 +72,7 @@ def is_complex_row(op: Any) -> bool:
 
 
 @pattern("stablehlo.dot_general")
-def by_parts(op: Any) -> Replacement:
+def by_parts(op: ir.Operation) -> Replacement:
     """(a + bi)(c + di) = ac - bd + (ad + bc)i, of arrays."""
     if not is_complex_row(op):
         return NoMatch("not complex, or no vector")
@@ -93,5 +93,5 @@ class LegalizeComplexProducts(Pass):
 
     name: ClassVar[str] = "legalize-complex-products"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*by_parts, *behind_a_barrier))

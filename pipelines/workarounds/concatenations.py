@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.mlir import AnyOp, in_context, ir
+from hloforge.dialect.operations import integer, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.aliasing import waited_for
 from hloforge.pipelines.framework import generics
@@ -53,7 +53,7 @@ class LegalizeConcatenations(Pass):
 
     name: ClassVar[str] = "legalize-concatenations"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             found = [op for op in operations(module, {_CONCATENATE}) if _joins_static(op)]
             if not found:
@@ -67,7 +67,7 @@ class LegalizeConcatenations(Pass):
                     _keep_apart(op)
 
 
-def _joins_static(op: Any) -> bool:
+def _joins_static(op: ir.Operation) -> bool:
     arrays = list(map(Value, op.operands))
     return bool(
         len(arrays) > 1
@@ -76,16 +76,16 @@ def _joins_static(op: Any) -> bool:
     )
 
 
-def _is_static(op: Any) -> bool:
+def _is_static(op: ir.Operation) -> bool:
     return all(not isinstance(r.type, ir.RankedTensorType) or r.type.has_static_shape for r in op.results)
 
 
-def _can_spread(op: Any) -> bool:
+def _can_spread(op: ir.Operation) -> bool:
     """Whether IREE can broadcast an element of the arrays: it fills with patterns of at most 64 bits."""
     return bool(Value(op.results[0]).element_type.bits <= 64)
 
 
-def _is_small(op: Any) -> bool:
+def _is_small(op: ir.Operation) -> bool:
     return len(op.operands) <= _FEW and Value(op.results[0]).shape.element_count <= _SMALL
 
 
@@ -113,7 +113,7 @@ def _top(op: Any) -> Any:
     return op.operation.block
 
 
-def _keep_apart(op: Any) -> None:
+def _keep_apart(op: AnyOp) -> None:
     """Join arrays that IREE cannot take for another concatenation's: barriers become one if all their arrays are."""
     with ir.InsertionPoint(op), op.location:
         barrier = ir.Operation.create(_BARRIER, results=[v.type for v in op.operands], operands=list(op.operands))
@@ -121,7 +121,7 @@ def _keep_apart(op: Any) -> None:
         op.operands[number] = array
 
 
-def _choose(op: Any) -> None:
+def _choose(op: ir.Operation) -> None:
     """Replace a concatenation by a choice, and its slices where they are of one array."""
     for part in [use.owner.operation for use in op.results[0].uses]:
         _take_from_one(part, op)
@@ -129,11 +129,11 @@ def _choose(op: Any) -> None:
         replace(op, [_chosen(op)])
 
 
-def _take_from_one(part: Any, op: Any) -> None:
+def _take_from_one(part: Any, op: ir.Operation) -> None:
     """Make what is a slice of one of the arrays alone read that one: JAX's keys are read number by number."""
     if part.name != "stablehlo.slice" or stands_in_dispatch(part):
         return
-    dimension = int(op.attributes["dimension"].value)
+    dimension = integer(op, "dimension")
     starts, limits, strides = (list(part.attributes[name]) for name in ("start_indices", "limit_indices", "strides"))
     before = 0
     for array in map(Value, op.operands):
@@ -147,9 +147,9 @@ def _take_from_one(part: Any, op: Any) -> None:
         before = end
 
 
-def _chosen(op: Any) -> Value:
+def _chosen(op: ir.Operation) -> Value:
     """The result by its positions along the joined dimension."""
-    dims, dimension = Value(op.results[0]).dims, int(op.attributes["dimension"].value)
+    dims, dimension = Value(op.results[0]).dims, integer(op, "dimension")
     along = ops.iota("s32", dims, dimension)
     arrays = list(map(Value, op.operands))
     before = dims[dimension]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from hloforge.dialect.element_types import ElementType, Kind
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.values import Value
 
 Number = bool | int | float
@@ -23,7 +23,7 @@ _SHIFTS = frozenset({"shift_left", "shift_right_arithmetic", "shift_right_logica
 _MIRRORED = {"GT": "LT", "LT": "GT", "GE": "LE", "LE": "GE"}
 
 
-def deciding_operand(op: Any, equal: Collection[Any]) -> int | None:
+def deciding_operand(op: ir.Operation, equal: Collection[SSAValue]) -> int | None:
     """The position of the operand by which an operation's result is one number; None for most operations.
 
     Rather one too many than one too few: hiding it costs next to nothing.
@@ -45,7 +45,7 @@ def deciding_operand(op: Any, equal: Collection[Any]) -> int | None:
     return None
 
 
-def number_of(value: Any) -> Number | None:
+def number_of(value: SSAValue) -> Number | None:
     """The one number of a constant or of a view of one; None for other values, and for complex constants."""
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -63,7 +63,7 @@ def number_of(value: Any) -> Number | None:
     return number
 
 
-def _decides(op: Any, name: str, position: int, other: Any) -> bool:
+def _decides(op: ir.Operation, name: str, position: int, other: SSAValue) -> bool:
     """Whether a number on one side of an operation may make a number of it."""
     row, number = Value(op.operands[position]).element_type, number_of(op.operands[position])
     if name == "compare":
@@ -78,7 +78,9 @@ def _decides(op: Any, name: str, position: int, other: Any) -> bool:
     return fits is not None and (number is None or fits(number, row))
 
 
-def _decides_comparison(op: Any, position: int, row: ElementType, number: Number | None, other: Any) -> bool:
+def _decides_comparison(
+    op: ir.Operation, position: int, row: ElementType, number: Number | None, other: SSAValue
+) -> bool:
     if row.is_float:
         # Comparisons of what was an integer become such of integers.
         return number is None or math.isnan(number) or _is_integral(other)
@@ -139,5 +141,5 @@ def _is_integral(value: Any) -> bool:
     return not Value(op.operands[0]).element_type.is_float
 
 
-def _name(op: Any) -> str:
+def _name(op: ir.Operation) -> str:
     return str(op.name).removeprefix("stablehlo.")

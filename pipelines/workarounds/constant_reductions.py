@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
 from hloforge.dialect.operations import blocks
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.regions import ELEMENTWISE
@@ -56,7 +56,7 @@ class LegalizeConstantReductions(Pass):
 
     name: ClassVar[str] = "legalize-constant-reductions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             _Hiding().visit(entry_function(module).operation.regions[0].blocks[0])
 
@@ -73,7 +73,7 @@ class _Hiding:
     equal: set[Any] = field(default_factory=set)
     seen: set[Any] = field(default_factory=set)
 
-    def visit(self, block: Any) -> None:
+    def visit(self, block: ir.Block) -> None:
         for op in [op.operation for op in block.operations]:
             if op.name in _NESTING:
                 for inner in blocks(op):
@@ -89,7 +89,7 @@ class _Hiding:
             elif self.is_of_one_number(op):
                 self.equal.update(op.results)
 
-    def part(self, op: Any) -> None:
+    def part(self, op: AnyOp) -> None:
         """A part of a constant is a constant; of what only IREE finds to be one number, it is read after a barrier."""
         array, result = op.operands[0], Value(op.results[0])
         known = number_of(array)
@@ -103,7 +103,7 @@ class _Hiding:
         result.ir.replace_all_uses_with(constant)
         self.equal.add(constant)
 
-    def is_of_one_number(self, op: Any) -> bool:
+    def is_of_one_number(self, op: ir.Operation) -> bool:
         """Whether all elements of an operation's result are one number that is known now.
 
         Complex constants count as such: the bindings do not read their attribute, and hiding one too many costs
@@ -120,7 +120,7 @@ class _Hiding:
             return False
         return all(operand in self.equal for operand in op.operands)
 
-    def hide(self, op: Any, arrays: Sequence[int]) -> None:
+    def hide(self, op: AnyOp, arrays: Sequence[int]) -> None:
         """Put a barrier before reduced arrays of one number.
 
         A product has none if it reads another array. IREE computes constant products and windows by themselves.
@@ -135,7 +135,7 @@ class _Hiding:
                 with ir.InsertionPoint(op), op.location:
                     op.operands[number] = _hidden(array)
 
-    def uncover(self, value: Any) -> None:
+    def uncover(self, value: SSAValue) -> None:
         """Hide the operands that make one number of what is computed of other arrays, element by element."""
         pending = [value]
         while pending:
@@ -150,7 +150,7 @@ class _Hiding:
                 _hide_operand(op, number)
 
 
-def _hide_operand(op: Any, number: int) -> None:
+def _hide_operand(op: ir.Operation, number: int) -> None:
     """Put a barrier before an operand: where it is a constant, before its number, which fuses on."""
     array, known = op.operands[number], number_of(op.operands[number])
     with ir.InsertionPoint(op), op.location:
@@ -161,11 +161,11 @@ def _hide_operand(op: Any, number: int) -> None:
         op.operands[number] = ops.broadcast(Value(_hidden(scalar.ir)), array.type.shape).ir
 
 
-def _hidden(value: Any) -> Any:
+def _hidden(value: SSAValue) -> Any:
     """A value after a barrier, at the insertion point."""
-    return ir.Operation.create("stablehlo.optimization_barrier", results=[value.type], operands=[value]).results[0]
+    return ir.Operation.create("stablehlo.optimization_barrier", results=[value.type], operands=[value]).result
 
 
-def _is_idempotent(op: Any) -> bool:
+def _is_idempotent(op: ir.Operation) -> bool:
     body = [inner.operation.name for block in blocks(op) for inner in block.operations]
     return len(body) == 2 and body[0] in _IDEMPOTENT

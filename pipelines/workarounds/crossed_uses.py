@@ -61,14 +61,14 @@ class LegalizeCrossedUses(Pass):
 
     name: ClassVar[str] = "legalize-crossed-uses"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for block in _blocks(entry_function(module).operation):
                 for root in _crossed(block):
                     _hold_back(root)
 
 
-def _blocks(op: Any) -> Iterator[Any]:
+def _blocks(op: ir.Operation) -> Iterator[Any]:
     """The blocks whose operations are dispatched: of the function, and of its loops and branches."""
     for region in op.regions:
         yield from region.blocks
@@ -78,7 +78,7 @@ def _blocks(op: Any) -> Iterator[Any]:
                     yield from _blocks(inner.operation)
 
 
-def _crossed(block: Any) -> list[Any]:
+def _crossed(block: ir.Block) -> list[ir.Operation]:
     """The operations whose results something in the block reads along two dimensions."""
     known: dict[Any, Places] = {}
     roots: dict[int, Any] = {}
@@ -110,7 +110,7 @@ def _merged(sources: Sequence[Places], crossed: set[int], first: int) -> Places:
     return merged
 
 
-def _followed(op: Any, operands: Sequence[Places]) -> list[Places]:
+def _followed(op: ir.Operation, operands: Sequence[Places]) -> list[Places]:
     """The labels of each operand in the result's dimensions; none where the operation reads all of an array."""
     if not any(operands):
         return []
@@ -158,7 +158,7 @@ def _regrouped(old: Sequence[int], new: Sequence[int]) -> dict[int, set[int]]:
     return {d: of_new.get(group(d, old), set()) for d, size in enumerate(old) if size > 1}
 
 
-def _outer_product(op: Any, operands: Sequence[Places]) -> list[Places]:
+def _outer_product(op: ir.Operation, operands: Sequence[Places]) -> list[Places]:
     """Labels in a product that sums nothing, which IREE takes for an elementwise operation; none in any other."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     contracted = list(numbers.lhs_contracting_dimensions)
@@ -177,7 +177,7 @@ def _outer_product(op: Any, operands: Sequence[Places]) -> list[Places]:
     return found
 
 
-def _hold_back(op: Any) -> None:
+def _hold_back(op: ir.Operation) -> None:
     """Let everybody read the results after a barrier."""
     with ir.InsertionPoint.after(op), op.location:
         for result in op.results:

@@ -15,9 +15,10 @@ folds in the same way. Source: StableHLO spec "dot_general", "convolution": the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.idioms import zeros
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import multiplies_nothing
 from hloforge.pipelines.framework.passes import Pass, register
@@ -25,7 +26,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.dot_general", "stablehlo.convolution")
-def as_zeros(op: Any) -> Replacement:
+def as_zeros(op: ir.Operation) -> Replacement:
     """A sum of no products."""
     if not multiplies_nothing(op):
         return NoMatch("both operands have elements")
@@ -40,5 +41,5 @@ class LegalizeEmptyProducts(Pass):
 
     name: ClassVar[str] = "legalize-empty-products"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, as_zeros)

@@ -15,7 +15,7 @@ operands equal. Of subtract, xor, divide, remainder and the comparisons the othe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
@@ -24,7 +24,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.subtract")
-def nothing_by_xor(op: Any) -> Replacement:
+def nothing_by_xor(op: ir.Operation) -> Replacement:
     """x - x -> x ^ x, of integers of dynamic shape."""
     lhs, rhs = op.operands
     type_ = op.results[0].type
@@ -40,5 +40,5 @@ class LegalizeEqualOperands(Pass):
 
     name: ClassVar[str] = "legalize-equal-operands"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, nothing_by_xor)

@@ -22,8 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import blocks, integers
+from hloforge.dialect.mlir import SSAValue, in_context, ir
+from hloforge.dialect.operations import blocks, integer, integers
 from hloforge.pipelines.framework.passes import Pass, register
 
 # Operations whose result depends on operands and attributes alone, element by element.
@@ -59,7 +59,7 @@ class LegalizeEqualResults(Pass):
 
     name: ClassVar[str] = "legalize-equal-results"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in module.body.operations:
                 if op.operation.name == "func.func":
@@ -83,7 +83,7 @@ class _Numbering:
     forms: list[_Form] = field(default_factory=list)
     first: dict[int, Any] = field(default_factory=dict)
 
-    def share(self, block: Any) -> None:
+    def share(self, block: ir.Block) -> None:
         """Number the values of a block; those of the blocks inside of it are out of sight after it."""
         own = []
         for entry in list(block.operations):
@@ -108,7 +108,7 @@ class _Numbering:
         for number in own:
             del self.first[number]
 
-    def number(self, value: Any) -> int:
+    def number(self, value: SSAValue) -> int:
         """The number of a value; a new one for what is not computed element by element."""
         known = self.values.get(value)
         if known is None:
@@ -116,7 +116,7 @@ class _Numbering:
             self.first[known] = value
         return known
 
-    def result_number(self, op: Any) -> int:
+    def result_number(self, op: ir.Operation) -> int:
         """The number of what an operation computes."""
         type_, operands = op.results[0].type, tuple(self.number(value) for value in op.operands)
         if op.name == "stablehlo.constant":
@@ -128,7 +128,7 @@ class _Numbering:
                 return self.of_form(("splat", (), value.get_splat_value(), type_))
             return self.of_form((op.name, (), value, type_))
         if op.name == "stablehlo.iota":
-            return self.of_form((op.name, (), op.attributes["iota_dimension"].value, type_))
+            return self.of_form((op.name, (), integer(op, "iota_dimension"), type_))
         if op.name in _POSITIONS:
             return self.rearranged(op, operands[0], type_)
         attributes = tuple((name, op.attributes[name]) for name in sorted(op.attributes))
@@ -139,7 +139,7 @@ class _Numbering:
         folded = self.folded(op.name, operands, type_)
         return self.of_form((op.name, operands, attributes, type_)) if folded is None else folded
 
-    def rearranged(self, op: Any, source: int, type_: Any) -> int:
+    def rearranged(self, op: ir.Operation, source: int, type_: ir.RankedTensorType) -> int:
         """The number of a broadcast, a transposition or a reshape, in one form for chains of them."""
         name, inner, attribute, before = self.forms[source]
         if name == "splat":
@@ -159,7 +159,7 @@ class _Numbering:
             return source
         return self.of_form(("spread", (source,), target, type_))
 
-    def folded(self, name: str, operands: tuple[int, ...], type_: Any) -> int | None:
+    def folded(self, name: str, operands: tuple[int, ...], type_: ir.RankedTensorType) -> int | None:
         """The number of a function that repeats or undoes what its operands did; None for another one."""
         for fold in (_unary, _binary):
             number = fold(self, name.removeprefix("stablehlo."), operands, type_)
@@ -167,7 +167,7 @@ class _Numbering:
                 return number
         return self.select(operands, type_) if name == "stablehlo.select" else None
 
-    def select(self, operands: tuple[int, ...], type_: Any) -> int:
+    def select(self, operands: tuple[int, ...], type_: ir.Type) -> int:
         """The number of a choice, whose operands are not chosen by the same mask again."""
         mask, yes, no = operands
         while (form := self.forms[mask])[0] == "stablehlo.not":
@@ -186,7 +186,7 @@ class _Numbering:
         return self.numbers[form]
 
 
-def _merge_carries(loop: Any) -> None:
+def _merge_carries(loop: ir.Operation) -> None:
     """Let readers of what a loop carries twice read the first of the two: each iteration gives both the same value."""
     condition, body = (region.blocks[0] for region in loop.regions)
     given = list(body.operations)[-1].operation.operands
@@ -198,7 +198,7 @@ def _merge_carries(loop: Any) -> None:
                 values[number].replace_all_uses_with(values[known])
 
 
-def _target_dimensions(op: Any) -> tuple[int, ...] | None:
+def _target_dimensions(op: ir.Operation) -> tuple[int, ...] | None:
     """The dimension of the result where each of the operand's is found; None if a reshape moves elements among them."""
     before, after = op.operands[0].type, op.results[0].type
     if op.name == "stablehlo.broadcast_in_dim":
@@ -212,7 +212,7 @@ def _target_dimensions(op: Any) -> tuple[int, ...] | None:
     return tuple(wide) if [after.shape[dimension] for dimension in wide] == list(before.shape) else None
 
 
-def _directed(op: Any, operands: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
+def _directed(op: ir.Operation, operands: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
     """Direction, kind and operands of a comparison that looks one way."""
     direction = str(op.attributes["comparison_direction"]).rsplit(maxsplit=1)[-1].rstrip(">")
     kind = op.attributes.get("compare_type", None)
@@ -223,7 +223,7 @@ def _directed(op: Any, operands: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]
     return (direction, kind), operands
 
 
-def _unary(numbering: _Numbering, name: str, operands: tuple[int, ...], type_: Any) -> int | None:
+def _unary(numbering: _Numbering, name: str, operands: tuple[int, ...], type_: ir.RankedTensorType) -> int | None:
     """Folds of a function of one array."""
     if len(operands) != 1:
         return None
@@ -242,7 +242,7 @@ def _unary(numbering: _Numbering, name: str, operands: tuple[int, ...], type_: A
     return arguments[0] if name == "bitcast_convert" or _holds(before.element_type, type_.element_type) else None
 
 
-def _holds(wide: Any, narrow: Any) -> bool:
+def _holds(wide: ir.Type, narrow: ir.Type) -> bool:
     """Whether a type has all numbers of another, so that a conversion to it and back changes none."""
     if isinstance(wide, ir.IntegerType) and isinstance(narrow, ir.IntegerType):
         # As many bits of another sign hold them too, modulo; booleans are not taken modulo.
@@ -251,7 +251,7 @@ def _holds(wide: Any, narrow: Any) -> bool:
     return names in {(half, whole) for half in ("f16", "bf16") for whole in ("f32", "f64")} | {("f32", "f64")}
 
 
-def _binary(numbering: _Numbering, name: str, operands: tuple[int, ...], type_: Any) -> int | None:
+def _binary(numbering: _Numbering, name: str, operands: tuple[int, ...], type_: ir.RankedTensorType) -> int | None:
     """Folds of a function of two arrays: neutral elements, the same operand again, and what undoes one of integers."""
     if len(operands) != 2:
         return None

@@ -31,7 +31,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.convert")
-def saturating(op: Any) -> Replacement:
+def saturating(op: ir.Operation) -> Replacement:
     """Clamp before the conversion, and pick the limits and NaN's zero after it."""
     if not may_overflow_an_integer(op):
         return NoMatch("not a conversion from float to integer")
@@ -79,5 +79,5 @@ class LegalizeFloatToInteger(Pass):
 
     name: ClassVar[str] = "legalize-float-to-integer"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, saturating)

@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 
 
 @pattern("stablehlo.convert")
-def from_memory(op: Any) -> Replacement:
+def from_memory(op: ir.Operation) -> Replacement:
     """Convert the number after a barrier."""
     element = op.results[0].type.element_type
     if isinstance(element, ir.IntegerType | ir.F32Type):
@@ -46,7 +46,7 @@ def _is_hidden(value: Any) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.optimization_barrier"
 
 
-def _is_on_host(value: Any) -> bool:
+def _is_on_host(value: SSAValue) -> bool:
     """Whether a number follows from others that IREE has on the host: what a loop carries, and sizes."""
     pending, seen = [value], set()
     while pending:
@@ -76,5 +76,5 @@ class LegalizeHostScalars(Pass):
 
     name: ClassVar[str] = "legalize-host-scalars"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, from_memory)

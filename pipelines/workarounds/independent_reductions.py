@@ -17,9 +17,9 @@ already are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import sums_16_bit_floats
@@ -35,7 +35,7 @@ class LegalizeIndependentReductions(Pass):
 
     name: ClassVar[str] = "legalize-independent-reductions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.reduce"}):
                 if len(op.results) > 1 and _is_independent(op):
@@ -43,7 +43,7 @@ class LegalizeIndependentReductions(Pass):
                         replace(op, [_alone(op, number) for number in range(len(op.results))])
 
 
-def _is_independent(op: Any) -> bool:
+def _is_independent(op: ir.Operation) -> bool:
     block, count = op.regions[0].blocks[0], len(op.results)
     own = [{block.arguments[n], block.arguments[count + n]} for n in range(count)]
     return all(
@@ -51,7 +51,7 @@ def _is_independent(op: Any) -> bool:
     )
 
 
-def _needed(block: Any, number: int) -> set[Any]:
+def _needed(block: ir.Block, number: int) -> set[SSAValue]:
     """The values of a computation on which one of its results depends."""
     *inner, end = (op.operation for op in block.operations)
     needed = {end.operands[number]}
@@ -61,7 +61,7 @@ def _needed(block: Any, number: int) -> set[Any]:
     return needed
 
 
-def _alone(op: Any, number: int) -> Value:
+def _alone(op: ir.Operation, number: int) -> Value:
     """The reduction of one of the arrays."""
     count, source = len(op.results), op.regions[0].blocks[0]
     made = ir.Operation.create(

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import blocks, operations
 from hloforge.dialect.traits import ELEMENTWISE, Kind, of_kind
 from hloforge.dialect.values import Value
@@ -46,7 +46,7 @@ class _Piece:
     members: list[Any] = field(default_factory=list)
     made: set[Any] = field(default_factory=set)
 
-    def add(self, op: Any) -> None:
+    def add(self, op: ir.Operation) -> None:
         self.members.append(op)
         self.made.update(op.results)
 
@@ -63,7 +63,7 @@ class LegalizeLongChains(Pass):
     name: ClassVar[str] = "legalize-long-chains"
     longest: int = 512
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         found = operations(module)
         if len(found) <= self.longest:
             return
@@ -74,7 +74,7 @@ class LegalizeLongChains(Pass):
                         self._merge(block)
                         self._cut(block)
 
-    def _is_deep(self, block: Any) -> bool:
+    def _is_deep(self, block: ir.Block) -> bool:
         depths: dict[Any, int] = {}
         for view in block.operations:
             op = view.operation
@@ -86,7 +86,7 @@ class LegalizeLongChains(Pass):
                 depths.update((result, depth) for result in op.results)
         return False
 
-    def _merge(self, block: Any) -> None:
+    def _merge(self, block: ir.Block) -> None:
         """Make one operation of each piece; a piece ends before the first other operation that reads it."""
         pieces: dict[tuple[int, ...], _Piece] = {}
         for view in list(block.operations):
@@ -177,5 +177,5 @@ def _merged(members: Sequence[Any], arrays: Sequence[Any], results: Sequence[Any
     return list(generic.results)
 
 
-def _barrier(array: Any) -> Any:
-    return ir.Operation.create(_BARRIER, results=[array.type], operands=[array]).results[0]
+def _barrier(array: SSAValue) -> Any:
+    return ir.Operation.create(_BARRIER, results=[array.type], operands=[array]).result

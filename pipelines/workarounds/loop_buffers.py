@@ -33,7 +33,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.emission import create, emit
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.marks import KEEP_BUFFERS
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import in_block, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
@@ -53,7 +53,7 @@ class KeepLoopBuffers(Pass):
 
     name: ClassVar[str] = "keep-loop-buffers"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         block = entry_function(module).operation.regions[0].blocks[0]
         if not any(op.operation.name in _CONTROL for op in block.operations):
             return
@@ -83,7 +83,7 @@ def _is_used_behind(value: Any, conditional: Any) -> bool:
     return any(user is not None and conditional.is_before_in_block(user) for user in users)
 
 
-def _pass_carries(barrier: Any) -> None:
+def _pass_carries(barrier: ir.Operation) -> None:
     """Take a barrier away from the values that a loop carries."""
     if not any(map(_is_carried, barrier.operands)):
         return
@@ -105,7 +105,7 @@ def _opaque(value: Value) -> Value:
     return opaque_copy(value, zeros(value.element_type, value.dims))
 
 
-def _is_carried(value: Any) -> bool:
+def _is_carried(value: SSAValue) -> bool:
     return isinstance(value.owner, ir.Block) and value.owner.owner.name == "stablehlo.while"
 
 

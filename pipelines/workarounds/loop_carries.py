@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
@@ -41,14 +41,14 @@ _VARIES = frozenset({_BARRIER, "stablehlo.custom_call", "stablehlo.rng", "func.c
 
 
 @pattern("stablehlo.while")
-def without_loop(op: Any) -> Replacement:
+def without_loop(op: ir.Operation) -> Replacement:
     """while that never runs -> its initial values: IREE forgets buffers of such loops."""
     if _first(_terminator(op.regions[0].blocks[0]).operands[0], op) is not False:
         return NoMatch("it may run")
     return [Value(value) for value in op.operands]
 
 
-def _first(value: Any, loop: Any) -> bool | int | float | None:
+def _first(value: SSAValue, loop: ir.Operation) -> bool | int | float | None:
     """What a loop's condition first computes, where it is a known number or a comparison of integers."""
     if isinstance(value.owner, ir.Block):
         is_carry = value.owner == loop.regions[0].blocks[0]
@@ -64,7 +64,7 @@ def _first(value: Any, loop: Any) -> bool | int | float | None:
 
 
 @pattern("stablehlo.while")
-def without_idle_carries(op: Any) -> Replacement:
+def without_idle_carries(op: ir.Operation) -> Replacement:
     """while -> while without invariant and unused carries."""
     blocks = [region.blocks[0] for region in op.regions]
     returned = list(_terminator(blocks[1]).operands)
@@ -94,7 +94,7 @@ def without_idle_carries(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.while")
-def with_opaque_carries(op: Any) -> Replacement:
+def with_opaque_carries(op: ir.Operation) -> Replacement:
     """Hide from IREE which next values are fixed or other carries, and which carries the body overwrites unread."""
     condition, body = (region.blocks[0] for region in op.regions)
     end = _terminator(body)
@@ -125,7 +125,7 @@ def with_opaque_carries(op: Any) -> Replacement:
     return REWRITTEN if changed else NoMatch("IREE counts its carries right")
 
 
-def _counts(condition: Any, body: Any) -> bool:
+def _counts(condition: ir.Block, body: ir.Block) -> bool:
     """Whether a loop runs while an integer, to which each turn adds a constant, is less than a fixed number."""
     test = _definition(_terminator(condition).operands[0])
     if test is None or test.name != "stablehlo.compare" or "LT" not in str(test.attributes["comparison_direction"]):
@@ -143,7 +143,7 @@ def _counts(condition: Any, body: Any) -> bool:
     return by is not None and by.name == "stablehlo.constant"
 
 
-def _definition(value: Any) -> Any:
+def _definition(value: SSAValue) -> Any:
     """The operation that makes a value; None for a block's argument."""
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
@@ -179,7 +179,7 @@ def _is_opaque_copy(value: Any, other: Any) -> bool:
     return bool(test.operands[0] == test.operands[1])
 
 
-def _may_be_fixed(value: Any, body: Any, fixed: set[Any]) -> bool:
+def _may_be_fixed(value: SSAValue, body: ir.Block, fixed: set[SSAValue]) -> bool:
     """Whether a next value is the same in every turn: made from constants and values around the body, or a flag.
 
     IREE folds flags by what it knows of the loop's condition. What went through a barrier stays as it is.
@@ -192,7 +192,7 @@ def _may_be_fixed(value: Any, body: Any, fixed: set[Any]) -> bool:
     return str(value.type) == "tensor<i1>" or op.block != body or value in fixed
 
 
-def _fixed_values(body: Any) -> set[Any]:
+def _fixed_values(body: ir.Block) -> set[SSAValue]:
     """What a body computes from constants and values around it alone, and not behind a barrier."""
     fixed: set[Any] = set()
     for view in body.operations:
@@ -203,7 +203,7 @@ def _fixed_values(body: Any) -> set[Any]:
     return fixed
 
 
-def _is_around(value: Any, body: Any) -> bool:
+def _is_around(value: SSAValue, body: ir.Block) -> bool:
     return bool((value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block) != body)
 
 
@@ -215,21 +215,21 @@ def _bytes_of(value: Any) -> Any:
     return _bytes_of(op.operands[ir.OpResult(value).result_number])
 
 
-def _has_uses(value: Any) -> bool:
+def _has_uses(value: SSAValue) -> bool:
     return any(True for _ in value.uses)
 
 
-def _terminator(block: Any) -> Any:
+def _terminator(block: ir.Block) -> ir.Operation:
     return list(block.operations)[-1].operation
 
 
-def _is_unused(op: Any, blocks: list[Any], number: int) -> bool:
+def _is_unused(op: ir.Operation, blocks: list[ir.Block], number: int) -> bool:
     """Whether neither the loop nor what follows it reads a carry."""
     values = [op.results[number], *(block.arguments[number] for block in blocks)]
     return not any(map(_has_uses, values))
 
 
-def _return_only(block: Any, kept: list[int]) -> None:
+def _return_only(block: ir.Block, kept: list[int]) -> None:
     old = _terminator(block)
     operands = [old.operands[i] for i in kept]
     with ir.InsertionPoint(old), old.location:
@@ -244,7 +244,7 @@ class LegalizeLoopCarries(Pass):
 
     name: ClassVar[str] = "legalize-loop-carries"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, without_loop)
         apply_patterns(module, without_idle_carries)
         apply_patterns(module, with_opaque_carries)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import blocks, operations
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.pipelines.framework.passes import Pass, register
@@ -49,13 +49,13 @@ class LegalizeManyArguments(Pass):
     name: ClassVar[str] = "legalize-many-arguments"
     most: int = _MOST
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for block in [block for op in operations(module, _WITH_BLOCKS) for block in blocks(op)]:
                 if len(block.arguments) > self.most:
                     self._split(block)
 
-    def _split(self, block: Any) -> None:
+    def _split(self, block: ir.Block) -> None:
         """Split what is computed of a block's arguments."""
         read: dict[Any, frozenset[Any]] = {argument: frozenset({argument}) for argument in block.arguments}
         for op in [op.operation for op in block.operations]:
@@ -69,7 +69,7 @@ class LegalizeManyArguments(Pass):
             reads = _NONE.union(*(read.get(operand, _NONE) for operand in op.operands))
             read.update((result, reads) for result in op.results if _has_one_reader(result))
 
-    def _to_hide(self, op: Any, read: dict[Any, frozenset[Any]]) -> list[int]:
+    def _to_hide(self, op: ir.Operation, read: dict[Any, frozenset[Any]]) -> list[int]:
         """Operands, those of the most arguments first, without which an operation reads few enough."""
         sets = {number: read.get(operand, _NONE) for number, operand in enumerate(op.operands)}
         hidden = []
@@ -81,6 +81,6 @@ class LegalizeManyArguments(Pass):
         return hidden
 
 
-def _has_one_reader(value: Any) -> bool:
+def _has_one_reader(value: SSAValue) -> bool:
     uses = iter(value.uses)
     return next(uses, None) is not None and next(uses, None) is None

@@ -19,12 +19,13 @@ one array that sum nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_mixed_up_factor, is_unsigned_factor, mixes_up_types
 from hloforge.pipelines.framework.passes import Pass, register
@@ -32,7 +33,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.convert")
-def of_booleans(op: Any) -> Replacement:
+def of_booleans(op: ir.Operation) -> Replacement:
     """convert(mask) -> select(mask, 1, 0), where it is multiplied."""
     mask, element = Value(op.operands[0]), Value(op.results[0]).element_type
     if mask.element_type.kind is not Kind.PRED or not is_unsigned_factor(op):
@@ -41,7 +42,7 @@ def of_booleans(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.convert")
-def of_unsigned(op: Any) -> Replacement:
+def of_unsigned(op: ir.Operation) -> Replacement:
     """convert(u) -> barrier(convert(u)), where it is multiplied, and where IREE would mix the types up."""
     if not is_unsigned_factor(op) and not is_mixed_up_factor(op):
         return NoMatch("neither an unsigned factor nor one whose type IREE mixes up")
@@ -49,7 +50,7 @@ def of_unsigned(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.convolution", "stablehlo.dot_general")
-def of_one_type(op: Any) -> Replacement:
+def of_one_type(op: ir.Operation) -> Replacement:
     """product(a, b) -> product(barrier(convert(a)), barrier(convert(b)))."""
     if not mixes_up_types(op):
         return NoMatch("IREE takes both types")
@@ -66,5 +67,5 @@ class LegalizeProductFactors(Pass):
 
     name: ClassVar[str] = "legalize-product-factors"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*of_one_type, *of_booleans, *of_unsigned))

@@ -26,7 +26,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import operations, stands_in
 from hloforge.dialect.traits import UNARY
 from hloforge.pipelines.framework.passes import Pass, register
 
@@ -45,15 +45,15 @@ class LegalizeRearrangedOperands(Pass):
 
     name: ClassVar[str] = "legalize-rearranged-operands"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, _FUNCTIONS):
-                moved: Any = op if op.parent.name == "func.func" else None
+                moved: Any = op if stands_in(op, "func.func") else None
                 while moved is not None and (source := _rearranging(moved)) is not None:
                     moved = _exchange(moved, source)
 
 
-def _rearranging(op: Any) -> Any:
+def _rearranging(op: ir.Operation) -> ir.Operation | None:
     """What rearranges an operand of a function; None for whatever else it is, and an argument.
 
     A broadcast to more elements stays where it is, unless what it spreads is itself rearranged: IREE computes the
@@ -68,14 +68,14 @@ def _rearranging(op: Any) -> Any:
     return source.operation if _is_rearranged(source.operation) or is_inner else None
 
 
-def _is_rearranged(op: Any) -> bool:
+def _is_rearranged(op: ir.Operation) -> bool:
     """Whether a result has each element of the operand once, as also of a broadcast along dimensions of size 1."""
     before, after = op.operands[0].type, op.results[0].type
     is_static: bool = before.has_static_shape and after.has_static_shape
     return is_static and prod(before.shape) == prod(after.shape)
 
 
-def _exchange(op: Any, rearranging: Any) -> Any:
+def _exchange(op: ir.Operation, rearranging: ir.Operation) -> ir.Operation:
     """Replace a function of a rearranged array by the rearranged function of it, and return that function."""
     before, after = rearranging.operands[0], op.results[0].type
     type_ = ir.RankedTensorType.get(before.type.shape, after.element_type)
@@ -87,5 +87,5 @@ def _exchange(op: Any, rearranging: Any) -> Any:
     return computed
 
 
-def _attributes(op: Any) -> dict[str, Any]:
+def _attributes(op: ir.Operation) -> dict[str, Any]:
     return {name: op.attributes[name] for name in op.attributes}

@@ -16,17 +16,18 @@ IREE 3.13 takes integer scalars for shape computations, folds a conversion that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
 
 @pattern("stablehlo.convert")
-def by_bitcast(op: Any) -> Replacement:
+def by_bitcast(op: ir.Operation) -> Replacement:
     """convert between signs -> convert to the target's width, then bitcast."""
     operand = Value(op.operands[0])
     source, target = operand.element_type, Value(op.results[0]).element_type
@@ -43,5 +44,5 @@ class LegalizeSignConversions(Pass):
 
     name: ClassVar[str] = "legalize-sign-conversions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_bitcast)

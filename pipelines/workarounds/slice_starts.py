@@ -18,11 +18,12 @@ lies in the operand.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.emission import emit
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import starts_oddly
 from hloforge.pipelines.framework.passes import Pass, register
@@ -35,7 +36,7 @@ _FAR = (1 << 63) - 1
 
 
 @pattern(*_ARRAYS)
-def from_signed_starts(op: Any) -> Replacement:
+def from_signed_starts(op: ir.Operation) -> Replacement:
     """The same slice from s32 or s64 starts; all of a scalar."""
     if not starts_oddly(op):
         return NoMatch("its starts are s32 or s64")
@@ -64,5 +65,5 @@ class LegalizeSliceStarts(Pass):
 
     name: ClassVar[str] = "legalize-slice-starts"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, from_signed_starts)

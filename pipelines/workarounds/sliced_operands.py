@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
@@ -51,7 +51,7 @@ _REARRANGING = frozenset(
 
 
 @pattern("stablehlo.convert")
-def widened_behind_a_barrier(op: Any) -> Replacement:
+def widened_behind_a_barrier(op: ir.Operation) -> Replacement:
     """Widen gathered booleans to bytes after a barrier.
 
     IREE keeps booleans as bytes: where something else reads them too, it copies one result for the other by what it
@@ -63,13 +63,13 @@ def widened_behind_a_barrier(op: Any) -> Replacement:
     return _keep_apart(op, [0])
 
 
-def _is_pred_as_bytes(op: Any) -> bool:
+def _is_pred_as_bytes(op: AnyOp) -> bool:
     given, made = Value(op.operands[0]).element_type, Value(op.results[0]).element_type
     return given.name == "pred" and made.is_integer and made.bits == 8
 
 
 @pattern("stablehlo.gather", "stablehlo.reverse", "stablehlo.concatenate", "stablehlo.reduce_window")
-def read_behind_a_barrier(op: Any) -> Replacement:
+def read_behind_a_barrier(op: ir.Operation) -> Replacement:
     """Read columns and slices with steps after barriers, but concatenations that IREE has code for as they are.
 
     Windows that reach to the end (``lax.cumsum(x[..., 0], reverse=True)``) IREE computes in reversed arrays.
@@ -87,7 +87,7 @@ def read_behind_a_barrier(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.reduce_window")
-def skipped_behind_a_barrier(op: Any) -> Replacement:
+def skipped_behind_a_barrier(op: ir.Operation) -> Replacement:
     """Let windows that leave elements out read after a barrier: IREE computed what they read at their places alone."""
     window, strides = integers(op, "window_dimensions"), integers(op, "window_strides")
     if not any(size == 1 < stride for size, stride in zip(window, strides, strict=False)):
@@ -98,7 +98,7 @@ def skipped_behind_a_barrier(op: Any) -> Replacement:
 
 
 @pattern(_SLICE)
-def narrow_part(op: Any) -> Replacement:
+def narrow_part(op: ir.Operation) -> Replacement:
     """slice (convert x) with steps -> convert (slice x), where the conversion widens; also after a change of sign."""
     source = _owner(op.operands[0])
     if source is None or set(integers(op, "strides")) <= {1} or not (_widens(source) or _renames_wide(source)):
@@ -110,32 +110,32 @@ def narrow_part(op: Any) -> Replacement:
     return emit(source.name, [part], op.results[0].type, **attributes)
 
 
-def _owner(value: Any) -> Any | None:
+def _owner(value: SSAValue) -> ir.Operation | None:
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
-def _widens(op: Any) -> bool:
+def _widens(op: AnyOp) -> bool:
     if op.name != "stablehlo.convert":
         return False
     narrow, wide = (Value(value).element_type for value in (op.operands[0], op.results[0]))
     return bool(narrow.bits < wide.bits)
 
 
-def _renames_wide(op: Any) -> bool:
+def _renames_wide(op: AnyOp) -> bool:
     """Whether an operation only takes what was widened for signed, or for unsigned."""
     source = _owner(op.operands[0]) if op.name == "stablehlo.bitcast_convert" else None
     return source is not None and _widens(source)
 
 
 @pattern("stablehlo.scatter")
-def updated_behind_a_barrier(op: Any) -> Replacement:
+def updated_behind_a_barrier(op: ir.Operation) -> Replacement:
     """Update the slice after a barrier."""
     sources = [_origin(op.operands[number]) for number in range(len(op.results))]
     return _keep_apart(op, [number for number, source in enumerate(sources) if _is_sliced(source)])
 
 
 @pattern("stablehlo.pad")
-def padded_behind_a_barrier(op: Any) -> Replacement:
+def padded_behind_a_barrier(op: ir.Operation) -> Replacement:
     """Pad what was scattered into, or sliced by another padding, after a barrier."""
     source = _origin(op.operands[0])
     if source is None or not (source.name == "stablehlo.scatter" or _is_sliced_by_padding(source)):
@@ -147,7 +147,7 @@ def _is_sliced(op: Any | None) -> bool:
     return op is not None and (op.name in _SLICES or _is_sliced_by_padding(op))
 
 
-def _is_sliced_by_padding(op: Any | None) -> bool:
+def _is_sliced_by_padding(op: ir.Operation | None) -> bool:
     """Whether a padding is negative somewhere, which slices, or writes with steps."""
     if op is None or op.name != "stablehlo.pad":
         return False
@@ -155,7 +155,7 @@ def _is_sliced_by_padding(op: Any | None) -> bool:
     return min(edges, default=0) < 0 or max(integers(op, "interior_padding"), default=0) > 0
 
 
-def _keep_apart(op: Any, numbers: Sequence[int]) -> Replacement:
+def _keep_apart(op: ir.Operation, numbers: Sequence[int]) -> Replacement:
     """Let an operation read these operands after barriers."""
     if not numbers:
         return NoMatch("it reads no slice")
@@ -164,7 +164,7 @@ def _keep_apart(op: Any, numbers: Sequence[int]) -> Replacement:
     return REWRITTEN
 
 
-def _has_steps(value: Any) -> bool:
+def _has_steps(value: SSAValue) -> bool:
     """Whether a value is, maybe a part of, a slice with steps."""
     source = _origin(value)
     while source is not None and source.name in _SLICES:
@@ -174,7 +174,7 @@ def _has_steps(value: Any) -> bool:
     return False
 
 
-def _is_column(value: Any) -> bool:
+def _is_column(value: SSAValue) -> bool:
     """Whether neighbours of a slice without steps, such as ``x[..., 0]``, are no neighbours in what it was cut from."""
     source = _origin(value)
     if source is None or source.name not in _SLICES or not source.results[0].type.has_static_shape:
@@ -184,7 +184,7 @@ def _is_column(value: Any) -> bool:
     return bool(prod(source.operands[0].type.shape[last + 1 :]) > 1)
 
 
-def _is_large(op: Any) -> bool:
+def _is_large(op: AnyOp) -> bool:
     """Whether IREE has code for a concatenation of columns."""
     result = op.results[0].type
     return bool(not result.has_static_shape or prod(result.shape) > _SMALL)
@@ -209,7 +209,7 @@ def _is_of_rows(value: Any) -> bool:
     return row > 1 and integers(slice_, "strides")[-1] == 1 and not _has_steps(slice_.operands[0])
 
 
-def _origin(value: Any) -> Any:
+def _origin(value: SSAValue) -> ir.Operation | None:
     """The operation whose elements a value holds, maybe in another order; None for an argument."""
     while not isinstance(value.owner, ir.Block):
         op = value.owner.operation
@@ -226,6 +226,6 @@ class LegalizeSlicedOperands(Pass):
 
     name: ClassVar[str] = "legalize-sliced-operands"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier, *padded_behind_a_barrier)
         apply_patterns(module, (*apart, *widened_behind_a_barrier, *narrow_part))

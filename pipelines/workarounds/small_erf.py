@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import pi, sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context
+from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
@@ -38,7 +38,7 @@ class LegalizeSmallErf(Pass):
 
     name: ClassVar[str] = "legalize-small-erf"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"chlo.erf"}):
                 x = Value(op.operands[0])

@@ -19,10 +19,10 @@ reshapes, and products of matrices make some of their own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
@@ -41,7 +41,7 @@ class LegalizeTransposedReductions(Pass):
 
     name: ClassVar[str] = "legalize-transposed-reductions"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, _REDUCTIONS):
                 if len(op.results) < 2:
@@ -51,7 +51,7 @@ class LegalizeTransposedReductions(Pass):
                         _hold_back(op, result)
 
 
-def _is_transposed(result: Any) -> bool:
+def _is_transposed(result: SSAValue) -> bool:
     """Whether an array is transposed, by itself or after elementwise functions."""
     seen, waiting = {result}, [result]
     while waiting:
@@ -65,12 +65,12 @@ def _is_transposed(result: Any) -> bool:
     return False
 
 
-def _is_transposing_broadcast(op: Any) -> bool:
+def _is_transposing_broadcast(op: AnyOp) -> bool:
     order = integers(op, "broadcast_dimensions") if op.name == "stablehlo.broadcast_in_dim" else []
     return order != sorted(order)
 
 
-def _hold_back(op: Any, result: Any) -> None:
+def _hold_back(op: ir.Operation, result: SSAValue) -> None:
     """Let everybody read a result after a barrier."""
     users = [(use.owner.operation, use.operand_number) for use in result.uses]
     with ir.InsertionPoint.after(op), op.location:

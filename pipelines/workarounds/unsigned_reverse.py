@@ -17,11 +17,12 @@ Source: StableHLO spec "reverse".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import typed_like
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import reverses_unsigned_or_nothing
@@ -30,7 +31,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 
 @pattern("stablehlo.reverse")
-def as_signed(op: Any) -> Replacement:
+def as_signed(op: ir.Operation) -> Replacement:
     """bitcast, reverse, bitcast back."""
     if not reverses_unsigned_or_nothing(op):
         return NoMatch("IREE reverses it")
@@ -50,5 +51,5 @@ class LegalizeUnsignedReverse(Pass):
 
     name: ClassVar[str] = "legalize-unsigned-reverse"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, as_signed)

@@ -16,8 +16,9 @@ to 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -26,7 +27,7 @@ _UPDATE = "stablehlo.dynamic_update_slice"
 
 
 @pattern(_UPDATE, "stablehlo.dynamic_slice", "stablehlo.slice", "stablehlo.reshape")
-def as_operand(op: Any) -> Replacement:
+def as_operand(op: ir.Operation) -> Replacement:
     """The update of an update, the operand of the others, where it has the result's static type.
 
     A slice with steps has fewer elements than its operand, unless there is one along each dimension.
@@ -47,5 +48,5 @@ class LegalizeWholeSlices(Pass):
 
     name: ClassVar[str] = "legalize-whole-slices"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, as_operand)

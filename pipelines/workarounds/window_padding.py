@@ -33,7 +33,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, dense
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.emission import create, emit
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import leaves_edges_unread, pads_unsigned_windows, unread_edges
@@ -47,7 +47,7 @@ _TAKEN = ("padding", "base_dilations")
 
 
 @pattern("stablehlo.reduce_window")
-def over_padded(op: Any) -> Replacement:
+def over_padded(op: ir.Operation) -> Replacement:
     """reduce_window -> pad, reduce_window without padding and base dilation; static operands."""
     if not (pads_unsigned_windows(op) or windows_are_misread(op)):
         return NoMatch("IREE pads it")
@@ -98,7 +98,7 @@ def of_running_sums(op: Any) -> Replacement:
     return emit(combining, [ops.broadcast(init, found.dims), found], found.type)
 
 
-def _is_scan(op: Any) -> bool:
+def _is_scan(op: AnyOp) -> bool:
     """A ``reduce_window`` as long as its dimension, and padded by one less on one side: running sums."""
     dims = op.operands[0].type.shape
     window = integers(op, "window_dimensions")
@@ -126,5 +126,5 @@ class LegalizeWindowPadding(Pass):
 
     name: ClassVar[str] = "legalize-window-padding"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*of_running_sums, *over_padded, *of_one_window))

@@ -20,7 +20,7 @@ _NAME = re.compile(r'dense_resource<(?:"((?:[^"\\]|\\.)*)"|([^>]*))>')
 _ALIGNMENT_BYTES = 4
 
 
-def inline_dense_resources(module: Any) -> None:
+def inline_dense_resources(module: ir.Module) -> None:
     """Replace every ``dense_resource`` of a constant by a dense attribute, in place.
 
     Raises:
@@ -35,7 +35,7 @@ def inline_dense_resources(module: Any) -> None:
             op.attributes["value"] = _dense(op.attributes["value"], blobs)
 
 
-def _is_resource(op: Any) -> bool:
+def _is_resource(op: ir.Operation) -> bool:
     try:
         ir.DenseResourceElementsAttr(op.attributes["value"])
     except (TypeError, ValueError):  # TypeError: the bindings know no class for dense complex attributes

@@ -226,7 +226,7 @@ def _ladder(lowered: Callable[[frozenset[str]], Program], target: Target) -> Ite
     yield from steps(_optimizations(program.module, target), program, change="without fused loops")
 
 
-def _optimizations(module: Any, target: Target) -> tuple[Rung, ...]:
+def _optimizations(module: ir.Module, target: Target) -> tuple[Rung, ...]:
     """IREE's flags, those for speed first and those for its errors last. A user's own flags come after them.
 
     A slower program is better than none: IREE's optimizations fail on some that it compiles without them.
@@ -266,7 +266,7 @@ def _optimizations_for_fused_loops(module: Any, target: Target) -> tuple[Rung, .
     return in_order((first, *with_fusions, *(() if is_dynamic(module) else (fewer,))))
 
 
-def _optimizations_for_gpus(module: Any, target: Target) -> tuple[Rung, ...]:
+def _optimizations_for_gpus(module: ir.Module, target: Target) -> tuple[Rung, ...]:
     if target.pipeline != "cuda":
         # On Vulkan O2's fusions repeat the first part of a result: the gradient of a batch normalization was wrong.
         without_hoisting = Rung("without hoisting", flags=(_NO_HOISTING,), workaround="hoisted-constants")
@@ -285,7 +285,7 @@ def _optimizations_for_gpus(module: Any, target: Target) -> tuple[Rung, ...]:
     )
 
 
-def _has_narrow_convolutions(module: Any) -> bool:
+def _has_narrow_convolutions(module: ir.Module) -> bool:
     found = operations(module, ["stablehlo.convolution"])
     return any(str(operation.operands[0].type.element_type) in ("bf16", "f16") for operation in found)
 
@@ -402,7 +402,7 @@ def _amended_for_cuda(code: bytes) -> bytes:
     return block_barriers.with_block_barriers(repeated_threads.without_repeated_threads(code))
 
 
-def _attach(module: Any, manifest: Manifest) -> None:
+def _attach(module: ir.Module, manifest: Manifest) -> None:
     with in_context(module):
         entry = entry_function(module).operation
         reflection = ir.DictAttr.get({REFLECTION_KEY: ir.StringAttr.get(manifest.to_json())})

@@ -7,7 +7,7 @@ from math import isqrt, prod
 from typing import Any
 
 from hloforge.dialect.marks import WORK
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
 from hloforge.pipelines.framework.builders import DISPATCH
@@ -48,7 +48,7 @@ _IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "s
 _LONG, _TABLE = 256, 256
 
 
-def heaviest_operation(module: Any, machine: Machine = AVX2) -> int:
+def heaviest_operation(module: ir.Module, machine: Machine = AVX2) -> int:
     """The heaviest single operation of a module, in elements read and written; dynamic sizes count as 1.
 
     One heavy operation is worth splitting over threads; many light ones are not, whatever their sum. In a loop, whose
@@ -63,7 +63,7 @@ def heaviest_operation(module: Any, machine: Machine = AVX2) -> int:
     return max((*(work for _, work in works), *(_loop_work(turn, machine) for turn in by_loop.values())), default=0)
 
 
-def _loop_of(op: Any) -> Any | None:
+def _loop_of(op: ir.Operation) -> ir.Operation | None:
     """The loop that runs an operation as a dispatch of its own."""
     parent = op.parent
     while parent is not None and parent.operation.name != "stablehlo.while":
@@ -81,7 +81,7 @@ def _loop_work(works: Sequence[int], machine: Machine) -> int:
     return machine.wake_ns // machine.handover_ns * max(works) if light <= _LIGHT * heavy else 0
 
 
-def gains_by_data_tiling(module: Any) -> bool:
+def gains_by_data_tiling(module: ir.Module) -> bool:
     """Whether IREE should lay matrices out in tiles first: for large products of f32, and none of 16 bits.
 
     Measured: 1024³ takes half of the time so, 512³ the same, smaller ones up to twice, products of bf16 40 times.
@@ -93,7 +93,7 @@ def gains_by_data_tiling(module: Any) -> bool:
     )
 
 
-def hoists_in_vain(module: Any) -> bool:
+def hoists_in_vain(module: ir.Module) -> bool:
     """Whether IREE would look long for constant expressions, and find none that are worth computing once.
 
     Its search takes minutes for some hundred operations in one kernel (tanh of c128: 468 operations, 200 s); what it
@@ -108,7 +108,7 @@ def hoists_in_vain(module: Any) -> bool:
     return len(found) >= _LONG and all(map(_is_splat, tables))
 
 
-def _is_splat(constant: Any) -> bool:
+def _is_splat(constant: ir.Operation) -> bool:
     """Whether one number fills a constant; not known of complex ones, which the bindings do not read."""
     if isinstance(constant.results[0].type.element_type, ir.ComplexType):
         return False
@@ -137,12 +137,12 @@ def _work(op: Any, machine: Machine) -> int:
     return _BY_NUMBERS * moved if _moves_numbers(op) else moved
 
 
-def _moves_numbers(op: Any) -> bool:
+def _moves_numbers(op: AnyOp) -> bool:
     """Whether a transposition moves numbers for themselves, not whole rows."""
     return op.name == "stablehlo.transpose" and integers(op, "permutation")[-1:] != [op.results[0].type.rank - 1]
 
 
-def _elementwise_work(found: Sequence[Any], machine: Machine) -> list[tuple[Any, int]]:
+def _elementwise_work(found: Sequence[ir.Operation], machine: Machine) -> list[tuple[Any, int]]:
     """The work of each group of elementwise operations that IREE computes in one pass over memory, with one of them."""
     groups: dict[Any, set[Any]] = {}
     for op in found:
@@ -164,13 +164,13 @@ def _elementwise_work(found: Sequence[Any], machine: Machine) -> list[tuple[Any,
     return [(next(iter(group)), works[number]) for number, group in distinct.items()]
 
 
-def _is_along_rows(op: Any) -> bool:
+def _is_along_rows(op: ir.Operation) -> bool:
     """Whether a reduction leaves one number of a row: IREE computes what the row becomes by it in the same dispatch."""
     dimensions, rank = integers(op, "dimensions"), op.operands[0].type.rank
     return len(op.results) == 1 and sorted(dimensions) == [*range(rank - len(dimensions), rank)]
 
 
-def _normalized(op: Any, groups: Mapping[Any, set[Any]]) -> list[set[Any]]:
+def _normalized(op: AnyOp, groups: Mapping[Any, set[Any]]) -> list[set[Any]]:
     """The passes over arrays of as many elements as a reduction reads that take its results, a number for each row."""
     elements = _elements(op.operands[0].type)
     found: list[set[Any]] = []
@@ -188,7 +188,7 @@ def _normalized(op: Any, groups: Mapping[Any, set[Any]]) -> list[set[Any]]:
     return list({id(group): group for group in found}.values())
 
 
-def _group_work(group: set[Any]) -> int:
+def _group_work(group: set[ir.Operation]) -> int:
     elements = _elements(next(iter(group)).results[0].type)
     read = {operand for op in group for operand in op.operands if _is_read(operand, group, elements)}
     written = sum(not _is_passed_on(op.results[0], op.results[0]) for op in group)
@@ -196,7 +196,7 @@ def _group_work(group: set[Any]) -> int:
     return elements * (words + sum(map(_cost, group))) // _PARTS
 
 
-def _cost(op: Any) -> int:
+def _cost(op: ir.Operation) -> int:
     """What an elementwise operation costs an element, in parts."""
     element = op.results[0].type.element_type
     if isinstance(element, ir.IntegerType):
@@ -214,20 +214,20 @@ def _is_known(value: Any) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.constant"
 
 
-def _is_read(value: Any, group: set[Any], elements: int) -> bool:
+def _is_read(value: SSAValue, group: set[ir.Operation], elements: int) -> bool:
     """Whether a group of operations of so many elements reads an operand from memory."""
     if _elements(value.type) != elements or isinstance(value.owner, ir.Block):
         return _elements(value.type) == elements
     return value.owner not in group and value.owner.name not in _REPEATED
 
 
-def _is_passed_on(value: Any, result: Any) -> bool:
+def _is_passed_on(value: SSAValue, result: SSAValue) -> bool:
     """Whether a value is of the result's size, and only elementwise operations read it: it need not lie in memory."""
     users = (use.owner.operation.name for use in value.uses)
     return _elements(value.type) == _elements(result.type) and all(name in _ELEMENTWISE for name in users)
 
 
-def _multiplications(op: Any) -> int:
+def _multiplications(op: AnyOp) -> int:
     """The multiplications of a dot_general."""
     lhs, rhs, out = (_elements(value.type) for value in (*op.operands, op.results[0]))
     # lhs * rhs = batch² · m · n · k² and out = batch · m · n; the batch is counted once more than needed at most.

@@ -126,7 +126,7 @@ def clashes(text: str, donated: frozenset[int] = frozenset()) -> list[Clash]:
         ]
 
 
-def _context() -> Any:
+def _context() -> ir.Context:
     """A context in which every operation is read as it is: none of IREE's dialects is known here."""
     found = ir.Context()
     found.allow_unregistered_dialects = True

@@ -12,7 +12,7 @@ from hloforge.pipelines.framework.manager import op_text
 from hloforge.runtime.compile.targets import Target
 
 
-def check_elements(module: Any, target: Target) -> None:
+def check_elements(module: ir.Module, target: Target) -> None:
     """Refuse a lowered module that computes in element types which the target's device lacks.
 
     Raises:
@@ -32,7 +32,7 @@ def check_elements(module: Any, target: Target) -> None:
             )
 
 
-def _elements(op: Any) -> list[str]:
+def _elements(op: ir.Operation) -> list[str]:
     """The element types of an operation's operands and results, as XLA calls them."""
     types = [value.type for value in (*op.operands, *op.results)]
     return [_name(type_) for type_ in types if isinstance(type_, ir.RankedTensorType)]

@@ -145,7 +145,7 @@ def _cut(program: Program, options: CompileOptions) -> tuple[Any, Sharded, list[
     return module, Sharded(*made), reply["inspected"]
 
 
-def _share(module: Any, owners: Sequence[int | None], devices: int) -> None:
+def _share(module: ir.Module, owners: Sequence[int | None], devices: int) -> None:
     """Give all devices the results that XLA leaves on one: what a function of the host returned, as it came.
 
     Args:
@@ -169,12 +169,12 @@ def _shardings(sizes: list[tuple[int, ...]], tilings: list[Any]) -> tuple[Shardi
     return tuple(Sharding(own, tuple(tiles), tuple(places)) for own, (tiles, places) in pairs)
 
 
-def _drop_attributes(module: Any, prefix: str) -> None:
+def _drop_attributes(module: ir.Module, prefix: str) -> None:
     for name in [name for name in module.operation.attributes if name.startswith(prefix)]:
         del module.operation.attributes[name]
 
 
-def _label(module: Any, file: str) -> list[Any]:
+def _label(module: ir.Module, file: str) -> list[Any]:
     """Number operations by their locations, which become names that XLA keeps.
 
     Returns:
@@ -196,7 +196,7 @@ def _original(text: str, locations: list[Any]) -> Any:
     return locations[int(match[1]) if match else -1]
 
 
-def _ask(request: dict[str, Any], module: Any, timeout: float | None) -> tuple[dict[str, Any], bytes]:
+def _ask(request: dict[str, Any], module: ir.Module, timeout: float | None) -> tuple[dict[str, Any], bytes]:
     """What the worker replies; of its end without a reply an error."""
     bytecode, message = io.BytesIO(), io.BytesIO()
     module.operation.write_bytecode(bytecode)

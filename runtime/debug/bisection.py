@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.errors import Error
-from hloforge.dialect.mlir import in_context
+from hloforge.dialect.mlir import AnyOp, in_context
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.delta_debugging.edits import edits, resizes
@@ -246,7 +246,7 @@ def _cut(array: np.ndarray[Any, Any], sizes: Sequence[int], start: Sequence[int]
     return np.ascontiguousarray(array[tuple(parts)])
 
 
-def _is_large(op: Any) -> bool:
+def _is_large(op: AnyOp) -> bool:
     if op.name != "stablehlo.constant":
         return False
     type_ = op.results[0].type

@@ -151,12 +151,12 @@ def _says(oracle: Oracle, candidate: Candidate, data: bytes, expected: list[tupl
     return any(report.agrees for report in reports) if reports else None
 
 
-def _border(module: object) -> str:
+def _border(module: ir.Module) -> str:
     with in_context(module):
         return str(ir.TypeAttr(entry_function(module).operation.attributes["function_type"]).value)
 
 
-def _is_portable(module: object) -> bool:
+def _is_portable(module: ir.Module) -> bool:
     """Whether it holds StableHLO alone."""
     from hloforge.dialect.operations import operations
 

@@ -6,7 +6,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hloforge.dialect.errors import Error
 from hloforge.dialect.operations import operations
@@ -17,6 +17,9 @@ from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.named import Stage, stages
 from hloforge.runtime.debug.tracked_text import Line, TextTracker
+
+if TYPE_CHECKING:
+    from hloforge.dialect.mlir import ir
 
 # Larger constants print as their type.
 ELIDED = 16
@@ -104,7 +107,7 @@ def record_lowering(
 
 
 def _snapshot(
-    module: Any, tracker: TextTracker, name: str, reason: str, summary: str, seconds: float, before: Counter[str]
+    module: ir.Module, tracker: TextTracker, name: str, reason: str, summary: str, seconds: float, before: Counter[str]
 ) -> Snapshot:
     counts = count_operations(module)
     text = str(module.operation.get_asm(enable_debug_info=True, large_elements_limit=ELIDED))
@@ -125,11 +128,11 @@ def _summary(stage: Stage) -> str:
     return (inspect.getdoc(type(stage.entry)) or "").partition("\n")[0].replace("``", "")
 
 
-def computing(module: Any) -> Sequence[Any]:
+def computing(module: ir.Module) -> Sequence[Any]:
     """The operations of a module that compute something."""
     return [op for op in operations(module) if op.name not in STRUCTURE]
 
 
-def count_operations(module: Any) -> Counter[str]:
+def count_operations(module: ir.Module) -> Counter[str]:
     """How many operations there are of each kind; custom calls by their targets."""
     return Counter(describe(op) for op in computing(module))

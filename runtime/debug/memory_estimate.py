@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.dialect.shapes import Shape
@@ -75,7 +75,7 @@ def shape_of(type_: Any) -> Shape | None:
         return None
 
 
-def memory_estimate(module: Any, signature: Signature) -> MemoryEstimate:
+def memory_estimate(module: ir.Module, signature: Signature) -> MemoryEstimate:
     """The estimate for a module without calls, as ``normalize`` leaves it."""
     walk = _Walk()
     (entry,) = entry_function(module).operation.regions[0].blocks
@@ -97,7 +97,7 @@ class _Walk:
     dynamic: int = 0
     sizes: dict[Any, int] = field(default_factory=dict)
 
-    def block(self, block: Any, depth: int = 0) -> tuple[int, Any, list[tuple[Any, int]]]:
+    def block(self, block: ir.Block, depth: int = 0) -> tuple[int, Any, list[tuple[Any, int]]]:
         """The peak of the values of a block and of those inside its operations; where, and what lives there."""
         body = [op.operation for op in block.operations]
         last: dict[Any, int] = {}
@@ -121,7 +121,7 @@ class _Walk:
                 now -= living.pop(value)
         return peak, at, then
 
-    def inside(self, op: Any, depth: int) -> tuple[int, Any, list[tuple[Any, int]]]:
+    def inside(self, op: AnyOp, depth: int) -> tuple[int, Any, list[tuple[Any, int]]]:
         """Of the region that takes most: regions of an operation run in turn."""
         if depth >= _NESTED:
             return 0, None, []
@@ -134,7 +134,7 @@ class _Walk:
         return found or 0
 
 
-def _used(op: Any) -> Iterable[Any]:
+def _used(op: AnyOp) -> Iterable[Any]:
     """What an operation reads, and what those inside of it read."""
     yield from op.operands
     if len(op.regions):

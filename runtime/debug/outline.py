@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import location_of, scope_names
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.pipelines.capability.audit import describe
@@ -70,7 +70,7 @@ class Outline:
     left_out: int = 0
 
 
-def outline(module: Any, signature: Signature, most: int) -> Outline:
+def outline(module: ir.Module, signature: Signature, most: int) -> Outline:
     """The outline of ``main`` in a normalized module, of its first ``most`` operations."""
     (entry,) = entry_function(module).operation.regions[0].blocks
     writer = _Writer(most)
@@ -94,7 +94,7 @@ class _Writer:
         for value in values:
             self.values[value] = number
 
-    def block(self, block: Any, around: tuple[str, ...] = (), depth: int = 0) -> None:
+    def block(self, block: ir.Block, around: tuple[str, ...] = (), depth: int = 0) -> None:
         """The operations of a block, below scopes inside of the one ``around`` it."""
         root = _Scope("")
         for op in block.operations:
@@ -120,7 +120,7 @@ class _Writer:
         else:
             self.nodes[number][2] = len(self.nodes)
 
-    def operation(self, op: Any, depth: int) -> None:
+    def operation(self, op: AnyOp, depth: int) -> None:
         if self.count >= self.most or depth > _NESTED:
             self.left_out += 1
             return
@@ -162,12 +162,12 @@ def _path(name: str) -> tuple[str, ...]:
     return tuple(scope_names(name))[:-1][:_SCOPES]
 
 
-def scope_of(op: Any) -> tuple[str, ...]:
+def scope_of(op: AnyOp) -> tuple[str, ...]:
     """The scopes that the user's framework named around an operation, outer ones first; none if it named none."""
     return next((path for name in _names(op.location) if (path := _path(name))), ())
 
 
-def _scope_near(op: Any) -> tuple[str, ...]:
+def _scope_near(op: AnyOp) -> tuple[str, ...]:
     """The scopes of an operation; of a constant without any, those of the first operation that reads it."""
     path = scope_of(op)
     if path or op.name != "stablehlo.constant":

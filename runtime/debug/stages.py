@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.program import Program
@@ -19,6 +19,9 @@ from hloforge.runtime.artifact.weights import place_weights
 from hloforge.runtime.compile.compiler import compile_lowered, compile_unoptimized
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
+
+if TYPE_CHECKING:
+    from hloforge.dialect.mlir import ir
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ def stages_of(program: Program, recipe: Recipe) -> Iterator[Stage]:
         before = after
 
 
-def bytecode(module: Any) -> bytes:
+def bytecode(module: ir.Module) -> bytes:
     """A module as MLIR bytecode, with its locations."""
     stream = io.BytesIO()
     module.operation.write_bytecode(stream)

@@ -13,7 +13,7 @@ from math import ceil, log2, prod
 from typing import Any
 
 from hloforge.dialect import traits
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.shapes import Shape
 
@@ -68,7 +68,7 @@ class Cost:
         return Cost(factor * self.flops, factor * self.transcendentals, factor * self.bytes)
 
 
-def cost_of(op: Any) -> Cost:
+def cost_of(op: AnyOp) -> Cost:
     """The counts of one StableHLO operation; of a loop or branch none, for what it contains is counted by itself.
 
     Sizes that only a call knows count as one.
@@ -78,7 +78,7 @@ def cost_of(op: Any) -> Cost:
     return Cost(flops, transcendentals, sum(reads) + sum(writes))
 
 
-def traffic(op: Any) -> tuple[list[float], list[float]]:
+def traffic(op: AnyOp) -> tuple[list[float], list[float]]:
     """The bytes that an operation reads of each operand and writes of each result."""
     operands = [byte_count(value.type) for value in op.operands]
     results = [byte_count(value.type) for value in op.results]
@@ -117,7 +117,7 @@ def _shape_bytes(shape: Shape) -> float:
     return ceil(prod(1 if size < 0 else size for size in shape.dimensions) * shape.element.bits / 8)
 
 
-def _work(op: Any) -> tuple[float, float]:
+def _work(op: AnyOp) -> tuple[float, float]:
     """Arithmetic and transcendental functions."""
     if op.name in TRANSCENDENTAL:
         return 0, _elements(op.results[0])
@@ -140,7 +140,7 @@ def _sizes(value: Any) -> list[int]:
     return [max(1, int(size)) for size in value.type.shape]
 
 
-def _body(op: Any, number: int = 0) -> tuple[float, float]:
+def _body(op: AnyOp, number: int = 0) -> tuple[float, float]:
     """What one application of a computation over scalars takes."""
     found = [_work(inner.operation) for block in op.regions[number].blocks for inner in block.operations]
     return sum(flops for flops, _ in found), sum(functions for _, functions in found)
@@ -150,17 +150,17 @@ def _applied(body: tuple[float, float], times: float) -> tuple[float, float]:
     return body[0] * max(0, times), body[1] * max(0, times)
 
 
-def _dot_general(op: Any) -> tuple[float, float]:
+def _dot_general(op: AnyOp) -> tuple[float, float]:
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     sizes = _sizes(op.operands[0])
     return _FUSED * _elements(op.results[0]) * prod(sizes[d] for d in numbers.lhs_contracting_dimensions), 0
 
 
-def _dot(op: Any) -> tuple[float, float]:
+def _dot(op: AnyOp) -> tuple[float, float]:
     return _FUSED * _elements(op.results[0]) * _sizes(op.operands[0])[-1], 0
 
 
-def _convolution(op: Any) -> tuple[float, float]:
+def _convolution(op: AnyOp) -> tuple[float, float]:
     """Products with the padding and with the zeros of dilation are not counted."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     image, kernel, result = (_sizes(value) for value in (op.operands[0], op.operands[1], op.results[0]))
@@ -200,54 +200,54 @@ def _positions(size: int, window: int, results: int, how: tuple[int, int, int, i
     return found
 
 
-def _reduce(op: Any) -> tuple[float, float]:
+def _reduce(op: AnyOp) -> tuple[float, float]:
     return _applied(_body(op), _elements(op.operands[0]) - _elements(op.results[0]))
 
 
-def _reduce_window(op: Any) -> tuple[float, float]:
+def _reduce_window(op: AnyOp) -> tuple[float, float]:
     window = prod(integers(op, "window_dimensions"))
     return _applied(_body(op), (window - 1) * _elements(op.results[0]))
 
 
-def _select_and_scatter(op: Any) -> tuple[float, float]:
+def _select_and_scatter(op: AnyOp) -> tuple[float, float]:
     window = prod(integers(op, "window_dimensions"))
     sources = _elements(op.operands[1])
     selected, scattered = _applied(_body(op, 0), (window - 1) * sources), _applied(_body(op, 1), sources)
     return selected[0] + scattered[0], selected[1] + scattered[1]
 
 
-def _map(op: Any) -> tuple[float, float]:
+def _map(op: AnyOp) -> tuple[float, float]:
     return _applied(_body(op), _elements(op.results[0]))
 
 
-def _scatter(op: Any) -> tuple[float, float]:
+def _scatter(op: AnyOp) -> tuple[float, float]:
     return _applied(_body(op), _elements(op.operands[len(op.results) + 1]))
 
 
-def _sort(op: Any) -> tuple[float, float]:
+def _sort(op: AnyOp) -> tuple[float, float]:
     count = _elements(op.operands[0])
     return count * ceil(log2(count)) if count > 1 else 0, 0
 
 
-def _fft(op: Any) -> tuple[float, float]:
+def _fft(op: AnyOp) -> tuple[float, float]:
     # The sum over the axes; XLA multiplies their logarithms, which is the same for one.
     steps = sum(int(log2(size)) for size in integers(op, "fft_length") if size > 1)
     return _FUSED * _COMPLEX * steps * _elements(op.operands[0]), 0
 
 
-def _cholesky(op: Any) -> tuple[float, float]:
+def _cholesky(op: AnyOp) -> tuple[float, float]:
     return _elements(op.operands[0]) * _sizes(op.operands[0])[-1] / 3, 0
 
 
-def _triangular_solve(op: Any) -> tuple[float, float]:
+def _triangular_solve(op: AnyOp) -> tuple[float, float]:
     return _FUSED * _sizes(op.operands[0])[-1] * _elements(op.operands[1]), 0
 
 
-def _random(op: Any) -> tuple[float, float]:
+def _random(op: AnyOp) -> tuple[float, float]:
     return 0, sum(_elements(result) for result in op.results)
 
 
-def _all_reduce(op: Any) -> tuple[float, float]:
+def _all_reduce(op: AnyOp) -> tuple[float, float]:
     return sum(_elements(result) for result in op.results), 0
 
 

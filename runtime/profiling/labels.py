@@ -13,7 +13,7 @@ from typing import Any
 
 from hloforge.dialect.errors import Location
 from hloforge.dialect.marks import PROFILE_LABEL
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import (
     blocks,
     drop_argument_locations,
@@ -94,7 +94,7 @@ def labelled(program: Program) -> tuple[Program, Labels]:
     return copy, labels
 
 
-def _outer(op: Any) -> Iterable[Any]:
+def _outer(op: AnyOp) -> Iterable[Any]:
     """The operations inside, those before their regions' own; computations over scalars are parts of theirs."""
     for block in blocks(op):
         for inner in block.operations:
@@ -104,7 +104,7 @@ def _outer(op: Any) -> Iterable[Any]:
                 yield from _outer(found)
 
 
-def _labels(module: Any, entry: Any, found: Sequence[Any]) -> Labels:
+def _labels(module: ir.Module, entry: Any, found: Sequence[Any]) -> Labels:
     numbers = {op: number for number, op in enumerate(found)}
     loose: dict[Any, int] = {}
 
@@ -147,11 +147,11 @@ def _labels(module: Any, entry: Any, found: Sequence[Any]) -> Labels:
     )
 
 
-def _name(op: Any) -> str:
+def _name(op: AnyOp) -> str:
     return string_attribute(op, "name") or op.name if op.name == _COMPOSITE else str(op.name)
 
 
-def _cost(op: Any, bodies: Mapping[str, Any]) -> Cost:
+def _cost(op: AnyOp, bodies: Mapping[str, Any]) -> Cost:
     """The counts of an operation; of a composite those of what it represents."""
     if op.name != _COMPOSITE:
         return cost_of(op)
@@ -160,7 +160,7 @@ def _cost(op: Any, bodies: Mapping[str, Any]) -> Cost:
     return sum((_cost(inner, bodies) for inner in inside), Cost())
 
 
-def _is_splat(op: Any) -> bool:
+def _is_splat(op: AnyOp) -> bool:
     """Whether an operation makes one number, which is in the code of who reads it."""
     if op.name != _CONSTANT:
         return False
@@ -168,7 +168,7 @@ def _is_splat(op: Any) -> bool:
     return isinstance(value, ir.DenseElementsAttr) and bool(value.is_splat)
 
 
-def _location(op: Any) -> Location | None:
+def _location(op: AnyOp) -> Location | None:
     """The user's line, or a name where files have no lines."""
     place = file_location(op.location)
     if place is not None and place.line:
@@ -195,7 +195,7 @@ def _names(location: Any) -> list[str]:
     return []
 
 
-def _turns_around(op: Any) -> int:
+def _turns_around(op: AnyOp) -> int:
     """How often the loops around an operation run it in a call of the program; 0 if only a call knows."""
     turns, outer = 1, op.parent
     while outer is not None and outer.operation.name != "func.func":

@@ -121,13 +121,13 @@ def widened(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array.astype(wide(element_type(array.dtype)).dtype, copy=False)
 
 
-def _bytecode(module: Any) -> bytes:
+def _bytecode(module: ir.Module) -> bytes:
     stream = io.BytesIO()
     module.operation.write_bytecode(stream)
     return stream.getvalue()
 
 
-def _drop_tokens(module: Any) -> None:
+def _drop_tokens(module: ir.Module) -> None:
     """Tokens order effects inside a program; at its border they carry nothing."""
     with in_context(module):
         entry = entry_function(module)
@@ -157,5 +157,5 @@ def _drop_tokens(module: Any) -> None:
                 entry.attributes[name] = ir.ArrayAttr.get([attribute for attribute, kept in pairs if kept])
 
 
-def _is_token(type_: Any) -> bool:
+def _is_token(type_: ir.Type) -> bool:
     return "token" in str(type_) and not isinstance(type_, ir.RankedTensorType)

@@ -102,7 +102,7 @@ class InterpreterEngine:
             self._refuse_long_work(parsed)
             _copy_scatter_operands(parsed)
             rows = _make_results_readable(parsed)
-            text = parsed.operation.get_asm(binary=False, enable_debug_info=False)
+            text = str(parsed.operation.get_asm(binary=False, enable_debug_info=False))
 
         def call(arguments: Arrays) -> list[np.ndarray[Any, Any]]:
             # A fresh context each time: the interpreter may write into attributes, which a context shares.
@@ -117,7 +117,7 @@ class InterpreterEngine:
 
         return call
 
-    def _refuse_long_work(self, module: Any) -> None:
+    def _refuse_long_work(self, module: ir.Module) -> None:
         total, heaviest, most = 0, None, -1
         for op in operations(module):
             work = _elements_of_work(op)
@@ -137,13 +137,13 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _run_native(module: Any, pipeline: str) -> None:
+def _run_native(module: ir.Module, pipeline: str) -> None:
     # What it cannot legalize stays and is refused by name at evaluation.
     with contextlib.suppress(ir.MLIRError):
         passmanager.PassManager.parse(pipeline).run(module.operation)
 
 
-def _elements_of_work(op: Any) -> int:
+def _elements_of_work(op: ir.Operation) -> int:
     """Scalar steps of one execution of an operation, to the order of magnitude; loops count once."""
     results = sum(_element_count(result.type) for result in op.results)
     if op.name in ("stablehlo.constant", "stablehlo.while", "stablehlo.if", "stablehlo.case"):
@@ -155,13 +155,13 @@ def _elements_of_work(op: Any) -> int:
     return max(results, sum(_element_count(operand.type) for operand in op.operands))
 
 
-def _element_count(type_: Any) -> int:
+def _element_count(type_: ir.Type) -> int:
     if not isinstance(type_, ir.RankedTensorType):
         return 0
     return prod(max(type_.get_dim_size(d), 1) for d in range(type_.rank))
 
 
-def _copy_scatter_operands(module: Any) -> None:
+def _copy_scatter_operands(module: ir.Module) -> None:
     """The interpreter's scatter writes into its operands; reversing no dimension makes a copy of each."""
     for op in operations(module, ["stablehlo.scatter"]):
         with ir.InsertionPoint(op):
@@ -172,7 +172,7 @@ def _copy_scatter_operands(module: Any) -> None:
                 ).ir
 
 
-def _make_results_readable(module: Any) -> list[ElementType]:
+def _make_results_readable(module: ir.Module) -> list[ElementType]:
     """Return only what Python can read of attributes; gives the element types of the results as they were.
 
     A complex result aborts the interpreter and becomes two, narrow floats become f32 and narrow integers bytes.

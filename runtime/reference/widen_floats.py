@@ -6,7 +6,7 @@ from typing import Any
 
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.errors import ReferenceEngineError
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.quantized import is_quantized
@@ -22,7 +22,7 @@ def wide(row: ElementType) -> ElementType:
     return element_type("f64") if row.is_float else row
 
 
-def widen_floats(module: Any) -> None:
+def widen_floats(module: ir.Module) -> None:
     """Give every float and complex value of a normalized module without composites 64-bit parts, in place.
 
     Conversions become identities.
@@ -64,7 +64,7 @@ def widen_floats(module: Any) -> None:
         module.operation.verify()
 
 
-def _is_of_integers(op: Any) -> bool:
+def _is_of_integers(op: AnyOp) -> bool:
     """Whether an operation takes bits of integers for other integers: these types stay as they are."""
     types = [element_type(value.type.element_type) for value in (*op.operands, *op.results)]
     return all(row.is_integer for row in types)
@@ -82,7 +82,7 @@ def _wide_type(type_: Any) -> Any:
     return type_
 
 
-def _widen_constant(op: Any) -> None:
+def _widen_constant(op: AnyOp) -> None:
     """Convert after the constant, exactly, so that its values need not be read."""
     value = op.results[0]
     type_ = _wide_type(value.type)

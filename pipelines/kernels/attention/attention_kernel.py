@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector, zero
 from hloforge.pipelines.kernels.lang import loops as code
 
@@ -48,21 +48,21 @@ class Kernel:
         carried = [self._filled(-inf), nothing, totals, self._array(min(KEYS, count))]
         flipped = self._flipped()
 
-        def block(key: Any, lines: int, *carried: Any) -> list[Any]:
+        def block(key: SSAValue, lines: int, *carried: SSAValue) -> list[Any]:
             return self._block(flipped, key, lines, carried)
 
         _, sums, totals, _ = code.in_steps(count, KEYS, carried, block)
         part = empty(ir.RankedTensorType.get([1, QUERIES, width], self.element))
         return code.for_each(width, [part], lambda row, into: [self._stored(row, into, totals, sums)])[0]
 
-    def _block(self, flipped: Any, key: Any, lines: int, carried: Sequence[Any]) -> list[Any]:
+    def _block(self, flipped: SSAValue, key: SSAValue, lines: int, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """Add what some keys contribute to the sums of the weights and the weighted values.
 
         All weights are relative to the greatest score so far: what was added before is scaled when that grows.
         """
         before, sums, totals, weights = carried
 
-        def scores(row: Any, count: int, greatest: Any, weights: Any) -> list[Any]:
+        def scores(row: SSAValue, count: int, greatest: SSAValue, weights: SSAValue) -> list[Any]:
             return self._scores(flipped, key, row, count, greatest, weights)
 
         greatest, weights = code.in_steps(lines, self.rows, [before, weights], scores)
@@ -71,19 +71,21 @@ class Kernel:
         base = code.choose(code.compare_floats("oeq", greatest, least), self._filled(0.0), greatest)
         scale = _exponential(code.combine("subf", before, base))
 
-        def weigh(line: Any, sums: Any, weights: Any) -> list[Any]:
+        def weigh(line: SSAValue, sums: SSAValue, weights: SSAValue) -> list[SSAValue]:
             weight = _exponential(code.combine("subf", _read(weights, line), base))
             return [code.combine("addf", sums, weight), _written(weight, weights, line)]
 
         sums, weights = code.for_each(lines, [code.combine("mulf", sums, scale), weights], weigh)
 
-        def add(row: Any, count: int, totals: Any) -> list[Any]:
+        def add(row: SSAValue, count: int, totals: SSAValue) -> list[Any]:
             return [self._added(key, lines, row, count, scale, totals, weights)]
 
         totals = code.in_steps(int(self.values.type.shape[2]), self.rows, [totals], add)[0]
         return [greatest, sums, totals, weights]
 
-    def _scores(self, flipped: Any, key: Any, row: Any, count: int, greatest: Any, weights: Any) -> list[Any]:
+    def _scores(
+        self, flipped: SSAValue, key: SSAValue, row: SSAValue, count: int, greatest: SSAValue, weights: SSAValue
+    ) -> list[SSAValue]:
         """Write the scores of some keys; the greatest ones grow by them."""
         lines = [code.combine("addi", row, number) for number in range(count)]
         at = [code.combine("addi", key, line) for line in lines]
@@ -94,21 +96,25 @@ class Kernel:
             weights = _written(score, weights, line)
         return [greatest, weights]
 
-    def _products(self, depth: int, sums: Sequence[Any], lines: Any, factors: Any, rows: Sequence[Any]) -> list[Any]:
+    def _products(
+        self, depth: int, sums: Sequence[SSAValue], lines: SSAValue, factors: SSAValue, rows: Sequence[SSAValue]
+    ) -> list[SSAValue]:
         """Add the products of lines of vectors with the numbers of some rows ``[1, row, depth]``."""
 
-        def turn(k: Any, *sums: Any) -> list[Any]:
+        def turn(k: SSAValue, *sums: SSAValue) -> list[SSAValue]:
             line = _read(lines, k)
             numbers = [code.read(factors, index(0), row, k) for row in rows]
             return [_multiply_add(number, line, sum_) for number, sum_ in zip(numbers, sums, strict=True)]
 
         return code.for_each(depth, sums, turn)
 
-    def _added(self, key: Any, lines: int, row: Any, count: int, scale: Any, totals: Any, weights: Any) -> Any:
+    def _added(
+        self, key: SSAValue, lines: int, row: SSAValue, count: int, scale: SSAValue, totals: SSAValue, weights: SSAValue
+    ) -> SSAValue:
         """Add the values of some keys, by their weights, to some rows of the totals."""
         rows = [code.combine("addi", row, number) for number in range(count)]
 
-        def turn(line: Any, *sums: Any) -> list[Any]:
+        def turn(line: SSAValue, *sums: SSAValue) -> list[SSAValue]:
             weight, at = _read(weights, line), code.combine("addi", key, line)
             numbers = [code.read(self.values, index(0), at, number) for number in rows]
             return [_multiply_add(number, weight, sum_) for number, sum_ in zip(numbers, sums, strict=True)]
@@ -118,18 +124,18 @@ class Kernel:
             totals = _written(sum_, totals, number)
         return totals
 
-    def _flipped(self) -> Any:
+    def _flipped(self) -> SSAValue:
         """The queries ``[d, 16]``."""
         depth = int(self.queries.type.shape[2])
 
-        def line(k: Any, into: Any) -> list[Any]:
+        def line(k: SSAValue, into: SSAValue) -> list[Any]:
             numbers = [code.read(self.queries, index(0), index(query), k) for query in range(QUERIES)]
             vector = create("vector.from_elements", numbers, [self._vector]).results[0]
             return [_written(vector, into, k)]
 
         return code.for_each(depth, [self._array(depth)], line)[0]
 
-    def _stored(self, row: Any, into: Any, totals: Any, sums: Any) -> Any:
+    def _stored(self, row: SSAValue, into: SSAValue, totals: SSAValue, sums: SSAValue) -> SSAValue:
         """Write a row of the totals, divided by the sums of the weights, as a column."""
         mean = code.combine("divf", _read(totals, row), sums)
         for query in range(QUERIES):
@@ -139,7 +145,7 @@ class Kernel:
         return into
 
     @property
-    def _vector(self) -> Any:
+    def _vector(self) -> ir.Type:
         return ir.VectorType.get([QUERIES], self.element)
 
     def _filled(self, number: float) -> Any:
@@ -150,17 +156,17 @@ class Kernel:
         return empty(ir.RankedTensorType.get([lines, QUERIES], self.element))
 
 
-def _read(array: Any, line: Any) -> Any:
+def _read(array: SSAValue, line: SSAValue) -> Any:
     return read_vector(array, [line, index(0)], QUERIES)
 
 
-def _written(vector: Any, array: Any, line: Any) -> Any:
+def _written(vector: SSAValue, array: SSAValue, line: SSAValue) -> Any:
     return write_vector(vector, array, [line, index(0)])
 
 
-def _multiply_add(number: Any, line: Any, total: Any) -> Any:
-    return create("vector.fma", [full_vector(number, QUERIES), line, total], [total.type]).results[0]
+def _multiply_add(number: SSAValue, line: SSAValue, total: SSAValue) -> Any:
+    return create("vector.fma", [full_vector(number, QUERIES), line, total], [total.type]).result
 
 
-def _exponential(vector: Any) -> Any:
-    return create("math.exp", [vector], [vector.type]).results[0]
+def _exponential(vector: SSAValue) -> Any:
+    return create("math.exp", [vector], [vector.type]).result

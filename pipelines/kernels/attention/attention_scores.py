@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import integers
+from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.operations import integer, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
@@ -72,7 +72,7 @@ class Scores:
     def rank(self) -> int:
         return len(self.root.type.shape)
 
-    def _add(self, value: Any) -> bool:
+    def _add(self, value: SSAValue) -> bool:
         """Whether a value can be computed; finds the arrays that it is computed from."""
         self._operations += 1
         if value == self.product:
@@ -94,7 +94,7 @@ class Scores:
         """The arrays in memory: the dimension of the queries last, and flags as bytes."""
         return [self._stored(array, dimensions).ir for array, dimensions in self.arrays.items()]
 
-    def _stored(self, array: Any, dimensions: list[int]) -> Value:
+    def _stored(self, array: SSAValue, dimensions: list[int]) -> Value:
         value = Value(array)
         value = ops.reshape(value, [size for size in value.dims if size > 1])
         value = ops.transpose(value, sorted(range(value.rank), key=lambda d: dimensions[d] == self.rank - 2))
@@ -119,17 +119,17 @@ class Scores:
 
         return of(self.root)
 
-    def evaluate(self, product: Any, memory: Sequence[Any], place: Place) -> Any:
+    def evaluate(self, product: SSAValue, memory: Sequence[SSAValue], place: Place) -> Any:
         """The vector of scores at a place, from that of the product and the contents of the ``operands``."""
         made = {self.product: product}
         contents = dict(zip(self.arrays, memory, strict=True))
 
-        def vector(value: Any) -> Any:
+        def vector(value: SSAValue) -> Any:
             if value not in made:
                 made[value] = compute(value)
             return made[value]
 
-        def compute(value: Any) -> Any:
+        def compute(value: SSAValue) -> Any:
             op = None if isinstance(value.owner, ir.Block) else value.owner
             if op is not None and op.name == "stablehlo.iota":
                 return self._positions(op, place)
@@ -142,8 +142,8 @@ class Scores:
 
         return vector(self.root)
 
-    def _positions(self, op: Any, place: Place) -> Any:
-        dimension = int(op.attributes["iota_dimension"].value)
+    def _positions(self, op: ir.OpView, place: Place) -> Any:
+        dimension = integer(op, "iota_dimension")
         at = [*place.batch, place.query, place.key][dimension]
         element = number_type(op.results[0])
         whole = ir.IntegerType.get_signless(element.width)
@@ -154,7 +154,7 @@ class Scores:
             return numbers
         return code.cast("sitofp", numbers, ir.VectorType.get([place.length], element))
 
-    def _read(self, array: Any, memory: Any, dimensions: Sequence[int], place: Place) -> Any:
+    def _read(self, array: SSAValue, memory: SSAValue, dimensions: Sequence[int], place: Place) -> Any:
         coordinates = [*place.batch, place.query, place.key]
         queries = self.rank - 2
         at = [coordinates[d] for d in dimensions if d != queries] or ([] if queries in dimensions else [index(0)])
@@ -167,7 +167,7 @@ class Scores:
         return code.cast("trunci", found, ir.VectorType.get([place.length], ir.IntegerType.get_signless(1)))
 
 
-def _products_below(value: Any) -> list[Any]:
+def _products_below(value: SSAValue) -> list[SSAValue]:
     """The products of matrices that a value is computed from by elementwise operations."""
     found: dict[Any, None] = {}
     seen: set[Any] = set()
@@ -184,7 +184,7 @@ def _products_below(value: Any) -> list[Any]:
     return list(found)
 
 
-def _spread(value: Any) -> tuple[Any, list[int]]:
+def _spread(value: SSAValue) -> tuple[Any, list[int]]:
     """The array that a value repeats, and the dimensions of the value that its own of more than one element are."""
     dimensions = list(range(len(value.type.shape)))
     if not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
@@ -193,8 +193,8 @@ def _spread(value: Any) -> tuple[Any, list[int]]:
     return value, [at for at, size in zip(dimensions, value.type.shape, strict=True) if int(size) > 1]
 
 
-def _count(element: Any, length: int) -> Any:
+def _count(element: ir.Type, length: int) -> Any:
     """The vector 0, 1, 2, ..."""
     type_ = ir.VectorType.get([length], element)
     numbers = ", ".join(map(str, range(length)))
-    return create("arith.constant", (), [type_], value=ir.Attribute.parse(f"dense<[{numbers}]> : {type_}")).results[0]
+    return create("arith.constant", (), [type_], value=ir.Attribute.parse(f"dense<[{numbers}]> : {type_}")).result

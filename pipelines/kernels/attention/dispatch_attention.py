@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import in_context, ir, stablehlo
-from hloforge.dialect.operations import integers, operations
+from hloforge.dialect.operations import integers, operations, splat
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.builders import index, stands_in_dispatch
@@ -164,7 +164,7 @@ def _reduced(spread: Any, name: str, first: float) -> Any | None:
 
 def _is_filled(array: Any, number: float) -> bool:
     constant = filling(array)
-    return constant is not None and constant.attributes["value"].get_splat_value().value == number
+    return constant is not None and splat(constant) == number
 
 
 def _is_attention(op: Any, side: int, scores: Scores, machine: Machine) -> bool:

@@ -47,7 +47,7 @@ class DispatchFactorizations(Pass):
     name: ClassVar[str] = "dispatch-factorizations"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.custom_call"}):
                 call = CustomCall.of(op)

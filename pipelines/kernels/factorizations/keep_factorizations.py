@@ -23,7 +23,7 @@ from hloforge.dialect import marks, ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.idioms import matrix_transpose
 from hloforge.dialect.marks import STRIPS
-from hloforge.dialect.mlir import stablehlo
+from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -37,18 +37,18 @@ TRIDIAGONAL_QL, BIDIAGONAL_QR = f"{STRIPS}tridiagonal_ql", f"{STRIPS}bidiagonal_
 
 
 @pattern("stablehlo.cholesky")
-def cholesky(op: Any) -> Replacement:
+def cholesky(op: ir.Operation) -> Replacement:
     """A factor of any batch."""
     a = Value(op.operands[0])
     if not suits_strips(op):
         return NoMatch("an element type or a size without strips")
-    lower = "lower" in op.attributes and op.attributes["lower"].value
+    lower = "lower" in op.attributes and ir.BoolAttr(op.attributes["lower"]).value
     factor, _ = _cholesky(_of_one_batch(a), lower)
     return ops.reshape(factor, a.dims)
 
 
 @pattern("stablehlo.custom_call")
-def own(op: Any) -> Replacement:
+def own(op: ir.Operation) -> Replacement:
     """Calls of ours."""
     call = CustomCall.of(op)
     if call.target in _ITERATIONS and call.operands[0].dims[1] > 1:
@@ -165,5 +165,5 @@ class KeepFactorizations(Pass):
     name: ClassVar[str] = "keep-factorizations"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*cholesky, *own, *triangular_solve))

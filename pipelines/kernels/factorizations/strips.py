@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.mlir import dense_elements, ir
+from hloforge.dialect.mlir import AnyOp, dense_elements, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.lang import loops as code
@@ -46,7 +46,7 @@ def padded_size(array: Value, size: int) -> int:
     return -(-size // width) * width
 
 
-def suits_strips(op: Any) -> bool:
+def suits_strips(op: AnyOp) -> bool:
     """Whether all floats of an operation are f32 or f64, its sizes are known, and its matrices are not small."""
     values = [Value(value) for value in (*op.operands, *op.results)]
     names = {value.element_type.name for value in values if not value.element_type.is_integer}

@@ -52,7 +52,7 @@ class DispatchFft(MachinePass):
     name: ClassVar[str] = "dispatch-fft"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.fft"}):
                 if not is_static(op):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hloforge.dialect.element_types import ElementType, Kind
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create
 
@@ -61,14 +61,14 @@ def arithmetic(name: str, row: ElementType) -> str:
     return of_unsigned if row.kind is Kind.UNSIGNED else of_signed
 
 
-def has_code(op: Any) -> bool:
+def has_code(op: AnyOp) -> bool:
     """Whether ``on_numbers`` takes an operation: elementwise, of ``NUMBERS`` and flags."""
     if len(op.results) != 1 or not all(map(_is_number, (*op.results, *op.operands))):
         return False
     row, name = Value(op.results[0]).element_type, op.name.removeprefix("stablehlo.")
     match name:
         case "constant":
-            return bool(op.attributes["value"].is_splat) and row.name != "pred"
+            return ir.DenseElementsAttr(op.attributes["value"]).is_splat and row.name != "pred"
         case "compare":
             return Value(op.operands[0]).element_type.name != "pred" and not _is_total(op)
         case "convert":
@@ -84,7 +84,7 @@ def has_code(op: Any) -> bool:
     return bool(arithmetic(name, row)) or (name in (*_FUNCTIONS, "logistic") and row.name == "f32")
 
 
-def filling(value: Any) -> Any | None:
+def filling(value: SSAValue) -> AnyOp | None:
     """The constant of one number that fills an array; None if there is none."""
     if not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
         value = value.owner.operands[0]
@@ -94,19 +94,19 @@ def filling(value: Any) -> Any | None:
     return value.owner if is_known and has_code(value.owner) else None
 
 
-def is_elementwise(op: Any) -> bool:
+def is_elementwise(op: AnyOp) -> bool:
     """Whether each number of the result is made of those at its place."""
     sizes = {tuple(value.type.shape) for value in (*op.operands, *op.results) if isinstance(value.type, ir.ShapedType)}
     return op.name != "stablehlo.constant" and len(op.operands) > 0 and len(sizes) == 1 and has_code(op)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: SSAValue) -> bool:
     if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
         return False
     return Value(value).element_type.name in (*NUMBERS, "pred")
 
 
-def _is_total(op: Any) -> bool:
+def _is_total(op: AnyOp) -> bool:
     return "compare_type" in op.attributes and "TOTALORDER" in str(op.attributes["compare_type"])
 
 
@@ -120,7 +120,7 @@ def _is_constant_below(value: Any, bits: int) -> bool:
     return bool(dense.is_splat) and 0 <= dense.get_splat_value().value < bits
 
 
-def _conversion(op: Any) -> str:
+def _conversion(op: AnyOp) -> str:
     """The name of a conversion of numbers; empty if there is none. Floats that become integers are in range by now."""
     source, target = Value(op.operands[0]).element_type, Value(op.results[0]).element_type
     if target.name == "pred":
@@ -139,7 +139,7 @@ def _conversion(op: Any) -> str:
     return "arith.extui" if is_unsigned else "arith.extsi"
 
 
-def number_type(value: Any) -> Any:
+def number_type(value: SSAValue) -> Any:
     """The signless type of an array's numbers."""
     row = Value(value).element_type
     if row.is_float:
@@ -150,11 +150,11 @@ def number_type(value: Any) -> Any:
 def constant_number(op: Any, length: int = 0) -> Any:
     """The number that fills a constant; a vector of it if a length is given."""
     element = number_type(op.results[0])
-    splat = op.attributes["value"].get_splat_value()
+    splat: Any = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
     attribute = splat if isinstance(splat, ir.FloatAttr) else ir.IntegerAttr.get(element, _signed(splat.value, element))
     type_ = ir.VectorType.get([length], element) if length else element
     value = ir.DenseElementsAttr.get_splat(type_, attribute) if length else attribute
-    return create("arith.constant", (), [type_], value=value).results[0]
+    return create("arith.constant", (), [type_], value=value).result
 
 
 def _signed(value: int, element: Any) -> int:
@@ -163,7 +163,7 @@ def _signed(value: int, element: Any) -> int:
     return value - (1 << width) if value >= 1 << (width - 1) else value
 
 
-def on_numbers(op: Any, operands: Sequence[Any]) -> Any:
+def on_numbers(op: AnyOp, operands: Sequence[SSAValue]) -> Any:
     """The operation, no constant, on numbers or on vectors of one length; a flag may choose between vectors."""
     row, name = Value(op.results[0]).element_type, op.name.removeprefix("stablehlo.")
     shaped = operands[-1]
@@ -177,13 +177,13 @@ def on_numbers(op: Any, operands: Sequence[Any]) -> Any:
         case "bitcast_convert":
             return shaped if shaped.type == type_ else create("arith.bitcast", operands, [type_]).results[0]
         case "select":
-            return create("arith.select", operands, [type_]).results[0]
+            return create("arith.select", operands, [type_]).result
         case "clamp":
             low, value, high = operands
             raised = create(arithmetic("maximum", row), [low, value], [type_]).results[0]
-            return create(arithmetic("minimum", row), [raised, high], [type_]).results[0]
+            return create(arithmetic("minimum", row), [raised, high], [type_]).result
         case "not":
-            return create("arith.xori", [shaped, _filled(type_, -1)], [type_]).results[0]
+            return create("arith.xori", [shaped, _filled(type_, -1)], [type_]).result
         case "logistic":
             one = _filled(type_, 1)
             power = _on(_FUNCTIONS["exponential"], _on("arith.negf", shaped))
@@ -192,10 +192,10 @@ def on_numbers(op: Any, operands: Sequence[Any]) -> Any:
         code = f"arith.{name}i"
     else:
         code = _SHIFTS.get(name) or _FUNCTIONS.get(name) or arithmetic(name, row)
-    return create(code, operands, [type_]).results[0]
+    return create(code, operands, [type_]).result
 
 
-def _typed_as(value: Any, element: Any) -> Any:
+def _typed_as(value: SSAValue, element: ir.Type) -> ir.Type:
     return ir.VectorType.get(value.type.shape, element) if isinstance(value.type, ir.VectorType) else element
 
 
@@ -203,12 +203,12 @@ def _on(name: str, *operands: Any) -> Any:
     return create(name, operands, [operands[0].type]).results[0]
 
 
-def _filled(type_: Any, value: int) -> Any:
+def _filled(type_: ir.Type, value: int) -> Any:
     element = type_.element_type if isinstance(type_, ir.VectorType) else type_
     make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
     number = make(element, value)
     whole = ir.DenseElementsAttr.get_splat(type_, number) if isinstance(type_, ir.VectorType) else number
-    return create("arith.constant", (), [type_], value=whole).results[0]
+    return create("arith.constant", (), [type_], value=whole).result
 
 
 def _compared(op: Any, operands: Sequence[Any], type_: Any) -> Any:
@@ -219,4 +219,4 @@ def _compared(op: Any, operands: Sequence[Any], type_: Any) -> Any:
     else:
         name, numbers = "arith.cmpi", _UNSIGNED_COMPARISONS if row.kind is Kind.UNSIGNED else _SIGNED_COMPARISONS
     predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), numbers[direction])
-    return create(name, operands, [type_], predicate=predicate).results[0]
+    return create(name, operands, [type_], predicate=predicate).result

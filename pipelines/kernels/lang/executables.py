@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hloforge.dialect.marks import KEY, NUMBER, SHARED_CODE
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.builders import create, index
 from hloforge.pipelines.framework.passes import NativePass
@@ -27,7 +27,7 @@ _EXECUTABLE = "flow.executable"
 _EMPTY = "tensor.empty"
 
 
-def code_of(key: str, rank: int, memory: Sequence[Any], body: Callable[[Sequence[Any]], None]) -> Any:
+def code_of(key: str, rank: int, memory: Sequence[ir.Type], body: Callable[[Sequence[Any]], None]) -> ir.Attribute:
     """The symbol of the code with a key in the module around the insertion point, which is written if there is none.
 
     Args:
@@ -79,7 +79,7 @@ def return_counts(block: Any) -> None:
     create("flow.return", [*block.arguments, *(index(1) for _ in range(3 - len(block.arguments)))], ())
 
 
-def once(block: Any, region: Any) -> None:
+def once(block: Any, region: ir.Region) -> None:
     """Keep each operation of a region's only block once; arrays without contents stay apart.
 
     Two fifths of what is written are constants and sums that are written before, which all of IREE's passes would read.
@@ -99,18 +99,18 @@ def once(block: Any, region: Any) -> None:
     block.append_to(region)
 
 
-def _module(op: Any) -> Any:
+def _module(op: AnyOp) -> ir.Operation:
     while op.operation.parent is not None:
         op = op.operation.parent
     return op.operation
 
 
-def _symbol(name: str) -> Any:
+def _symbol(name: str) -> ir.Attribute:
     # IREE links all codes into one library, so that the functions' names differ as well.
     return ir.SymbolRefAttr.get([name, name])
 
 
-def _declare(name: str, key: str, rank: int, memory: Sequence[Any]) -> Any:
+def _declare(name: str, key: str, rank: int, memory: Sequence[ir.Type]) -> Any:
     """The region that the code of a new executable has to be written into."""
     texts = {"sym_name": name, "sym_visibility": "private", KEY: key}
     executable = create(_EXECUTABLE, (), (), 1, **{at: ir.StringAttr.get(text) for at, text in texts.items()})

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from hloforge.dialect.marks import WORK
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.pipelines.framework.builders import create, empty, index
 from hloforge.pipelines.kernels.lang.executables import code_of, once, return_counts
 
@@ -31,14 +31,14 @@ def number(value: int, type_: Any) -> Any:
     return create("arith.constant", (), [type_], value=ir.IntegerAttr.get(type_, value)).results[0]
 
 
-def float_number(value: float, type_: Any) -> Any:
+def float_number(value: float, type_: ir.Type) -> Any:
     """A constant of a float type."""
-    return create("arith.constant", (), [type_], value=ir.FloatAttr.get(type_, value)).results[0]
+    return create("arith.constant", (), [type_], value=ir.FloatAttr.get(type_, value)).result
 
 
-def combine(name: str, one: Any, other: Any) -> Any:
+def combine(name: str, one: SSAValue, other: Any) -> Any:
     """``arith.<name>`` of two numbers of one type; ``other`` may be an int."""
-    return create(f"arith.{name}", [one, _like(other, one)], [one.type]).results[0]
+    return create(f"arith.{name}", [one, _like(other, one)], [one.type]).result
 
 
 def compare(predicate: str, one: Any, other: Any) -> Any:
@@ -47,22 +47,22 @@ def compare(predicate: str, one: Any, other: Any) -> Any:
     Vectors make a vector of flags.
     """
     attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _PREDICATES[predicate])
-    return create("arith.cmpi", [one, _like(other, one)], [_flags(one)], predicate=attribute).results[0]
+    return create("arith.cmpi", [one, _like(other, one)], [_flags(one)], predicate=attribute).result
 
 
-def compare_floats(predicate: str, one: Any, other: Any) -> Any:
+def compare_floats(predicate: str, one: SSAValue, other: SSAValue) -> Any:
     """A flag: ``oeq`` or ``ogt`` (equal, greater) of two floats, false of NaN."""
     attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _FLOAT_PREDICATES[predicate])
-    return create("arith.cmpf", [one, other], [_flags(one)], predicate=attribute).results[0]
+    return create("arith.cmpf", [one, other], [_flags(one)], predicate=attribute).result
 
 
-def _flags(value: Any) -> Any:
+def _flags(value: SSAValue) -> ir.Type:
     """The type of a comparison's result."""
     flag = ir.IntegerType.get_signless(1)
     return ir.VectorType.get(value.type.shape, flag) if isinstance(value.type, ir.VectorType) else flag
 
 
-def cast(name: str, value: Any, type_: Any) -> Any:
+def cast(name: str, value: SSAValue, type_: ir.Type) -> SSAValue:
     """``arith.<name>`` to a type; the value itself if it has that type."""
     return value if value.type == type_ else create(f"arith.{name}", [value], [type_]).results[0]
 
@@ -72,9 +72,9 @@ def clamped(number_: Any, size: int) -> Any:
     return cast("index_cast", combine("minsi", combine("maxsi", number_, 0), size - 1), ir.IndexType.get())
 
 
-def choose(flag: Any, one: Any, other: Any) -> Any:
+def choose(flag: SSAValue, one: SSAValue, other: SSAValue) -> Any:
     """``one`` if the flag is set, else ``other``."""
-    return create("arith.select", [flag, one, other], [one.type]).results[0]
+    return create("arith.select", [flag, one, other], [one.type]).result
 
 
 def least(vector: Any) -> Any:
@@ -83,7 +83,7 @@ def least(vector: Any) -> Any:
     return create("vector.reduction", [vector], [vector.type.element_type], kind=kind).results[0]
 
 
-def _like(value: Any, other: Any) -> Any:
+def _like(value: Any, other: SSAValue) -> Any:
     if not isinstance(value, int):
         return value
     return index(value) if isinstance(other.type, ir.IndexType) else number(value, other.type)
@@ -91,19 +91,19 @@ def _like(value: Any, other: Any) -> Any:
 
 def read(array: Any, *position: Any) -> Any:
     """The element at an index for each dimension."""
-    return create("tensor.extract", [array, *position], [array.type.element_type]).results[0]
+    return create("tensor.extract", [array, *position], [array.type.element_type]).result
 
 
-def write(value: Any, array: Any, *position: Any) -> Any:
+def write(value: SSAValue, array: SSAValue, *position: SSAValue) -> Any:
     """The array with one element replaced."""
-    return create("tensor.insert", [value, array, *position], [array.type]).results[0]
+    return create("tensor.insert", [value, array, *position], [array.type]).result
 
 
 # From the number of a turn and the carried values to the values of the next turn.
 Turn = Callable[..., Sequence[Any]]
 
 
-def for_each(stop: Any, carried: Sequence[Any], body: Turn, *, start: Any = 0, step: int = 1) -> list[Any]:
+def for_each(stop: Any, carried: Sequence[SSAValue], body: Turn, *, start: Any = 0, step: int = 1) -> list[SSAValue]:
     """``for i in range(start, stop, step): carried = body(i, *carried)``; the bounds are ints or of type ``index``."""
     first, last = (index(bound) if isinstance(bound, int) else bound for bound in (start, stop))
     types = [value.type for value in carried]
@@ -114,7 +114,7 @@ def for_each(stop: Any, carried: Sequence[Any], body: Turn, *, start: Any = 0, s
     return list(loop.results)
 
 
-def in_steps(stop: int, step: int, carried: Sequence[Any], body: Turn) -> list[Any]:
+def in_steps(stop: int, step: int, carried: Sequence[SSAValue], body: Turn) -> list[SSAValue]:
     """``for i in range(0, stop, step): carried = body(i, step, *carried)``, and the rest with a shorter step."""
     full = stop // step * step
     if full:
@@ -122,7 +122,9 @@ def in_steps(stop: int, step: int, carried: Sequence[Any], body: Turn) -> list[A
     return list(body(index(full), stop - full, *carried)) if stop > full else list(carried)
 
 
-def while_(carried: Sequence[Any], condition: Callable[..., Any], body: Callable[..., Sequence[Any]]) -> list[Any]:
+def while_(
+    carried: Sequence[SSAValue], condition: Callable[..., Any], body: Callable[..., Sequence[Any]]
+) -> list[SSAValue]:
     """``while condition(*carried): carried = body(*carried)``."""
     types = [value.type for value in carried]
     loop = create("scf.while", carried, types, 2)
@@ -135,12 +137,12 @@ def while_(carried: Sequence[Any], condition: Callable[..., Any], body: Callable
 
 
 def over_rows(
-    arrays: Sequence[Any],
+    arrays: Sequence[SSAValue],
     scalars: Sequence[Any],
-    results: Sequence[Any],
+    results: Sequence[ir.RankedTensorType],
     group: int,
     body: Callable[..., Sequence[Any]],
-) -> list[Any]:
+) -> list[SSAValue]:
     """One dispatch whose workgroups share out the rows of arrays.
 
     Args:
@@ -152,7 +154,9 @@ def over_rows(
     """
     rows = int(results[0].shape[0])
 
-    def run(places: Sequence[Any], sources: Sequence[Any], inside: Sequence[Any], targets: Sequence[Any]) -> None:
+    def run(
+        places: Sequence[SSAValue], sources: Sequence[SSAValue], inside: Sequence[Any], targets: Sequence[SSAValue]
+    ) -> None:
         first = combine("muli", places[0], group)
         parts = [load(source, _part(a.type, group), [first, 0]) for source, a in zip(sources, arrays, strict=True)]
         buffers = [empty(_part(result, group)) for result in results]
@@ -168,15 +172,15 @@ Work = Callable[[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Any]], No
 
 def workgroups(
     counts: Sequence[int],
-    arrays: Sequence[Any],
+    arrays: Sequence[SSAValue],
     scalars: Sequence[Any],
-    results: Sequence[Any],
+    results: Sequence[ir.Type],
     run: Work,
     *,
     scratch: Sequence[Any] = (),
     work: int = 0,
     key: str = "",
-) -> list[Any]:
+) -> list[SSAValue]:
     """One dispatch of many workgroups.
 
     Args:
@@ -193,7 +197,7 @@ def workgroups(
     """
     ends = len(arrays), len(arrays) + len(scalars)
 
-    def body(memory: Sequence[Any]) -> None:
+    def body(memory: Sequence[SSAValue]) -> None:
         places = [_place(axis) for axis in range(len(counts))]
         run(places, memory[: ends[0]], memory[ends[0] : ends[1]], memory[ends[1] :])
 
@@ -248,7 +252,7 @@ class _Dispatch:
     tied: Sequence[int]
     work: int
 
-    def own(self, body: Callable[[Sequence[Any]], None]) -> list[Any]:
+    def own(self, body: Callable[[Sequence[Any]], None]) -> list[SSAValue]:
         """The results of a dispatch with code of its own."""
         op = self._create("flow.dispatch.workgroups", 2)
         with ir.InsertionPoint(ir.Block.create_at_start(op.regions[0], list(self.memory))) as point:
@@ -261,7 +265,7 @@ class _Dispatch:
             return_counts(point.block)
         return list(op.results)
 
-    def shared(self, key: str, body: Callable[[Sequence[Any]], None]) -> list[Any]:
+    def shared(self, key: str, body: Callable[[Sequence[Any]], None]) -> list[SSAValue]:
         """The results of a dispatch whose code others may run too."""
         whole = f"{key} {self.counts} {', '.join(map(str, self.memory))}"
         name = code_of(whole, len(self.counts), self.memory, body)
@@ -283,27 +287,27 @@ class _Dispatch:
 
 def _place(axis: int) -> Any:
     number = ir.IntegerAttr.get(ir.IndexType.get(), axis)
-    return create("flow.dispatch.workgroup.id", (), [ir.IndexType.get()], dimension=number).results[0]
+    return create("flow.dispatch.workgroup.id", (), [ir.IndexType.get()], dimension=number).result
 
 
-def _memory(access: str, type_: Any) -> Any:
+def _memory(access: str, type_: ir.Type) -> ir.Type:
     return ir.Type.parse(f"{_DISPATCH_TENSOR}<{access}:{type_}>")
 
 
-def _part(type_: Any, rows: int) -> Any:
+def _part(type_: ir.RankedTensorType, rows: int) -> ir.RankedTensorType:
     return ir.RankedTensorType.get([rows, int(type_.shape[1])], type_.element_type)
 
 
-def load(memory: Any, part: Any, start: Sequence[Any]) -> Any:
+def load(memory: SSAValue, part: ir.Type, start: Sequence[Any]) -> Any:
     """A part of an array, of this type; its start is an ``index`` or an int along each dimension."""
     offsets = [at for at in start if not isinstance(at, int)]
     counts = ir.DenseI32ArrayAttr.get([1, 0, len(offsets), 0, 0])
     name = "iree_tensor_ext.dispatch.tensor.load"
     attributes = _window(part, start)
-    return create(name, [memory, *offsets], [part], operandSegmentSizes=counts, **attributes).results[0]
+    return create(name, [memory, *offsets], [part], operandSegmentSizes=counts, **attributes).result
 
 
-def store(part: Any, memory: Any, start: Sequence[Any]) -> None:
+def store(part: SSAValue, memory: SSAValue, start: Sequence[Any]) -> None:
     """Write a part of an array; its start as of ``load``."""
     offsets = [at for at in start if not isinstance(at, int)]
     counts = ir.DenseI32ArrayAttr.get([1, 1, 0, len(offsets), 0, 0])

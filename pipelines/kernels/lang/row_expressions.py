@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
@@ -112,7 +112,7 @@ class RowExpression:
         kept = self.arrays if self.is_wide(value) else self.numbers
         kept += [] if value in kept else [value]
 
-    def _is_computed(self, op: Any) -> bool:
+    def _is_computed(self, op: ir.Operation) -> bool:
         result = op.results[0]
         if len(op.results) != 1 or not (self.is_wide(result) or self._is_row(result)):
             return False
@@ -123,7 +123,7 @@ class RowExpression:
         is_alike = all(Value(operand).dims == Value(result).dims for operand in op.operands)
         return is_alike and has_code(op) and all(map(_is_taken, (*op.operands, result)))
 
-    def _is_reduction(self, op: Any) -> bool:
+    def _is_reduction(self, op: AnyOp) -> bool:
         """Whether rows of the array's sizes are reduced, from a constant."""
         init = op.operands[1]
         is_constant = not isinstance(init.owner, ir.Block) and init.owner.name == "stablehlo.constant"
@@ -131,7 +131,7 @@ class RowExpression:
         is_float = Value(op.results[0]).element_type.name == "f32"
         return is_constant and along_rows and is_float and combiner(op) in REDUCED
 
-    def spread(self, op: Any) -> Spread | None:
+    def spread(self, op: AnyOp) -> Spread | None:
         """What a broadcast or reshape repeats along rows or leaves as it is, in f32; None for other operations."""
         if op.name not in _SHAPING or Value(op.results[0]).element_type.name != "f32":
             return None

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector
@@ -78,7 +78,7 @@ class Expression:
         arrays = [ops.reshape(Value(array), self.dims).ir for array in self.arrays]
         return [*arrays, *(ops.reshape(value, [value.shape.element_count]).ir for value in small)]
 
-    def _add(self, value: Any) -> None:
+    def _add(self, value: SSAValue) -> None:
         if value in self._computed or value in self.arrays:
             return
         op = None if isinstance(value.owner, ir.Block) else value.owner
@@ -94,12 +94,12 @@ class Expression:
         for operand in op.operands:
             self._add(operand)
 
-    def _is_computed(self, op: Any) -> bool:
+    def _is_computed(self, op: AnyOp) -> bool:
         """Whether vectors of a result can be made from vectors of the operands."""
         row = Value(op.results[0]).element_type
         match op.name.removeprefix("stablehlo."):
             case "constant":
-                return row.name in VECTOR_TYPES and bool(op.attributes["value"].is_splat)
+                return row.name in VECTOR_TYPES and ir.DenseElementsAttr(op.attributes["value"]).is_splat
             case "broadcast_in_dim":
                 return row.name in VECTOR_TYPES and self._spread(op) is not None
             case "reshape":
@@ -113,7 +113,7 @@ class Expression:
                 return Value(op.operands[0]).element_type.name in ("f32", "f64") and not is_total
         return row.name in VECTOR_TYPES and op.name.removeprefix("stablehlo.") in _CHEAP and has_code(op)
 
-    def _spread(self, op: Any) -> Spread | None:
+    def _spread(self, op: AnyOp) -> Spread | None:
         """What a broadcast repeats: a number, one for each place along the middle dimension, or a vector of them."""
         small, whole = Value(op.operands[0]), Value(op.results[0]).dims
         if small.shape.element_count == 1:
@@ -129,7 +129,11 @@ class Expression:
         return Spread.NUMBERS if sizes == self.dims else None
 
     def evaluate(
-        self, memory: Sequence[Any], position: Sequence[Any], length: int, known: Mapping[Any, Any] | None = None
+        self,
+        memory: Sequence[SSAValue],
+        position: Sequence[SSAValue],
+        length: int,
+        known: Mapping[Any, Any] | None = None,
     ) -> Any:
         """The vector at a position.
 
@@ -146,12 +150,12 @@ class Expression:
             **{of: read_vector(array, position, length) for of, array in zip(self.arrays, arrays, strict=True)},
         }
 
-        def vector(value: Any) -> Any:
+        def vector(value: SSAValue) -> Any:
             if value not in made:
                 made[value] = compute(self._computed[value])
             return made[value]
 
-        def compute(op: Any) -> Any:
+        def compute(op: ir.OpView) -> Any:
             if (constant := filling(op.results[0])) is not None:
                 return constant_number(constant, length)
             if op.name != "stablehlo.broadcast_in_dim":
@@ -186,14 +190,14 @@ class Expression:
         return "\n".join(lines)
 
 
-def is_stored(array: Any) -> bool:
+def is_stored(array: SSAValue) -> bool:
     """Whether an array lies in memory anyway: an argument, what IREE stores, or what others read as well."""
     if isinstance(array.owner, ir.Block) or array.owner.name in _STORED or array.owner.name.startswith("flow."):
         return True
     return len(list(array.uses)) > 1
 
 
-def _on_vectors(op: Any, operands: Sequence[Any]) -> Any:
+def _on_vectors(op: ir.OpView, operands: Sequence[SSAValue]) -> Any:
     """The operation on vectors."""
     if op.name == "stablehlo.reshape":
         return operands[0]
@@ -201,4 +205,4 @@ def _on_vectors(op: Any, operands: Sequence[Any]) -> Any:
     if op.name != "stablehlo.convert" or (source.name, target.name) not in _EXTENSIONS:
         return on_numbers(op, operands)
     wide = ir.VectorType.get(operands[0].type.shape, op.results[0].type.element_type)
-    return create(_EXTENSIONS[source.name, target.name], operands, [wide]).results[0]
+    return create(_EXTENSIONS[source.name, target.name], operands, [wide]).result

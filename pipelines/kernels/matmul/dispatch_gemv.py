@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import element_of, index, stands_in_dispatch
@@ -62,7 +62,7 @@ class DispatchGemv(MachinePass):
     name: ClassVar[str] = "dispatch-gemv"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.dot_general"}):
                 found = None if stands_in_dispatch(op) else _streamed(op, self.machine)
@@ -73,7 +73,7 @@ class DispatchGemv(MachinePass):
                     erase_unread(large)
 
 
-def _streamed(op: Any, machine: Machine) -> tuple[Factor, Factor, bool] | None:
+def _streamed(op: AnyOp, machine: Machine) -> tuple[Factor, Factor, bool] | None:
     """The few rows, the large factor and whether the rows are the right factor; None for other products."""
     lhs, rhs = factors_of(op)
     result = Value(op.results[0])
@@ -93,7 +93,7 @@ def _streamed(op: Any, machine: Machine) -> tuple[Factor, Factor, bool] | None:
     return (rows, large, swapped) if 0 < rows.count(rows.free) <= most else None
 
 
-def _dispatched(op: Any, rows: Factor, large: Factor, swapped: bool, machine: Machine) -> Value:
+def _dispatched(op: AnyOp, rows: Factor, large: Factor, swapped: bool, machine: Machine) -> Value:
     """The product, computed as ``[b, m, n]`` with each in the order of the large factor's dimensions."""
     result = Value(op.results[0])
     batch, summed, free = (sorted(dims) for dims in (large.batch, large.summed, large.free))

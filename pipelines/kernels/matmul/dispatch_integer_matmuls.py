@@ -31,7 +31,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import stands_in_dispatch
@@ -59,7 +59,7 @@ class DispatchIntegerMatmuls(MachinePass):
     name: ClassVar[str] = "dispatch-integer-matmuls"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.dot_general"}):
                 if not stands_in_dispatch(op) and (sizes := _sizes(op, self.machine)) is not None:
@@ -67,7 +67,7 @@ class DispatchIntegerMatmuls(MachinePass):
                         replace(op, [_dispatched(op, *sizes, self.machine)])
 
 
-def _sizes(op: Any, machine: Machine) -> tuple[int, int, int, int] | None:
+def _sizes(op: AnyOp, machine: Machine) -> tuple[int, int, int, int] | None:
     """The sizes of the batch, the rows, the depth and the columns; None for a product that stays IREE's."""
     lhs, rhs, result = (*map(_as_stored, op.operands), Value(op.results[0]))
     if [value.element_type.name for value in (lhs, rhs, result)] != ["s8", "s8", "s32"]:
@@ -92,7 +92,7 @@ def _as_stored(factor: Any) -> Value:
     return narrow if narrow.element_type.name == "s8" else Value(factor)
 
 
-def _dispatched(op: Any, batch: int, rows: int, depth: int, columns: int, machine: Machine) -> Value:
+def _dispatched(op: AnyOp, batch: int, rows: int, depth: int, columns: int, machine: Machine) -> Value:
     lhs, rhs, result = (*map(_as_stored, op.operands), Value(op.results[0]))
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     left = _arranged(lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, depth_last=True)

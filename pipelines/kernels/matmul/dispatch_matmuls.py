@@ -40,7 +40,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType
-from hloforge.dialect.mlir import in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import element_of, empty, stands_in_dispatch
@@ -116,7 +116,7 @@ class DispatchMatmuls(MachinePass):
     name: ClassVar[str] = "dispatch-matmuls"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.dot_general"}):
                 windows = _windows_of(op)
@@ -144,7 +144,7 @@ def _loop_before(op: Any) -> Any | None:
     return loop if factor.shape.is_static and factor.shape.byte_size <= _MOST_COPIED else None
 
 
-def _tiles_of(op: Any, windows: Windows | None, machine: Machine, *, in_strips: bool) -> Tiles | None:
+def _tiles_of(op: AnyOp, windows: Windows | None, machine: Machine, *, in_strips: bool) -> Tiles | None:
     """The tiles of a product that gains by them; None for others."""
     lhs, rhs, result = (Value(value) for value in (*op.operands, op.results[0]))
     if not all(value.shape.is_static for value in (lhs, rhs)) or not _can_multiply(lhs, rhs, result):
@@ -208,7 +208,7 @@ def _divisors(number: int, most: int) -> list[int]:
     return [divisor for divisor in range(1, min(number, most) + 1) if number % divisor == 0]
 
 
-def _windows_of(op: Any) -> Windows | None:
+def _windows_of(op: AnyOp) -> Windows | None:
     """The windows that the left factor ``[m, k]`` lays out, if the product can read them in the image."""
     lhs = Value(op.operands[0])
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
@@ -241,13 +241,13 @@ def _dispatched(epilogue: Epilogue, tiles: Tiles, windows: Windows | None, loop:
     return ops.reshape(Value(flat), Value(epilogue.root.results[0]).dims)
 
 
-def _has_columns_in_rows(op: Any) -> bool:
+def _has_columns_in_rows(op: AnyOp) -> bool:
     """Whether a column of the right factor lies in a row."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     return Value(op.operands[1]).rank - 1 in numbers.rhs_contracting_dimensions
 
 
-def _right(op: Any, tiles: Tiles) -> Value:
+def _right(op: AnyOp, tiles: Tiles) -> Value:
     """The right factor, ``[b, k, n]`` or ``[b, n, k]``."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     by_columns = _has_columns_in_rows(op)
@@ -256,7 +256,7 @@ def _right(op: Any, tiles: Tiles) -> Value:
     return ops.reshape(_arranged(Value(op.operands[1]), batch, summed, depth_last=by_columns), [tiles.batch, *sides])
 
 
-def _layer_of(op: Any, tiles: Tiles) -> tuple[Value, Value] | None:
+def _layer_of(op: AnyOp, tiles: Tiles) -> tuple[Value, Value] | None:
     """Right factors, ``[layers, k, n]`` or ``[layers, n, k]``, and the number of the one that is taken; None if one."""
     stored = as_stored(factors_of(op)[1], Value(op.results[0]).element_type.name, _NARROW)
     if stored.start is None or stored.chosen != 0 or tiles.batch > 1:

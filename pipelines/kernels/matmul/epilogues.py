@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any, ClassVar, Self
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import is_elementwise
@@ -168,11 +168,11 @@ def _order(one: Any, other: Any) -> int:
     return -1 if one.is_before_in_block(other) else 1
 
 
-def _users(op: Any) -> set[Any]:
+def _users(op: AnyOp) -> set[Any]:
     return {use.owner.operation for use in op.results[0].uses}
 
 
-def _follows(op: Any, product: Any) -> bool:
+def _follows(op: AnyOp, product: Any) -> bool:
     """Whether an operation makes as many numbers as the product has, each of those at its place."""
     if op.name != "stablehlo.reshape" and not is_elementwise(op):
         return False

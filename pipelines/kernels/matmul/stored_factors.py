@@ -8,7 +8,7 @@ from itertools import groupby
 from math import prod
 from typing import Any
 
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 
@@ -66,7 +66,7 @@ class Factor:
         return "".join(name for name, _ in groupby(role.get(d, "i") for d in dims))
 
 
-def factors_of(op: Any) -> tuple[Factor, Factor]:
+def factors_of(op: AnyOp) -> tuple[Factor, Factor]:
     """The operands of a ``dot_general``."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     found = []
@@ -106,12 +106,12 @@ def _moved(factor: Factor, array: Value, places: Sequence[int]) -> Factor:
     return replace(factor, array=array, batch=parts[0], summed=parts[1], free=parts[2], chosen=chosen)
 
 
-def _widens(op: Any, wide: str, narrow: Sequence[str]) -> bool:
+def _widens(op: AnyOp, wide: str, narrow: Sequence[str]) -> bool:
     source, target = Value(op.operands[0]), Value(op.results[0])
     return source.element_type.name in narrow and target.element_type.name == wide
 
 
-def _layer(op: Any) -> tuple[int, Any] | None:
+def _layer(op: AnyOp) -> tuple[int, Any] | None:
     """The dimension and the slice of ``reshape(dynamic_slice)`` that takes one place of it and drops it."""
     owner = op.operands[0].owner
     if isinstance(owner, ir.Block) or owner.operation.name != _SLICE:

@@ -19,8 +19,8 @@ from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.mlir import AnyOp, in_context, ir
+from hloforge.dialect.operations import integer, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
 from hloforge.pipelines.framework.machine import Machine
@@ -43,7 +43,7 @@ class DispatchConcatenations(MachinePass):
     name: ClassVar[str] = "dispatch-concatenations"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.concatenate"}):
                 if not stands_in_dispatch(op) and _joins_rows(op, self.machine):
@@ -51,7 +51,7 @@ class DispatchConcatenations(MachinePass):
                         replace(op, [_dispatched(op, self.machine)])
 
 
-def _joins_rows(op: Any, machine: Machine) -> bool:
+def _joins_rows(op: ir.Operation, machine: Machine) -> bool:
     """Whether parts of several rows come from several arrays, all in memory that a dispatch can copy."""
     arrays = list(map(Value, op.operands))
     if not all(array.shape.is_static and array.element_type.name in _COPIED for array in arrays):
@@ -63,11 +63,11 @@ def _joins_rows(op: Any, machine: Machine) -> bool:
     return sum(size // rows > unrolled for size in sizes) <= _MOST_LOOPS
 
 
-def _dimension(op: Any) -> int:
-    return int(op.attributes["dimension"].value)
+def _dimension(op: AnyOp) -> int:
+    return integer(op, "dimension")
 
 
-def _dispatched(op: Any, machine: Machine) -> Value:
+def _dispatched(op: ir.Operation, machine: Machine) -> Value:
     result, dimension = Value(op.results[0]), _dimension(op)
     rows = prod(result.dims[:dimension])
     widths = [Value(array).shape.element_count // rows for array in op.operands]

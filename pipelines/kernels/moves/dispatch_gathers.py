@@ -27,7 +27,7 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.marks import IN_BOUNDS
-from hloforge.dialect.mlir import in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
@@ -58,7 +58,7 @@ class DispatchGathers(MachinePass):
     name: ClassVar[str] = "dispatch-gathers"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.gather", "stablehlo.scatter"}):
                 if not _is_apart(op):
@@ -70,14 +70,14 @@ class DispatchGathers(MachinePass):
                         replace(op, [result])
 
 
-def _is_apart(op: Any) -> bool:
+def _is_apart(op: AnyOp) -> bool:
     """Whether the operation is in bounds, stands in no dispatch, and its arrays have known sizes."""
     values = (*op.operands, *op.results)
     is_known = IN_BOUNDS in op.attributes and not stands_in_dispatch(op)
     return is_known and all(Value(value).shape.is_static for value in values)
 
 
-def _gathered(op: Any, machine: Machine) -> Value | None:
+def _gathered(op: AnyOp, machine: Machine) -> Value | None:
     """gather of rows -> a dispatch; None for other gathers and small ones."""
     table, indices, result = Value(op.operands[0]), Value(op.operands[1]), Value(op.results[0])
     if result.shape.element_count < machine.dispatch_elements or not _takes_rows(op, table, indices, result):
@@ -167,7 +167,7 @@ def _along(array: Any, stop: Any, body: Callable[[Any, int, Any], Any], line_byt
     return code.for_each(stop, [array], lambda column, into: [body(column, length, into)], step=length)
 
 
-def _scattered(op: Any, machine: Machine) -> Value | None:
+def _scattered(op: AnyOp, machine: Machine) -> Value | None:
     """scatter of rows by one arithmetic operation -> a dispatch in the operand's place; None for others."""
     if len(op.operands) != 3:
         return None

@@ -21,7 +21,7 @@ from math import gcd, prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
@@ -52,7 +52,7 @@ class DispatchTransposes(MachinePass):
     name: ClassVar[str] = "dispatch-transposes"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.transpose"}):
                 if not stands_in_dispatch(op) and _moves_rows(op, self.machine) and _stands_alone(op):
@@ -60,14 +60,14 @@ class DispatchTransposes(MachinePass):
                         replace(op, [_dispatched(op, self.machine)])
 
 
-def _row_rank(op: Any) -> int:
+def _row_rank(op: AnyOp) -> int:
     """How many dimensions at the end stay where they are."""
     order = integers(op, "permutation")
     moved = [number for number, dimension in enumerate(order) if number != dimension]
     return len(order) - 1 - max(moved, default=-1)
 
 
-def _moves_rows(op: Any, machine: Machine) -> bool:
+def _moves_rows(op: ir.Operation, machine: Machine) -> bool:
     """Whether the rows are many, long enough for vectors, and not in place already."""
     whole, order = Value(op.operands[0]), integers(op, "permutation")
     if not whole.shape.is_static or whole.element_type.name not in _COPIED or order == sorted(order):
@@ -76,13 +76,13 @@ def _moves_rows(op: Any, machine: Machine) -> bool:
     return is_worth and _vector(op, machine) * whole.element_type.bits >= _LEAST_VECTOR_BYTES * 8
 
 
-def _vector(op: Any, machine: Machine) -> int:
+def _vector(op: AnyOp, machine: Machine) -> int:
     """The elements of the longest vector that divides a row."""
     whole, kept = Value(op.operands[0]), _row_rank(op)
     return gcd(prod(whole.dims[whole.rank - kept :]), machine.line_bytes * 8 // whole.element_type.bits)
 
 
-def _stands_alone(op: Any) -> bool:
+def _stands_alone(op: AnyOp) -> bool:
     """Whether IREE has nothing to compute on the way from memory to memory."""
     source = op.operands[0]
     while not isinstance(source.owner, ir.Block) and source.owner.name == "stablehlo.reshape":
@@ -108,7 +108,7 @@ class _Loop:
     result_step: int
 
 
-def _dispatched(op: Any, machine: Machine) -> Value:
+def _dispatched(op: AnyOp, machine: Machine) -> Value:
     source, result = Value(op.operands[0]), Value(op.results[0])
     kept, length = _row_rank(op), _vector(op, machine)
     outer = source.rank - kept

@@ -50,7 +50,7 @@ class DispatchArgmax(MachinePass):
     name: ClassVar[str] = "dispatch-argmax"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.reduce"}):
                 rows = None if stands_in_dispatch(op) else _rows_of(op, self.machine)
@@ -59,7 +59,7 @@ class DispatchArgmax(MachinePass):
                         replace(op, rows.dispatched())
 
 
-def _rows_of(op: Any, machine: Machine) -> _Rows | None:
+def _rows_of(op: ir.Operation, machine: Machine) -> _Rows | None:
     """The rows of a reduction to a place in each; None for other reductions."""
     if len(op.results) != 2 or not Value(op.operands[0]).shape.is_static:
         return None

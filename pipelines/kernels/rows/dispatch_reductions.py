@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
@@ -71,7 +71,7 @@ class DispatchReductions(MachinePass):
     name: ClassVar[str] = "dispatch-reductions"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.reduce"}):
                 tiles = None if stands_in_dispatch(op) else _tiles_of(op, self.machine)
@@ -110,7 +110,7 @@ class _Tiles:
         return -(-self.middle // self.rows)
 
 
-def _tiles_of(op: Any, machine: Machine) -> _Tiles | None:
+def _tiles_of(op: ir.Operation, machine: Machine) -> _Tiles | None:
     """The tiles of a reduction that gains by them; None for others."""
     whole = Value(op.operands[0])
     if len(op.results) != 1 or combiner(op) not in _COMBINERS or not whole.shape.is_static:
@@ -145,7 +145,7 @@ def _tiles_of(op: Any, machine: Machine) -> _Tiles | None:
     return _Tiles(outer, middle, inner, fold, -(-middle // chunks), columns, gcd(columns, lanes))
 
 
-def _dispatched(op: Any, tiles: _Tiles, expression: Expression) -> Value:
+def _dispatched(op: AnyOp, tiles: _Tiles, expression: Expression) -> Value:
     """Reduce each chunk of rows, and then the chunks."""
     element = op.operands[0].type.element_type
     parts = ir.RankedTensorType.get([tiles.outer, tiles.chunks, tiles.inner], element)

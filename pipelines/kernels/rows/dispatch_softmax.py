@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
@@ -67,7 +67,7 @@ class DispatchSoftmax(MachinePass):
     name: ClassVar[str] = "dispatch-softmax"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {EXPONENTIAL}):
                 rows = None if stands_in_dispatch(op) else _rows_of(op, self.machine)
@@ -76,7 +76,7 @@ class DispatchSoftmax(MachinePass):
                         replace(rows.root, [rows.dispatched()])
 
 
-def _rows_of(exponential: Any, machine: Machine) -> _Rows | None:
+def _rows_of(exponential: ir.Operation, machine: Machine) -> _Rows | None:
     """The rows that are computed from exponentials and from a reduction of these; None where there are none."""
     whole = Value(exponential.results[0])
     if not whole.shape.is_static or whole.rank < 2 or whole.element_type.name != "f32":
@@ -105,7 +105,7 @@ def _followers(exponential: Any, dims: tuple[int, ...]) -> list[Any]:
     ]
 
 
-def _is_by_rows(op: Any) -> bool:
+def _is_by_rows(op: AnyOp) -> bool:
     return op.name in _SHAPING or op.name == REDUCE or has_code(op)
 
 
@@ -195,7 +195,7 @@ class _Row:
 
         return code.in_steps(expression.size, _LENGTH, [into], write)[0]
 
-    def _number(self, op: Any) -> Any:
+    def _number(self, op: AnyOp) -> Any:
         """The row's number of a value."""
         match self.rows.expression.spread(op):
             case Spread.NUMBERS:
@@ -210,7 +210,7 @@ class _Row:
         """The number that all rows share."""
         return code.read(self.contents[value], index(0), index(0))
 
-    def _reduced(self, op: Any, into: Any) -> tuple[Any, Any]:
+    def _reduced(self, op: AnyOp, into: Any) -> tuple[Any, Any]:
         """The reduction of a row, and the result's part, in which exponentials may lie from now on."""
         size, name = self.rows.expression.size, combiner(op)
         keeps = self._is_to_keep(op)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from hloforge.dialect.mlir import ir, stablehlo
-from hloforge.dialect.operations import integers
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
+from hloforge.dialect.operations import integers, splat
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.sort import is_iota
 
@@ -41,7 +41,7 @@ class Extreme:
     is_first: bool
 
 
-def extreme_of(op: Any) -> Extreme | None:
+def extreme_of(op: AnyOp) -> Extreme | None:
     """What a ``stablehlo.reduce`` of an array and its positions along one dimension finds; None for others.
 
     The computation may compare and select in any way: it cannot tell more of two numbers than their order, so that a
@@ -106,4 +106,4 @@ def _splat(value: Any) -> Any:
     """The number of a constant; None for other values."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
         return None
-    return value.owner.attributes["value"].get_splat_value().value
+    return splat(value.owner)

@@ -26,7 +26,7 @@ from math import log
 from typing import Any, ClassVar
 
 from hloforge.dialect.marks import KEYS
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.sort import is_iota, prefix_length, replace_prefix
@@ -53,7 +53,7 @@ class DispatchSorts(MachinePass):
     name: ClassVar[str] = "dispatch-sorts"
     targets: ClassVar[frozenset[str]] = CPU
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.sort"}):
                 if KEYS in op.attributes:
@@ -61,7 +61,7 @@ class DispatchSorts(MachinePass):
                         replace_prefix(op, list(map(Value, _dispatched(op, self.machine))))
 
 
-def _dispatched(op: Any, machine: Machine) -> list[Any]:
+def _dispatched(op: Any, machine: Machine) -> list[SSAValue]:
     count = prefix_length(op)
     records = _Records(list(op.operands), op.attributes[KEYS].value, machine.computed_elements)
     if _is_better_inserted(records, count, machine.dispatch_ns):
@@ -104,11 +104,11 @@ class _Records:
         return number >= self.keys and is_iota(self.arrays[number], 1)
 
     @property
-    def stored(self) -> list[Any]:
+    def stored(self) -> list[SSAValue]:
         """The arrays that a dispatch reads, the keys first."""
         return [array for number, array in enumerate(self.arrays) if not self.counts(number)]
 
-    def read(self, stored: Sequence[Any], at: Any) -> list[Any]:
+    def read(self, stored: Sequence[Any], at: Any) -> list[SSAValue]:
         """One record, from its numbers in ``stored``."""
         found = iter(stored)
         return [
@@ -127,7 +127,7 @@ def _is_better_inserted(records: _Records, count: int, dispatch_ns: int) -> bool
     return bool(inserting < passes * (dispatch_ns + rows * (_TABLE + size * (_DIGIT + step))))
 
 
-def _by_insertion(op: Any, records: _Records, count: int) -> list[Any]:
+def _by_insertion(op: AnyOp, records: _Records, count: int) -> list[SSAValue]:
     """The first ``count`` elements of each row in order, keys as what is made of them."""
     size, keys = records.size, records.keys
     # What comes too late is written behind the last place, which saves the question.
@@ -140,16 +140,16 @@ def _by_insertion(op: Any, records: _Records, count: int) -> list[Any]:
         for ending, type_ in zip(endings, own, strict=True)
     ]
 
-    def insert(row: Any, at: Any, parts: Sequence[Any], chosen: Sequence[Any]) -> list[Any]:
+    def insert(row: SSAValue, at: SSAValue, parts: Sequence[SSAValue], chosen: Sequence[SSAValue]) -> list[SSAValue]:
         element = records.read([s.number(part, row, at) for s, part in zip(sources, parts, strict=True)], at)
 
-        def goes_before(place: Any, *current: Any) -> Any:
+        def goes_before(place: SSAValue, *current: SSAValue) -> Any:
             # The place below exists where it counts.
             lower = code.combine("maxsi", code.combine("subi", place, 1), 0)
             other = [code.read(array, index(0), lower) for array in current[:keys]]
             return code.combine("andi", code.compare("slt", index(0), place), _before(element[:keys], other))
 
-        def move_up(place: Any, *current: Any) -> list[Any]:
+        def move_up(place: SSAValue, *current: SSAValue) -> list[SSAValue]:
             lower = code.combine("subi", place, 1)
             moved = [code.write(code.read(array, index(0), lower), array, index(0), place) for array in current]
             return [lower, *moved]
@@ -169,7 +169,7 @@ def _by_insertion(op: Any, records: _Records, count: int) -> list[Any]:
     # The first elements one by one, the others in whole blocks of which most hold none of the first elements.
     single = size - (size - count) // _BLOCK * _BLOCK
 
-    def sort_row(row: Any, parts: Sequence[Any]) -> list[Any]:
+    def sort_row(row: SSAValue, parts: Sequence[SSAValue]) -> list[SSAValue]:
         first = [empty(type_) for type_ in own]
         chosen = code.for_each(single, first, lambda at, *chosen: insert(row, at, parts, chosen))
         if single == size:
@@ -178,17 +178,17 @@ def _by_insertion(op: Any, records: _Records, count: int) -> list[Any]:
             size, chosen, lambda at, *chosen: insert_block(row, at, parts, chosen), start=single, step=_BLOCK
         )
 
-    def hand_out(row: Any, parts: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
+    def hand_out(row: SSAValue, parts: Sequence[SSAValue], targets: Sequence[SSAValue]) -> list[SSAValue]:
         chosen = sort_row(row, parts)
 
-        def copy(at: Any, *into: Any) -> list[Any]:
+        def copy(at: SSAValue, *into: SSAValue) -> list[Any]:
             numbers = [code.read(array, index(0), at) for array in chosen]
             made = [e.number(n) if e else n for e, n in zip(endings, numbers, strict=True)]
             return [code.write(number, array, row, at) for number, array in zip(made, into, strict=True)]
 
         return code.for_each(count, targets, copy)
 
-    def body(*values: Any) -> list[Any]:
+    def body(*values: SSAValue) -> list[SSAValue]:
         parts, buffers = values[: len(sources)], values[len(sources) :]
         return code.for_each(records.group, buffers, lambda row, *targets: hand_out(row, parts, targets))
 
@@ -196,7 +196,7 @@ def _by_insertion(op: Any, records: _Records, count: int) -> list[Any]:
     return [e.replaced(array) if e else array for e, array in zip(endings, found, strict=True)]
 
 
-def _before(keys: Sequence[Any], others: Sequence[Any]) -> Any:
+def _before(keys: Sequence[SSAValue], others: Sequence[SSAValue]) -> Any:
     """Whether a record stands before another, by keys of which the first counts most."""
     *first, last = zip(keys, others, strict=True)
     flag = code.compare("slt", *last)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
@@ -45,19 +45,19 @@ class Source:
             return cls(array, None)
         return cls(ops.reshape(Value(found.arrays[0]), [rows, size]).ir, found)
 
-    def vector(self, part: Any, row: Any, at: Any, length: int) -> Any:
+    def vector(self, part: SSAValue, row: SSAValue, at: SSAValue, length: int) -> Any:
         """Some elements of a row from a part of the array."""
         if self.expression is None:
             return read_vector(part, [row, at], length)
         return self.expression.evaluate([part], [row, at], length)
 
-    def number(self, part: Any, row: Any, at: Any) -> Any:
+    def number(self, part: SSAValue, row: SSAValue, at: SSAValue) -> Any:
         """An element of a row from a part of the array."""
         if self.expression is None:
             return code.read(part, row, at)
         vector = self.vector(part, row, at, 1)
         first = ir.DenseI64ArrayAttr.get([0])
-        return create("vector.extract", [vector], [vector.type.element_type], static_position=first).results[0]
+        return create("vector.extract", [vector], [vector.type.element_type], static_position=first).result
 
 
 @dataclass(frozen=True)
@@ -97,18 +97,18 @@ class Ending:
         """The type of what is made."""
         return self.made[-1].results[0].type.element_type
 
-    def number(self, number: Any) -> Any:
+    def number(self, number: SSAValue) -> Any:
         """What is made of an element."""
         known = {self.first: number}
 
-        def operand(value: Any) -> Any:
+        def operand(value: SSAValue) -> Any:
             return known[value] if value in known else constant_number(value.owner)
 
         for op in self.made:
             known[op.results[0]] = on_numbers(op, [operand(value) for value in op.operands])
         return known[self.made[-1].results[0]]
 
-    def replaced(self, array: Any) -> Any:
+    def replaced(self, array: SSAValue) -> SSAValue:
         """Put an array in the place of what is made; returns it."""
         self.made[-1].results[0].replace_all_uses_with(array)
         for op in reversed(self.made):
@@ -118,16 +118,16 @@ class Ending:
         return array
 
 
-def _is_made_of(op: Any, known: set[Any]) -> bool:
+def _is_made_of(op: ir.Operation, known: set[SSAValue]) -> bool:
     """Whether an operation makes elements of known ones, at their places, and of constants."""
     if not has_code(op) or Value(op.results[0]).dims != Value(next(iter(known))).dims:
         return False
     return all(operand in known or _is_constant(operand) for operand in op.operands)
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: SSAValue) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.constant" and has_code(value.owner)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: SSAValue) -> bool:
     return Value(value).element_type.name in VECTOR_TYPES

@@ -14,7 +14,7 @@ import numpy as np
 from jax.experimental.buffer_callback import ExecutionStage
 
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 
 # What JAX calls them by on the CPU.
 TARGET = "xla_buffer_python_cpu_callback"
@@ -69,7 +69,7 @@ class Context:
         raise RuntimeError("hloforge runs on the CPU, which has no streams")
 
 
-def returning(function: Callable[..., Any], op: Any) -> Callable[..., Sequence[NumpyArray]]:
+def returning(function: Callable[..., Any], op: AnyOp) -> Callable[..., Sequence[NumpyArray]]:
     """The function as one that returns its results.
 
     Args:
