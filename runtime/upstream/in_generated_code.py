@@ -22,6 +22,7 @@ CODE: tuple[Workaround, ...] = (
         "workgroup-barriers",
         "leaves out barriers between operations that share a workgroup's memory, in code for Vulkan",
         where=("runtime/codegen_fixes/workgroup_barriers.py",),
+        reproducer="workgroup_barriers.mlir",
     ),
     Workaround(
         "block-barriers",
@@ -32,26 +33,31 @@ CODE: tuple[Workaround, ...] = (
             "runtime/codegen_fixes/kernel_paths.py",
             "runtime/codegen_fixes/thread_indices.py",
         ),
+        reproducer="block_barriers.mlir",
     ),
     Workaround(
         "idle-invocations",
         "sums products once for each invocation along a dimension that no operation uses, in code for Vulkan",
         where=("runtime/codegen_fixes/idle_invocations.py",),
+        reproducer="idle_invocations.mlir",
     ),
     Workaround(
         "repeated-threads",
         "lets each thread of a block add all updates of a scatter, in code for CUDA",
         where=("runtime/codegen_fixes/repeated_threads.py",),
+        reproducer="repeated_threads.mlir",
     ),
     Workaround(
         "exact-floats",
         "decorates no arithmetic with NoContraction, so that drivers for Vulkan rewrite it",
         where=("runtime/codegen_fixes/exact_floats.py",),
+        reproducer="exact_floats.mlir",
     ),
     Workaround(
         "own-maxima",
         "calls fmax and fmin for WebAssembly, which it does not link",
         where=("runtime/codegen_fixes/wasm_maxima.py",),
+        reproducer="own_maxima.mlir",
     ),
     Workaround(
         "hoisted-constants",
@@ -72,7 +78,7 @@ CODE: tuple[Workaround, ...] = (
     ),
     Workaround(
         "readers-after-updates",
-        "moves a reader of an array behind its update where it groups what may run at once",
+        "moves a reader of an array after its update where it groups what may run at once",
         flags=("_IN_ORDER",),
     ),
     Workaround(
@@ -84,6 +90,7 @@ CODE: tuple[Workaround, ...] = (
         "vector-distribution",
         "fails to distribute products of some types over the threads of GPUs",
         flags=("_NO_DISTRIBUTION",),
+        reproducer="vector_distribution.mlir",
     ),
     Workaround(
         "warp-reductions",
@@ -92,7 +99,7 @@ CODE: tuple[Workaround, ...] = (
     ),
     Workaround(
         "implicit-products",
-        "writes zeros in most places of convolutions of 16 bits by groups of the batch, for CUDA",
+        "writes zeros at most positions of convolutions of 16 bits by groups of the batch, for CUDA",
         flags=("_NO_IMPLICIT_PRODUCTS",),
     ),
 )

@@ -41,6 +41,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         passes=("keep-loop-buffers",),
         where=("pipelines/workarounds/loop_buffers.py",),
         upstream="iree-org/iree#24885, iree-org/iree#24841",
+        reproducer="loop_buffers.mlir",
     ),
     # What one dispatch computes.
     Workaround(
@@ -88,6 +89,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "computes functions before a reshape or transposition of their operand, and mixes up the types",
         passes=("legalize-rearranged-operands",),
         where=("pipelines/workarounds/rearranged_operands.py",),
+        reproducer="rearranged_operands.mlir",
     ),
     Workaround(
         "sliced-operands",
@@ -110,6 +112,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "fuses elementwise operations in a row in a time that is quadratic in their number",
         passes=("legalize-long-chains",),
         where=("pipelines/workarounds/long_chains.py",),
+        reproducer="long_chains.mlir",
     ),
     Workaround(
         "one-gathered-place",
@@ -159,6 +162,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "refuses windows over padded unsigned integers",
         passes=("legalize-window-padding",),
         where=("pipelines/workarounds/window_padding.py",),
+        reproducer="unsigned_windows.mlir",
     ),
     Workaround(
         "scanned-windows",
@@ -259,9 +263,10 @@ PROGRAMS: tuple[Workaround, ...] = (
     ),
     Workaround(
         "reduce-precision",
-        "makes NaN of infinity where no bit of the mantissa is left",
+        "crashes on reductions of the precision of arrays of dynamic size",
         passes=("decompose-reduce-precision",),
         where=("pipelines/decompose/reduce_precision.py",),
+        reproducer="reduce_precision.mlir",
     ),
     Workaround(
         "subnormal-rounding",
@@ -276,6 +281,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "flushes products of 1e-37 and less in erf",
         passes=("legalize-small-erf",),
         where=("pipelines/workarounds/small_erf.py",),
+        reproducer="small_erf.mlir",
     ),
     Workaround(
         "power",
@@ -344,6 +350,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no SPIR-V for complex numbers whose parts are products",
         passes=("legalize-complex-products",),
         where=("pipelines/workarounds/complex_products.py",),
+        reproducer="complex_products.mlir",
     ),
     # Loops.
     Workaround(
@@ -359,6 +366,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "folds updates of whole arrays after it has looked at what a loop carries",
         passes=("legalize-whole-slices",),
         where=("pipelines/workarounds/whole_slices.py",),
+        reproducer="whole_slices.mlir",
     ),
     Workaround(
         "host-scalars",
@@ -391,6 +399,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no SPIR-V for constants of bf16",
         passes=("legalize-bf16-constants",),
         where=("pipelines/workarounds/bf16_constants.py",),
+        reproducer="bf16_constants.mlir",
     ),
     Workaround(
         "bf16-products",
@@ -406,10 +415,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no SPIR-V for the least and greatest bf16",
         passes=("legalize-bf16-reductions",),
         where=("pipelines/workarounds/bf16_reductions.py",),
+        reproducer="bf16_reductions.mlir",
     ),
     Workaround(
         "grouped-convolutions",
         "writes wrong SPIR-V for convolutions by groups",
         passes=("decompose-convolution",),
+        reproducer="grouped_convolutions.mlir",
     ),
 )

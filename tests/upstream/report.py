@@ -43,7 +43,8 @@ _CAME = {
     "crash": "The compiler crashes:",
     "run-crash": "It compiles, and the call crashes:",
     "wrong": "It compiles, and returns:",
-    "code": "Code in which this is found:",
+    "code": "Code in which this is found (its first and last lines):",
+    "slow": "It does not:",
 }
 _LINES = 14
 _WIDTH = 220
@@ -83,12 +84,13 @@ def report(record: Workaround, tools: Tools) -> str:
     outcome = judged(reproducer, tools)
     if outcome.state != THERE:
         raise ValueError(f"{record.reproducer}: the fault is {outcome.state}: {outcome.seen}")
+    got = outcome.seen if reproducer.kind == "slow" else _answer(reproducer, tools)
     texts = (
         f"{reproducer.summary} In general, IREE {record.fault}.",
         f"`{reproducer.path.name}`:\n\n{_block(reproducer.program, 'mlir')}\n\n"
         + _block("\n".join(commands(reproducer)), "sh"),
         expected(reproducer),
-        f"{_CAME.get(reproducer.kind, outcome.seen + ':')}\n\n{_block(_answer(reproducer, tools))}",
+        f"{_CAME[reproducer.kind]}\n\n{_block(got)}",
         "Compiler, Runtime" if reproducer.kind == "run-error" else "Compiler",
         f"{_version(tools)}, {platform.system()} {platform.machine()}. First seen with {record.since}.",
         reproducer.cause,
@@ -122,9 +124,13 @@ def _answer(reproducer: Reproducer, tools: Tools) -> str:
             _, text = run([str(tools.runner), f"--module={made}", *reproducer.call])
     lines = [line for line in text.splitlines() if line.strip()]
     # What precedes the stack of a crash are warnings.
-    begin = next((number for number, line in enumerate(lines) if line.startswith("Stack dump")), 0)
+    begin = next((n for n, line in enumerate(lines) if line.startswith(("LLVM ERROR", "Stack dump"))), 0)
     lines = [_ADDRESS.sub("", _PATH.sub("", line))[:_WIDTH].rstrip() for line in lines[begin:]]
-    return "\n".join([*lines[:_LINES], *(["..."] if len(lines) > _LINES else [])]) or "(no output)"
+    if len(lines) <= _LINES:
+        return "\n".join(lines) or "(no output)"
+    if reproducer.kind == "code":
+        return "\n".join([*lines[: _LINES // 2], "...", *lines[-_LINES // 2 :]])
+    return "\n".join([*lines[:_LINES], "..."])
 
 
 def _version(tools: Tools) -> str:

@@ -16,7 +16,8 @@ machines is not run. ``fault`` is one of:
 ``compile-error "TEXT"``, ``run-error "TEXT"``, ``crash`` (of the compiler), ``run-crash``, ``wrong``,
 ``slow "SECONDS"`` (the compiler takes more processor time), and ``code "REGEX"`` (found in the dispatches' code, in
 SPIR-V's or LLVM's dialect; a dot matches a newline). ``input`` and ``expected`` are arguments and results as
-``iree-run-module`` takes them. ``function`` names what is called, if it is not ``main``.
+``iree-run-module`` takes them. ``function`` names what is called, if it is not ``main``, and ``device`` where, if it is
+not ``local-sync``.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _KINDS = ("compile-error", "run-error", "crash", "run-crash", "wrong", "slow", "
 _OF_CALLS = ("run-error", "run-crash", "wrong")
 _WITH_TEXT = ("compile-error", "run-error", "slow", "code")
 _NOT_RUN = ("vulkan", "volta", "cuda", "wasm")
-_KEYS = ("cause", "target", "flags", "fault", "input", "expected", "function")
+_KEYS = ("cause", "target", "flags", "fault", "device", "input", "expected", "function")
 _LINE = re.compile(r"// ([a-z]+): (.+)")
 _FAULT = re.compile(r'([a-z-]+)(?: "(.+)")?')
 _COMMENT = re.compile(r"// ?(.*)")
@@ -106,6 +107,7 @@ class Reproducer:
     text: str
     target: str
     flags: tuple[str, ...]
+    device: str
     inputs: tuple[str, ...]
     expected: tuple[str, ...]
     function: str
@@ -151,6 +153,7 @@ class Reproducer:
             text=pattern,
             target=target,
             flags=flags,
+            device=(lines["device"] or ["local-sync"])[0],
             inputs=tuple(lines["input"]),
             expected=tuple(lines["expected"]),
             function=function,
@@ -171,7 +174,7 @@ class Reproducer:
     @property
     def call(self) -> tuple[str, ...]:
         """The flags of ``iree-run-module``, without the module and the results to compare with."""
-        device = () if self.target == "vm" else ("--device=local-sync",)
+        device = () if self.target == "vm" else (f"--device={self.device}",)
         return (*device, f"--function={self.function}", *(f"--input={value}" for value in self.inputs))
 
 
@@ -190,8 +193,8 @@ def judged(reproducer: Reproducer, tools: Tools) -> Outcome:
         before = _seconds_of_children()
         status, errors = run([str(tools.compiler), str(reproducer.path), "-o", str(vmfb), *reproducer.compilation])
         took = _seconds_of_children() - before
-        if reproducer.kind == "slow" and (status is None or took > float(reproducer.text)):
-            return Outcome(THERE, f"the compiler takes {took:.0f} s")
+        if reproducer.kind == "slow" and took > float(reproducer.text):
+            return Outcome(THERE, f"the compiler takes {took:.0f} s of processor time")
         if status is None:
             return Outcome(UNKNOWN, f"the compiler was stopped after {_SECONDS} s")
         if status:

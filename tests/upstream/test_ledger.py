@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hloforge.pipelines.framework.passes import NativePass, Pass
 from hloforge.pipelines.named import BORDER, DECOMPOSE, FINISH
+from hloforge.runtime.codegen_fixes.block_barriers import with_block_barriers
+from hloforge.runtime.codegen_fixes.exact_floats import decorated
+from hloforge.runtime.codegen_fixes.idle_invocations import without_idle_invocations
+from hloforge.runtime.codegen_fixes.repeated_threads import without_repeated_threads
+from hloforge.runtime.codegen_fixes.workgroup_barriers import with_barriers
 from hloforge.runtime.compile import compiler
 from hloforge.runtime.upstream.ledger import NO_WORKAROUNDS, OTHER_FLAGS, WORKAROUNDS, Workaround
 from tests.upstream import __main__ as command, page, reproducer
@@ -146,6 +154,25 @@ def test_what_is_seen_of_a_fault(header: str, state: str, tmp_path: Path) -> Non
     path = tmp_path / "x.mlir"
     path.write_text(f"// A fault.\n{header}{_ADD}")
     assert judged(Reproducer.read(path), Tools.found()).state == state
+
+
+@pytest.mark.parametrize(
+    ("name", "amended"),
+    [
+        ("workgroup_barriers", with_barriers),
+        ("block_barriers", with_block_barriers),
+        ("idle_invocations", without_idle_invocations),
+        ("repeated_threads", without_repeated_threads),
+        ("exact_floats", decorated),
+    ],
+)
+def test_a_pattern_is_not_found_in_amended_code(name: str, amended: Callable[[bytes], bytes]) -> None:
+    """A code's pattern is that of the fault: where the fault is amended, it is gone."""
+    shown = Reproducer.read(FOLDER / f"{name}.mlir")
+    command = [str(Tools.found().compiler), str(shown.path), "-o", "-", *shown.compilation]
+    code = subprocess.run(command, check=True, capture_output=True, timeout=120).stdout
+    assert re.search(shown.text, code.decode(), re.DOTALL)
+    assert not re.search(shown.text, amended(code).decode(), re.DOTALL)
 
 
 @pytest.mark.parametrize(("state", "status"), [(THERE, 0), (UNKNOWN, 0), (GONE, 1)])
