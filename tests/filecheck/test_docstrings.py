@@ -129,10 +129,10 @@ def last_pass(path: Path) -> tuple[str, list[str]]:
 
 def missing(wanted: frozenset[str], text: str) -> list[str]:
     """The names that a text lacks. In a function, MLIR prints ``call`` and ``return`` without their dialect."""
-    return sorted(name for name in wanted if name not in text and not re.search(rf"\b{_short(name)}\b", text))
+    return sorted(name for name in wanted if not re.search(rf"(?<![\w.]){_printed(name)}(?!\w)", text))
 
 
-def _short(name: str) -> str:
+def _printed(name: str) -> str:
     return name.removeprefix("func.") if name in ("func.call", "func.return") else re.escape(name)
 
 
