@@ -142,7 +142,7 @@ _ALL = (
     Mark(STRIPS, On.TARGET, _KEPT, "pipelines/kernels/factorizations/dispatch_factorizations.py"),
     Mark(RNG_STATE, On.TARGET, "pipelines/normalize/lower_mhlo.py", f"{_LINALG}/random_state.py"),
     Mark(SCALED_DOT, On.TARGET, "importers/hlo_scaled.py", "pipelines/normalize/scaled_dot.py"),
-    Mark(GRAPH, On.TARGET, "importers/template.py, front ends", "nobody: a template is imported anew"),
+    Mark(GRAPH, On.TARGET, "importers/template.py, front ends", "none: a template is imported again"),
     Mark(HOST_CALL, On.TARGET, "pipelines/legalize/host_calls.py", "pipelines/legalize/import_host_calls.py"),
     *(
         Mark(name, On.TARGET, _COLLECTIVES, "runtime/replicas/calls.py")

@@ -21,8 +21,8 @@ class Kind(Enum):
     """What an operation is; each operation is one of these."""
 
     ELEMENTWISE = "each element of the result is computed of the operands' elements at its place, or of scalars"
-    MOVES = "the elements of the result are those of its operands, in other places"
-    UPDATES = "the result is the first operands with other elements in some places"
+    MOVES = "the elements of the result are those of its operands, at other positions"
+    UPDATES = "the result is the first operands with other elements at some positions"
     MAKES = "makes an array of attributes or sizes alone"
     ASKS = "reads or sets the size of a dimension"
     COMBINES = "combines many elements: products, reductions, windows, normalizations"

@@ -235,7 +235,7 @@ def compiler_options(function: Function) -> Function:
                 "host_calls",
                 multiple=True,
                 metavar="NAME",
-                help="Host function that the program may call and that whoever runs it provides; repeatable.",
+                help="Host function that the program may call and that is provided when it runs; repeatable.",
             ),
             click.option(
                 "--library",

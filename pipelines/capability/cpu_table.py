@@ -187,7 +187,7 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "unfold-convolutions",
-        "IREE transposes images whose features stand first, or reads them far apart",
+        "IREE transposes images whose features come first, or reads them with large strides",
         "stablehlo.convolution",
         form=forms.is_product_of_features,
     ),
@@ -199,7 +199,7 @@ ROWS: tuple[Capability, ...] = (
     ),
     *decompose(
         "unfold-convolutions",
-        "IREE's loops over features that do not stand last are scalar",
+        "IREE's loops over features that are not last are scalar",
         "stablehlo.convolution",
         form=forms.is_better_features_last,
     ),

@@ -17,7 +17,7 @@ from hloforge.pipelines.workarounds.complex_products import is_complex_row, join
 _FOR_PROCESSORS = frozenset({"keep-factorizations"})
 
 _SHARED = tuple(row for row in cpu_table.ROWS if row.by not in _FOR_PROCESSORS)
-_TURNS = "an invocation of a shader takes the elements one by one, and lavapipe ends it after 65,535 turns"
+_TURNS = "an invocation of a shader takes the elements one by one, and lavapipe ends it after 65,535 iterations"
 
 
 ROWS: tuple[Capability, ...] = (

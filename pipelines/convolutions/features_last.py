@@ -31,7 +31,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 def by_features_last(op: Any) -> Replacement:
     """The same convolution between transpositions."""
     if not is_better_features_last(op):
-        return NoMatch("the features stand last, and nothing is reversed")
+        return NoMatch("the features are last, and nothing is reversed")
     ordered = InOrder.of(op)
     attributes = {name: op.attributes[name] for name in op.attributes if name != "window_reversal"}
     attributes["dimension_numbers"] = numbers_of_order(len(ordered.dims) - 2, first=False)

@@ -58,7 +58,7 @@ def edits(program: Program) -> Iterator[Edit]:
             for place in range(len(op.regions)):
                 yield Edit(number, f"take branch {place} of {op.name}", _take_region(place))
         if op.name == "stablehlo.while":
-            yield Edit(number, "one turn instead of stablehlo.while", _take_region(1))
+            yield Edit(number, "one iteration instead of stablehlo.while", _take_region(1))
     for number, op in reversed(list(enumerate(ops))):
         if _KEPT.match(op.name) or op.name == "stablehlo.constant" or len(op.results) != 1:
             continue

@@ -95,7 +95,7 @@ class Machine:
     loop_elements: int = _given(
         250_000,
         "elements",
-        "of the heaviest operation of a loop's turn, from which its dispatches are handed to threads",
+        "of the heaviest operation of a loop's iteration, from which its dispatches are handed to threads",
         "two cores of a Zen 5: a further dispatch costs a fifth of the first, and so many are enough",
     )
 

@@ -61,7 +61,7 @@ class Queue:
             ExecutionError: there was no room in time.
         """
         with self._changed:
-            self._wait(self._has_room, timeout, "nobody takes what is in it")
+            self._wait(self._has_room, timeout, "it is full, and no items are taken")
             if self._closed:
                 raise ClosedError(f"{self.name} is closed")
             self._items.append(item)

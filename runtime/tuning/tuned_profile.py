@@ -140,7 +140,7 @@ class Profile:
 
 
 _HINT = "hloforge tune writes them"
-_BY_HAND = "a flag that you trust stands on the command line"
+_BY_HAND = "give a flag that you trust on the command line"
 
 
 def _text(path: Path) -> str:

@@ -23,7 +23,7 @@ def test_a_full_queue_makes_who_puts_wait() -> None:
         putting.result()
     queue.put(1)
     queue.put(2)
-    with pytest.raises(ExecutionError, match=r"line: nobody takes what is in it for 0.01 s"):
+    with pytest.raises(ExecutionError, match=r"line: it is full, and no items are taken for 0.01 s"):
         queue.put(3, timeout=0.01)
     assert len(queue) == 2
 
