@@ -46,6 +46,7 @@ from hloforge.pipelines.dynamic.dynamic_contractions import LegalizeDynamicContr
 from hloforge.pipelines.dynamic.dynamic_shapes import LegalizeDynamicShapes
 from hloforge.pipelines.dynamic.dynamic_windows import DecomposeDynamicWindows
 from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
+from hloforge.pipelines.framework.facts import check_order
 from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.framework.manager import PassManager, Timing
 from hloforge.pipelines.framework.passes import MachinePass, NativePass, Pass
@@ -139,7 +140,7 @@ from hloforge.pipelines.workarounds.window_padding import LegalizeWindowPadding
 
 @dataclass(frozen=True)
 class Stage:
-    """A pass of a named pipeline and why it stands there."""
+    """A pass of a named pipeline and why it is there."""
 
     entry: Pass
     reason: str
@@ -153,7 +154,7 @@ NORMALIZE: tuple[Stage, ...] = (
     Stage(ChooseBranches(), "branches never taken have other sizes in programs of TensorFlow; constants are inlined"),
     Stage(FlattenTuples(), "IREE has no tuples; calls are gone, and every later pass sees arrays alone"),
     Stage(LowerBitcast(), "the only operation whose meaning depends on layouts, which no later pass knows"),
-    Stage(DropCopies(), "a copy is a decision about buffers"),
+    Stage(DropCopies(), "a copy decides about buffers, and IREE's bufferization decides anew"),
     Stage(DropIdentityCalls(), "annotations for XLA's partitioner and memory spaces"),
     Stage(LowerMhlo(), "StableHLO and CHLO have an equivalent of every operation that is left of XLA's dialect"),
     Stage(StripAttributes(), "IREE refuses attributes of dialects that it does not know"),
@@ -161,11 +162,14 @@ NORMALIZE: tuple[Stage, ...] = (
 )
 
 BORDER: tuple[Stage, ...] = (
-    Stage(LowerCollectives(), "other devices are reached through the host; makes calls of it, and arithmetic"),
-    Stage(LowerFeeds(), "feeds and channels are queues of the host; makes calls of it"),
-    Stage(LegalizeHostCalls(), "the host is a border as well; takes tokens from calls, which order them from here on"),
+    Stage(LowerCollectives(), "other devices are reached through the host; makes host calls and arithmetic"),
+    Stage(LowerFeeds(), "feeds and channels are queues of the host; makes host calls"),
+    Stage(
+        LegalizeHostCalls(),
+        "host calls need physical arrays; removes tokens, because calls keep their order from here on",
+    ),
     Stage(LegalizeEntryAbi(), "layouts and narrow types end at the border; what it builds is decomposed with the rest"),
-    Stage(DropTokens(), "tokens order effects, and IREE has neither; the border has taken those of main"),
+    Stage(DropTokens(), "tokens order effects, and IREE has neither; the entry ABI has removed those of main"),
     Stage(KeepRoundings(), "IREE folds conversions to bf16 and back; passes below make some that may fold"),
 )
 
@@ -177,7 +181,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeSetDimensionSize(), "IREE has no kernel for it; a slice of dynamic size"),
     Stage(RefineDynamism(), "sizes that are constants make static operations; IREE lacks dynamic ones"),
     Stage(DecomposeDynamicWindows(), "IREE has no windows of dynamic padding or over dynamic arrays"),
-    Stage(DecomposeRng(), "IREE's random numbers are not random; makes logarithms, sines and cosines"),
+    Stage(DecomposeRng(), "IREE's generators differ from XLA's; makes logarithms, sines and cosines"),
     Stage(DecomposeLibraryCalls(), "IREE calls no library; makes factorizations, solvers, sorts, 8-bit products"),
     Stage(LegalizeNarrowFloats(), "IREE refuses or misreads floats of 4 and 8 bits; later passes see their f32"),
     Stage(KeepFactorizations(), "code of our own for real matrices is several times as fast as loops; pads with zeros"),
@@ -188,30 +192,34 @@ DECOMPOSE: tuple[Stage, ...] = (
         DecomposeFft(leave_large=True),
         "IREE transforms one axis of a power of two in f32; makes products of real numbers, leaves large ones",
     ),
-    Stage(PolyphaseConvolutions(), "IREE multiplies the zeros of dilated images; makes convolutions of images without"),
+    Stage(
+        PolyphaseConvolutions(),
+        "IREE multiplies the zeros of dilated images; makes a convolution per phase, without zeros",
+    ),
     Stage(UnfoldConvolutions(), "IREE's loops over a window are slow, and its compiler crashes on complex ones"),
-    Stage(DecomposeConvolution(), "IREE has no right SPIR-V for groups; reads what the pass above leaves"),
-    Stage(DecomposeReverseScan(), "jaxlib's expansion of scans takes no notice of is_reverse"),
+    Stage(DecomposeConvolution(), "IREE's SPIR-V for groups is wrong; sees what the pass above leaves"),
+    Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),
     Stage(LegalizeSmallErf(), "jaxlib's expansion has products that IREE flushes"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
     Stage(
         NativePass("func.func(canonicalize,shape-legalize-to-stablehlo)"),
-        "CHLO's expansions ask for dynamic shapes as a whole, below conditions that fold where sizes are known",
+        "CHLO's expansions read dynamic shapes as a whole; their conditions fold where sizes are known",
     ),
     Stage(
-        DecomposeShapeAssertions(), "a call checks what is not known of sizes; makes what the pass above takes apart"
+        DecomposeShapeAssertions(),
+        "sizes that are unknown now are checked in each call; runs after the pass that folds shapes",
     ),
     Stage(
         NativePass("func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})"),
         "broadcast, dot, einsum … have one modern form",
     ),
-    Stage(DecomposeEinsum(), "IREE sums over no dimension of one operand alone; unary_einsum became one above"),
-    Stage(DecomposeDotAlgorithm(), "an algorithm is a least precision: conversions and an accumulator type say it"),
+    Stage(DecomposeEinsum(), "IREE cannot sum over a dimension of one operand only; unary_einsum became einsum above"),
+    Stage(DecomposeDotAlgorithm(), "an algorithm is a minimum precision; makes conversions and an accumulator type"),
     Stage(DecomposeComplexElementwise(), "IREE's complex functions lose digits and special values, or need a libm"),
     Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),
     Stage(DecomposePower(), "IREE's power is NaN for negative bases and inexact; leaves exp and log of f64"),
     Stage(DecomposeExponential(), "f64 expm1, log1p, tanh: IREE loses digits or needs a libm; its exp is scalar"),
-    Stage(DecomposeLogarithm(), "SPIR-V has no logarithm of f64; stands after every pass that leaves one"),
+    Stage(DecomposeLogarithm(), "SPIR-V has no logarithm of f64; runs after every pass that makes one"),
     Stage(DecomposeTrigonometric(), "f64 needs a libm; f32 loses all digits of large angles"),
     Stage(DecomposeArctangent(), "f64 needs a libm; f32 is wrong at zeros and infinities"),
     Stage(DecomposeCubeRoot(), "f64 needs a libm; f32 is NaN at infinity"),
@@ -224,88 +232,98 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(ClampGatherIndices(), "IREE reads wherever an index points"),
     Stage(LegalizeSliceStarts(), "IREE misreads negative starts of 8 and 16 bits"),
     Stage(DecomposeSort(), "IREE's sort is quadratic and not stable; leaves those by integers to dispatch-sorts"),
-    Stage(LegalizeEmptyProducts(), "IREE's compiler crashes on some; stands after every pass that makes products"),
+    Stage(LegalizeEmptyProducts(), "IREE's compiler crashes on some; runs after every pass that makes products"),
     Stage(LegalizeNarrowIntegers(), "IREE refuses odd counts and constants of packed integers"),
     Stage(LegalizeFloatToInteger(), "IREE's conversion is undefined outside the integer's range"),
-    Stage(LegalizeWindowPadding(), "IREE fails on padded unsigned integers below windows, and on edges left unread"),
+    Stage(
+        LegalizeWindowPadding(), "IREE fails on padded unsigned integers in windows, and on edges that no window reads"
+    ),
     Stage(LegalizeUnsignedReverse(), "IREE refuses reversals of unsigned integers and along no dimension"),
-    Stage(DecomposeLeadingZeros(), "IREE has SPIR-V for 32 bits alone; stands behind narrow integers, widened to 8"),
-    Stage(DecomposeUnsignedDivision(), "IREE has no SPIR-V for some; stands after every pass that divides"),
-    Stage(LegalizeAccumulation(), "XLA carries 16-bit sums in f32; stands after every pass that makes reductions"),
-    Stage(LegalizeLongLoops(), "GPUs run many short loops; stands after every pass that makes reductions"),
-    Stage(DecomposeReducePrecision(), "IREE makes NaN of infinity; stands after narrow floats became f32"),
+    Stage(DecomposeLeadingZeros(), "IREE has SPIR-V for 32 bits only; runs after narrow integers are widened to 8"),
+    Stage(DecomposeUnsignedDivision(), "IREE has no SPIR-V for some; runs after every pass that makes divisions"),
+    Stage(LegalizeAccumulation(), "XLA accumulates 16-bit sums in f32; runs after every pass that makes reductions"),
+    Stage(LegalizeLongLoops(), "GPUs run many short loops; runs after every pass that makes reductions"),
+    Stage(DecomposeReducePrecision(), "IREE makes NaN of infinity; runs after narrow floats became f32"),
     Stage(LegalizeSubnormalRounding(), "IREE flushes subnormals, whose floor may be -1"),
     Stage(LegalizeProductFactors(), "IREE multiplies by booleans and unsigned numbers as if they were signed"),
-    Stage(LegalizeComplexProducts(), "IREE has no SPIR-V for some; stands after every pass that makes products"),
+    Stage(LegalizeComplexProducts(), "IREE has no SPIR-V for some; runs after every pass that makes products"),
     Stage(LegalizeComplexParts(), "IREE crashes on bitcasts of complex numbers, and on fills with c128"),
 )
 
 FINISH: tuple[Stage, ...] = (
     Stage(LegalizeBf16(), "rounds where XLA rounds; IREE drops some roundings inside a chain"),
     Stage(LegalizeSignConversions(), "IREE folds a change of sign into invalid IR"),
-    Stage(SinkTransposes(), "IREE copies what is transposed before it multiplies; leaves transposes that nobody reads"),
-    Stage(LegalizeWholeSlices(), "IREE folds updates of whole arrays, and miscounts what a loop with them carries"),
-    Stage(MergeInductionVariables(), "IREE computes on the device what two counters end; leaves one of them unread"),
-    Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left; IREE starts from less IR"),
+    Stage(SinkTransposes(), "IREE copies transposed operands before it multiplies; leaves transposes without readers"),
+    Stage(LegalizeWholeSlices(), "IREE folds updates of whole arrays, and miscounts the carries of a loop with them"),
+    Stage(
+        MergeInductionVariables(), "IREE computes a second induction variable on the device; leaves it without readers"
+    ),
+    Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left, so that IREE gets less IR"),
     Stage(LegalizeEqualResults(), "IREE mixes up a dispatch's results where two are equal; cse found the simple ones"),
-    Stage(HoistProducts(), "IREE computes the same product in each turn of a loop"),
-    Stage(UnrollLoops(), "IREE's host takes its time for a turn; sees products, and what fits into one dispatch"),
-    Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; stands behind cse"),
-    Stage(LegalizeIndependentReductions(), "IREE reduces positions beside other arrays to the initial value"),
+    Stage(HoistProducts(), "loop-invariant code motion: IREE computes the same product in each iteration"),
+    Stage(UnrollLoops(), "an iteration costs IREE's host 4 µs; sees products, and what fits into one dispatch"),
+    Stage(LegalizeEqualOperands(), "IREE folds differences of dynamic shape into invalid constants; runs after cse"),
+    Stage(LegalizeIndependentReductions(), "IREE reduces an iota beside other arrays to the initial value"),
     Stage(LegalizeConstantReductions(), "IREE mixes up reductions of which one reads no array"),
-    Stage(LegalizeManyArguments(), "IREE binds 32 arrays to a dispatch at most"),
-    Stage(HoldVectors(), "IREE computes a factor of rows anew for each row"),
+    Stage(LegalizeManyArguments(), "IREE binds at most 32 arrays to a dispatch"),
+    Stage(HoldVectors(), "IREE recomputes a factor of rows for each row"),
     Stage(LegalizeComplexConstants(), "IREE crashes on constants of 128 bits; a canonicalization would undo it"),
     Stage(LegalizeLoopCarries(), "IREE miscounts the values of some loops; a canonicalization would undo it"),
     Stage(LegalizeBf16Constants(), "IREE has no SPIR-V for those; a canonicalization would undo it"),
-    Stage(LegalizeBf16Reductions(), "IREE has no SPIR-V for some; stands behind the last canonicalization"),
+    Stage(LegalizeBf16Reductions(), "IREE has no SPIR-V for some; runs after the last canonicalization"),
     Stage(LegalizeBf16Products(), "IREE has no SPIR-V for products that read or write bf16; sees every conversion"),
     Stage(CheckEqualSizes(), "a call with arrays of unequal sizes would read beyond the smaller one"),
     Stage(LegalizeDynamicContractions(), "IREE takes dynamic dots and convolutions in some forms only"),
-    Stage(LegalizeDynamicShapes(), "IREE takes few operations on sizes that only a call knows; leaves lower dialects"),
+    Stage(LegalizeDynamicShapes(), "IREE supports few operations on sizes known only at a call; leaves lower dialects"),
     Stage(LegalizeCrossedUses(), "IREE reads rows of a fused reduction before they are computed; sees the final uses"),
-    Stage(LegalizeSlicedOperands(), "IREE has no code for updating slices, and for reading those with steps by index"),
-    Stage(LegalizeDynamicBarriers(), "IREE cannot ask for sizes behind barriers; stands behind passes that make them"),
+    Stage(LegalizeSlicedOperands(), "IREE has no code for updates of slices, and for gathers from strided slices"),
     Stage(
-        InterchangeLoops(), "IREE runs a dispatch over whole arrays for each turn; leaves dialects that no pass reads"
+        LegalizeDynamicBarriers(), "IREE does not know sizes behind barriers; runs after the passes that make barriers"
     ),
-    Stage(FuseLoops(), "IREE runs a dispatch for each operation of each turn; leaves dialects that no pass here reads"),
+    Stage(
+        InterchangeLoops(),
+        "IREE runs a dispatch over whole arrays for each iteration; leaves dialects that no pass reads",
+    ),
+    Stage(FuseLoops(), "IREE runs a dispatch per operation and iteration; leaves dialects that no pass here reads"),
     Stage(LegalizeHostScalars(), "IREE's host knows few types; loops in one dispatch need no barriers"),
-    Stage(DispatchAttention(), "IREE writes the scores of all pairs and reads them thrice; sees softmax and products"),
-    Stage(DispatchGemv(), "IREE reads what a few rows are multiplied with in an order that no prefetcher follows"),
-    Stage(DispatchIntegerMatmuls(), "IREE multiplies integers of 8 bits as if they had 32"),
-    Stage(DispatchFactorizations(), "what was kept as calls above becomes code; leaves dialects that no pass reads"),
-    Stage(DispatchMatmuls(), "IREE reads large factors again for every few rows; loops are products of one dispatch"),
-    Stage(SliceOperands(), "IREE computes whole arrays in a dispatch, and parts of them in another one"),
-    Stage(DispatchSoftmax(), "IREE computes exponentials again for each of their uses"),
-    Stage(DispatchArgmax(), "IREE compares pairs one after the other"),
-    Stage(DispatchReductions(), "IREE reads columns, whose elements are far apart, from begin to end"),
-    Stage(SumsInVectors(), "IREE sums products one by one; leaves alone what has a dispatch of its own"),
-    Stage(DispatchFft(), "products with matrices pass over all data; leaves dialects that no pass here reads"),
-    Stage(DispatchConcatenations(), "IREE makes a dispatch for each array"),
-    Stage(LegalizeConcatenations(), "IREE writes what two of them begin with once, and both in its place"),
-    Stage(DispatchTransposes(), "IREE copies single numbers; sees which arrays the dispatches above read"),
-    Stage(LegalizeTransposedReductions(), "IREE transposes one of several results with the initial value of it alone"),
-    Stage(LegalizeRearrangedOperands(), "IREE mixes up what is before and after; large transpositions are dispatches"),
     Stage(
-        LegalizeLongChains(), "IREE's time for elementwise operations in a row is quadratic; sees what is no dispatch"
+        DispatchAttention(), "IREE writes the scores of all pairs and reads them three times; sees softmax and products"
     ),
+    Stage(DispatchGemv(), "IREE reads the factor of a GEMV in an order that no prefetcher follows"),
+    Stage(DispatchIntegerMatmuls(), "IREE multiplies integers of 8 bits as 32-bit integers"),
+    Stage(DispatchFactorizations(), "the calls that were kept above become code; leaves dialects that no pass reads"),
+    Stage(DispatchMatmuls(), "IREE rereads large factors for every few rows; fused loops already have their products"),
+    Stage(SliceOperands(), "IREE computes whole arrays in a dispatch, and reads parts of them in another one"),
+    Stage(DispatchSoftmax(), "IREE recomputes exponentials for each of their uses"),
+    Stage(DispatchArgmax(), "IREE compares pairs one after the other, without vectors"),
+    Stage(DispatchReductions(), "IREE reads whole columns, whose elements are far apart in memory"),
+    Stage(SumsInVectors(), "IREE sums products one by one; skips products with a dispatch of their own"),
+    Stage(DispatchFft(), "products with DFT matrices pass over all data; leaves dialects that no pass here reads"),
+    Stage(DispatchConcatenations(), "IREE makes a dispatch per operand"),
+    Stage(LegalizeConcatenations(), "IREE writes the common beginning of two concatenations once, for both"),
+    Stage(LegalizeComplexParts(), "folding and slicing make more arrays that repeat a number; updates of those fail"),
+    Stage(DispatchTransposes(), "IREE copies single elements; sees which arrays the dispatches above read"),
+    Stage(LegalizeTransposedReductions(), "IREE transposes one of several results, but not the others' initial values"),
+    Stage(
+        LegalizeRearrangedOperands(), "IREE mixes up the types before and after; large transpositions are dispatches"
+    ),
+    Stage(LegalizeLongChains(), "IREE's time for chains of elementwise operations is quadratic; skips dispatches"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
-    Stage(DecideUpdates(), "IREE overwrites what is still read, and its callers' arrays; sees every other rewriting"),
-    Stage(CarriesInPlace(), "IREE copies what a loop carries in each turn; reads what the passes above protect"),
+    Stage(DecideUpdates(), "copy insertion: IREE overwrites arrays that are still read; sees every other rewriting"),
+    Stage(CarriesInPlace(), "IREE copies loop-carried arrays in each iteration; sees the copies of the pass above"),
     Stage(
         KeepLoopBuffers(),
         "IREE frees arrays around loops too early; sees the loops that did not fuse",
     ),
     Stage(DispatchGathers(), "IREE moves rows element by element; arrays in use are copied by the passes above"),
-    Stage(ShareDispatches(), "IREE compiles equal code again; stands after every pass that writes dispatches"),
-    Stage(ImportHostCalls(), "IREE imports functions of the host; equal calls are one by now"),
+    Stage(ShareDispatches(), "IREE compiles equal code again; runs after every pass that writes dispatches"),
+    Stage(ImportHostCalls(), "IREE imports functions of the host; equal calls are merged by now"),
 )
 
 # Targets whose devices IREE connects by libraries of their own; elsewhere the host moves arrays between devices.
 _CONNECTED = frozenset({"cuda"})
 
-# Passes that a program can do without.
+# Passes that a program does not need for correct results.
 OPTIMIZING: tuple[str, ...] = (
     FuseLoops.name,
     KeepFactorizations.name,
@@ -405,3 +423,8 @@ def lower(
     manager = PassManager([entry for entry in pipeline(target, machine) if entry.name not in without], **options)
     manager.run(module)
     return manager.timings
+
+
+# A wrong order is an error of whoever wrote it, when it is written.
+for _name in PIPELINES:
+    check_order(_name, (stage.entry.contract() for stage in stages(_name)))

@@ -1,4 +1,4 @@
-"""The last look before IREE: every operation left is one that the target compiles, or the user is told why not."""
+"""The audit before IREE: every operation left compiles for the target, or the user is told why not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import location_of, operations
 from hloforge.pipelines.capability.capabilities import Capability, Verdict, capability
+from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
 from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.host_calls import similar_host_functions
@@ -22,7 +23,7 @@ _NOTES = 8
 
 @dataclass(frozen=True)
 class Finding:
-    """An operation that the target does not compile as it stands, and what the table says of it."""
+    """An operation that the target does not compile as it is, and what the table says of it."""
 
     op: Any
     row: Capability
@@ -83,6 +84,25 @@ class Audit(Pass):
     """
 
     name: ClassVar[str] = "audit"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset(
+        {
+            Fact.HOST_CALLS,
+            Fact.NO_CHLO,
+            Fact.NO_FACTORIZATIONS,
+            Fact.NO_KEPT_CALLS,
+            Fact.NO_LIBRARY_CALLS,
+            Fact.NO_NARROW_FLOATS,
+            Fact.NO_QUANTIZED,
+            Fact.NO_TOKENS,
+            Fact.PHYSICAL_BORDER,
+            Fact.SAFE_GATHERS,
+            Fact.SAFE_PRODUCTS,
+            Fact.SAFE_SCATTERS,
+            Fact.UPDATES_DECIDED,
+            Fact.WIDE_SUMS,
+        }
+    )
+    breaks: ClassVar[Facts] = NOTHING
     target: str = "cpu"
 
     def run(self, module: ir.Module) -> None:

@@ -1,4 +1,4 @@
-"""``unfold-convolutions``: a convolution as a matrix product of the windows with the kernel.
+"""``unfold-convolutions``: im2col, a convolution as a matrix product of its windows with the kernel.
 
 Before::
 
@@ -37,6 +37,7 @@ from hloforge.pipelines.convolutions.features_last import by_features_last
 from hloforge.pipelines.convolutions.few_outputs import by_places
 from hloforge.pipelines.convolutions.space_to_depth import by_window_rows
 from hloforge.pipelines.convolutions.split_groups import by_channels
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -100,7 +101,7 @@ def _by_features(image: Value, groups: int) -> Value:
 
 
 def _unfold(image: Value, convolution: _Convolution, window: tuple[int, ...], spaces: Sequence[int]) -> Value:
-    """``[n, *space, c]`` to ``[n, *spaces, places of the window, c]``; some places may stand among the features."""
+    """``[n, *space, c]`` to ``[n, *spaces, positions of the window, c]``; some positions may be among the features."""
     edges = [
         (low, high, step - 1) for (low, high), step in zip(convolution.padding, convolution.base_dilations, strict=True)
     ]
@@ -108,7 +109,7 @@ def _unfold(image: Value, convolution: _Convolution, window: tuple[int, ...], sp
     long = [axis for axis, size in enumerate(window) if size > 1]
     beside = long[-1] if len(long) > 1 and image.dims[-1] < _NARROW else None
     if beside is not None:
-        # Rows of places first: of a few numbers each, parts are copied as slowly as single numbers.
+        # Rows of positions first: of a few numbers each, parts are copied as slowly as single numbers.
         at = range(window[beside])
         parts = [_place(found, convolution, window, spaces, {beside: place}) for place in at]
         found = ops.concat_in_dim(parts, found.rank - 1)
@@ -170,9 +171,10 @@ def _product(windows: Value, kernel: Value, convolution: _Convolution, element: 
 @register
 @dataclass(frozen=True)
 class UnfoldConvolutions(Pass):
-    """Make products, or convolutions by channels, of what IREE computes slowly or not at all."""
+    """Replace convolutions that IREE computes slowly or not at all by products or depthwise convolutions."""
 
     name: ClassVar[str] = "unfold-convolutions"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(

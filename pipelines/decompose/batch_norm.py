@@ -22,6 +22,7 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -122,6 +123,7 @@ class DecomposeBatchNorm(Pass):
     """Replace the three batch normalization operations; static shapes only."""
 
     name: ClassVar[str] = "decompose-batch-norm"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.WIDE_SUMS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*inference, *training, *gradient))

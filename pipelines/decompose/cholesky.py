@@ -1,4 +1,4 @@
-"""``decompose-cholesky``: the Cholesky factor, a block of rows a turn.
+"""``decompose-cholesky``: the Cholesky factor, a block of rows per iteration.
 
 Before::
 
@@ -29,6 +29,7 @@ from hloforge.dialect.idioms import batch_matmul, conjugate, lower_triangle, mat
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.library_calls.blocks import (
@@ -117,6 +118,7 @@ class DecomposeCholesky(Pass):
     """Replace Cholesky factorizations of static size."""
 
     name: ClassVar[str] = "decompose-cholesky"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_FACTORIZATIONS, Fact.SAFE_PRODUCTS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*in_f32, *by_rows))

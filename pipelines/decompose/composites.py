@@ -21,6 +21,7 @@ from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import entries, ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import NativePass, Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, Rewrite, apply_patterns
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
@@ -72,13 +73,14 @@ for _name in _CHLO.split():
 @register
 @dataclass(frozen=True)
 class LowerComposites(Pass):
-    """Give each handler its turn, then expand what is left. Composites nest, so this repeats until none is left.
+    """Call the handlers of composites, then expand the rest; repeats until none is left, because composites nest.
 
     Attributes:
         keep: names of composites that stay, for a pipeline that lowers them itself.
     """
 
     name: ClassVar[str] = "lower-composites"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_CHLO, Fact.NO_LIBRARY_CALLS, Fact.NO_QUANTIZED})
     keep: tuple[str, ...] = ()
 
     def run(self, module: ir.Module) -> None:

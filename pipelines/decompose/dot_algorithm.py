@@ -25,6 +25,7 @@ from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import names_an_algorithm
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -64,6 +65,7 @@ class DecomposeDotAlgorithm(Pass):
     """Replace dots that name an algorithm by plain ones."""
 
     name: ClassVar[str] = "decompose-dot-algorithm"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_conversion)

@@ -10,7 +10,7 @@ After::
     %d = stablehlo.dot_general %s, %y, contracting_dims = [1] x [0] : ... -> tensor<3x2xf32>
     %r = stablehlo.transpose %d, dims = [1, 0]
 
-IREE 3.13 takes configurations alone whose every dimension stands in the result or in both operands. A name that stands
+IREE 3.13 takes configurations alone whose every dimension is in the result or in both operands. A name that is
 twice in an operand takes its diagonal. Source: StableHLO spec "einsum"; numpy.einsum.
 """
 
@@ -25,6 +25,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -58,7 +59,7 @@ def as_dot(op: ir.Operation) -> Replacement:
 
 
 def _diagonal(value: Value, name: str) -> tuple[Value, str]:
-    """The elements at equal places of dimensions of one name, and the names that are left."""
+    """The elements at equal positions of dimensions of one name, and the names that are left."""
     for number, letter in enumerate(name):
         first = name.index(letter)
         if first == number:
@@ -83,9 +84,10 @@ def _sum(value: Value, dimensions: Sequence[int]) -> Value:
 @register
 @dataclass(frozen=True)
 class DecomposeEinsum(Pass):
-    """Make products of einsum."""
+    """Replace einsum by dot_general and reductions."""
 
     name: ClassVar[str] = "decompose-einsum"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, as_dot)

@@ -36,6 +36,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.decompose import fft_plan
 from hloforge.pipelines.decompose.fft_plan import Table, Transform
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -76,7 +77,7 @@ class Parts:
 
 @pattern("stablehlo.fft")
 def by_matrices(op: ir.Operation) -> Replacement:
-    """All four kinds, one to three axes, of which each comes to stand in front of the others, the last one first."""
+    """All four kinds, one to three axes, of which each comes to be in front of the others, the last one first."""
     if not is_static(op):
         return NoMatch("dynamic size")
     operand, result = Value(op.operands[0]), Value(op.results[0])
@@ -120,7 +121,7 @@ def _kind_and_lengths(op: Any) -> tuple[str, list[int]]:
 
 
 def _double_inner(x: Parts, length: int) -> Parts:
-    """The half spectrum, with twice the coefficients that stand for two of the whole one."""
+    """The half spectrum, with twice the coefficients that represent two of the whole one."""
     numbers = np.arange(x.real.dims[-1])
     weights = constant(np.where((numbers == 0) | (2 * numbers == length), 1, 2), x.real.element_type)
     return x.each(lambda part: part * ops.broadcast_in_dim(weights, part.dims, [part.rank - 1]))
@@ -203,6 +204,7 @@ class DecomposeFft(Pass):
     """
 
     name: ClassVar[str] = "decompose-fft"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
     leave_large: bool = False
 
     def run(self, module: ir.Module) -> None:

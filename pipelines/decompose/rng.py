@@ -14,7 +14,7 @@ After::
     %n = util.call @hloforge.rng_blocks.take(2)
     %x = %a + (%b - %a) * (blocks %n and %n + 1 of Philox, as fractions)
 
-``rng`` has no state of its own: two of them, two turns of a loop and two calls of the program must give different
+``rng`` has no state of its own: two of them, two iterations of a loop and two calls of the program must give different
 numbers. So the program counts the blocks that it has used, in a variable of IREE's runtime. Each loaded program starts
 at the same block, so the numbers of its first call are always the same. XLA's are others, as are those of its versions.
 
@@ -37,6 +37,7 @@ from hloforge.dialect.marks import RNG_BLOCKS
 from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.random_bits import philox_bits, threefry_bits
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.framework.variables import take
@@ -87,7 +88,7 @@ def _uniform_floats(op: ir.Operation, a: Value, b: Value) -> Value:
     low, high = (ops.convert_element_type(end, _wide(row)) for end in (a, b))
     x = low + ops.reshape(_fractions(op, prod(a.dims), _wide(row)), a.dims) * (high - low)
     if row != x.element_type:
-        # IREE compares what stands before a conversion.
+        # IREE compares what is before a conversion.
         format_ = ml_dtypes.finfo(row.dtype)
         x = ops.reduce_precision(x, int(format_.nexp), int(format_.nmant))
     # What rounding carried up to the open end goes to the other one.
@@ -154,6 +155,7 @@ class DecomposeRng(Pass):
     """Replace random bits and random numbers of static sizes."""
 
     name: ClassVar[str] = "decompose-rng"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_CHLO})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*by_counters, *by_the_stream))

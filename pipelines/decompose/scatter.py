@@ -37,6 +37,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.decompose.scatter_packing import can_pack, scatter_packed
 from hloforge.pipelines.decompose.scatter_windows import Windows, broadcast_leading
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -282,6 +283,8 @@ class DecomposeScatter(Pass):
     """
 
     name: ClassVar[str] = "decompose-scatter"
+    establishes: ClassVar[Facts] = frozenset({Fact.SAFE_SCATTERS})
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_GATHERS})
     complex_by_elements: bool = False
 
     def run(self, module: ir.Module) -> None:

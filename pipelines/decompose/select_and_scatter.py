@@ -9,11 +9,11 @@ After::
 
     %k = for each of the 9 places in a window: the place of the element selected so far    : tensor<3x3xi32>
     %r = for each of the 4 windows that may cover an element: where %k names this element's
-         place in the window, combine the window's source into it                          : tensor<8x8xf32>
+         position in the window, combine the window's source into it                          : tensor<8x8xf32>
 
 Both halves are slices, pads and elementwise operations. Elements see their windows in ascending order, so that the
 scatter computation needs no properties; the select computation sees the elements of a window in ascending order.
-Elements outside the array take no part. Many places or windows are a loop of the same steps.
+Elements outside the array take no part. Many positions or windows are a loop of the same steps.
 Source: StableHLO spec "select_and_scatter", XLA "SelectAndScatter".
 """
 
@@ -35,6 +35,7 @@ from hloforge.dialect.idioms import for_loop, take
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.regions import is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -50,7 +51,7 @@ class _Axis:
         size: of the operand.
         count: of windows.
         window, stride: the windows' size and distance.
-        low: padding before the first element; negative if the first window starts behind it.
+        low: padding before the first element; negative if the first window starts after it.
     """
 
     size: int
@@ -70,7 +71,7 @@ class _Axis:
         return -(-self.window // self.stride) - 1
 
     def covering(self, term: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """For each element a window, ascending in ``term``, and the element's place in it; -1 where there is none."""
+        """For each element a window, ascending in ``term``, and the element's position in it; else -1."""
         position = np.arange(self.size) + self.low
         # Either all windows in turn, or those that reach an element.
         window = np.full(self.size, term) if self.terms == self.count else position // self.stride - self.reach + term
@@ -137,7 +138,7 @@ class _Pooling:
         return ops.pad(self.operand, constant(0, self.operand.element_type), edges)
 
     def selected(self) -> Value:
-        """For each window the place of the selected element, counted over the window; -1 if it has none."""
+        """For each window the position of the selected element, counted over the window; -1 if it has none."""
         none = full(self.source, -1, "s32")
         state = [full(self.source, 0, self.operand.element_type), none]
         if prod(self.window) <= _UNROLLED:
@@ -164,7 +165,7 @@ class _Pooling:
         return for_loop(prod(self.window), state, turn)[1]
 
     def _next(self, state: Sequence[Value], number: Value, part: Value, inside: Sequence[Value]) -> list[Value]:
-        """The best element so far and its place against those at place ``number``."""
+        """The best element so far and its position against those at position ``number``."""
         best, place = state
         (keeps,) = vectorize_region(self.select, [best, part])
         takes = (place < 0) | ~keeps
@@ -205,7 +206,7 @@ class _Pooling:
         return [self._weighted(d, axis.covering(terms[d])[1]) for d, axis in enumerate(self.axes)]
 
     def _weighted(self, d: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The share of one dimension in the number of a place; so negative where there is none that no sum is valid."""
+        """The share of one dimension in the number of a position; negative enough, where there is none, for any sum."""
         return np.where(places < 0, -prod(self.window), places * prod(self.window[d + 1 :]))
 
     def _combined(self, result: Value, source: Value, chosen: Value, places: Sequence[Value]) -> Value:
@@ -252,7 +253,7 @@ def _repeated(values: Value, d: int, times: int) -> Value:
 
 @pattern("stablehlo.select_and_scatter")
 def by_places(op: ir.Operation) -> Replacement:
-    """select_and_scatter -> the selected place of every window, then every element from its windows."""
+    """select_and_scatter -> the selected position of every window, then every element from its windows."""
     if not all(operand.type.has_static_shape for operand in op.operands):
         return NoMatch("dynamic size")
     if not all(map(is_elementwise, op.regions)):
@@ -269,6 +270,7 @@ class DecomposeSelectAndScatter(Pass):
     """Rewrite every select_and_scatter of static shape whose computations are straight-line arithmetic."""
 
     name: ClassVar[str] = "decompose-select-and-scatter"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_GATHERS, Fact.SAFE_SCATTERS, Fact.WIDE_SUMS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, by_places)

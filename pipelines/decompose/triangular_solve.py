@@ -1,4 +1,4 @@
-"""``decompose-triangular-solve``: triangular systems by substitution, a block of rows a turn.
+"""``decompose-triangular-solve``: triangular systems by substitution, a block of rows per iteration.
 
 Before::
 
@@ -26,6 +26,7 @@ from hloforge.dialect.idioms import batch_matmul, conjugate, lower_triangle, mat
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.library_calls.blocks import (
@@ -65,7 +66,7 @@ def by_substitution(op: ir.Operation) -> Replacement:
     a, b = (ops.reshape(value, (prod(value.dims[:-2]), *value.dims[-2:])) for value in (a, b))
     if form == "ADJOINT":
         a = conjugate(a)
-    if (form in ("TRANSPOSE", "ADJOINT")) == left:  # what stands on the left of the unknown in the end
+    if (form in ("TRANSPOSE", "ADJOINT")) == left:  # what is on the left of the unknown in the end
         a, lower = matrix_transpose(a), not lower
     x = solve(a, b if left else matrix_transpose(b), lower=lower, unit_diagonal=options["unit_diagonal"])
     return ops.reshape(x if left else matrix_transpose(x), dims)
@@ -114,6 +115,8 @@ class DecomposeTriangularSolve(Pass):
     """Replace triangular solves of static size."""
 
     name: ClassVar[str] = "decompose-triangular-solve"
+    establishes: ClassVar[Facts] = frozenset({Fact.NO_FACTORIZATIONS})
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*in_f32, *by_substitution))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import ModuleType
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from hloforge.dialect.errors import Location, PassError, PipelineError
 from hloforge.dialect.mlir import in_context, ir, passmanager
 from hloforge.dialect.operations import file_location
+from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, REWRITES, Contract, Fact, Facts
 from hloforge.pipelines.framework.machine import AVX2, Machine
 
 CPU: Final = frozenset({"cpu"})
@@ -30,15 +32,26 @@ class Pass(ABC):
         removes: names of operations that are gone afterwards; a leftover is an error (checked by the manager).
         targets: the kinds of targets whose pipelines run the pass. Code for a processor's registers and caches is of
             use on processors alone.
+        requires: what holds of every module that the pass takes.
+        establishes: what holds of every module that it leaves.
+        breaks: what may no longer hold of a module that it leaves. A pass that keeps the decision who may overwrite
+            what (``Fact.UPDATES_DECIDED``) says so here, with a comment why.
     """
 
     name: ClassVar[str]
     removes: ClassVar[frozenset[str]] = frozenset()
     targets: ClassVar[frozenset[str]] = TARGETS
+    requires: ClassVar[Facts] = NORMALIZED
+    establishes: ClassVar[Facts] = NOTHING
+    breaks: ClassVar[Facts] = REWRITES
 
     @abstractmethod
     def run(self, module: ir.Module) -> None:
         """Rewrite the module. Raises a located ``hloforge.Error`` for what it cannot do."""
+
+    def contract(self) -> Contract:
+        """What the order of a pipeline is checked by."""
+        return Contract(str(self), self.requires, self.establishes, self.breaks)
 
     def __str__(self) -> str:
         """The pass in the grammar of textual pipelines: ``name{option=value}``."""
@@ -78,6 +91,16 @@ class MachinePass(Pass):
     machine: Machine = AVX2
 
 
+# Of MLIR's and StableHLO's passes, those that establish or break something.
+NATIVE_CONTRACTS: Final[dict[str, Contract]] = {
+    entry.name: entry
+    for entry in (
+        Contract("canonicalize", breaks=frozenset({Fact.SAFE_FILLS, Fact.SPLIT_CONSTANTS, Fact.COUNTED_CARRIES})),
+        Contract("chlo-legalize-to-stablehlo", establishes=frozenset({Fact.NO_CHLO})),
+    )
+}
+
+
 class NativePassError(PassError):
     """A pass of MLIR's or StableHLO's does not take the program."""
 
@@ -88,6 +111,16 @@ class NativePass(Pass):
 
     name: ClassVar[str] = "native"
     pipeline: str = ""
+
+    def contract(self) -> Contract:
+        """A contract for each pass that the text names; their order inside it is MLIR's to check."""
+        stated = [NATIVE_CONTRACTS[name] for name in NATIVE_CONTRACTS if name in re.findall(r"[\w-]+", self.pipeline)]
+        return Contract(
+            self.pipeline,
+            NORMALIZED.union(*(each.requires for each in stated)),
+            NOTHING.union(*(each.establishes for each in stated)),
+            REWRITES.union(*(each.breaks for each in stated)),
+        )
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -121,7 +154,7 @@ def diagnostic_text(error: Any) -> str:
 
 
 def place(error: Any) -> Location | None:
-    """Where the operation stands that an MLIRError names first, in its diagnostics or their notes."""
+    """Where the operation is that an MLIRError names first, in its diagnostics or their notes."""
     for diagnostic in getattr(error, "error_diagnostics", None) or ():
         for one in (diagnostic, *diagnostic.notes):
             if found := file_location(one.location):

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.marks import WORK
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.framework.facts import NOTHING, Fact, Facts
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 from hloforge.pipelines.kernels.lang.executables import shared
 
@@ -34,10 +35,13 @@ _VALUE = re.compile(r"%\w+")
 @register
 @dataclass(frozen=True)
 class ShareDispatches(Pass):
-    """Let dispatches whose code and types are equal run one copy of it."""
+    """Share one executable among dispatches of equal code and types."""
 
     name: ClassVar[str] = "share-dispatches"
     targets: ClassVar[frozenset[str]] = CPU
+    establishes: ClassVar[Facts] = frozenset({Fact.SHARED_DISPATCHES})
+    # The operands of a dispatch stay as they are.
+    breaks: ClassVar[Facts] = NOTHING
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

@@ -1,4 +1,4 @@
-"""``legalize-accumulation``: sums of 16-bit floats are carried in f32 and rounded once.
+"""``legalize-accumulation``: accumulate sums of 16-bit floats in f32 and round once.
 
 Before::
 
@@ -24,6 +24,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner, has_16_bit_float_result, sums_16_bit_floats
+from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -80,6 +81,8 @@ class LegalizeAccumulation(Pass):
     """Widen the accumulators of 16-bit dots, convolutions and sums to f32."""
 
     name: ClassVar[str] = "legalize-accumulation"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_CHLO})
+    establishes: ClassVar[Facts] = frozenset({Fact.WIDE_SUMS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*contraction_in_f32, *reduction_in_f32))

@@ -1,4 +1,4 @@
-"""``decide-updates``: each update runs in place, or on a copy that nothing else reads; here alone this is decided.
+"""``decide-updates``: copy insertion. Each update runs in place, or on a copy that nothing else reads.
 
 Before::
 
@@ -53,6 +53,7 @@ from hloforge.pipelines.analysis.aliasing import (
     writers,
 )
 from hloforge.pipelines.framework.builders import stands_in_dispatch
+from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
 from hloforge.pipelines.framework.generics import restored, signless
 from hloforge.pipelines.framework.passes import Pass, register
 
@@ -65,13 +66,16 @@ _SUMS = frozenset({"stablehlo.reduce", "stablehlo.reduce_window"})
 @register
 @dataclass(frozen=True)
 class DecideUpdates(Pass):
-    """Copy arrays before they are updated where something else reads them; run it after every other rewriting.
+    """Copy insertion: copy arrays before updates if something else reads them; run it after every other rewriting.
 
     Attributes:
         copied: what has copies: ``unsafe`` operands; the ``parts`` that updates write; ``all`` that is overwritten.
     """
 
     name: ClassVar[str] = "decide-updates"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.HOST_CALLS, Fact.PHYSICAL_BORDER})
+    establishes: ClassVar[Facts] = frozenset({Fact.UPDATES_DECIDED})
+    breaks: ClassVar[Facts] = NOTHING
     copied: str = "unsafe"
 
     def __post_init__(self) -> None:
@@ -174,7 +178,7 @@ def _conditions(count: int, block: ir.Block) -> list[Value]:
 
 
 def _copy(value: Value, condition: Value) -> Value:
-    # The other choice must differ, whatever number IREE finds that the array has in all places.
+    # The other choice must differ, whatever number IREE finds that the array has in all positions.
     row = value.element_type
     if row.bits > _WIDEST_FILL:
         other = ops.neg(value)

@@ -33,6 +33,7 @@ from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Signature, entry_function
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.legalize.buffer_layouts import from_buffer, to_buffer
 
@@ -51,6 +52,8 @@ class LegalizeEntryAbi(Pass):
     """
 
     name: ClassVar[str] = "legalize-entry-abi"
+    establishes: ClassVar[Facts] = frozenset({Fact.PHYSICAL_BORDER})
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_NARROW_FLOATS})
 
     def run(self, module: Any) -> None:
         signature = Signature.of(module)
@@ -151,7 +154,7 @@ def to_physical(value: Value, shape: Shape) -> Value:
 
 
 def _from_code(codes: Value, element: ElementType) -> Value:
-    """The narrow floats whose codes stand in the low bits of bytes."""
+    """The narrow floats whose codes are in the low bits of bytes."""
     if element.bits not in _CODE_BITS:
         return _cast(codes, element)
     return ops.bitcast_convert_type(ops.convert_element_type(codes, f"u{element.bits}"), element)

@@ -1,4 +1,4 @@
-"""``legalize-host-calls``: calls of the host's functions with arrays in their physical form and without tokens.
+"""``legalize-host-calls``: host calls with physical arrays and without tokens.
 
 Before, in a module whose ``hloforge.host_functions`` are ``["f"]``::
 
@@ -14,7 +14,7 @@ After::
     %t2 = stablehlo.after_all %t1 : !stablehlo.token
 
 The record (``dialect/host_calls.py``) keeps what the function has to know. A call that takes a token has a side effect,
-and IREE makes calls with side effects in the order in which they stand. Other calls stay StableHLO's as long as
+and IREE makes calls with side effects in the order in which they are. Other calls stay StableHLO's as long as
 possible, so that equal ones become one and unused ones none; ``import-host-calls`` ends them. A call that hloforge has
 a decomposition for is left to it. Source: StableHLO spec "custom_call"; XLA "CustomCall".
 """
@@ -34,12 +34,13 @@ from hloforge.dialect.operations import integer, location_of, operations, string
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.tuples import flatten_tuples, unpack
 from hloforge.dialect.values import Value, leaves
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.host_calls import is_host_call
 from hloforge.pipelines.legalize.entry_abi import physical_type, to_logical, to_physical
 
-# What a call may stand in: functions and control flow, which run it as often as it is reached. A computation over
+# What a call may be in: functions and control flow, which run it as often as it is reached. A computation over
 # elements, as of a reduction, becomes arithmetic over arrays.
 _HOLDERS = frozenset({"builtin.module", "func.func", "stablehlo.case", "stablehlo.if", "stablehlo.while"})
 
@@ -47,7 +48,7 @@ _HOLDERS = frozenset({"builtin.module", "func.func", "stablehlo.case", "stablehl
 @register
 @dataclass(frozen=True)
 class LegalizeHostCalls(Pass):
-    """Give calls of the host's functions physical arrays, and their records.
+    """Give host calls physical arrays, and their records.
 
     Raises (on run):
         UnsupportedError: a call inside of a computation over elements, with computations of its own, or with an
@@ -55,6 +56,7 @@ class LegalizeHostCalls(Pass):
     """
 
     name: ClassVar[str] = "legalize-host-calls"
+    establishes: ClassVar[Facts] = frozenset({Fact.HOST_CALLS})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -189,7 +191,7 @@ def _configuration(op: Any, version: int) -> tuple[str, dict[str, Any]]:
 
 
 def _aliases(op: Any, operands: tuple[Shape, ...], result: Shape) -> tuple[tuple[int, int], ...]:
-    """The pairs of leaves that stand in one buffer."""
+    """The pairs of leaves that are in one buffer."""
     name = next((name for name in ("output_operand_aliases", RESULT_ALIASES) if name in op.attributes), None)
     if name is None:
         return ()
@@ -205,7 +207,7 @@ def _aliases(op: Any, operands: tuple[Shape, ...], result: Shape) -> tuple[tuple
 
 
 def _leaf_number(shape: Shape, index: Sequence[int]) -> int:
-    """How many leaves stand before the one at a position in the tuples of a shape."""
+    """How many leaves are before the one at a position in the tuples of a shape."""
     before = 0
     for number in index:
         assert shape.elements is not None  # the operation has been verified

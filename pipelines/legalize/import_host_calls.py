@@ -1,4 +1,4 @@
-"""``import-host-calls``: calls of the host's functions as calls of functions that the module imports.
+"""``import-host-calls``: host calls as calls of functions that the module imports.
 
 Before::
 
@@ -23,15 +23,19 @@ from hloforge.dialect.host_calls import MODULE, import_name
 from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
+from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 
 
 @register
 @dataclass(frozen=True)
 class ImportHostCalls(Pass):
-    """Declare a function for each record, and call it; run it last, behind passes that share calls."""
+    """Declare and call an imported function per record of a host call; run it last, after passes that merge calls."""
 
     name: ClassVar[str] = "import-host-calls"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.HOST_CALLS})
+    # A call becomes a call, with the same operands.
+    breaks: ClassVar[Facts] = NOTHING
 
     def run(self, module: ir.Module) -> None:
         imports: dict[tuple[str, str], str] = {}
@@ -60,7 +64,7 @@ def _call(op: ir.Operation, module: ir.Module, imports: dict[tuple[str, str], st
 
 
 def _declare(module: ir.Module, name: str, type_: ir.Type, op: ir.Operation) -> None:
-    # At the end, so that the records stand in the order of their numbers.
+    # At the end, so that the records are in the order of their numbers.
     with ir.InsertionPoint(module.body), op.location:
         ir.Operation.create(
             "func.func",

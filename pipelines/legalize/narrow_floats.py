@@ -26,6 +26,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.legalize.narrow_float_formats import decode, encode, from_order, in_order, small_scale
@@ -161,9 +162,11 @@ _CORRECTIONS = {
 @register
 @dataclass(frozen=True)
 class LegalizeNarrowFloats(Pass):
-    """Keep floats of at most 8 bits as codes and compute with them in f32, in the whole module."""
+    """Store floats of at most 8 bits as integer codes and compute in f32, in the whole module."""
 
     name: ClassVar[str] = "legalize-narrow-floats"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_LIBRARY_CALLS})
+    establishes: ClassVar[Facts] = frozenset({Fact.NO_NARROW_FLOATS})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

@@ -27,6 +27,7 @@ from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import blocks, operations
 from hloforge.dialect.quantized import Quantized, is_quantized, quantized, storage_of
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.legalize.narrow_floats import MOVING
@@ -34,7 +35,7 @@ from hloforge.pipelines.legalize.retyping import correct_operands, correct_resul
 
 
 def dequantized(stored: Value, type_: Quantized) -> Value:
-    """The floats that integers stand for."""
+    """The floats that integers represent."""
     wide = ops.convert_element_type(stored, "s64" if type_.storage.bits > 16 else "s32")
     difference = wide - _spread(type_, type_.zeros, wide)
     floats = ops.convert_element_type(difference, type_.expressed)
@@ -118,7 +119,7 @@ _BY_STORAGE = MOVING
 
 
 def _compares_storage(entry: _Concerned) -> bool:
-    """Whether integers order like the numbers that they stand for, so that sorts by them have keys."""
+    """Whether integers order like the numbers that they represent, so that sorts by them have keys."""
     if entry.op.name != "stablehlo.compare":
         return False
     lhs, rhs = entry.operands
@@ -172,6 +173,7 @@ class LegalizeQuantized(Pass):
     """
 
     name: ClassVar[str] = "legalize-quantized"
+    establishes: ClassVar[Facts] = frozenset({Fact.NO_QUANTIZED})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

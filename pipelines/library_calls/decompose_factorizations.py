@@ -17,6 +17,7 @@ from hloforge.dialect.marks import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose import cholesky
+from hloforge.pipelines.framework.facts import NORMALIZED, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.library_calls import bidiagonal_qr, lu, qr, tridiagonal_ql
@@ -45,9 +46,13 @@ def own_factorization(op: ir.Operation) -> Replacement:
 @register
 @dataclass(frozen=True)
 class DecomposeFactorizations(Pass):
-    """Replace our own calls of factorizations."""
+    """Replace hloforge's own factorization calls by loops and products."""
 
     name: ClassVar[str] = "decompose-factorizations"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_LIBRARY_CALLS})
+    breaks: ClassVar[Facts] = REWRITES | frozenset(
+        {Fact.NO_CHLO, Fact.NO_FACTORIZATIONS, Fact.SAFE_GATHERS, Fact.SAFE_PRODUCTS, Fact.SAFE_SCATTERS}
+    )
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, own_factorization)

@@ -1,4 +1,4 @@
-"""``decompose-library-calls``: calls of a library's functions as the computations that they stand for.
+"""``decompose-library-calls``: replace calls of library functions by their computations.
 
 Before::
 
@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.framework.facts import NORMALIZED, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.library_calls.registry import CustomCall, decompositions
@@ -48,6 +49,19 @@ class DecomposeLibraryCalls(Pass):
     """
 
     name: ClassVar[str] = "decompose-library-calls"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_TOKENS})
+    establishes: ClassVar[Facts] = frozenset({Fact.NO_LIBRARY_CALLS})
+    breaks: ClassVar[Facts] = REWRITES | frozenset(
+        {
+            Fact.NO_CHLO,
+            Fact.NO_FACTORIZATIONS,
+            Fact.NO_NARROW_FLOATS,
+            Fact.SAFE_GATHERS,
+            Fact.SAFE_PRODUCTS,
+            Fact.SAFE_SCATTERS,
+            Fact.WIDE_SUMS,
+        }
+    )
 
     def run(self, module: ir.Module) -> None:
         called = _make_plain_functions(module)

@@ -1,4 +1,4 @@
-"""``carries-in-place``: loops leave the large arrays that they carry where they are.
+"""``carries-in-place``: keep the large loop-carried arrays in place.
 
 Before::
 
@@ -9,9 +9,9 @@ After::
     module attributes {stream.topology = #hal.device.topology<links =
         [(@__device_0 -> @__device_0 = {unified_memory = true})]>} { ... }
 
-IREE 3.13 copies each array that a loop outside of a dispatch carries, in each turn: it does not know on which device
-the array is, and moves it to the only one that there is. A device that can read its own memory needs no move. 200 turns
-that change a row of 16 MB take 40 ms for 2 s.
+IREE 3.13 copies each array that a loop outside of a dispatch carries, in each iteration: it does not know on which
+device the array is, and moves it to the only one that there is. A device that can read its own memory needs no move.
+200 iterations that change a row of 16 MB take 40 ms for 2 s.
 
 IREE then also takes some copies away that updates need. Where it does, the audit of its compilation says so
 (``runtime/compile/in_place_audit.py``), and the program is compiled again without these links (``without_links``).
@@ -28,6 +28,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.aliasing import LOOP
 from hloforge.pipelines.framework.builders import stands_in_dispatch
+from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 
@@ -43,6 +44,9 @@ class CarriesInPlace(MachinePass):
 
     name: ClassVar[str] = "carries-in-place"
     targets: ClassVar[frozenset[str]] = CPU
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.UPDATES_DECIDED})
+    # It sets flags on loops, and moves nothing.
+    breaks: ClassVar[Facts] = NOTHING
 
     def run(self, module: ir.Module) -> None:
         loops = [loop for loop in operations(module, {LOOP}) if not stands_in_dispatch(loop)]

@@ -1,4 +1,4 @@
-"""``fuse-loops``: a loop of little work becomes one dispatch.
+"""``fuse-loops``: lower a loop of little work to one dispatch.
 
 Before::
 
@@ -10,9 +10,9 @@ After, in outline::
       %last:2 = scf.while (%i = %first, %s = %vector) : (i32, vector<3xf32>) { ... } do { ... }
       flow.return (vector.transfer_write %last#1, ...) }
 
-IREE's own form is a dispatch for every few operations and a branch on the host for every turn, about 1.5 µs each: for a
-few elements that is all of the time. What stands in the regions stays StableHLO. ``carries.py`` says how values live
-between turns, ``loop_cost.py`` which loops gain.
+IREE's own form is a dispatch for every few operations and a branch on the host for every iteration, about 1.5 µs each:
+for a few elements that is all of the time. What is in the regions stays StableHLO. ``carries.py`` says how values live
+between iterations, ``loop_cost.py`` which loops gain.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework import builders
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.loops.carries import Carry, Form, carry_of
@@ -39,10 +40,11 @@ from hloforge.pipelines.loops.split_products import split_products
 @register
 @dataclass(frozen=True)
 class FuseLoops(Pass):
-    """Put each outermost loop that gains by it into one dispatch; leaves IREE's dialects, which no pass reads."""
+    """Lower each outermost loop to one dispatch where that is faster; leaves IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "fuse-loops"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         block = entry_function(module).operation.regions[0].blocks[0]
@@ -122,7 +124,7 @@ def _is_used(value: Any) -> bool:
     return any(True for _ in value.uses)
 
 
-# From the buffer of a carry and a zero to its value before the first turn.
+# From the buffer of a carry and a zero to its value before the first iteration.
 First = Callable[[Any, Any], Any]
 
 
@@ -181,7 +183,7 @@ def _loop_below(loop: Any, carries: Sequence[Carry], first: Sequence[Any], zero:
 
 
 def _drop_barriers(block: ir.Block) -> None:
-    """Barriers stand against what IREE does to dispatches around a loop; inside one it cannot place them in memory."""
+    """Barriers prevent rewrites of dispatches around a loop; inside one IREE cannot place them in memory."""
     for op in list(block.operations):
         if op.operation.name == "stablehlo.optimization_barrier":
             replace(op.operation, [Value(operand) for operand in op.operation.operands])

@@ -1,4 +1,4 @@
-"""``interchange-loops``: a loop of elementwise turns over arrays becomes one dispatch, all turns of an element at once.
+"""``interchange-loops``: lower a loop of elementwise iterations to one dispatch: all iterations of an element at once.
 
 Before::
 
@@ -9,9 +9,10 @@ After::
 
     %y = dispatch { for each vector v of x, and a of a: while (i < 50) { i, v = i + 1, (v + a / v) * 0.5 }; store v }
 
-IREE runs a dispatch over whole arrays for each turn. If an element of the next turn depends on the elements at its
-place alone, and the condition on single numbers, the loop over turns can as well be the inner one: values stay in
-registers, and memory is read and written once. What a turn computes from nothing that changes moves before the loop.
+IREE runs a dispatch over whole arrays for each iteration. If an element of the next iteration depends on the elements
+at its position alone, and the condition on single numbers, the loop over iterations can as well be the inner one:
+values stay in registers, and memory is read and written once. What an iteration computes from nothing that changes
+moves before the loop.
 Source: J. R. Allen and K. Kennedy, "Automatic Loop Interchange", 1984.
 """
 
@@ -37,6 +38,7 @@ from hloforge.pipelines.framework.builders import (
     stands_in_dispatch,
     write_vector,
 )
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -45,11 +47,11 @@ from hloforge.pipelines.kernels.lang.elementwise import NUMBERS, constant_number
 
 # The smallest arrays take one part in so many of the nearest cache: fewer elements stay there in any order of loops.
 _LEAST_PART = 8
-# The lines of the vectors of a turn: of 64 floats, whose eight instructions of AVX2 hide how long one takes.
+# The lines of the vectors of an iteration: of 64 floats, whose eight instructions of AVX2 hide how long one takes.
 _VECTOR_LINES = 4
 # The most workgroups of a worker, of which IREE hands out eight at a time.
 _GROUPS_OF_WORKER = 32
-# Multiplications that take as long as an operation on an element, and turns of a loop whose count is not known.
+# Multiplications that take as long as an operation on an element, and iterations of a loop whose count is not known.
 _WORK, _TURNS = 2, 16
 _BROADCAST = "stablehlo.broadcast_in_dim"
 # Operations that rearrange arrays: what they make of values that stay the same is computed before the loop.
@@ -62,10 +64,11 @@ _REARRANGING = frozenset(
 @register
 @dataclass(frozen=True)
 class InterchangeLoops(MachinePass):
-    """Make a dispatch of each loop of elementwise turns; they are in IREE's dialects, which no pass reads."""
+    """Make a dispatch of each loop of elementwise iterations; they are in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "interchange-loops"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -78,7 +81,7 @@ class InterchangeLoops(MachinePass):
 
 
 class _Role(enum.Enum):
-    """What a value of a loop is to one element: the same in all turns, a number for all elements, or one of its own."""
+    """The role of a loop's value for one element: the same in all iterations, a scalar, or a value of its own."""
 
     FIXED = "fixed"
     NUMBER = "number"
@@ -89,7 +92,7 @@ _Roles = dict[Any, _Role]
 
 
 def _roles_of(loop: ir.Operation, machine: Machine) -> _Roles | None:
-    """The roles of all values in the regions of a loop; None if its turns are not elementwise."""
+    """The roles of all values in the regions of a loop; None if its iterations are not elementwise."""
     if not all(isinstance(v.type, ir.RankedTensorType) and v.type.has_static_shape for v in loop.operands):
         return None
     blocks = [region.blocks[0] for region in loop.regions]
@@ -115,7 +118,7 @@ def _roles_of(loop: ir.Operation, machine: Machine) -> _Roles | None:
 
 
 def _role_of(op: AnyOp, roles: _Roles, dims: tuple[int, ...]) -> _Role | None:
-    """The role of an operation's result; None if a turn of an element cannot compute it."""
+    """The role of an operation's result; None if an iteration of an element cannot compute it."""
     parts = {roles.get(operand, _Role.FIXED) for operand in op.operands}
     if parts <= {_Role.FIXED}:
         return _Role.FIXED if op.name in _REARRANGING or has_code(op) else None
@@ -163,7 +166,7 @@ class _Source:
         return cls(value, _stored(Value(value)))
 
     def read(self, contents: Any, place: Any, length: int) -> Any:
-        """A number, or the vector at a place of the array's contents."""
+        """A number, or the vector at a position of the array's contents."""
         if not Value(self.value).dims:
             return code.read(contents, index(0))
         if int(self.array.type.shape[0]) == 1:
@@ -198,7 +201,7 @@ class _Interchanged:
     """The dispatch of a loop that takes from outside what stays the same.
 
     Attributes:
-        changed: the numbers of the carries that a turn changes.
+        changed: the numbers of the carries that an iteration changes.
         sources: their first values, and what the regions take from outside.
         results: the numbers of the carries of which somebody reads the last value.
     """
@@ -259,7 +262,7 @@ class _Interchanged:
         ]
 
     def _turned(self, sources: Sequence[_Source], parts: Sequence[Any], at: Any, buffers: Sequence[Any]) -> list[Any]:
-        """All turns of the elements of a vector; the buffers with their last values written into them."""
+        """All iterations of the elements of a vector; the buffers with their last values written into them."""
         read = [source.read(part, at, self.length) for source, part in zip(sources, parts, strict=True)]
         count = len(self.first)
         fixed = dict(zip((source.value for source in self.taken), read[count:], strict=True))
@@ -329,7 +332,7 @@ def _flag(number: Any) -> Any:
 
 
 def _kept(number: Any, first: Any) -> Any:
-    """A number as a turn hands it on: flags have 32 bits."""
+    """A number as an iteration hands it on: flags have 32 bits."""
     if Value(first).element_type.kind is not Kind.PRED:
         return number
     wide = ir.IntegerType.get_signless(32)

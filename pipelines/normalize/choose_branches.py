@@ -20,6 +20,7 @@ from typing import ClassVar
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 
 _CONDITIONALS = frozenset({"stablehlo.if", "stablehlo.case"})
@@ -28,9 +29,10 @@ _CONDITIONALS = frozenset({"stablehlo.if", "stablehlo.case"})
 @register
 @dataclass(frozen=True)
 class ChooseBranches(Pass):
-    """Put the branch that is always taken in the place of its conditional."""
+    """Replace conditionals of constant predicate by the branch that is taken."""
 
     name: ClassVar[str] = "choose-branches"
+    requires: ClassVar[Facts] = frozenset({Fact.ONE_FUNCTION})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 
 
@@ -27,6 +28,7 @@ class DropCopies(Pass):
 
     name: ClassVar[str] = "drop-copies"
     removes: ClassVar[frozenset[str]] = frozenset({"mhlo.copy", "mhlo.add_dependency", "mhlo.domain"})
+    requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
 
     def run(self, module: ir.Module) -> None:
         for op in operations(module, self.removes):

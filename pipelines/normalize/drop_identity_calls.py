@@ -17,6 +17,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -68,13 +69,14 @@ def identity_call(op: ir.Operation) -> Replacement:
 @register
 @dataclass(frozen=True)
 class DropIdentityCalls(Pass):
-    """Drop annotating custom calls.
+    """Remove custom calls that only annotate their operand.
 
     Raises (on run):
         UnsupportedError: a border of a partitioned region that changes the shape.
     """
 
     name: ClassVar[str] = "drop-identity-calls"
+    requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, identity_call)

@@ -1,4 +1,4 @@
-"""``drop-tokens``: tokens, which carry no data, out of everything that hands them on.
+"""``drop-tokens``: remove tokens, which carry no data.
 
 Before::
 
@@ -25,6 +25,7 @@ from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir, stablehlo
 from hloforge.dialect.operations import blocks, location_of, operations
 from hloforge.pipelines.capability.audit import Finding, describe, refusal
 from hloforge.pipelines.capability.capabilities import capability
+from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, register
 
@@ -41,7 +42,7 @@ _CARRIERS = frozenset(
 @register
 @dataclass(frozen=True)
 class DropTokens(Pass):
-    """Take tokens out of operands, results, regions and functions.
+    """Remove tokens from operands, results, regions and functions.
 
     Raises (on run):
         UnsupportedError: an operation that exchanges data with the host, or a custom call with a token.
@@ -49,6 +50,8 @@ class DropTokens(Pass):
 
     name: ClassVar[str] = "drop-tokens"
     removes: ClassVar[frozenset[str]] = _MAKERS
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.HOST_CALLS, Fact.PHYSICAL_BORDER})
+    establishes: ClassVar[Facts] = frozenset({Fact.NO_TOKENS})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

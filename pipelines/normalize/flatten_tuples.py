@@ -1,4 +1,4 @@
-"""``flatten-tuples``: the elements of tuples in the place of tuples.
+"""``flatten-tuples``: replace tuples by their elements.
 
 Before::
 
@@ -21,15 +21,18 @@ from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.tuples import flatten_tuples
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 
 
 @register
 @dataclass(frozen=True)
 class FlattenTuples(Pass):
-    """Carry the leaves of tuples through functions and calls."""
+    """Replace tuples in functions and calls by their leaves."""
 
     name: ClassVar[str] = "flatten-tuples"
+    requires: ClassVar[Facts] = frozenset({Fact.ONE_FUNCTION})
+    establishes: ClassVar[Facts] = frozenset({Fact.NO_TUPLES})
 
     def run(self, module: ir.Module) -> None:
         flatten_tuples(module)

@@ -1,4 +1,4 @@
-"""``inline-calls``: the bodies of called functions in the place of the calls.
+"""``inline-calls``: replace calls by the bodies of their functions.
 
 Before::
 
@@ -17,19 +17,22 @@ from typing import ClassVar
 
 from hloforge.dialect.inlining import inline_calls
 from hloforge.dialect.mlir import ir
+from hloforge.pipelines.framework.facts import NOTHING, Fact, Facts
 from hloforge.pipelines.framework.passes import NativePass, Pass, register
 
 
 @register
 @dataclass(frozen=True)
 class InlineCalls(Pass):
-    """Inline every call whose callee has a body, callees first, and drop private functions that nobody uses.
+    """Inline every call whose callee has a body, callees first, and remove unused private functions.
 
     Raises (on run):
         PassError: a function calls itself, directly or not; XLA has no recursion.
     """
 
     name: ClassVar[str] = "inline-calls"
+    requires: ClassVar[Facts] = NOTHING
+    establishes: ClassVar[Facts] = frozenset({Fact.ONE_FUNCTION})
 
     def run(self, module: ir.Module) -> None:
         inline_calls(module)

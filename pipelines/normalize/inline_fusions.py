@@ -1,4 +1,4 @@
-"""``inline-fusions``: the bodies of fusions in the place of the fusions.
+"""``inline-fusions``: replace fusions by their bodies.
 
 Before::
 
@@ -19,6 +19,7 @@ from typing import ClassVar
 from hloforge.dialect.inlining import splice
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.framework.facts import NOTHING, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 
 _FUSION = "mhlo.fusion"
@@ -31,6 +32,8 @@ class InlineFusions(Pass):
 
     name: ClassVar[str] = "inline-fusions"
     removes: ClassVar[frozenset[str]] = frozenset({_FUSION})
+    requires: ClassVar[Facts] = NOTHING
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.ONE_FUNCTION})
 
     def run(self, module: ir.Module) -> None:
         for fusion in operations(module, self.removes):

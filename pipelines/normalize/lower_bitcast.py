@@ -1,4 +1,4 @@
-"""``lower-bitcast``: XLA's bitcast, which reads the bytes of an array anew, as transposes and reshapes.
+"""``lower-bitcast``: XLA's bitcast, which reinterprets the bytes of an array, as transposes and reshapes.
 
 Before::
 
@@ -29,6 +29,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import Replacement, apply_patterns, pattern
 
@@ -132,6 +133,7 @@ class LowerBitcast(Pass):
 
     name: ClassVar[str] = "lower-bitcast"
     removes: ClassVar[frozenset[str]] = frozenset({"mhlo.bitcast"})
+    requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, bitcast_by_layout)

@@ -1,4 +1,4 @@
-"""``lower-mhlo``: what is left of XLA's own dialect as CHLO and StableHLO.
+"""``lower-mhlo``: convert the rest of XLA's own dialect to CHLO and StableHLO.
 
 Before::
 
@@ -33,6 +33,7 @@ from hloforge.dialect.marks import RNG_STATE
 from hloforge.dialect.mlir import AnyOp, entries, in_context, ir
 from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, diagnostic_text, parse_native, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -78,7 +79,7 @@ def custom_call_of_mhlo(op: ir.Operation) -> Replacement:
 
 
 def _attributes(op: AnyOp) -> dict[str, Any]:
-    """What a call says of the operation it stands for: StableHLO's in an attribute, HLO's in its configuration.
+    """What a call says of the operation it represents: StableHLO's in an attribute, HLO's in its configuration.
 
     Raises UnsupportedError for a configuration that is something else.
     """
@@ -179,13 +180,15 @@ def _same(op: ir.Operation, name: str, attributes: dict[str, Any] | None = None)
 @register
 @dataclass(frozen=True)
 class LowerMhlo(Pass):
-    """Leave nothing of ``mhlo``.
+    """Replace every operation of ``mhlo``.
 
     Raises (on run):
         UnsupportedError: an operation without a form in StableHLO or CHLO.
     """
 
     name: ClassVar[str] = "lower-mhlo"
+    requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
+    establishes: ClassVar[Facts] = frozenset({Fact.NO_MHLO})
 
     def run(self, module: ir.Module) -> None:
         patterns = (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan, *all_to_all_of_tuple)

@@ -5,7 +5,7 @@ Before::
     %1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>
     %2 = sdy.manual_computation(%1) ... manual_axes={"x"} (%a: tensor<8xf32>) { ... sdy.return %b } : ...
 
-After: ``%1`` is ``%0``; the body of the manual computation stands in its place, for all devices of the mesh, on their
+After: ``%1`` is ``%0``; the body of the manual computation is in its place, for all devices of the mesh, on their
 parts of the arrays (``pipelines/replicas/manual.py``). Groups of collectives that are named by axes are listed. The
 attributes of arguments still name the mesh: ``strip-attributes`` takes both. Source: Shardy "SDY dialect".
 """
@@ -20,6 +20,7 @@ from hloforge.dialect.inlining import inline_calls, splice
 from hloforge.dialect.meshes import Mesh, list_groups, meshes_of
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import location_of, operations
+from hloforge.pipelines.framework.facts import NOTHING, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.replicas.manual import fold_manual, manual_axes
@@ -48,13 +49,15 @@ _MANUAL = "sdy.manual_computation"
 @register
 @dataclass(frozen=True)
 class LowerSdy(Pass):
-    """Remove every operation of Shardy but the meshes.
+    """Remove every operation of Shardy except the meshes.
 
     Raises (on run):
         UnsupportedError: an unknown operation, or a manual computation over several devices that cannot be folded.
     """
 
     name: ClassVar[str] = "lower-sdy"
+    requires: ClassVar[Facts] = NOTHING
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.ONE_FUNCTION})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

@@ -1,4 +1,4 @@
-"""``unwrap-async``: asynchronous pairs as the work they wrap.
+"""``unwrap-async``: replace asynchronous pairs by the computations that they wrap.
 
 Before::
 
@@ -9,7 +9,7 @@ After::
 
     %r = call @comp(%x)
 
-Also ``stablehlo.async_start`` / ``async_done``, whose work stands in a region. Start and done only say that other work
+Also ``stablehlo.async_start`` / ``async_done``, whose work is in a region. Start and done only say that other work
 may go on in between, which IREE's scheduler finds by itself. Source: XLA "Async HLO Instructions", StableHLO
 "async_start".
 """
@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of, operations
+from hloforge.pipelines.framework.facts import NOTHING, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 
 _STARTS = frozenset({"mhlo.async_start", "stablehlo.async_start"})
@@ -32,7 +33,7 @@ _DONES = frozenset({"mhlo.async_done", "stablehlo.async_done"})
 @register
 @dataclass(frozen=True)
 class UnwrapAsync(Pass):
-    """Replace each start by its work and let the dones hand its results on. Before ``inline-calls``.
+    """Replace each async start by its computation, and each done by the results; before ``inline-calls``.
 
     Raises (on run):
         PassError: a done whose start is out of sight (a bundle carried through a loop).
@@ -40,6 +41,8 @@ class UnwrapAsync(Pass):
 
     name: ClassVar[str] = "unwrap-async"
     removes: ClassVar[frozenset[str]] = _STARTS | _DONES | {_UPDATE}
+    requires: ClassVar[Facts] = NOTHING
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.ONE_FUNCTION})
 
     def run(self, module: Any) -> None:
         with in_context(module):

@@ -12,7 +12,7 @@ After, if slices are all that reads ``%gates``, and they overlap nowhere::
     %f = ...
 
 IREE 3.13 makes a dispatch of the whole array, and another one of what its parts are used for: the gates of an LSTM are
-one dispatch so. Stands behind the passes that compute in a product what follows it number by number.
+one dispatch so. Runs after the passes that compute in a product what follows it number by number.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.workarounds.sliced_operands import narrow_part
@@ -90,6 +91,7 @@ class SliceOperands(Pass):
 
     name: ClassVar[str] = "slice-operands"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_FILLS})
 
     def run(self, module: ir.Module) -> None:
         while apply_patterns(module, (*of_operands, *narrow_part)).rewritten:

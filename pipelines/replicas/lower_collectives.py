@@ -31,6 +31,7 @@ from hloforge.dialect.marks import COMBINE, GATHER, MOVE, PARTITION_ID, REPLICA_
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, REDUCING, check_size, combined, share
@@ -46,13 +47,14 @@ NOBODY = -1
 @register
 @dataclass(frozen=True)
 class LowerCollectives(Pass):
-    """Replace collectives and device numbers of a program of more than one device.
+    """Replace collectives and device ids of a program for several devices by host calls.
 
     Raises (on run):
         UnsupportedError: groups do not fit the grid of the module.
     """
 
     name: ClassVar[str] = "lower-collectives"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.HOST_CALLS})
 
     def run(self, module: ir.Module) -> None:
         grid = grid_of(module)
@@ -90,7 +92,7 @@ def _gathered(
     op: AnyOp, operands: Sequence[Value], groups: Sequence[Sequence[int]], what: dict[str, Any]
 ) -> list[Value]:
     width, least = max(map(len, groups)), min(map(len, groups))
-    # Behind the members' arrays: the caller's place in its group, and how many members that has.
+    # After the members' arrays: the caller's position in its group, and how many members that has.
     counts = ir.RankedTensorType.get([2], ir.IntegerType.get_signless(32))
     types = [*(value.type for value in operands for _ in range(width)), counts]
     *results, known = host_call(GATHER, operands, types, **what, groups=i64_matrix(groups, width))

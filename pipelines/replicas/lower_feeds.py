@@ -10,7 +10,7 @@ After::
     %x, %t1 = stablehlo.custom_call @hloforge.infeed(%t0) {backend_config = {...}, has_side_effect = true}
     %t2 = stablehlo.custom_call @hloforge.send(%x, %t1) {backend_config = {channel = 7, ...}, has_side_effect = true}
 
-Tokens stay, for ``legalize-host-calls`` to take; calls are made in the order in which they stand. A ``send`` that does
+Tokens stay, for ``legalize-host-calls`` to take; calls are made in the order in which they are. A ``send`` that does
 not need what a ``recv`` before it in the block brings moves before it: XLA begins both and awaits them later, and
 StableHLO has one operation for begin and end, so that two devices that first receive and then send would wait for each
 other. A transfer that names ``source_target_pairs`` is one between devices of the grid. Any other goes through the
@@ -31,6 +31,7 @@ from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.regions import read_values
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.replicas.grid import Grid, channel_of, grid_of, is_host_transfer, transfers_of
@@ -44,7 +45,7 @@ _EFFECTS = frozenset({*_TARGETS, "stablehlo.custom_call", "stablehlo.rng"})
 @register
 @dataclass(frozen=True)
 class LowerFeeds(Pass):
-    """Replace every feed and transfer.
+    """Replace infeed, outfeed, send and recv by host calls.
 
     Raises (on run):
         UnsupportedError: a transfer names devices that are not in the grid of the module.
@@ -52,6 +53,7 @@ class LowerFeeds(Pass):
 
     name: ClassVar[str] = "lower-feeds"
     removes: ClassVar[frozenset[str]] = frozenset(_TARGETS)
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.HOST_CALLS})
 
     def run(self, module: ir.Module) -> None:
         grid = grid_of(module)
@@ -87,7 +89,7 @@ def _described(op: AnyOp, grid: Grid) -> dict[str, Any]:
 
 
 def _send_before(recv: Any) -> None:
-    """Move the sends behind a recv before it, with what they need, if they do not need what it brings."""
+    """Move the sends after a recv before it, with what they need, if they do not need what it brings."""
     every = [op.operation for op in recv.block.operations]
     later = every[every.index(recv) + 1 :]
     stuck: set[int] = set()
@@ -108,7 +110,7 @@ def _has_effects(op: AnyOp) -> bool:
 
 
 def _needed(op: AnyOp, later: set[Any]) -> set[Any]:
-    """An operation with those behind the recv, and the recv itself, that it depends on."""
+    """An operation with those after the recv, and the recv itself, that it depends on."""
     found, left = {op}, [op]
     while left:
         for value in read_values(left.pop()):

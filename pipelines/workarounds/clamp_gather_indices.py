@@ -11,8 +11,8 @@ After::
 
 IREE 3.13 reads wherever the index points, silently. Indices that are proven in bounds stay as they are.
 
-A gather of which all slices start at 0 is a broadcast of one slice. IREE reads one place then, and computes the whole
-array there too, if that is written beside it: each element became the first one.
+A gather of which all slices start at 0 is a broadcast of one slice. IREE reads one position then, and computes the
+whole array there too, if that is written beside it: each element became the first one.
 Source: StableHLO spec "gather": start indices are clamped so that the whole slice lies in the operand.
 """
 
@@ -30,6 +30,7 @@ from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.index_bounds import component_bounds
 from hloforge.pipelines.decompose.scatter_combiner import integer_range
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -43,7 +44,7 @@ def broadcast(op: Any) -> Replacement:
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     sizes = [int(size) for size in op.attributes["slice_sizes"]]
     if numbers.operand_batching_dims or any(operand.dims[d] > sizes[d] for d in numbers.start_index_map):
-        return NoMatch("slices start at several places")
+        return NoMatch("slices start at several positions")
     window = ops.slice(operand, [0] * operand.rank, sizes)
     kept = [size for d, size in enumerate(sizes) if d not in numbers.collapsed_slice_dims]
     return ops.broadcast_in_dim(ops.reshape(window, kept), result.dims, list(numbers.offset_dims))
@@ -92,6 +93,7 @@ class ClampGatherIndices(Pass):
     """Clamp the start indices of every gather that is not known to stay in bounds."""
 
     name: ClassVar[str] = "clamp-gather-indices"
+    establishes: ClassVar[Facts] = frozenset({Fact.SAFE_GATHERS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*broadcast, *clamped))

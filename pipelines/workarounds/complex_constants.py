@@ -24,6 +24,7 @@ from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_wide_complex
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -69,6 +70,7 @@ class LegalizeComplexConstants(Pass):
 
     arrays: bool = False
     name: ClassVar[str] = "legalize-complex-constants"
+    establishes: ClassVar[Facts] = frozenset({Fact.SPLIT_CONSTANTS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*from_parts, *array_from_parts) if self.arrays else from_parts)

@@ -13,7 +13,7 @@ After::
 IREE 3.13 writes one array after the other into an empty one, and makes ``%y`` and ``%z`` share the array that begins
 with ``%a``: the later of the two is written in its place. If the host reads what is computed from the later one (a
 slice's start), IREE runs it before the earlier one, which then begins with what the later one holds, and gives the
-later one a place of its own that nothing is written to: results that differ from call to call. It also finds arrays
+later one a position of its own that nothing is written to: results that differ from call to call. It also finds arrays
 equal that no pass of ours does (``%a * 1``), so that types alone tell which concatenations may begin alike.
 
 Where the host waits for what is computed from one of several, each joins what comes from a barrier of its own, which
@@ -36,6 +36,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.aliasing import waited_for
 from hloforge.pipelines.framework import generics
 from hloforge.pipelines.framework.builders import stands_in_dispatch
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 
@@ -52,6 +53,7 @@ class LegalizeConcatenations(Pass):
     """Replace small concatenations by selects on the position, and separate those that may begin alike."""
 
     name: ClassVar[str] = "legalize-concatenations"
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_FILLS})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -100,14 +102,14 @@ def _may_begin_alike(found: Sequence[Any]) -> list[bool]:
     keys = [(op.operands[0].type, op.results[0].type, op.attributes["dimension"]) for op in found]
     counts = Counter(keys)
     waited_at_top = waited_for(_top(found[0])) if len(counts) < len(found) else set()
-    # In a loop, a turn waits for the one before.
+    # In a loop, an iteration waits for the one before.
     is_waited = [op.parent.name != _FUNCTION or op.operation in waited_at_top for op in found]
     waited = {key for key, waits in zip(keys, is_waited, strict=True) if waits and counts[key] > 1}
     return [key in waited for key in keys]
 
 
 def _top(op: Any) -> Any:
-    """The block of the function that an operation stands in."""
+    """The block of the function that an operation is in."""
     while op.parent.name != _FUNCTION:
         op = op.parent
     return op.operation.block

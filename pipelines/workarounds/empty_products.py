@@ -21,6 +21,7 @@ from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import multiplies_nothing
+from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -40,6 +41,8 @@ class LegalizeEmptyProducts(Pass):
     """Replace dots and convolutions of empty arrays by zeros."""
 
     name: ClassVar[str] = "legalize-empty-products"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_CHLO})
+    establishes: ClassVar[Facts] = frozenset({Fact.SAFE_PRODUCTS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, as_zeros)

@@ -1,4 +1,4 @@
-"""``keep-loop-buffers``: arrays that loops and conditionals take and return stay, and are waited for.
+"""``keep-loop-buffers``: keep the arrays that loops and conditionals take and return alive, and wait for them.
 
 Before::
 
@@ -16,11 +16,12 @@ it finds this use too early, or twice where two results are one array (iree-org/
 "transient buffer has not been committed", or reads what another array has become. It leaves functions alone that call
 others, whatever those do. Arrays then end with their last reference, which costs no time that can be measured.
 
-An array that a branch hands on as it is, and that is read behind the conditional too, may lose its register to the
+An array that a branch hands on as it is, and that is read after the conditional too, may lose its register to the
 conditional's result ("ref is null", or another array): there the branch hands on a copy.
 
-Behind an optimization barrier on what a loop carries, IREE does not wait for the turn before, which on a device with
-threads may still be writing. Such barriers end; a single number goes through arithmetic that IREE does not see through.
+After an optimization barrier on what a loop carries, IREE does not wait for the previous iteration, which on a device
+with threads may still be writing. Such barriers end; a single number goes through arithmetic that IREE does not see
+through.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import in_block, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.workarounds.loop_carries import opaque_copy
@@ -49,9 +51,12 @@ _CONTROL = frozenset({"stablehlo.case", "stablehlo.if", "stablehlo.while", "scf.
 @register
 @dataclass(frozen=True)
 class KeepLoopBuffers(Pass):
-    """Keep IREE from freeing arrays in a program with loops or conditionals outside of dispatches."""
+    """Prevent IREE from freeing live arrays in programs with loops or conditionals outside of dispatches."""
 
     name: ClassVar[str] = "keep-loop-buffers"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.UPDATES_DECIDED})
+    # Barriers around loops: they keep every reader where it is.
+    breaks: ClassVar[Facts] = NOTHING
 
     def run(self, module: ir.Module) -> None:
         block = entry_function(module).operation.regions[0].blocks[0]
@@ -69,7 +74,7 @@ class KeepLoopBuffers(Pass):
 
 
 def _copy_kept(conditional: Any) -> None:
-    """Let branches return copies of arrays of static shape that are used behind the conditional."""
+    """Let branches return copies of arrays of static shape that are used after the conditional."""
     for region in conditional.regions:
         end = list(region.blocks[0].operations)[-1].operation
         with ir.InsertionPoint(end), end.location:
@@ -99,7 +104,7 @@ def _behind_barrier(value: Value) -> Value:
 
 
 def _opaque(value: Value) -> Value:
-    """A copy of a number; of a complex one by its parts, for IREE has no constants of c128."""
+    """A copy of a number; of a complex one by its parts, because IREE has no constants of c128."""
     if value.element_type.is_complex:
         return ops.complex(_opaque(ops.real(value)), _opaque(ops.imag(value)))
     return opaque_copy(value, zeros(value.element_type, value.dims))

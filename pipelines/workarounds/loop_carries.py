@@ -16,7 +16,7 @@ A carry that takes over another one (``u, t = t, f(t)``) in a loop that does not
 size of ``t`` for ``u``, then folds one side of it. There the next value is a select that never selects the old one; so
 is that of a carry that the body overwrites unread in any loop, because IREE does not wait for what comes after a
 barrier on a carry, so that ``keep-loop-buffers`` takes such barriers away.
-Of loops that do not count IREE makes some that test behind their bodies: there it drops a carry that is overwritten
+Of loops that do not count IREE makes some that test after their bodies: there it drops a carry that is overwritten
 unread, barrier or not, and crashes (``ScfWhileOpConversion``). It also drops one whose next value is another one's
 in another form, as the only element of a list of TensorFlow is: that is such a select, too.
 """
@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.workarounds.constant_folds import number_of
@@ -126,7 +127,7 @@ def with_opaque_carries(op: ir.Operation) -> Replacement:
 
 
 def _counts(condition: ir.Block, body: ir.Block) -> bool:
-    """Whether a loop runs while an integer, to which each turn adds a constant, is less than a fixed number."""
+    """Whether a loop runs while an integer, to which each iteration adds a constant, is less than a fixed number."""
     test = _definition(_terminator(condition).operands[0])
     if test is None or test.name != "stablehlo.compare" or "LT" not in str(test.attributes["comparison_direction"]):
         return False
@@ -180,7 +181,7 @@ def _is_opaque_copy(value: Any, other: Any) -> bool:
 
 
 def _may_be_fixed(value: SSAValue, body: ir.Block, fixed: set[SSAValue]) -> bool:
-    """Whether a next value is the same in every turn: made from constants and values around the body, or a flag.
+    """Whether a next value is the same in every iteration: made from constants and values around the body, or a flag.
 
     IREE folds flags by what it knows of the loop's condition. What went through a barrier stays as it is.
     """
@@ -193,7 +194,7 @@ def _may_be_fixed(value: SSAValue, body: ir.Block, fixed: set[SSAValue]) -> bool
 
 
 def _fixed_values(body: ir.Block) -> set[SSAValue]:
-    """What a body computes from constants and values around it alone, and not behind a barrier."""
+    """What a body computes from constants and values around it alone, and not after a barrier."""
     fixed: set[Any] = set()
     for view in body.operations:
         op = view.operation
@@ -243,6 +244,7 @@ class LegalizeLoopCarries(Pass):
     """Remove carries that never change or that nothing reads; let the body read all others."""
 
     name: ClassVar[str] = "legalize-loop-carries"
+    establishes: ClassVar[Facts] = frozenset({Fact.COUNTED_CARRIES})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, without_loop)

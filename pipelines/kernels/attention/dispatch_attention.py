@@ -33,6 +33,7 @@ from hloforge.dialect.operations import integers, operations, splat
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.builders import index, stands_in_dispatch
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -84,6 +85,7 @@ class DispatchAttention(MachinePass):
 
     name: ClassVar[str] = "dispatch-attention"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: Any) -> None:
         with in_context(module):
@@ -276,7 +278,7 @@ def _computed(found: _Attention, at_once: int) -> Any:
 
 
 def _coordinates(number: Any, sizes: Sequence[int]) -> list[Any]:
-    """The ``index`` along each dimension of a place in all of them."""
+    """The ``index`` along each dimension of a position in all of them."""
     found: list[Any] = []
     for size in reversed(sizes):
         found.insert(0, index(0) if size == 1 else code.combine("remui", number, size))

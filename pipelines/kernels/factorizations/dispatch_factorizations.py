@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.kernels.factorizations import keep_factorizations as kept
@@ -42,10 +43,12 @@ _CODE: dict[str, Callable[..., Sequence[Any]]] = {
 @register
 @dataclass(frozen=True)
 class DispatchFactorizations(Pass):
-    """Make dispatches of kept factorizations; they are in IREE's dialects, which no pass reads."""
+    """Lower kept factorizations to dispatches, in IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "dispatch-factorizations"
     targets: ClassVar[frozenset[str]] = CPU
+    establishes: ClassVar[Facts] = frozenset({Fact.NO_KEPT_CALLS})
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

@@ -4,7 +4,7 @@ Before::
 
     %l = stablehlo.cholesky %a, lower = true : tensor<100x100xf32>
 
-After: padded to whole strips, and a call of what stands for a dispatch::
+After: padded to whole strips, and a call of what represents a dispatch::
 
     %p = pad %a with the rows of an identity : tensor<1x112x112xf32>
     %f:2 = stablehlo.custom_call @hloforge.strips.cholesky(%p) {backend_config = {lower = true}}
@@ -25,6 +25,7 @@ from hloforge.dialect.idioms import matrix_transpose
 from hloforge.dialect.marks import STRIPS
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.facts import NORMALIZED, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 from hloforge.pipelines.kernels.factorizations.strips import padded_size, suits_strips
@@ -164,6 +165,8 @@ class KeepFactorizations(Pass):
 
     name: ClassVar[str] = "keep-factorizations"
     targets: ClassVar[frozenset[str]] = CPU
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_LIBRARY_CALLS})
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_KEPT_CALLS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*cholesky, *own, *triangular_solve))

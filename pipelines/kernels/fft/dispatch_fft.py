@@ -1,4 +1,4 @@
-"""``dispatch-fft``: Fourier transforms of rows or columns as one dispatch an axis.
+"""``dispatch-fft``: Fourier transforms of rows or columns as one dispatch per axis.
 
 Before (``decompose-fft`` leaves transforms that are large enough)::
 
@@ -11,7 +11,7 @@ After::
 
 A workgroup keeps its rows in the nearest caches from the first stage to the last one, and the code of a stage is a loop
 whose size does not grow with the length. A vector holds points of one row, or one point of several columns; rows whose
-length is no multiple of a vector's are turned into columns and back. Real and imaginary parts stand in vectors of their
+length is no multiple of a vector's are turned into columns and back. Real and imaginary parts are in vectors of their
 own: complex numbers are taken apart where the first stage reads them, and put together where the last one writes them.
 Between, stages write in turn into the result's memory and some of their own, or two of their own: the dispatch's stack
 if they are small, else a result that nobody reads.
@@ -33,6 +33,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework import patterns
 from hloforge.pipelines.framework.builders import create
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.kernels.fft import fft_stages, fft_steps
@@ -51,6 +52,7 @@ class DispatchFft(MachinePass):
 
     name: ClassVar[str] = "dispatch-fft"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

@@ -1,4 +1,4 @@
-"""``dispatch-gemv``: products of a few rows with a large factor as dispatches of their own loops.
+"""``dispatch-gemv``: products of a few rows with a large factor, in dispatches of our own loops.
 
 Such a product takes the time of one read of the large factor. IREE 3.13 reads a few columns of all of its rows, each on
 a page of its own, and then the next columns, which no prefetcher follows: half of the memory's speed. Here a workgroup
@@ -36,6 +36,7 @@ from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import element_of, index, stands_in_dispatch
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -61,6 +62,7 @@ class DispatchGemv(MachinePass):
 
     name: ClassVar[str] = "dispatch-gemv"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

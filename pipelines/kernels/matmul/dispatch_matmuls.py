@@ -1,4 +1,4 @@
-"""``dispatch-matmuls``: large matrix products as dispatches of their own loops.
+"""``dispatch-matmuls``: large matrix products in dispatches of our own loops.
 
 IREE 3.13 tiles a product over its result, and reads a few columns of the right factor again for every few rows: its
 rows are far apart, so that each read is of another line and page of memory. Where the right factor is larger than a
@@ -44,6 +44,7 @@ from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import element_of, empty, stands_in_dispatch
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -115,6 +116,7 @@ class DispatchMatmuls(MachinePass):
 
     name: ClassVar[str] = "dispatch-matmuls"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -167,7 +169,7 @@ def _tiles_of(op: AnyOp, windows: Windows | None, machine: Machine, *, in_strips
         strip = block.bytes // bytes_
         laid_out = in_strips and columns % strip == 0
         most = (machine.l1_bytes if laid_out else block.parts * machine.packed_bytes) // block.bytes
-        # Windows are read a place at a time; other lines are packed in parts of about one size, of whole vectors.
+        # Windows are read a position at a time; other lines are packed in parts of about one size, of whole vectors.
         even = -(-depth // -(-depth // most))
         packed = _divisors(windows.features, most)[-1] if windows else min(depth, -(-even // lanes) * lanes)
         gains = is_large or (laid_out and work >= machine.work_of(_WORTH_STRIPS))

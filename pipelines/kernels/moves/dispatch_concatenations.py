@@ -1,4 +1,4 @@
-"""``dispatch-concatenations``: arrays that are joined along an inner dimension are copied by one dispatch.
+"""``dispatch-concatenations``: copy arrays that are joined along an inner dimension with one dispatch.
 
 Before::
 
@@ -23,6 +23,7 @@ from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import integer, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -42,6 +43,7 @@ class DispatchConcatenations(MachinePass):
 
     name: ClassVar[str] = "dispatch-concatenations"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -100,7 +102,7 @@ def _dispatched(op: ir.Operation, machine: Machine) -> Value:
 
 
 def _copied(part: Any, row: Any, into: Any, before: int, length: int) -> Any:
-    """A row of an array written behind the first columns of a row."""
+    """A row of an array written after the first columns of a row."""
 
     def step(column: Any, count: int, into: Any) -> list[Any]:
         at = code.combine("addi", column, before)

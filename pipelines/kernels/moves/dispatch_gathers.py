@@ -10,7 +10,7 @@ After::
     %g = dispatch { for i: g[i] = table[rows[i]] }                            some rows a workgroup
     %s = dispatch { for i: if good[i]: table[rows[i]] += updates[i] }         in the table's place
 
-IREE 3.13 computes the place of each element anew where a row is copied, updates rows element by element, and copies
+IREE 3.13 computes the position of each element again where a row is copied, updates rows element by element, and copies
 what it fuses with a scatter onto the stack, which is too small for 100,000 updates. Here each row is a few vectors.
 Rows out of bounds are left out, which saves a pass over the updates.
 """
@@ -32,6 +32,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.framework.builders import create, empty, index, read_vector, stands_in_dispatch, write_vector
+from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -41,7 +42,7 @@ from hloforge.pipelines.kernels.lang import loops as code
 _AT_ONCE = 4
 _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
 _COMBINED = frozenset(("f32", "f64", "s32", "s64"))
-# The operations that stand for a computation, on floats and on signed integers.
+# The operations that represent a computation, on floats and on signed integers.
 _ARITHMETIC = {
     "add": ("addf", "addi"),
     "multiply": ("mulf", "muli"),
@@ -57,6 +58,9 @@ class DispatchGathers(MachinePass):
 
     name: ClassVar[str] = "dispatch-gathers"
     targets: ClassVar[frozenset[str]] = CPU
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.SAFE_GATHERS, Fact.SAFE_SCATTERS, Fact.UPDATES_DECIDED})
+    # A scatter keeps the array that it was given, in place or a copy; a gather reads where it did.
+    breaks: ClassVar[Facts] = frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -71,7 +75,7 @@ class DispatchGathers(MachinePass):
 
 
 def _is_apart(op: AnyOp) -> bool:
-    """Whether the operation is in bounds, stands in no dispatch, and its arrays have known sizes."""
+    """Whether the operation is in bounds, is in no dispatch, and its arrays have known sizes."""
     values = (*op.operands, *op.results)
     is_known = IN_BOUNDS in op.attributes and not stands_in_dispatch(op)
     return is_known and all(Value(value).shape.is_static for value in values)
@@ -92,7 +96,7 @@ def _gathered(op: AnyOp, machine: Machine) -> Value | None:
 
 
 def _unclamped(indices: Value, last: int) -> Value:
-    """What was clamped to the places of a table, as the dispatch does itself: one dispatch less."""
+    """What was clamped to the positions of a table, as the dispatch does itself: one dispatch less."""
     if not _is_by(indices.ir, "stablehlo.clamp"):
         return indices
     low, value, high = indices.ir.owner.operation.operands
@@ -105,7 +109,7 @@ def _unclamped(indices: Value, last: int) -> Value:
 
 
 def _takes_rows(op: Any, table: Value, indices: Value, result: Value) -> bool:
-    """Whether each index names a place of the table's first dimension, whose elements are a row of the result."""
+    """Whether each index names a position of the table's first dimension, whose elements are a row of the result."""
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     leading = result.rank - table.rank + 1
     return (

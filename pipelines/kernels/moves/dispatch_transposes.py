@@ -25,6 +25,7 @@ from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -51,6 +52,7 @@ class DispatchTransposes(MachinePass):
 
     name: ClassVar[str] = "dispatch-transposes"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -178,7 +180,7 @@ def _group(loops: Sequence[_Loop], most: int, workers: int) -> list[_Loop]:
 
 
 def _row_before(row: Any, loops: Sequence[_Loop]) -> Any:
-    """Where a row of the result stood in the source."""
+    """Where a row of the result was in the source."""
     before = index(0)
     for loop in reversed(loops):
         at, row = code.combine("remui", row, loop.size), code.combine("divui", row, loop.size)

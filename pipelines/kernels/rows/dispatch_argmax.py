@@ -1,4 +1,4 @@
-"""``dispatch-argmax``: where the greatest or least number of each row lies, as loops in a dispatch of their own.
+"""``dispatch-argmax``: argmax and argmin of rows, as loops in a dispatch of their own.
 
 Before::
 
@@ -28,6 +28,7 @@ from hloforge.dialect.mlir import dense_elements, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, empty, full_vector, index, stands_in_dispatch
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -49,6 +50,7 @@ class DispatchArgmax(MachinePass):
 
     name: ClassVar[str] = "dispatch-argmax"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -60,7 +62,7 @@ class DispatchArgmax(MachinePass):
 
 
 def _rows_of(op: ir.Operation, machine: Machine) -> _Rows | None:
-    """The rows of a reduction to a place in each; None for other reductions."""
+    """The rows of a reduction to a position in each; None for other reductions."""
     if len(op.results) != 2 or not Value(op.operands[0]).shape.is_static:
         return None
     whole, reduced = Value(op.operands[0]), integers(op, "dimensions")

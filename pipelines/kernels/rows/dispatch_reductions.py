@@ -37,6 +37,7 @@ from hloforge.pipelines.framework.builders import (
     stands_in_dispatch,
     write_vector,
 )
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -70,6 +71,7 @@ class DispatchReductions(MachinePass):
 
     name: ClassVar[str] = "dispatch-reductions"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

@@ -1,4 +1,4 @@
-"""``dispatch-softmax``: what exponentials of rows and their sums make, as loops over rows in a dispatch of their own.
+"""``dispatch-softmax``: softmax and similar functions of rows, as loops in a dispatch of their own.
 
 Before::
 
@@ -13,7 +13,7 @@ After::
 
 IREE computes the exponentials once for their sum and again for the result. Here a row stays in the nearest cache, and
 the result's own memory keeps them. ``row_expressions.py`` says what is computed so: the logarithm of a softmax, scales
-and biases before and behind as well.
+and biases before and after as well.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from hloforge.pipelines.framework.builders import (
     stands_in_dispatch,
     write_vector,
 )
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
@@ -66,6 +67,7 @@ class DispatchSoftmax(MachinePass):
 
     name: ClassVar[str] = "dispatch-softmax"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -243,7 +245,7 @@ class _Row:
         return made in self._elements(self.rows.root.results[0])
 
     def _elements(self, value: Any) -> list[Any]:
-        """The values whose elements an element of a value is computed from, each behind what it needs."""
+        """The values whose elements an element of a value is computed from, each after what it needs."""
         expression, found = self.rows.expression, [value]
         for op in reversed(expression.computed):
             if op.results[0] in found and op.name != REDUCE:

@@ -1,4 +1,4 @@
-"""``dispatch-sorts``: sorts of rows of integers as machine code, a row for itself in one workgroup.
+"""``dispatch-sorts``: sorts of rows of integers as machine code, one workgroup per row.
 
 Before, with the keys first (``decompose-sort``)::
 
@@ -13,7 +13,7 @@ and for short rows, or the few first elements of longer ones, by insertion::
 
     dispatch { for each element: move those that are greater up by one place, put it into the gap }
 
-Both are stable. What stands in the dispatches is loops over single numbers, whose compilation costs the same for any n.
+Both are stable. What is in the dispatches is loops over single numbers, whose compilation costs the same for any n.
 IREE's own code for a sort is quadratic, and a network of elementwise passes takes log2(n)² / 2 of them.
 Source: D. E. Knuth, "The Art of Computer Programming", volume 3, 5.2.1 and 5.2.5.
 """
@@ -31,6 +31,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.sort import is_iota, prefix_length, replace_prefix
 from hloforge.pipelines.framework.builders import create, empty, index
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.kernels.lang import loops as code
@@ -52,6 +53,7 @@ class DispatchSorts(MachinePass):
 
     name: ClassVar[str] = "dispatch-sorts"
     targets: ClassVar[frozenset[str]] = CPU
+    breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
@@ -130,7 +132,7 @@ def _is_better_inserted(records: _Records, count: int, dispatch_ns: int) -> bool
 def _by_insertion(op: AnyOp, records: _Records, count: int) -> list[SSAValue]:
     """The first ``count`` elements of each row in order, keys as what is made of them."""
     size, keys = records.size, records.keys
-    # What comes too late is written behind the last place, which saves the question.
+    # What comes too late is written after the last place, which saves the question.
     width = count if count == size else count + 1
     endings = [Ending.of(result, count) for result in op.results]
     sources = [Source.of(array) for array in records.stored]
@@ -144,7 +146,7 @@ def _by_insertion(op: AnyOp, records: _Records, count: int) -> list[SSAValue]:
         element = records.read([s.number(part, row, at) for s, part in zip(sources, parts, strict=True)], at)
 
         def goes_before(place: SSAValue, *current: SSAValue) -> Any:
-            # The place below exists where it counts.
+            # The position below exists where it counts.
             lower = code.combine("maxsi", code.combine("subi", place, 1), 0)
             other = [code.read(array, index(0), lower) for array in current[:keys]]
             return code.combine("andi", code.compare("slt", index(0), place), _before(element[:keys], other))
@@ -197,7 +199,7 @@ def _by_insertion(op: AnyOp, records: _Records, count: int) -> list[SSAValue]:
 
 
 def _before(keys: Sequence[SSAValue], others: Sequence[SSAValue]) -> Any:
-    """Whether a record stands before another, by keys of which the first counts most."""
+    """Whether a record is before another, by keys of which the first counts most."""
     *first, last = zip(keys, others, strict=True)
     flag = code.compare("slt", *last)
     for one, other in reversed(first):
@@ -212,7 +214,7 @@ def _by_digits(records: _Records, key: int) -> list[Any]:
     arrays: Sequence[Any] = records.arrays
     for lowest in range(0, arrays[key].type.element_type.width, _DIGIT_BITS):
         # A number that IREE does not know, so that one piece of code does for all digits. A loop would do as well, if
-        # IREE did not fail to order what stands around one ("circular dependency").
+        # IREE did not fail to order what is around one ("circular dependency").
         shift = create("util.optimization_barrier", [code.number(lowest, i32)], [i32]).results[0]
         arrays = _by_digit(_Records(arrays, records.keys, records.at_once), key, shift)
     return list(arrays)
