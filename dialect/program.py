@@ -190,7 +190,7 @@ def _border_shape(type_: ir.Type) -> Shape:
 
 
 class Template(Protocol):
-    """What a program is made of anew for each choice of sizes, where its module cannot be refined to them."""
+    """What a program is made of separately for each choice of sizes, where its module cannot be refined to them."""
 
     @property
     def size_parameters(self) -> tuple[int, ...]:

@@ -152,7 +152,7 @@ def _flatten_carrier(op: ir.Operation) -> None:
 def _keep_result(op: ir.Operation, attributes: dict[str, Any]) -> None:
     """Let a custom call remember a tuple that its several results do not say: of one element, or of tuples.
 
-    Aliases name places in it, and no results, from then on.
+    Aliases name positions in it, and no results, from then on.
     """
     tuples = [result.type for result in op.results if isinstance(result.type, ir.TupleType)]
     if not tuples or (tuples[0].num_types > 1 and tuples[0].num_types == len(_leaf_types(tuples[0]))):

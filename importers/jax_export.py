@@ -1,7 +1,7 @@
 """Files that ``jax.export`` serialized: flatbuffers that hold a StableHLO portable artifact.
 
 Only what is needed to run the program is read, without JAX and without the package ``flatbuffers``. Source:
-FlatBuffers, "Internals" (a table begins with the distance to its vtable, which holds the place of each field); the
+FlatBuffers, "Internals" (a table begins with the distance to its vtable, which holds the position of each field); the
 fields are those of ``Exported`` in JAX's ``export/serialization_generated.py``, versions 1 to 11.
 """
 

@@ -41,7 +41,7 @@ class Locator:
         return position.name if position else self.instructions[number].name
 
     def find(self, text: str) -> Location | None:
-        """The place of the first label in a diagnostic."""
+        """The position of the first label in a diagnostic."""
         match = _LABEL.search(text)
         if match is None or int(match[1]) >= len(self.instructions):
             return None

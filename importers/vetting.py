@@ -6,7 +6,7 @@ framework's module goes through ``vet`` before anything else looks at it:
 
 - Attributes stay if the operation's definition has them, if XLA, JAX or Shardy writes them, or if they are of the few
   marks that a file may carry. All others are taken away: they have no meaning in StableHLO.
-- What a file carries is compared with the types, and a lie is an error at its place.
+- What a file carries is compared with the types, and a lie is an error at its position.
 - Operations, types, targets and symbols cannot be taken away: those of ours and of IREE are errors.
 
 Locations are no way in: whoever numbers operations replaces every location.
@@ -301,7 +301,7 @@ def _bad_alias(entry: Any, alias: Alias, why: str, file: str) -> ImporterError:
 
 
 def _part(shape: Shape, index: Iterable[int]) -> Shape:
-    """The part of a shape at a place. Raises ValueError if it has none there."""
+    """The part of a shape at a position. Raises ValueError if it has none there."""
     for number in index:
         if shape.elements is None or not 0 <= number < len(shape.elements):
             raise ValueError(f"{shape} has no element {number}")

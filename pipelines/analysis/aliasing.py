@@ -418,7 +418,7 @@ def _has_reader_beside(op: Any, number: int) -> bool:
 
 
 def _waits(block: Any) -> tuple[dict[Any, int], dict[Any, int]]:
-    """The places of a block's operations that the host waits for, and the last of these that each other one needs."""
+    """The positions of a block's operations that the host waits for, and the last of these that each other needs."""
     places: dict[Any, int] = {}
     needed: dict[Any, int] = {}
     for place, op in enumerate(op.operation for op in block.operations):

@@ -1,4 +1,4 @@
-"""Forms of operations that capability rows tell apart: predicates on an ``ir.Operation``, named as a person would."""
+"""Forms of operations that capability rows distinguish: predicates on an ``ir.Operation``."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def sums_16_bit_floats(op: ir.Operation) -> bool:
 
 
 def computes_in_bf16(op: Any) -> bool:
-    """It has a bf16 operand, and does not stand in the computation of a reduction, sort or scatter."""
+    """It has a bf16 operand, and is not in the computation of a reduction, sort or scatter."""
     if op.parent.name not in ("func.func", "stablehlo.while", "stablehlo.case", "stablehlo.if"):
         return False
     return any(isinstance(operand.type.element_type, ir.BF16Type) for operand in op.operands)
@@ -276,7 +276,7 @@ def is_better_unfolded(op: ir.Operation) -> bool:
         return False
     if integer(op, "feature_group_count") > 1:
         return bool(kernel.shape[numbers.kernel_input_feature_dimension] > _MOST_CHANNELS)
-    # One place at every element is a product as it stands, which IREE does well until the kernel outgrows a cache.
+    # One position at every element is a product as it is, which IREE does well until the kernel outgrows a cache.
     is_apart = window > 1 or any(stride > 1 for stride in integers(op, "window_strides"))
     return (is_apart or prod(kernel.shape) >= _LARGE_KERNEL) and (
         features >= _FEWEST_FEATURES
@@ -290,7 +290,7 @@ def _is_filter_bank(features: int, window: int, outputs: int) -> bool:
 
 
 def is_product_of_features(op: ir.Operation) -> bool:
-    """A convolution of one place with itself whose features stand before the space, in f32 or f64."""
+    """A convolution of one position with itself whose features are before the space, in f32 or f64."""
     if not is_static(op) or integer(op, "batch_group_count") > 1 or integer(op, "feature_group_count") > 1:
         return False
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
@@ -331,12 +331,12 @@ def is_better_by_channels(op: AnyOp) -> bool:
     return integer(op, "feature_group_count") > 1 and is_float and is_plane and 1 < channels <= _MOST_CHANNELS
 
 
-# Features of the result that are too few for vectors, and those of the image that are worth products by places.
+# Features of the result that are too few for vectors, and those of the image that are worth products by positions.
 _FEW_OUTPUTS, _MANY_CHANNELS = 7, 8
 
 
 def has_few_outputs(op: ir.Operation) -> bool:
-    """A convolution of floats of many features to a few, with a window of some places."""
+    """A convolution of floats of many features to a few, with a window of some positions."""
     groups = [integer(op, f"{kind}_group_count") for kind in ("feature", "batch")]
     if not is_static(op) or groups != [1, 1]:
         return False

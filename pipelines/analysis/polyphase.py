@@ -1,8 +1,9 @@
-"""The phases of a convolution of a dilated image: which elements and places of the window meet at each of its results.
+"""The phases of a convolution of a dilated image: which elements and window positions contribute to each result.
 
-Along a dimension, an image whose elements are ``d`` apart has zeros between them. A result ``o`` multiplies the places
-``k`` of the window where ``o * stride + k * dilation - low`` is a multiple of ``d``: every ``d``-th one or none, the
-same ones for all results that leave one remainder. Those results are a phase, and a convolution without zeros.
+Along a dimension, an image whose elements are ``d`` apart has zeros between them. A result ``o`` multiplies the
+positions ``k`` of the window where ``o * stride + k * dilation - low`` is a multiple of ``d``: every ``d``-th one or
+none, the same ones for all results that leave one remainder. Those results are a phase, and a convolution without
+zeros.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hloforge.pipelines.framework.machine import AVX2
 WORTH = AVX2.dispatch_work
 # Of four multiplications, those that have to be saved at least.
 _SAVED_OF_FOUR = 1
-# Columns of a product that fill vectors: with fewer features, those of all phases stand beside each other.
+# Columns of a product that fill vectors: with fewer features, those of all phases are beside each other.
 _FEW_FEATURES = 16
 # Convolutions instead of one: each is a dispatch or two, and takes its time to compile.
 _MOST_CONVOLUTIONS = 16
@@ -31,9 +32,9 @@ class Phase:
     """The results of one remainder along a dimension.
 
     Attributes:
-        place: the first place of the window that meets elements.
+        place: the first position of the window that meets elements.
         places: how many do; none where all elements are zeros.
-        first: the element that the first place meets at the first result; negative in the padding.
+        first: the element that the first position meets at the first result; negative in the padding.
     """
 
     place: int
@@ -47,7 +48,7 @@ class Axis:
 
     Attributes:
         phases: result ``o`` is result ``o // len(phases)`` of phase ``o % len(phases)``.
-        step: from one place of the window that meets elements to the next.
+        step: from one position of the window that meets elements to the next.
         stride, dilation: of each phase's convolution.
         image, window, results: sizes along this dimension.
     """
@@ -86,7 +87,7 @@ class Axis:
 
     @property
     def whole(self) -> Phase | None:
-        """A window over the elements that any phase meets; None if their places lie between each other's."""
+        """A window over the elements that any phase meets; None if their positions lie between each other's."""
         met = [phase for phase in self.phases if phase.places]
         if not met or len({phase.first % self.dilation for phase in met}) > 1:
             return None

@@ -10,7 +10,7 @@ After::
     %y = (slice %p of place 0) + (slice %p of place 1) + ...
 
 A product of the windows with a column or a few has no vectors: IREE 3.13 multiplies number by number, and takes three
-to seven times XLA's time. Here the columns are places of the image, and every factor is read once.
+to seven times XLA's time. Here the columns are positions of the image, and every factor is read once.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _edges(op: Any, space: int) -> list[tuple[int, int, int]]:
 
 
 def _part(op: AnyOp, places: Value, number: int, at: tuple[int, ...], dims: list[int]) -> Value:
-    """What one place of the window adds to each result, ``[1, f, n, *space]``."""
+    """What one position of the window adds to each result, ``[1, f, n, *space]``."""
     dilations = integers(op, "rhs_dilation") or [1] * len(at)
     strides = integers(op, "window_strides") or [1] * len(at)
     starts = [place * dilation for place, dilation in zip(at, dilations, strict=True)]

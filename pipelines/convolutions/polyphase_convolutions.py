@@ -131,7 +131,7 @@ class _Rewriting:
         return self._interleaved(ops.reshape(whole, [batch, *lengths, *counts, features]), ["n", *names, "f"])
 
     def _kernel(self, phases: Sequence[Phase], wholes: Sequence[Phase]) -> Value:
-        """The places of the kernel that meet elements in phases of each dimension, in a window of ``wholes``."""
+        """The positions of the kernel that meet elements in phases of each dimension, in a window of ``wholes``."""
         kernel, axes = self.kernel, self.phases.axes
         if not all(phase.places for phase in phases):
             return zeros(kernel.element_type, [*(whole.places for whole in wholes), *kernel.dims[-2:]])

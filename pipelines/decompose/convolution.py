@@ -9,9 +9,9 @@ After::
     %u = for each dimension of space: gather the places of its windows      // [n,out,window,out,window,...,g*c]
     %y = dot_general %u, %w                                                 // g products of [n*out, window*c]
 
-Groups, of features or of images, are the batch of the product. Unlike a slice for each place of the window, gathers are
-as many as dimensions, for the kernels of gradients are as large as images. Where the windows are more bytes than Vulkan
-promises a shader of one array, the result is computed in parts, by places, one after the other.
+Groups, of features or of images, are the batch of the product. Unlike a slice for each position of the window, gathers
+are as many as dimensions, because the kernels of gradients are as large as images. Where the windows are more bytes
+than Vulkan promises a shader of one array, the result is computed in parts, by positions, one after the other.
 Source: XLA "ConvWithGeneralPadding"; StableHLO spec "convolution".
 """
 
@@ -118,7 +118,7 @@ def _results(op: ir.Operation) -> list[int]:
 
 
 def _bytes_of_a_place(op: ir.Operation) -> int:
-    """The size of the windows, of all images, for one place of the result."""
+    """The size of the windows, of all images, for one position of the result."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     image, kernel = (Value(value) for value in op.operands)
     outer = image.dims[numbers.input_batch_dimension] * image.dims[numbers.input_feature_dimension]
@@ -127,10 +127,10 @@ def _bytes_of_a_place(op: ir.Operation) -> int:
 
 
 def _parts(op: ir.Operation) -> list[list[slice]] | None:
-    """The places of the result along each dimension of space, in parts whose windows a shader may read.
+    """The positions of the result along each dimension of space, in parts whose windows a shader may read.
 
-    The first dimensions are cut first, into single places before the next one is. None if the windows of a single place
-    are too large.
+    The first dimensions are cut first, into single positions before the next one is. None if the windows of a single
+    position are too large.
     """
     results = _results(op)
     # Places of a part that are left to choose from the dimensions to come.
@@ -147,7 +147,7 @@ def _parts(op: ir.Operation) -> list[list[slice]] | None:
 
 
 def _places(op: ir.Operation, ordered: InOrder) -> tuple[Value, list[Places]]:
-    """The padded image, and for each dimension of space the places that each window reads: ``[out, window]``."""
+    """The padded image, and for each dimension of space the positions that each window reads: ``[out, window]``."""
     _, *results, _ = ordered.dims
     space = len(results)
     strides, apart, dilations = (

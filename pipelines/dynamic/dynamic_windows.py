@@ -188,7 +188,7 @@ def _windows(array: Value, init: Value, windows: Windows, result: Any) -> Value:
 
 
 def _starts(places: Value, strides: Value, result: Any) -> Value:
-    """Where each window begins: ``[places..., rank]`` of s32."""
+    """Where each window begins: ``[positions..., rank]`` of s32."""
     rank = places.dims[0]
     shape = ops.concat_in_dim([places, constant([1], "s32")], 0)
     type_ = ir.RankedTensorType.get([*result.shape, 1], places.type.element_type)
@@ -252,7 +252,7 @@ def _running(array: Value, init: Value, region: ir.Region, dimension: int, rever
 
     def turn(step: Value, values: Value) -> list[Value]:
         reach = spread(step, number)
-        # A place before the first one is clamped, and its value not used.
+        # A position before the first one is clamped, and its value not used.
         place = number - reach
         if reverse:
             place = spread(count - 1, number) - place

@@ -1,6 +1,6 @@
 """Variables that a loaded program keeps between operations, iterations of a loop, and calls.
 
-Each is a global of IREE's runtime behind a function, for IREE moves a bare store past loops that load, but not past
+Each is a global of IREE's runtime behind a function, because IREE moves a bare store past loops that load, but not past
 calls::
 
     util.global private mutable @hloforge.count = dense<0> : tensor<i64>

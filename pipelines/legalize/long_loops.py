@@ -37,7 +37,7 @@ from hloforge.pipelines.framework.patterns import replace
 _MOST = 1024
 # Products that one invocation may sum; partial sums of large matrices would take much memory.
 _MOST_PRODUCTS = 8192
-# Of windows fewer, for each of them is read anew.
+# Of windows fewer, for each of them is read again.
 _WIDEST = 256
 # Beyond it lavapipe gives wrong results.
 _LIMIT = 65535
@@ -231,7 +231,7 @@ def _by_doubling(op: AnyOp) -> list[Value]:
 
 
 def _windows(op: AnyOp, arrays: list[Value], dimension: int, width: int, reach: int) -> list[Value]:
-    """What windows along one dimension combine to, for each place where one begins."""
+    """What windows along one dimension combine to, for each position where one begins."""
     places = arrays[0].dims[dimension] - (width - 1) * reach
     found: list[Value] | None = None
     done, step = 0, 1

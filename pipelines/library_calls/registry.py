@@ -11,7 +11,7 @@ To add a target, write in a file of this folder (every file is imported) a funct
 It is called at the call, with the call's location, and builds with the functions of ``dialect.ops``; operations that
 the CPU lacks, such as cholesky and triangular_solve, are decomposed afterwards. Operands and results are logical
 arrays: the layouts of a call say in which order the library finds the elements in memory, and nothing about which
-element has which index. A setting that the function does not read is an error, for it may change what is computed.
+element has which index. A setting that the function does not read is an error, because it may change what is computed.
 Source: StableHLO "custom_call"; XLA "Custom calls", "FFI".
 """
 

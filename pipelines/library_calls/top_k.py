@@ -32,7 +32,7 @@ def approx_top_k(call: CustomCall) -> list[Value]:
 
 @custom_call_target("TopK", "__gpu$TopK")
 def top_k(call: CustomCall) -> list[Value]:
-    """x -> the largest elements along its last dimension, and their places.
+    """x -> the largest elements along its last dimension, and their positions.
 
     An optimized program spells the order of floats out, as one of their bits: any comparator but "greater" sorts.
     """

@@ -55,7 +55,7 @@ _DEAR_INSTRUCTIONS = 20
 # A gather makes a branch for each element.
 _GATHER_INSTRUCTIONS = 32
 _REGISTER_BYTES = 32
-# An array that a loop updates is copied once, to the place of the result.
+# An array that a loop updates is copied once, to the position of the result.
 _UPDATED = 1 << 20
 
 

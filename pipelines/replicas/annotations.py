@@ -74,7 +74,7 @@ def check_devices(module: ir.Module, grid: Grid) -> None:
 
 
 def _device_counts(module: ir.Module) -> dict[int, tuple[str, Location | None]]:
-    """How many devices its annotations are for, where they are several; with an annotation and its place."""
+    """How many devices its annotations are for, where they are several; with an annotation and its position."""
     found: dict[int, tuple[str, Location | None]] = {}
     for op in operations(module):
         if op.name == _MESH:

@@ -1,6 +1,6 @@
 """Collectives as plain operations on the operands of all members of a group, in the group's order.
 
-Each has two steps: what all members compute alike (``combined``), and what a member takes of it by its place in the
+Each has two steps: what all members compute alike (``combined``), and what a member takes of it by its position in the
 group (``share``), a number or a scalar that is known at run time. So folding, where the operands of all members are
 values of one program, and threads, where they arrive from the communicator, compute by the same code.
 
@@ -23,7 +23,7 @@ from hloforge.dialect.regions import inline_region
 from hloforge.dialect.values import Value
 
 REDUCING = frozenset({"stablehlo.all_reduce", "stablehlo.reduce_scatter"})
-# Operations whose result depends on the place in the group.
+# Operations whose result depends on the position in the group.
 PLACED = frozenset({"stablehlo.all_to_all", "stablehlo.reduce_scatter"})
 GROUPED = REDUCING | PLACED | {"stablehlo.all_gather", "stablehlo.collective_broadcast"}
 PERMUTE = "stablehlo.collective_permute"

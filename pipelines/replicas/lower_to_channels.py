@@ -13,7 +13,7 @@ groups of any mode become lists of devices, and replica and partition are comput
 leading dimension, one array an operation. Computations that IREE does not know become exchanges and arithmetic
 (``in_parts.py``).
 
-IREE 3.13 takes a single group for all ranks in their order: where members have another one, blocks change places.
+IREE 3.13 takes a single group for all ranks in their order: where members have another one, blocks change positions.
 Source: IREE's ConvertCollectives; XLA "AllReduce" and the other collectives.
 """
 

@@ -90,7 +90,7 @@ def _whole(spread: Sequence[Value], cuts: Cuts, mesh: Mesh) -> Value:
 
 
 def _places(cuts: Cuts, mesh: Mesh) -> list[tuple[int, tuple[int, ...]]]:
-    """Each device's number with the place of its part along every dimension."""
+    """Each device's number with the position of its part along every dimension."""
     sizes = dict(mesh.axes)
     found = []
     for device, position in zip(mesh.devices, product(*(range(size) for _, size in mesh.axes)), strict=True):

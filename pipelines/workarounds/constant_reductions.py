@@ -35,7 +35,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.workarounds.constant_folds import deciding_operand, number_of
 
-# What a view or a selection of places has of its first operand.
+# What a view or a selection of positions has of its first operand.
 _VIEWS = frozenset(
     f"stablehlo.{name}"
     for name in ("broadcast_in_dim", "dynamic_slice", "gather", "reshape", "reverse", "slice", "transpose")

@@ -18,8 +18,8 @@ IREE 3.13 puts the reduction and the sum %r into one dispatch, cut into tiles of
 holds for products of matrices, convolutions and windows, and for chains of reductions that IREE fuses.
 
 How: every dimension of a reduction's result gets a label. Labels are followed through elementwise operations,
-broadcasts, transpositions, reshapes, slices and further reductions. Where an operation meets one label in two places,
-the result that bears it gets a barrier.
+broadcasts, transpositions, reshapes, slices and further reductions. Where an operation meets one label in two
+positions, the result that bears it gets a barrier.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _crossed(block: ir.Block) -> list[ir.Operation]:
 
 
 def _merged(sources: Sequence[Places], crossed: set[int], first: int) -> Places:
-    """All places of each label of the operations from the ``first`` on; those that disagree go to ``crossed``."""
+    """All positions of each label of the operations from the ``first`` on; those that disagree go to ``crossed``."""
     merged: Places = {}
     for places in sources:
         for label, found in places.items():

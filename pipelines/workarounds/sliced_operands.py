@@ -88,7 +88,7 @@ def read_behind_a_barrier(op: ir.Operation) -> Replacement:
 
 @pattern("stablehlo.reduce_window")
 def skipped_behind_a_barrier(op: ir.Operation) -> Replacement:
-    """Let windows that leave elements out read after a barrier: IREE computed what they read at their places alone."""
+    """Let windows that leave elements out read after a barrier: IREE computed only what they read."""
     window, strides = integers(op, "window_dimensions"), integers(op, "window_strides")
     if not any(size == 1 < stride for size, stride in zip(window, strides, strict=False)):
         return NoMatch("its windows leave nothing out")
@@ -199,7 +199,7 @@ def _is_part_of_rows(value: Any) -> bool:
 
 
 def _is_of_rows(value: Any) -> bool:
-    """Whether a value has the rows of a slice without steps in them, such as the places of a convolution's window."""
+    """Whether a value has the rows of a slice without steps in them, such as window positions."""
     row = value.type.shape[-1]
     while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.reshape":
         value = value.owner.operands[0]

@@ -16,10 +16,10 @@ IREE makes a scan of a window as long as its dimension and padded by one less on
 leaves out its initial value. One that is not known to be the identity is therefore combined with the results, as XLA
 does. It takes windows with padding on the other side too for running sums, and fails: these are padded before.
 
-A convolution or reduction that has room for one window, as of 7 places in an image padded to 8 with strides of 2,
-leaves the end of the image unread. IREE folds that window's place away and takes the image to be as long as the window,
-which is an error of its compiler. Here a convolution's padding is made so much smaller, or negative: 7 places of 7. A
-reduction's is made by an operation of its own.
+A convolution or reduction that has room for one window, as of 7 positions in an image padded to 8 with strides of 2,
+leaves the end of the image unread. IREE folds that window's position away and takes the image to be as long as the
+window, which is an error of its compiler. Here a convolution's padding is made so much smaller, or negative: 7
+positions of 7. A reduction's is made by an operation of its own.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ _NO_MASKS = "--iree-llvmcpu-vector-pproc-strategy=peel"
 _DATA_TILING = "--iree-dispatch-creation-data-tiling"
 # IREE takes assertions for debugging aids, and drops them where it optimizes; ours check what a caller passes.
 _KEEP_ASSERTIONS = "--iree-opt-strip-assertions=false"
-# No groups of operations that may run at once: among those, IREE moves readers of an array behind its update.
+# No groups of operations that may run at once: among those, IREE moves readers of an array after its update.
 _IN_ORDER = "--iree-stream-partitioning-favor=debug"
 # Loops whose first values are computed from constants alone crash IREE: sizes of hoisted arrays are known too late.
 _NO_HOISTING = "--iree-opt-const-expr-hoisting=false"
@@ -86,7 +86,7 @@ _NO_DISTRIBUTION = "--iree-codegen-llvmgpu-use-vector-distribution=false"
 # IREE's distribution of reductions leaves out the sum over warps where two dimensions that do not lie one after the
 # other are summed, the inner one short: (x * w).sum() of 32x7 numbers. Sums of what was widened to 64 bits fail.
 _WARP_REDUCTIONS = "--iree-codegen-llvmgpu-use-reduction-vector-distribution=false"
-# Convolutions of 16 bits by groups of the batch, as products of CUDA's tensor cores, were zero in most places.
+# Convolutions of 16 bits by groups of the batch, as products of CUDA's tensor cores, were zero in most positions.
 _NO_IMPLICIT_PRODUCTS = "--iree-codegen-llvmgpu-use-igemm=false"
 # Where IREE has decided what runs when, and what is overwritten.
 _TO_SCHEDULE = "--compile-to=stream"
@@ -105,7 +105,7 @@ def compile_program(
     """Lower a copy of the program and compile it; the program itself is left as it was.
 
     A program of dynamic shapes may be compiled at its calls instead, as ``options.dynamic_shapes`` says. Several
-    targets (``parse_targets``) stand in one file (``bundle.py``).
+    targets (``parse_targets``) are in one file (``bundle.py``).
 
     Raises:
         UnsupportedError: an operation that the target cannot compile, at its line in the user's file.

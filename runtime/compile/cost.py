@@ -16,7 +16,7 @@ from hloforge.pipelines.weights import weights_of
 
 # Multiplications of a product from which tiles pay.
 _LARGE_PRODUCT = 1 << 28
-# What stands in dispatches of scalar code, which say themselves how much they do.
+# What is in dispatches of scalar code, which say themselves how much they do.
 _INSIDE = ("func.", "iree_tensor_ext.", "scf.for", "scf.yield", "tensor.", "vector.")
 # What moves nothing by itself: it names arrays, or is done where its result is read.
 _FREE_NAMES = """
@@ -33,14 +33,14 @@ _BY_NUMBERS = 2
 _DIVISION, _LONG_PRODUCT = 512, 16
 _COSTLY = TRANSCENDENTAL - {"stablehlo.rsqrt", "stablehlo.sqrt"}
 _ELEMENTWISE = {name: _FUNCTION if name in _COSTLY else _CHEAP_COST for name in sorted(ELEMENTWISE)}
-# Light operations beside each heavy one of a loop's turn, at most.
+# Light operations beside each heavy one of a loop's iteration, at most.
 _LIGHT = 4
 # What is computed where it is read.
 _REPEATED = {"stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.iota"}
 # Where the results of a reduction are looked for: operations, at most, and what only spreads numbers.
 _NEAR = 64
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
-# Operations of loops that threads share out well; a turn of others may be in place.
+# Operations of loops that threads share out well; an iteration of others may be in place.
 _SHARED = ("flow.", "stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce", *_ELEMENTWISE)
 # Operations that IREE gives the memory of an operand; dispatches of our own are among them.
 _IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"}
@@ -52,7 +52,7 @@ def heaviest_operation(module: ir.Module, machine: Machine = AVX2) -> int:
     """The heaviest single operation of a module, in elements read and written; dynamic sizes count as 1.
 
     One heavy operation is worth splitting over threads; many light ones are not, whatever their sum. In a loop, whose
-    turns are taken to be many, an operation weighs more than outside, if not too many light ones stand beside it.
+    iterations are taken to be many, an operation weighs more than outside, if not too many light ones are beside it.
     """
     found = operations(module)
     works = [(op, work) for op in found if (work := _work(op, machine))] + _elementwise_work(found, machine)

@@ -4,7 +4,7 @@ IREE runs an update in the buffer of its operand where it believes that nothing 
 so in several passes (copy elision, emplacement, scheduling), and is wrong at times: it does not see that an
 optimization barrier copies nothing, moves readers after updates, and trusts what it found out before it removed other
 copies. So its own text is read after the last of these decisions (``iree-stream-schedule-concurrency``), where the
-order of all operations is known, and each decision is proved anew.
+order of all operations is known, and each decision is proved again.
 
 The proof is over buffers and contents. A *buffer* is what an operation allocates, an argument of the caller, or a
 global (``buffer_flow.py``). A *write* makes new contents in the buffers of its operand. A read is right if no write to

@@ -1,4 +1,4 @@
-"""What each pass of a target's pipeline did to a program: which operations went and came, and the IR it left."""
+"""Record what each pass did to a program: operations removed and added, and the IR after it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Snapshot:
 
     Attributes:
         name: of the pass, in the grammar of textual pipelines; ``as read`` of the first one.
-        reason: why the pass stands in the pipeline.
+        reason: why the pass is in the pipeline.
         summary: the first sentence of its documentation.
         seconds: how long it took.
         operations: how many there are of each kind.

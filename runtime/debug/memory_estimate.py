@@ -24,7 +24,7 @@ _LARGEST = 10
 
 @dataclass(frozen=True)
 class LiveValue:
-    """A value that lives at the peak: its operation, shape, bytes and place in the user's file."""
+    """A value that lives at the peak: its operation, shape, bytes and position in the user's file."""
 
     operation: str
     shape: str

@@ -38,7 +38,7 @@ _FREE = frozenset(
         *("after_all", "create_token", "while", "if", "case", "composite", "return", "get_dimension_size"),
     )
 ) | {"func.return", "func.call", "func.func"}
-# A batch normalization takes so many steps an element; XLA counts none, for it takes them apart before it counts.
+# A batch normalization takes so many steps an element; XLA counts none, because it takes them apart before it counts.
 _STEPS_OF_NORMALIZATION = {
     "stablehlo.batch_norm_inference": 4,
     "stablehlo.batch_norm_training": 7,
@@ -186,7 +186,7 @@ def _convolution(op: AnyOp) -> tuple[float, float]:
 
 
 def _positions(size: int, window: int, results: int, how: tuple[int, int, int, int]) -> int:
-    """How many elements of an image all places of a window meet along one axis."""
+    """How many elements of an image all positions of a window meet along one axis."""
     stride, low, spread, holes = how
     found = 0
     for place in range(window):

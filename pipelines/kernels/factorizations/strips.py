@@ -26,7 +26,7 @@ from hloforge.pipelines.kernels.lang import loops as code
 _STRIP_BYTES = 64
 # The size of the smallest matrix that is worth a dispatch of its own.
 LEAST = 16
-# Stands for a place that an operand gives.
+# Represents a position that an operand gives.
 _DYNAMIC = -(2**63)
 # Rows of an iteration: with the strip's two vectors of AVX2 eight sums, as many as hide an addition's latency.
 ROWS = 4
@@ -70,7 +70,7 @@ def times(one: Any, other: Any) -> Any:
 
 
 def split(at: Any, width: int) -> tuple[Any, Any]:
-    """The strip in which a column lies, and its place there."""
+    """The strip in which a column lies, and its position there."""
     return code.combine("divui", at, width), code.combine("remui", at, width)
 
 

@@ -95,7 +95,7 @@ def filling(value: SSAValue) -> AnyOp | None:
 
 
 def is_elementwise(op: AnyOp) -> bool:
-    """Whether each number of the result is made of those at its place."""
+    """Whether each number of the result is made of those at its position."""
     sizes = {tuple(value.type.shape) for value in (*op.operands, *op.results) if isinstance(value.type, ir.ShapedType)}
     return op.name != "stablehlo.constant" and len(op.operands) > 0 and len(sizes) == 1 and has_code(op)
 

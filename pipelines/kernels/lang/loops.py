@@ -1,7 +1,7 @@
-"""Programs over single numbers and rows of arrays, which one dispatch runs: loops, reads, writes, integer arithmetic.
+"""Scalar code of dispatches: loops, reads, writes and integer arithmetic over elements and rows of arrays.
 
 IREE compiles them to machine code as it finds them. An array that a loop carries is written in its place, so that each
-turn must return the array it was given, with elements written into it.
+iteration must return the array it was given, with elements written into it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def cast(name: str, value: SSAValue, type_: ir.Type) -> SSAValue:
 
 
 def clamped(number_: Any, size: int) -> Any:
-    """An integer as the nearest ``index`` into so many places."""
+    """An integer as the nearest ``index`` into so many positions."""
     return cast("index_cast", combine("minsi", combine("maxsi", number_, 0), size - 1), ir.IndexType.get())
 
 
@@ -99,7 +99,7 @@ def write(value: SSAValue, array: SSAValue, *position: SSAValue) -> Any:
     return create("tensor.insert", [value, array, *position], [array.type]).result
 
 
-# From the number of a turn and the carried values to the values of the next turn.
+# From the number of an iteration and the carried values to the values of the next iteration.
 Turn = Callable[..., Sequence[Any]]
 
 
@@ -166,7 +166,7 @@ def over_rows(
     return workgroups([rows // group], arrays, scalars, results, run)
 
 
-# From the place of a workgroup along each axis, the memory of the arrays, the scalars and the memory of the results.
+# From the position of a workgroup along each axis, the memory of the arrays, the scalars and the memory of the results.
 Work = Callable[[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Any]], None]
 
 

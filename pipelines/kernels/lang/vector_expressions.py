@@ -114,7 +114,7 @@ class Expression:
         return row.name in VECTOR_TYPES and op.name.removeprefix("stablehlo.") in _CHEAP and has_code(op)
 
     def _spread(self, op: AnyOp) -> Spread | None:
-        """What a broadcast repeats: a number, one for each place along the middle dimension, or a vector of them."""
+        """What a broadcast repeats: a number, one for each position along the middle dimension, or a vector of them."""
         small, whole = Value(op.operands[0]), Value(op.results[0]).dims
         if small.shape.element_count == 1:
             return Spread.SCALAR

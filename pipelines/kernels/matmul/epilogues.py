@@ -26,7 +26,7 @@ from hloforge.pipelines.kernels.lang.vector_expressions import READ, Expression,
 
 # Operations that are looked at after a product; exact erf takes about 60 with its constants.
 _MOST_OPERATIONS = 128
-# Computed anew for each use, however many there are.
+# Computed again for each use, however many there are.
 _FREE = frozenset(f"stablehlo.{name}" for name in ("constant", "broadcast_in_dim", "reshape"))
 # Arrays of numbers that IREE computes where they are read, and would store for us.
 _UNSTORED = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "iota", "constant"))
@@ -173,7 +173,7 @@ def _users(op: AnyOp) -> set[Any]:
 
 
 def _follows(op: AnyOp, product: Any) -> bool:
-    """Whether an operation makes as many numbers as the product has, each of those at its place."""
+    """Whether an operation makes as many numbers as the product has, each of those at its position."""
     if op.name != "stablehlo.reshape" and not is_elementwise(op):
         return False
     return Value(op.results[0]).shape.element_count == Value(product.results[0]).shape.element_count

@@ -37,7 +37,7 @@ class Factor:
         array: as it lies in memory.
         batch, summed: dimensions of the array, in the order of the product.
         free: the others, in the order of the result.
-        chosen: the dimension of which ``start``, clamped, chooses one place; None if all of the array is the factor.
+        chosen: the dimension of which ``start``, clamped, chooses one position; None if all of the array is the factor.
     """
 
     array: Value
@@ -112,7 +112,7 @@ def _widens(op: AnyOp, wide: str, narrow: Sequence[str]) -> bool:
 
 
 def _layer(op: AnyOp) -> tuple[int, Any] | None:
-    """The dimension and the slice of ``reshape(dynamic_slice)`` that takes one place of it and drops it."""
+    """The dimension and the slice of ``reshape(dynamic_slice)`` that takes one position of it and drops it."""
     owner = op.operands[0].owner
     if isinstance(owner, ir.Block) or owner.operation.name != _SLICE:
         return None

@@ -99,10 +99,10 @@ def test_a_part_that_returns_nothing_is_an_error() -> None:
         outline(program, set())
 
 
-def test_a_loop_becomes_one_turn() -> None:
+def test_a_loop_becomes_one_iteration() -> None:
     program = read(LOOP)
-    turn = next(edit for edit in edits(program) if edit.what.startswith("one turn"))
-    changed = turn(program)
+    iteration = next(edit for edit in edits(program) if edit.what.startswith("one iteration"))
+    changed = iteration(program)
     assert changed is not None
     assert "stablehlo.while" not in {op.name for op in operations(changed.module)}
     np.testing.assert_allclose(run(changed, X[0, :3], np.int32(5)), np.cos(X[0, :3]), rtol=1e-5)
