@@ -54,7 +54,7 @@ def known_value(tensor: Tensor) -> Array:
     raise Needs(frozenset(found))
 
 
-def _outer(region: Any) -> list[Any]:
+def _outer(region: ir.Region) -> list[Any]:
     """The operands of operations in a region that come from outside of it."""
     found = []
     for block in region.blocks:

@@ -22,7 +22,7 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import ElementType, Kind, element_type
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.values import Value
 
 _DIRECTION = {"LT": False, "GT": True}
@@ -53,7 +53,7 @@ class SortKey:
         return int(self.value.arg_number) // 2
 
 
-def sort_keys(region: Any) -> list[SortKey] | None:
+def sort_keys(region: ir.Region) -> list[SortKey] | None:
     """The keys of a comparator's region, the most significant first; None if it orders in another way."""
     block = region.blocks[0]
     terminator = list(block.operations)[-1].operation
@@ -69,7 +69,7 @@ class _Comparator:
 
     block: Any
 
-    def keys(self, value: Any) -> list[SortKey] | None:
+    def keys(self, value: SSAValue) -> list[SortKey] | None:
         """The keys of a flag that says whether the first record is before the second."""
         single = self.comparison(value, _DIRECTION)
         if single is not None:
@@ -103,7 +103,7 @@ class _Comparator:
                 found.add(one.arg_number % 2)
         return found
 
-    def sources(self, value: Any) -> set[Any]:
+    def sources(self, value: SSAValue) -> set[Any]:
         """The values inside the block and at its border that a value is made of, itself among them."""
         found: set[Any] = set()
         left = [value]
@@ -136,7 +136,7 @@ class _Comparator:
         return True
 
 
-def _operands_inside(value: Any, block: Any) -> list[Any]:
+def _operands_inside(value: SSAValue, block: ir.Block) -> list[Any]:
     """The operands of what makes a value, if that is in the block."""
     if isinstance(value.owner, ir.Block) or value.owner.operation.block != block:
         return []
@@ -163,18 +163,18 @@ def _alternatives(value: Any) -> Iterator[tuple[Any, Any, Any]]:
         yield first, equal, rest
 
 
-def _both_ways(op: Any) -> list[tuple[Any, Any]]:
+def _both_ways(op: AnyOp) -> list[tuple[Any, Any]]:
     return [] if op is None else [(op.operands[0], op.operands[1]), (op.operands[1], op.operands[0])]
 
 
-def _maker(value: Any, name: str) -> Any:
+def _maker(value: SSAValue, name: str) -> Any:
     """The operation of this name that makes a value; None if something else does."""
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != name:
         return None
     return value.owner.operation
 
 
-def _attributes(op: Any) -> dict[str, Any]:
+def _attributes(op: AnyOp) -> dict[str, Any]:
     return {name: op.attributes[name] for name in op.attributes}
 
 

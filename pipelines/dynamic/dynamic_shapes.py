@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.emission import emit
 from hloforge.dialect.marks import IN_BOUNDS, OPAQUE_SIZES
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.dynamic.size_symbols import element, size_of
@@ -34,19 +34,19 @@ from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacemen
 # Marks a value whose sizes IREE cannot see through.
 
 
-def is_dynamic(value: Any) -> bool:
+def is_dynamic(value: SSAValue) -> bool:
     """Whether a size of an array is known at run time only."""
     return isinstance(value.type, ir.RankedTensorType) and not value.type.has_static_shape
 
 
-def _sizes(op: Any, listed: Any) -> list[at.Number]:
+def _sizes(op: ir.Operation, listed: SSAValue) -> list[at.Number]:
     """The sizes of an operation's result; those that its type leaves open from a list."""
     type_ = op.results[0].type
     return [at.entry(listed, d) if type_.is_dynamic_dim(d) else int(type_.get_dim_size(d)) for d in range(type_.rank)]
 
 
 @pattern("stablehlo.get_dimension_size")
-def size_of_unsigned(op: Any) -> Replacement:
+def size_of_unsigned(op: ir.Operation) -> Replacement:
     """The size of an unsigned array -> that of the signless one."""
     plain = at.signless(op.operands[0])
     if plain == op.operands[0]:
@@ -55,7 +55,7 @@ def size_of_unsigned(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.bitcast_convert")
-def bitcast(op: Any) -> Replacement:
+def bitcast(op: ir.Operation) -> Replacement:
     """bitcast_convert between widths -> flow.tensor.bitcast; both sides have the same dynamic dimensions."""
     operand, result = op.operands[0], op.results[0]
     if operand.type.rank == result.type.rank or not is_dynamic(operand):
@@ -70,7 +70,7 @@ def bitcast(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.dynamic_reshape")
-def reshaped(op: Any) -> Replacement:
+def reshaped(op: ir.Operation) -> Replacement:
     """dynamic_reshape -> flow.tensor.reshape, which moves nothing."""
     operand, result = op.operands[0], op.results[0]
     if not is_dynamic(operand) and not is_dynamic(result):
@@ -85,7 +85,7 @@ def reshaped(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.dynamic_broadcast_in_dim")
-def broadcast(op: Any) -> Replacement:
+def broadcast(op: ir.Operation) -> Replacement:
     """dynamic_broadcast_in_dim -> repetition; a dimension that may be 1 and then be repeated is read by index."""
     operand, listed = op.operands
     type_ = op.results[0].type
@@ -98,7 +98,7 @@ def broadcast(op: Any) -> Replacement:
         # A dimension of size 1 is read at 0, any other at the result's position.
         last = [at.subtract(size, 1) for size in at.sizes_of(plain)]
 
-        def rule(*position: Any) -> Any:
+        def rule(*position: SSAValue) -> Any:
             return at.extract(plain, [at.minimum(position[d], end) for d, end in zip(mapped, last, strict=True)])
 
         return at.restored(at.array_by_index(sizes, plain.type.element_type, rule), type_)
@@ -106,7 +106,7 @@ def broadcast(op: Any) -> Replacement:
     return at.restored(at.repeated(plain, sizes, places), type_)
 
 
-def _may_expand(op: Any, dimension: int, target: int) -> bool:
+def _may_expand(op: ir.Operation, dimension: int, target: int) -> bool:
     """Whether a dimension of unknown size might be repeated: not if the result is known to have the same size."""
     size = size_of(op.operands[0], dimension)
     if isinstance(size, int) or size == element(op.operands[1], target):
@@ -117,7 +117,7 @@ def _may_expand(op: Any, dimension: int, target: int) -> bool:
 
 
 @pattern("stablehlo.dynamic_pad", "stablehlo.pad")
-def padded(op: Any) -> Replacement:
+def padded(op: ir.Operation) -> Replacement:
     """A pad of dynamic sizes -> the operand's elements by index, and the padding's elsewhere."""
     if not is_dynamic(op.results[0]) and not is_dynamic(op.operands[0]) and op.name == "stablehlo.pad":
         return NoMatch("static")
@@ -151,7 +151,7 @@ def padded(op: Any) -> Replacement:
     return at.restored(made, type_)
 
 
-def _padding(op: Any, rank: int) -> tuple[list[at.Number], ...]:
+def _padding(op: AnyOp, rank: int) -> tuple[list[at.Number], ...]:
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     if op.name == "stablehlo.pad":
         return tuple(integers(op, name) for name in names)
@@ -159,7 +159,7 @@ def _padding(op: Any, rank: int) -> tuple[list[at.Number], ...]:
 
 
 @pattern("stablehlo.gather", "stablehlo.dynamic_gather")
-def gathered(op: Any) -> Replacement:
+def gathered(op: ir.Operation) -> Replacement:
     """A gather of dynamic sizes -> the operand's elements by index, starts clamped."""
     if IN_BOUNDS in op.attributes or (op.name == "stablehlo.gather" and not any(map(is_dynamic, op.operands))):
         return NoMatch("static, or in bounds")
@@ -200,7 +200,7 @@ def gathered(op: Any) -> Replacement:
 
 
 @pattern("stablehlo.dynamic_update_slice")
-def updated(op: Any) -> Replacement:
+def updated(op: ir.Operation) -> Replacement:
     """dynamic_update_slice of dynamic sizes -> tensor.insert_slice at clamped positions, after a barrier."""
     if not any(map(is_dynamic, list(op.operands)[:2])):
         return NoMatch("static")
@@ -247,7 +247,7 @@ def _with_window(array: Any, window: Any, places: Sequence[at.Number], sizes: Se
 
 
 @pattern("stablehlo.while")
-def with_opaque_sizes(op: Any) -> Replacement:
+def with_opaque_sizes(op: ir.Operation) -> Replacement:
     """Hide from IREE that a loop keeps the sizes of what it carries.
 
     To IREE these are carries of their own; it drops those that are fixed from what the condition passes on, and then
@@ -294,5 +294,5 @@ class LegalizeDynamicShapes(Pass):
 
     name: ClassVar[str] = "legalize-dynamic-shapes"
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         apply_patterns(module, PATTERNS)

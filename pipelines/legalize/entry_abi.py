@@ -55,7 +55,7 @@ class LegalizeEntryAbi(Pass):
     establishes: ClassVar[Facts] = frozenset({Fact.PHYSICAL_BORDER})
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_NARROW_FLOATS})
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         signature = Signature.of(module)
         entry = entry_function(module).operation
         attributes = module.operation.attributes
@@ -84,14 +84,14 @@ class LegalizeEntryAbi(Pass):
             attributes[PHYSICAL_ABI] = ir.UnitAttr.get()
 
 
-def _check(entry: Any, what: str, shapes: list[Shape], count: int) -> None:
+def _check(entry: ir.Operation, what: str, shapes: list[Shape], count: int) -> None:
     if len(shapes) == count:
         return
     message = f"the signature names {len(shapes)} {what}, @main has {count}"
     raise PassError(message, location=location_of(entry), hint="remove the hloforge.* attributes of the module")
 
 
-def _import_arguments(block: Any, shapes: list[Shape]) -> None:
+def _import_arguments(block: ir.Block, shapes: list[Shape]) -> None:
     """Retype the block's arguments and give their former uses the logical value; erase the tokens."""
     for number in reversed(range(len(shapes))):
         argument, shape = block.arguments[number], shapes[number]
@@ -114,7 +114,7 @@ def _import_arguments(block: Any, shapes: list[Shape]) -> None:
         stand_in.erase()
 
 
-def physical_type(logical: Any, shape: Shape) -> Any:
+def physical_type(logical: ir.Type, shape: Shape) -> Any:
     """The argument's own sizes (which may be dynamic) in the order of the signature's layout, or a whole buffer."""
     if buffer_layout(shape) is not None:
         return physical_shape(shape).mlir_type()
@@ -173,7 +173,7 @@ def _cast(value: Value, element: ElementType) -> Value:
     return emit("builtin.unrealized_conversion_cast", [value], shape)
 
 
-def _retype(entry: Any, inputs: list[Any], results: list[Any]) -> None:
+def _retype(entry: ir.Operation, inputs: list[ir.Type], results: list[ir.Type]) -> None:
     """The new function type; XLA's argument attributes (donation, sharding, names) live on in the signature."""
     for name in ("arg_attrs", "res_attrs"):
         if name in entry.attributes:
