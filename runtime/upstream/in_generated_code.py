@@ -85,6 +85,7 @@ CODE: tuple[Workaround, ...] = (
         "endless-fusions",
         "compiles sums of a batch normalization for CUDA without end at O2, and fails on scatters",
         flags=("_SAFE_FUSION",),
+        reproducer="endless_fusions.mlir",
     ),
     Workaround(
         "vector-distribution",
@@ -96,6 +97,7 @@ CODE: tuple[Workaround, ...] = (
         "warp-reductions",
         "leaves out the sum over warps where two dimensions that are not neighbours are summed, on GPUs",
         flags=("_WARP_REDUCTIONS",),
+        reproducer="warp_reductions.mlir",
     ),
     Workaround(
         "implicit-products",

@@ -225,7 +225,8 @@ def _of_runner(reproducer: Reproducer, status: int | None, output: str) -> Outco
     if status is None:
         return Outcome(UNKNOWN, f"the call was stopped after {_SECONDS} s")
     if reproducer.kind == "run-error":
-        return Outcome(THERE if reproducer.text in output else UNKNOWN, _first_error(output))
+        named = next((line for line in output.splitlines() if reproducer.text in line), "")
+        return Outcome(THERE if named else UNKNOWN, _first_error(named or output))
     if status < 0:
         return Outcome(THERE if reproducer.kind == "run-crash" else UNKNOWN, "the call crashes")
     # Results of another type than the header says are a mistake of the header.
