@@ -20,7 +20,7 @@ from hloforge.dialect.errors import ImporterError, Location, UnsupportedError
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
 
-# Stands for the bytes of a model that is a folder; what follows tells its files from others.
+# Represents the bytes of a model that is a folder; what follows tells its files from others.
 MARK = b"hloforge: SavedModel "
 # Of a model of a gigabyte, on a busy machine.
 _SECONDS = 600.0

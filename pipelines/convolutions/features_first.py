@@ -1,4 +1,4 @@
-"""Convolutions with a window of one place whose features are before the space: products as the arrays lie.
+"""Convolutions with a window of one position whose features are before the space: products as the arrays lie.
 
 Before::
 
@@ -26,7 +26,7 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 def by_features(op: ir.Operation) -> Replacement:
     """The kernel times each image of the batch; of f32 and f64."""
     if not is_product_of_features(op):
-        return NoMatch("no product of features that stand first")
+        return NoMatch("not a product of features that come first")
     image, kernel, result = Value(op.operands[0]), Value(op.operands[1]), Value(op.results[0])
     batch, depth, *space = image.dims
     outputs, places = result.dims[1], prod(space)

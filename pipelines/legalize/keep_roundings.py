@@ -13,7 +13,7 @@ After::
 
 bf16 is computed in f32, and IREE 3.13 folds a conversion to bf16 and back where both are in one dispatch, silently:
 ``sum(x.astype(bf16).astype(f32))`` added what was not rounded, and ``x.astype(bf16) == y.astype(bf16)`` compared it.
-XLA rounds. Stands before every pass that makes such conversions of its own accord, some of which may fold
+XLA rounds. Runs before every pass that makes such conversions of its own accord, some of which may fold
 (``legalize-bf16``).
 """
 

@@ -1,7 +1,7 @@
 """How a fused loop carries a value: as a scalar, as a vector, or in a buffer that iterations update in place.
 
 Scalars and vectors are values of the program: whatever an iteration reads of them is what the previous iteration
-returned, also when carries change places. A buffer has one place in memory. An iteration may return it only after
+returned, also when carries swap. A buffer has one address in memory. An iteration may return it only after
 writing into it, else IREE's compiler refuses the loop.
 """
 
@@ -20,7 +20,7 @@ from hloforge.pipelines.framework import builders
 
 # The longest vector that a loop carries, its elements widened to 32 bits; long ones live on the stack.
 VECTOR_BYTES = 4096
-# The largest buffer that every iteration writes anew, in elements.
+# The largest buffer that every iteration overwrites, in elements.
 REWRITTEN_ELEMENTS = 4096
 # Operations that change a part of their first operand, and that IREE runs in its buffer.
 _IN_PLACE = frozenset({"stablehlo.dynamic_update_slice", "stablehlo.scatter"})
@@ -48,8 +48,8 @@ class Form(enum.Enum):
 
     SCALAR = "scalar"
     VECTOR = "vector"
-    UPDATED = "a buffer of which a turn updates a part"
-    REWRITTEN = "a buffer that a turn writes anew"
+    UPDATED = "a buffer of which an iteration updates a part"
+    REWRITTEN = "a buffer that an iteration overwrites"
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Carry:
     def enter_first(self, value: Value, zero: Any) -> Any:
         """``enter`` of what a loop begins with; ``zero`` is ``below.one_workgroup_zero``.
 
-        IREE takes the reading of a number at a known place out of the dispatch: then the host waits for the number.
+        IREE takes the reading of a number at a known position out of the dispatch: then the host waits for the number.
         """
         if self.form is not Form.SCALAR or _is_constant(value):
             return self.enter(value)

@@ -41,7 +41,7 @@ _NAMES = """
     transpose
 """
 _PLAIN = ELEMENTWISE | {f"stablehlo.{name}" for name in _NAMES.split()}
-# Turns in one at most, and operations of all of them together: each is a part of the code.
+# Iterations in one at most, and operations of all of them together: each is a part of the code.
 _MOST_TURNS, _MOST_OPERATIONS = 8, 512
 # Multiplications of an iteration's products, some 20 µs, and elements of other results, of which 4 µs are a small part.
 _MOST_WORK, _MOST_ELEMENTS = 1 << 20, 1 << 15

@@ -1,4 +1,4 @@
-"""A profile of a loaded program: calls are recorded, told apart, and put down to the program's operations."""
+"""Profile a loaded program: record its calls and attribute their time to the program's operations."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def check_profilable(options: CompileOptions, host_calls: Sequence[Any] = ()) ->
     """Raise OptionError for what IREE's tool, which makes the calls, cannot run."""
     if options.grid.devices > 1 and not options.fold_replicas:
         raise OptionError(
-            "a profile is of one device, and the program runs on several",
-            hint="--fold-replicas makes one program of them",
+            "profiling supports one device, and the program runs on several",
+            hint="--fold-replicas folds the devices into one program",
         )
     if host_calls:
         names = ", ".join(sorted({call.target for call in host_calls}))
@@ -170,7 +170,7 @@ def _recorded(
     """Calls, how many were left out before them, and what there is to say of them."""
     with temporary_folder() as folder:
         if folder is None:
-            raise ExecutionError("no temporary folder can be made", hint="TMPDIR names another place")
+            raise ExecutionError("no temporary folder can be made", hint="set TMPDIR to another folder")
         # The end of a call is the beginning of the next, so one more is made.
         found = record(subject, leaves, plan.warmup + calls + 1, Path(folder), plan.deadline)
         if found is not None:

@@ -41,7 +41,7 @@ def branch(node: Node) -> Any:
 
 @operator("WHILE", "STABLEHLO_WHILE")
 def loop(node: Node) -> Any:
-    """Turns of a body while a condition holds."""
+    """Iterations of a body while a condition holds."""
     init = [lift(node.tensor(number)) for number in range(node.count)]
     test, body = node.option("CondSubgraphIndex"), node.option("BodySubgraphIndex")
 

@@ -22,7 +22,7 @@ _DISPATCH_TENSOR = "!iree_tensor_ext.dispatch.tensor"
 # The multiplications of a dispatch, which choose the device.
 # A result that is no operand's memory.
 _NEW = -1
-# Stands for an offset that an operand gives.
+# Represents an offset that an operand gives.
 _DYNAMIC = -(2**63)
 
 
