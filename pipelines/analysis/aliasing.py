@@ -25,7 +25,7 @@ from math import prod
 from typing import Any
 
 from hloforge.dialect import traits
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 from hloforge.dialect.operations import in_block, operations
 from hloforge.pipelines.framework.builders import DISPATCH
 
@@ -80,7 +80,7 @@ class Names:
         is_from_outside: whether a value of another block is a name, which somebody else may read at any time.
     """
 
-    def __init__(self, array: Any, writer: Any) -> None:
+    def __init__(self, array: SSAValue, writer: ir.Operation) -> None:
         block = writer.block
         self.values: list[Any] = []
         self.is_from_outside = _block_of(array) != block
@@ -108,7 +108,7 @@ def _is_of(op: Any, writer: Any) -> bool:
     return bool(op == writer or (op.name == _RETURN and (op.block == writer.block or op.parent.operation == writer)))
 
 
-def is_overwritten(value: Any) -> bool:
+def is_overwritten(value: SSAValue) -> bool:
     """Whether an operation may run in the buffer of a value, under this name or another one that is made of it."""
     size = _bits(value)
     pending, seen = [value], {value}
@@ -148,7 +148,7 @@ def _results(use: Any) -> Iterator[Any]:
         yield op.results[0]
 
 
-def _sources(value: Any) -> Iterator[Any]:
+def _sources(value: SSAValue) -> Iterator[Any]:
     """What a value may be another name of."""
     if isinstance(value.owner, ir.Block):
         loop = value.owner.owner
@@ -168,7 +168,7 @@ def _sources(value: Any) -> Iterator[Any]:
         yield from (operand for place, operand in enumerate(op.operands) if _passes_on(op, place))
 
 
-def _carried(loop: Any, number: int) -> Iterator[Any]:
+def _carried(loop: ir.Operation, number: int) -> Iterator[Any]:
     yield loop.results[number]
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
@@ -198,7 +198,7 @@ def _passes_on(op: Any, number: int) -> bool:
     return _may_be_neutral(other) or (op.name in _FOLDED_OF_SAME and other == op.operands[number])
 
 
-def _may_be_neutral(value: Any) -> bool:
+def _may_be_neutral(value: SSAValue) -> bool:
     """Whether a value is an array of one constant, 0, 1 or -1; any complex constant, which the bindings do not read."""
     op = None if isinstance(value.owner, ir.Block) else value.owner.operation
     if op is not None and op.name == "stablehlo.broadcast_in_dim":
@@ -213,7 +213,7 @@ def _may_be_neutral(value: Any) -> bool:
     return getattr(number, "value", None) in (0, 1, -1)
 
 
-def _bits(value: Any) -> int | None:
+def _bits(value: SSAValue) -> int | None:
     """The size of an array; None if only a call knows it, or for what is no array."""
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
@@ -225,31 +225,31 @@ def _bits(value: Any) -> int | None:
     return None if width is None else parts * _count(type_) * int(width)
 
 
-def _count(type_: Any) -> int:
+def _count(type_: ir.RankedTensorType) -> int:
     return prod(int(size) for size in type_.shape)
 
 
-def _block_of(value: Any) -> Any:
+def _block_of(value: SSAValue) -> ir.Block:
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
 
 
-def _is_inside(value: Any, block: Any) -> bool:
+def _is_inside(value: SSAValue, block: ir.Block) -> bool:
     home = _block_of(value)
     return home == block or in_block(home.owner.operation, block) is not None
 
 
-def _number(result: Any) -> int:
+def _number(result: SSAValue) -> int:
     return int(ir.OpResult(result).result_number)
 
 
-def _end(region: Any) -> Any:
+def _end(region: ir.Region) -> Any:
     return list(region.blocks[0].operations)[-1].operation
 
 
 # Writers
 
 
-def writers(block: Any) -> Iterator[Any]:
+def writers(block: ir.Block) -> Iterator[Any]:
     """The operations of a block, and of the loops and branches in it, that may run in the buffers of their operands."""
     for op in block.operations:
         if op.operation.name in traits.IN_PLACE:
@@ -260,7 +260,7 @@ def writers(block: Any) -> Iterator[Any]:
                     yield from writers(inner)
 
 
-def overwritten(op: Any) -> list[int]:
+def overwritten(op: ir.Operation) -> list[int]:
     """The operands in whose place the results of a writer may lie."""
     if op.name != LOOP:
         return _places(op)
@@ -278,7 +278,7 @@ def _places(op: Any) -> list[int]:
     return list(range(len(op.results))) if op.name in _WHOLE or op.name == SCATTER else []
 
 
-def unsafe(op: Any, origins: dict[Any, Any]) -> Iterator[int]:
+def unsafe(op: ir.Operation, origins: dict[Any, Any]) -> Iterator[int]:
     """The operands of a writer that need copies: arrays that somebody else reads, and what is written into them.
 
     Args:
@@ -309,7 +309,7 @@ def _is_read_after(op: Any, number: int) -> bool:
     return any(_is_read_beside(place, array, others, is_writer=place == op) for place in places)
 
 
-def _is_read_beside(op: Any, array: Any, users: list[Any], *, is_writer: bool) -> bool:
+def _is_read_beside(op: ir.Operation, array: Any, users: list[ir.Operation], *, is_writer: bool) -> bool:
     """Whether users of an array may read it after a writer, or a branch around one; those in other branches do not."""
     readers = [reader for user in users if (reader := in_block(user, op.block)) is not None]
     if not is_writer:
@@ -322,7 +322,7 @@ def _is_read_beside(op: Any, array: Any, users: list[Any], *, is_writer: bool) -
     return bool(apart) and (is_waited_for(op) or any(_may_run_late(reader, array, op) for reader in apart))
 
 
-def _may_run_late(reader: Any, value: Any, op: Any) -> bool:
+def _may_run_late(reader: Any, value: Any, op: ir.Operation) -> bool:
     """Whether IREE may run a reader of an array after an update that is after it: where the host waits in between.
 
     It runs operations as late as their users allow, and an update perhaps as soon as its operands are there. An update
@@ -347,7 +347,7 @@ def _may_run_late(reader: Any, value: Any, op: Any) -> bool:
     return False
 
 
-def _origin(array: Any, origins: dict[Any, Any]) -> Any:
+def _origin(array: SSAValue, origins: dict[Any, Any]) -> Any:
     """The array in whose buffer updates have made one: what a part was read from may lie there."""
     passed = []
     while array not in origins and not isinstance(array.owner, ir.Block):
@@ -361,7 +361,7 @@ def _origin(array: Any, origins: dict[Any, Any]) -> Any:
     return found
 
 
-def _reads(value: Any, arrays: set[Any], update: Any, origins: dict[Any, Any]) -> bool:
+def _reads(value: SSAValue, arrays: set[SSAValue], update: ir.Operation, origins: dict[Any, Any]) -> bool:
     """Whether a value is made of parts of some arrays other than the one that is overwritten, element by element."""
     pending, seen = [value], set()
     while pending:
@@ -379,7 +379,7 @@ def _reads(value: Any, arrays: set[Any], update: Any, origins: dict[Any, Any]) -
     return False
 
 
-def _is_copy(value: Any) -> bool:
+def _is_copy(value: SSAValue) -> bool:
     """Whether a value is a choice by a condition that comes from a barrier, as ``decide-updates`` makes copies."""
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.select":
         return False
@@ -387,7 +387,7 @@ def _is_copy(value: Any) -> bool:
     return not isinstance(condition, ir.Block) and condition.operation.name == BARRIER
 
 
-def _is_the_same_part(op: Any, update: Any) -> bool:
+def _is_the_same_part(op: ir.Operation, update: ir.Operation) -> bool:
     """Whether an operation takes what the update overwrites."""
     return bool(
         update.name == UPDATE
@@ -401,13 +401,13 @@ def _is_the_same_part(op: Any, update: Any) -> bool:
 # Order
 
 
-def has_readers_beside_updates(module: Any) -> bool:
+def has_readers_beside_updates(module: ir.Module) -> bool:
     """Whether something reads an array that something else overwrites, and neither needs the other's results."""
     in_place = operations(module, {UPDATE, SCATTER, *_WHOLE, *DISPATCHES})
     return any(_has_reader_beside(op, number) for op in in_place for number in _places(op))
 
 
-def _has_reader_beside(op: Any, number: int) -> bool:
+def _has_reader_beside(op: ir.Operation, number: int) -> bool:
     array = op.operands[number]
     names = Names(array, op)
     uses = [use for name in names.values for use in name.uses]
@@ -417,7 +417,7 @@ def _has_reader_beside(op: Any, number: int) -> bool:
     return any(not needs(op, in_block(use.owner.operation, op.block)) for use in others)
 
 
-def _waits(block: Any) -> tuple[dict[Any, int], dict[Any, int]]:
+def _waits(block: ir.Block) -> tuple[dict[Any, int], dict[Any, int]]:
     """The positions of a block's operations that the host waits for, and the last of these that each other needs."""
     places: dict[Any, int] = {}
     needed: dict[Any, int] = {}
@@ -429,13 +429,13 @@ def _waits(block: Any) -> tuple[dict[Any, int], dict[Any, int]]:
     return places, needed
 
 
-def _is_constant(op: Any) -> bool:
+def _is_constant(op: AnyOp) -> bool:
     """Whether an operation has constants alone for operands."""
     owners = [value.owner for value in op.operands]
     return all(not isinstance(owner, ir.Block) and owner.operation.name == "stablehlo.constant" for owner in owners)
 
 
-def is_waited_for(op: Any) -> bool:
+def is_waited_for(op: ir.Operation) -> bool:
     """Whether the host waits for something that is computed from the results of an operation, in its block."""
     pending, seen = list(op.results), set()
     while pending:
@@ -449,7 +449,7 @@ def is_waited_for(op: Any) -> bool:
     return False
 
 
-def waited_for(block: Any) -> set[Any]:
+def waited_for(block: ir.Block) -> set[ir.Operation]:
     """The operations of a block of which ``is_waited_for`` holds, found in one pass."""
     found: set[Any] = set()
     for op in reversed([op.operation for op in block.operations]):
@@ -459,13 +459,13 @@ def waited_for(block: Any) -> set[Any]:
     return found
 
 
-def _is_wait(user: Any, use: Any) -> bool:
+def _is_wait(user: AnyOp, use: Any) -> bool:
     """Whether the host waits for a use, which is in the operation ``user`` or is its own."""
     starts = _STARTS.get(user.name)
     return user.name in _WAITS or (starts is not None and use.operand_number >= starts)
 
 
-def needs(op: Any, other: Any) -> bool:
+def needs(op: ir.Operation, other: ir.Operation) -> bool:
     """Whether an operation computes with results of another one of its block."""
     pending, seen = [op], set()
     while pending:

@@ -28,7 +28,7 @@ from math import inf, prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir, stablehlo
 from hloforge.dialect.operations import integers, operations, splat
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
@@ -87,7 +87,7 @@ class DispatchAttention(MachinePass):
     targets: ClassVar[frozenset[str]] = CPU
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
-    def run(self, module: Any) -> None:
+    def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.dot_general"}):
                 matched = None if stands_in_dispatch(op) else _scores_of(op, self.machine)
@@ -99,7 +99,7 @@ class DispatchAttention(MachinePass):
                 _erase_unread(weights)
 
 
-def _scores_of(op: Any, machine: Machine) -> tuple[Scores, int] | None:
+def _scores_of(op: ir.Operation, machine: Machine) -> tuple[Scores, int] | None:
     """The scores whose softmax a product weighs values with, and the operand that holds it; None for others."""
     if not all(Value(value).shape.is_static for value in (*op.operands, *op.results)):
         return None
@@ -113,7 +113,7 @@ def _scores_of(op: Any, machine: Machine) -> tuple[Scores, int] | None:
     return None
 
 
-def _softmaxed(weights: Any) -> Any | None:
+def _softmaxed(weights: SSAValue) -> SSAValue | None:
     """What an array is the softmax of, along its last dimension; None if it is none, or others read parts of it."""
     division = _made_by(weights, "stablehlo.divide")
     exponential = division and _made_by(division.operands[0], "stablehlo.exponential")
@@ -132,11 +132,11 @@ def _softmaxed(weights: Any) -> Any | None:
     return scores if is_softmax and Value(scores).element_type.name == "f32" else None
 
 
-def _made_by(value: Any, name: str) -> Any | None:
+def _made_by(value: SSAValue, name: str) -> ir.OpView | None:
     return None if isinstance(value.owner, ir.Block) or value.owner.name != name else value.owner
 
 
-def _reduced(spread: Any, name: str, first: float) -> Any | None:
+def _reduced(spread: SSAValue, name: str, first: float) -> SSAValue | None:
     """What is reduced along the last dimension, from this number on, and spread along it again; None for others."""
     rank, value = len(spread.type.shape), spread
     sizes = [int(size) for size in spread.type.shape]
@@ -164,7 +164,7 @@ def _reduced(spread: Any, name: str, first: float) -> Any | None:
     return reduction.operands[0] if _is_filled(reduction.operands[1], first) else None
 
 
-def _is_filled(array: Any, number: float) -> bool:
+def _is_filled(array: SSAValue, number: float) -> bool:
     constant = filling(array)
     return constant is not None and splat(constant) == number
 
@@ -192,7 +192,7 @@ def _is_attention(op: Any, side: int, scores: Scores, machine: Machine) -> bool:
     return queries >= QUERIES and is_worth and depth + width + min(keys, KEYS) <= _MOST_LINES
 
 
-def _numbers(product: Any) -> Any:
+def _numbers(product: AnyOp) -> stablehlo.DotDimensionNumbers:
     return stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
 
 
@@ -225,7 +225,7 @@ def _dispatched(op: Any, scores: Scores, side: int, *, rows: int) -> Value:
     return ops.reshape(result, Value(op.results[0]).dims)
 
 
-def _erase_unread(value: Any) -> None:
+def _erase_unread(value: SSAValue) -> None:
     """Erase what an array was computed from by the operations of attention, where nothing else reads it."""
     waiting, found = [value], []
     while waiting:
@@ -248,14 +248,16 @@ def _arranged(factor: Value, batch: Sequence[int], summed: Sequence[int], *, sum
     return ops.reshape(moved, [prod(moved.dims[:-2]), *moved.dims[-2:]])
 
 
-def _computed(found: _Attention, at_once: int) -> Any:
+def _computed(found: _Attention, at_once: int) -> SSAValue:
     (count, rows, depth), (_, lines, width) = found.queries.dims, found.values.dims
     element = found.queries.ir.type.element_type
     more = found.scores.operands()
     operands = [found.queries.ir, found.keys.ir, found.values.ir, *more]
     parts = [[1, QUERIES, depth], [1, lines, depth], [1, lines, width]]
 
-    def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
+    def run(
+        places: Sequence[SSAValue], sources: Sequence[SSAValue], _: Sequence[Any], targets: Sequence[SSAValue]
+    ) -> None:
         # The last workgroup computes again what of its queries is another one's.
         query = code.combine("minui", code.combine("muli", places[0], QUERIES), rows - QUERIES)
         starts = [[places[1], query, 0], [places[1], 0, 0], [places[1], 0, 0]]
@@ -266,7 +268,7 @@ def _computed(found: _Attention, at_once: int) -> Any:
         memory = [code.load(m, o.type, [0] * len(o.type.shape)) for m, o in zip(sources[3:], more, strict=True)]
         batch = _coordinates(places[1], found.batch)
 
-        def score(product: Any, key: Any) -> Any:
+        def score(product: SSAValue, key: SSAValue) -> Any:
             return found.scores.evaluate(product, memory, Place(batch, query, key, QUERIES))
 
         code.store(Kernel(queries, keys, values, score, at_once).result(), targets[0], [places[1], query, 0])
@@ -277,7 +279,7 @@ def _computed(found: _Attention, at_once: int) -> Any:
     return code.workgroups([-(-rows // QUERIES), count], operands, (), [whole], run, work=work, key=key)[0]
 
 
-def _coordinates(number: Any, sizes: Sequence[int]) -> list[Any]:
+def _coordinates(number: SSAValue, sizes: Sequence[int]) -> list[SSAValue]:
     """The ``index`` along each dimension of a position in all of them."""
     found: list[Any] = []
     for size in reversed(sizes):
