@@ -43,12 +43,19 @@ def sums_in_a_loop(x: Any, i: Any) -> Any:
     return first, *lax.fori_loop(0, 3, turn, (first, jnp.zeros_like(row)))
 
 
+def filled_joined_and_sliced(x: Any, i: Any) -> Any:
+    """A part of a concatenation is the array that repeats a number, once slices are folded."""
+    filled = jnp.broadcast_to(x[0, 0], x.shape)
+    part = lax.slice(jnp.concatenate([filled, filled]), (0, 0), x.shape)
+    return lax.pad(filled, _zero(x), [(0, 0, 1), (0, 0, 0)]), part.at[i].set(5)
+
+
 def _zero(x: Any) -> Any:
     return np.zeros((), x.dtype)[()]
 
 
 @pytest.mark.parametrize("element", ["int32", "int64", "float32", "complex64", "complex128"])
-@pytest.mark.parametrize("function", [interior, negative, padded_and_sliced, sums_in_a_loop])
+@pytest.mark.parametrize("function", [interior, negative, padded_and_sliced, sums_in_a_loop, filled_joined_and_sliced])
 def test_views_and_updates(function: Any, element: str) -> None:
     with jax.enable_x64(True):
         x = (np.arange(12).reshape(3, 4) % 3 + 1).astype(element)
