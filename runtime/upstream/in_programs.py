@@ -41,6 +41,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         passes=("keep-loop-buffers",),
         where=("pipelines/workarounds/loop_buffers.py",),
         upstream="iree-org/iree#24885, iree-org/iree#24841",
+        since="3.12.0",
         reproducer="loop_buffers.mlir",
     ),
     # What one dispatch computes.
@@ -89,6 +90,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "computes functions before a reshape or transposition of their operand, and mixes up the types",
         passes=("legalize-rearranged-operands",),
         where=("pipelines/workarounds/rearranged_operands.py",),
+        since="3.12.0",
         reproducer="rearranged_operands.mlir",
     ),
     Workaround(
@@ -112,6 +114,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "fuses elementwise operations in a row in a time that is quadratic in their number",
         passes=("legalize-long-chains",),
         where=("pipelines/workarounds/long_chains.py",),
+        since="3.12.0",
         reproducer="long_chains.mlir",
     ),
     Workaround(
@@ -162,6 +165,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "refuses windows over padded unsigned integers",
         passes=("legalize-window-padding",),
         where=("pipelines/workarounds/window_padding.py",),
+        since="3.12.0",
         reproducer="unsigned_windows.mlir",
     ),
     Workaround(
@@ -266,6 +270,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "crashes on reductions of the precision of arrays of dynamic size",
         passes=("decompose-reduce-precision",),
         where=("pipelines/decompose/reduce_precision.py",),
+        since="3.12.0",
         reproducer="reduce_precision.mlir",
     ),
     Workaround(
@@ -281,6 +286,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "flushes products of 1e-37 and less in erf",
         passes=("legalize-small-erf",),
         where=("pipelines/workarounds/small_erf.py",),
+        since="3.12.0",
         reproducer="small_erf.mlir",
     ),
     Workaround(
@@ -350,6 +356,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no SPIR-V for complex numbers whose parts are products",
         passes=("legalize-complex-products",),
         where=("pipelines/workarounds/complex_products.py",),
+        since="3.12.0",
         reproducer="complex_products.mlir",
     ),
     # Loops.
@@ -366,6 +373,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "folds updates of whole arrays after it has looked at what a loop carries",
         passes=("legalize-whole-slices",),
         where=("pipelines/workarounds/whole_slices.py",),
+        since="3.12.0",
         reproducer="whole_slices.mlir",
     ),
     Workaround(
@@ -399,6 +407,7 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no SPIR-V for constants of bf16",
         passes=("legalize-bf16-constants",),
         where=("pipelines/workarounds/bf16_constants.py",),
+        since="3.12.0",
         reproducer="bf16_constants.mlir",
     ),
     Workaround(
@@ -415,12 +424,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         "has no SPIR-V for the least and greatest bf16",
         passes=("legalize-bf16-reductions",),
         where=("pipelines/workarounds/bf16_reductions.py",),
+        since="3.12.0",
         reproducer="bf16_reductions.mlir",
     ),
     Workaround(
         "grouped-convolutions",
         "writes wrong SPIR-V for convolutions by groups",
         passes=("decompose-convolution",),
+        since="3.12.0",
         reproducer="grouped_convolutions.mlir",
     ),
 )

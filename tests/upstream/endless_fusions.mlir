@@ -1,7 +1,7 @@
 // A scatter of computed numbers is not compiled for CUDA at O2.
-// cause: The greedy rewriting of fusion and hoisting in the dispatch (tile and fuse) apparently does not converge, and ends at its
-// cause: limit of iterations. At O1 the program compiles. The sums of a batch normalization's gradient were compiled
-// cause: without end at O2.
+// cause: The greedy rewriting of fusion and hoisting in the dispatch (tile and fuse) apparently does not converge,
+// cause: and ends at its limit of iterations. At O1 the program compiles. The sums of a batch normalization's
+// cause: gradient were compiled without end at O2.
 // target: cuda
 // flags: --iree-opt-level=O2
 // fault: compile-error "failed to apply fusion + hoisting patterns"
