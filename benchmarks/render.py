@@ -307,8 +307,8 @@ def document(results: dict[str, Any], reasons: Mapping[str, str]) -> str:
 {machine_line(results)}.
 {quiet_line(results)}
 
-Each case runs in a process of its own, the engines in alternation, each once the threads of all others sleep: hloforge with
-its default options; XLA's CPU client with its default flags; `iree-compile` with this machine's processor and no
+Each case runs in a process of its own, the engines alternating, each once the threads of all others sleep: hloforge
+with its default options; XLA's CPU client with its default flags; `iree-compile` with this machine's processor and no
 demotion of types on the same StableHLO, on the better of its two CPU devices; PyTorch eagerly, from the extra
 `bench`, where it has the operations. Each engine may use every core. Arguments lie on the device, none is donated,
 and results stay there. Latencies are medians of calls right after another of the same engine. A ratio below 1 says
