@@ -10,7 +10,8 @@ import numpy as np
 from hloforge.dialect.element_types import ElementType, Kind, element_type, mlir_type
 from hloforge.dialect.emission import emit, i64, i64s
 from hloforge.dialect.errors import OperationError
-from hloforge.dialect.mlir import SSAValue, dense_elements, ir
+from hloforge.dialect.mlir import dense_elements, ir
+from hloforge.dialect.operations import defining_op
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.traits import shape_operand
 from hloforge.dialect.values import Operand, Value
@@ -148,17 +149,12 @@ def _spread_to_bound(value: Value, like: Value, dimensions: Sequence[int]) -> Va
 def sizes_of(value: Value) -> Value:
     """The dimension sizes of a value as an s32 vector, read at run time where dynamic."""
     source = value.ir
-    while (op := _defining(source)) is not None and (operand := shape_operand(op)) is not None:
+    while (op := defining_op(source)) is not None and (operand := shape_operand(op)) is not None:
         source = operand
     if op is not None and op.name == "stablehlo.dynamic_broadcast_in_dim":
         known = Value(op.operands[1])
         return known if known.element_type.name == "s32" else emit("stablehlo.convert", [known], _sizes_type(known))
     return _sizes_at_run_time(Value(source))
-
-
-def _defining(value: SSAValue) -> ir.Operation | None:
-    """The operation of which ``value`` is a result; None for an argument."""
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _sizes_type(vector: Value) -> Any:

@@ -33,6 +33,28 @@ def operations(root: ir.Module | AnyOp, names: Iterable[str] | None = None) -> l
     return found
 
 
+def defining_op(value: Any, *names: str) -> ir.Operation | None:
+    """The operation that makes a value (of ``ir``); None for an argument of a block.
+
+    Args:
+        names: give None for operations of other names.
+    """
+    if isinstance(value.owner, ir.Block):
+        return None
+    op: ir.Operation = value.owner.operation
+    return op if not names or op.name in names else None
+
+
+def is_made_by(value: Any, *names: str) -> bool:
+    """Whether an operation of one of these names makes a value (of ``ir``)."""
+    return defining_op(value, *names) is not None
+
+
+def block_of(value: Any) -> ir.Block:
+    """The block that a value (of ``ir``) belongs to: as its argument, or as a result of one of its operations."""
+    return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
+
+
 def blocks(op: ir.Module | AnyOp) -> Iterator[ir.Block]:
     """The blocks of an operation's regions."""
     for region in op.operation.regions:

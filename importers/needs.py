@@ -7,6 +7,7 @@ from typing import Any
 from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import is_made_by
 from hloforge.dialect.values import Value
 from hloforge.importers.tensors import Array, Tensor
 
@@ -32,7 +33,7 @@ def known_value(tensor: Tensor) -> Array:
     """
     if not isinstance(tensor, Value):
         return tensor
-    if not isinstance(tensor.ir.owner, ir.Block) and tensor.ir.owner.name == "stablehlo.constant":
+    if is_made_by(tensor.ir, "stablehlo.constant"):
         return constant_of(tensor.ir.owner)
     found: set[int] = set()
     seen: set[Any] = set()

@@ -26,7 +26,7 @@ from typing import Any
 
 from hloforge.dialect import traits
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
-from hloforge.dialect.operations import in_block, operations
+from hloforge.dialect.operations import defining_op, in_block, is_made_by, operations
 from hloforge.pipelines.framework.builders import DISPATCH
 
 UPDATE, SCATTER, LOOP = "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"
@@ -200,7 +200,7 @@ def _passes_on(op: Any, number: int) -> bool:
 
 def _may_be_neutral(value: SSAValue) -> bool:
     """Whether a value is an array of one constant, 0, 1 or -1; any complex constant, which the bindings do not read."""
-    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    op = defining_op(value)
     if op is not None and op.name == "stablehlo.broadcast_in_dim":
         return _may_be_neutral(op.operands[0])
     if op is None or op.name != "stablehlo.constant":
@@ -381,10 +381,8 @@ def _reads(value: SSAValue, arrays: set[SSAValue], update: ir.Operation, origins
 
 def _is_copy(value: SSAValue) -> bool:
     """Whether a value is a choice by a condition that comes from a barrier, as ``decide-updates`` makes copies."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.select":
-        return False
-    condition = value.owner.operation.operands[0].owner
-    return not isinstance(condition, ir.Block) and condition.operation.name == BARRIER
+    select = defining_op(value, "stablehlo.select")
+    return select is not None and is_made_by(select.operands[0], BARRIER)
 
 
 def _is_the_same_part(op: ir.Operation, update: ir.Operation) -> bool:

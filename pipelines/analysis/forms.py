@@ -8,7 +8,7 @@ from typing import Any
 
 from hloforge.dialect.marks import IN_BOUNDS, IN_RANGE, NORMAL
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
-from hloforge.dialect.operations import integer, integers
+from hloforge.dialect.operations import defining_op, integer, integers, is_made_by
 from hloforge.dialect.traits import FLOAT_ARITHMETIC
 from hloforge.pipelines.analysis.polyphase import Phases
 from hloforge.pipelines.analysis.space_to_depth_plan import WindowRows
@@ -188,10 +188,7 @@ def leaves_edges_unread(op: AnyOp) -> bool:
 
 def is_static_dynamism(op: AnyOp) -> bool:
     """A dynamic conv, gather or pad of arrays of static size whose sizes or paddings are constants."""
-    constants = all(
-        not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.constant"
-        for value in list(op.operands)[2:]
-    )
+    constants = all(is_made_by(value, "stablehlo.constant") for value in list(op.operands)[2:])
     return constants and all(value.type.has_static_shape for value in (*op.operands, *op.results))
 
 
@@ -207,9 +204,9 @@ _FILLS = ("stablehlo.constant", "stablehlo.broadcast_in_dim")
 
 def _is_filled(value: SSAValue) -> bool:
     """Whether an array repeats a number, or is a part of one that does."""
-    while not isinstance(value.owner, ir.Block) and value.owner.name in ("stablehlo.slice", "stablehlo.dynamic_slice"):
-        value = value.owner.operands[0]
-    return not isinstance(value.owner, ir.Block) and value.owner.name in _FILLS
+    while slice_ := defining_op(value, "stablehlo.slice", "stablehlo.dynamic_slice"):
+        value = slice_.operands[0]
+    return is_made_by(value, *_FILLS)
 
 
 def fills_with_complex(op: ir.Operation) -> bool:

@@ -26,7 +26,7 @@ from hloforge.dialect.abi import SHAPE_ASSERTION, crosses
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.mlir import SSAValue, ir
-from hloforge.dialect.operations import integer, string_attribute
+from hloforge.dialect.operations import defining_op, integer, string_attribute
 from hloforge.dialect.program import Signature
 from hloforge.pipelines.framework.builders import create, element_of
 from hloforge.pipelines.framework.passes import Pass, register
@@ -70,7 +70,7 @@ def _text(value: SSAValue, names: Sequence[str]) -> str:
     known = _constant(value)
     if known is not None:
         return str(known)
-    op = _owner(value)
+    op = defining_op(value)
     if op is not None and op.name in ("stablehlo.convert", "stablehlo.reshape"):
         return _text(op.operands[0], names)
     if op is None or op.name != "stablehlo.get_dimension_size":
@@ -81,19 +81,15 @@ def _text(value: SSAValue, names: Sequence[str]) -> str:
 
 
 def _constant(value: SSAValue) -> int | None:
-    op = _owner(value)
+    op = defining_op(value)
     if op is None or op.name != "stablehlo.constant":
         return None
     return int(array_of(op.attributes["value"]).reshape(-1)[0])
 
 
-def _owner(value: SSAValue) -> Any:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
-
-
 def _scalar(condition: SSAValue) -> Any:
     """The condition as an i1. IREE evaluates integer arithmetic on the host, and comparisons if they are arith's."""
-    op = _owner(condition)
+    op = defining_op(condition)
     if op is None or op.name != "stablehlo.compare":
         return element_of(condition)
     left, right = op.operands

@@ -29,7 +29,7 @@ from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.idioms import take
 from hloforge.dialect.marks import KEYS
 from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
-from hloforge.dialect.operations import integer, operations
+from hloforge.dialect.operations import defining_op, integer, operations
 from hloforge.dialect.regions import is_elementwise, vectorize_region
 from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.decompose.sort_keys import SortKey, from_order_bits, order_bits, sort_keys
@@ -228,9 +228,8 @@ def _gather(rows: Value, places: Value) -> Value:
 
 def is_iota(value: SSAValue, dimension: int) -> bool:
     """Whether an array holds the position of each element along a dimension."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.iota":
-        return False
-    return bool(integer(value.owner, "iota_dimension") == dimension)
+    iota = defining_op(value, "stablehlo.iota")
+    return iota is not None and integer(iota, "iota_dimension") == dimension
 
 
 def sorted_dimension(op: AnyOp) -> int:

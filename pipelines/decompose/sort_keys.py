@@ -23,6 +23,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import ElementType, Kind, element_type
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
+from hloforge.dialect.operations import defining_op
 from hloforge.dialect.values import Value
 
 _DIRECTION = {"LT": False, "GT": True}
@@ -169,9 +170,7 @@ def _both_ways(op: AnyOp) -> list[tuple[Any, Any]]:
 
 def _maker(value: SSAValue, name: str) -> Any:
     """The operation of this name that makes a value; None if something else does."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != name:
-        return None
-    return value.owner.operation
+    return defining_op(value, name)
 
 
 def _attributes(op: AnyOp) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.emission import emit
 from hloforge.dialect.marks import IN_BOUNDS, OPAQUE_SIZES
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
-from hloforge.dialect.operations import integers
+from hloforge.dialect.operations import integers, is_made_by
 from hloforge.dialect.values import Value
 from hloforge.pipelines.dynamic.size_symbols import element, size_of
 from hloforge.pipelines.framework import generics as at
@@ -231,7 +231,7 @@ def updated(op: ir.Operation) -> Replacement:
 
 
 def _is_hidden(value: Any) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.optimization_barrier"
+    return is_made_by(value, "stablehlo.optimization_barrier")
 
 
 def _with_window(array: Any, window: Any, places: Sequence[at.Number], sizes: Sequence[at.Number]) -> Any:

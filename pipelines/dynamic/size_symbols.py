@@ -14,7 +14,7 @@ import numpy as np
 
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
-from hloforge.dialect.operations import integer, integers
+from hloforge.dialect.operations import defining_op, integer, integers
 from hloforge.dialect.traits import ELEMENTWISE
 
 Symbol: TypeAlias = int | tuple[Any, ...]
@@ -39,7 +39,7 @@ def size_of(value: SSAValue, dimension: int) -> Symbol:
     while True:
         if not value.type.is_dynamic_dim(dimension):
             return int(value.type.get_dim_size(dimension))
-        op = _defining(value)
+        op = defining_op(value)
         if op is None:
             return "size", value, dimension
         if op.name in _LISTED:
@@ -69,7 +69,7 @@ def _source(op: AnyOp, value: Any, dimension: int) -> tuple[Any, int] | None:
 
 def element(vector: SSAValue, number: int) -> Symbol:
     """The name of an element of integers (an ``ir.Value`` of static size), counted in row-major order."""
-    op = _defining(vector)
+    op = defining_op(vector)
     if op is None:
         return "element", vector, number
     if op.name == "stablehlo.constant":
@@ -103,7 +103,3 @@ def _folded(name: str, left: Symbol, right: Symbol) -> Symbol:
     if isinstance(left, int) and isinstance(right, int):
         return rule(left, right)
     return name, left, right
-
-
-def _defining(value: SSAValue) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation

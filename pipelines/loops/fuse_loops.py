@@ -25,7 +25,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import defining_op, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework import builders
@@ -234,7 +234,7 @@ def _take_carried(block: ir.Block, carries: Sequence[Carry], zero: Any) -> None:
 
 def _next_value(carry: Carry, value: Any, end: Any) -> Any:
     """A returned array as the loop carries it, read before anything may be written over it."""
-    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    op = defining_op(value)
     here = ir.InsertionPoint(end) if op is None or op.block != end.block else ir.InsertionPoint.after(op)
     with here, end.location:
         return carry.enter(Value(value))

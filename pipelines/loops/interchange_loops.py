@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.mlir import AnyOp, in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import is_made_by, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import (
     create,
@@ -160,7 +160,7 @@ class _Source:
 
     @classmethod
     def of(cls, value: Any) -> _Source:
-        is_spread = not isinstance(value.owner, ir.Block) and value.owner.name == _BROADCAST
+        is_spread = is_made_by(value, _BROADCAST)
         if is_spread and Value(value.owner.operands[0]).shape.element_count == 1:
             return cls(value, _stored(Value(value.owner.operands[0])))
         return cls(value, _stored(Value(value)))
@@ -193,7 +193,7 @@ def _restored(array: Any, row: ElementType, dims: Sequence[int]) -> Value:
 
 
 def _is_splat(value: Any) -> bool:
-    is_constant = not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.constant"
+    is_constant = is_made_by(value, "stablehlo.constant")
     return is_constant and has_code(value.owner)
 
 

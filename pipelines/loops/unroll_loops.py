@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
-from hloforge.dialect.operations import operations, splat
+from hloforge.dialect.operations import defining_op, operations, splat
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import CPU, Pass, register
@@ -79,14 +79,14 @@ class UnrollLoops(Pass):
 def _count(loop: ir.Operation) -> _Count | None:
     """The counter of a loop whose number of iterations is known."""
     condition, body = (region.blocks[0] for region in loop.regions)
-    test = _made_by(_end(condition).operands[0], "stablehlo.compare")
+    test = defining_op(_end(condition).operands[0], "stablehlo.compare")
     if test is None or "LT" not in str(test.attributes["comparison_direction"]):
         return None
     counter, bound = test.operands
     if counter.owner != condition or not isinstance(counter.type.element_type, ir.IntegerType):
         return None
     number = ir.BlockArgument(counter).arg_number
-    step = _made_by(_end(body).operands[number], "stablehlo.add")
+    step = defining_op(_end(body).operands[number], "stablehlo.add")
     if step is None or step.operands[0] != body.arguments[number]:
         return None
     known = [_constant(value) for value in (loop.operands[number], bound, step.operands[1])]
@@ -98,15 +98,10 @@ def _count(loop: ir.Operation) -> _Count | None:
 
 def _constant(value: SSAValue) -> int | None:
     """A number that the program knows."""
-    op = _made_by(value, "stablehlo.constant")
+    op = defining_op(value, "stablehlo.constant")
     if op is None or value.type.shape or value.type.element_type.is_unsigned:
         return None
     return int(splat(op))
-
-
-def _made_by(value: SSAValue, name: str) -> ir.Operation | None:
-    """The operation of this name that makes a value; None for others."""
-    return None if isinstance(value.owner, ir.Block) or value.owner.name != name else value.owner.operation
 
 
 def _end(block: ir.Block) -> ir.Operation:

@@ -27,7 +27,7 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.emission import create, emit, emit_all, i64, i64s
 from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import AnyOp, SSAValue, dense_elements, ir
-from hloforge.dialect.operations import location_of, string_attribute
+from hloforge.dialect.operations import defining_op, location_of, string_attribute
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
@@ -41,9 +41,8 @@ RNG_BIT_GENERATOR = "stablehlo.dynamic_rng_bit_generator"
 
 def constant_operand(value: SSAValue) -> np.ndarray[Any, Any] | None:
     """The elements of a constant integer operand; None for any other value."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "stablehlo.constant":
-        return None
-    return array_of(value.owner.operation.attributes["value"])
+    op = defining_op(value, "stablehlo.constant")
+    return None if op is None else array_of(op.attributes["value"])
 
 
 @pattern("stablehlo.custom_call")

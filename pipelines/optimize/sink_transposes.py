@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
-from hloforge.dialect.operations import integers
+from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
@@ -64,9 +64,8 @@ def _summed(op: ir.Operation) -> list[int] | None:
 
 def _transposed(value: SSAValue) -> Any:
     """The matrix that a value is the transpose of; None for other values."""
-    if isinstance(value.owner, ir.Block) or value.owner.name != _TRANSPOSE:
-        return None
-    return value.owner.operands[0] if integers(value.owner, "permutation") == [1, 0] else None
+    op = defining_op(value, _TRANSPOSE)
+    return op.operands[0] if op is not None and integers(op, "permutation") == [1, 0] else None
 
 
 def _product(op: AnyOp, left: Value, right: Value, summed: list[int]) -> Value:

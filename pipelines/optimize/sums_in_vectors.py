@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from hloforge.dialect.mlir import SSAValue, in_context, ir
-from hloforge.dialect.operations import operations, splat
+from hloforge.dialect.operations import defining_op, is_made_by, operations, splat
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.passes import CPU, Pass, register
@@ -57,13 +57,14 @@ def _sums_products(op: ir.Operation) -> bool:
 
 
 def _starts_at_zero(init: SSAValue) -> bool:
-    if isinstance(init.owner, ir.Block) or init.owner.name != "stablehlo.constant":
+    constant = defining_op(init, "stablehlo.constant")
+    if constant is None:
         return False
-    value = splat(init.owner)
+    value = splat(constant)
     return bool(value == 0 and not np.signbit(value))
 
 
 def _is_product(value: SSAValue) -> bool:
-    while not isinstance(value.owner, ir.Block) and value.owner.name in _SHAPED:
-        value = value.owner.operands[0]
-    return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.multiply"
+    while view := defining_op(value, *_SHAPED):
+        value = view.operands[0]
+    return is_made_by(value, "stablehlo.multiply")

@@ -28,7 +28,7 @@ from hloforge.dialect.emission import i64, i64_matrix, text
 from hloforge.dialect.idioms import zeros
 from hloforge.dialect.marks import DEVICE, INFEED, OUTFEED, RECV, SEND
 from hloforge.dialect.mlir import AnyOp, in_context, ir
-from hloforge.dialect.operations import operations, string_attribute
+from hloforge.dialect.operations import defining_op, operations, string_attribute
 from hloforge.dialect.regions import read_values
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
@@ -114,7 +114,7 @@ def _needed(op: AnyOp, later: set[Any]) -> set[Any]:
     found, left = {op}, [op]
     while left:
         for value in read_values(left.pop()):
-            owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+            owner = defining_op(value)
             if owner is None or owner in found:
                 continue
             found.add(owner)

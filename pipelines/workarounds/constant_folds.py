@@ -11,6 +11,7 @@ from typing import Any
 
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.operations import defining_op
 from hloforge.dialect.values import Value
 
 Number = bool | int | float
@@ -125,17 +126,17 @@ _ABSORBING_FIRST: dict[str, Callable[[Number, ElementType], bool]] = {
 
 def _is_chained(name: str, value: Any) -> bool:
     """Whether a value is the same function of another number, with which this one becomes one."""
-    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    op = defining_op(value)
     return op is not None and _name(op) == name and any(number_of(operand) is not None for operand in op.operands)
 
 
 def _is_not_of(value: Any, other: Any) -> bool:
-    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    op = defining_op(value)
     return op is not None and _name(op) == "not" and op.operands[0] == other
 
 
 def _is_integral(value: Any) -> bool:
-    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    op = defining_op(value)
     if op is None or _name(op) != "convert":
         return False
     return not Value(op.operands[0]).element_type.is_float

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
-from hloforge.dialect.operations import blocks
+from hloforge.dialect.operations import blocks, defining_op
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
@@ -140,7 +140,7 @@ class _Hiding:
         pending = [value]
         while pending:
             value = pending.pop()
-            op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+            op = defining_op(value)
             if op is None or value in self.seen or op.name not in ELEMENTWISE | _VIEWS:
                 continue
             self.seen.add(value)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.operations import is_made_by
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
@@ -43,7 +44,7 @@ def from_memory(op: ir.Operation) -> Replacement:
 
 
 def _is_hidden(value: Any) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.optimization_barrier"
+    return is_made_by(value, "stablehlo.optimization_barrier")
 
 
 def _is_on_host(value: SSAValue) -> bool:

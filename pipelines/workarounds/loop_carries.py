@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.operations import defining_op
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
@@ -128,7 +129,7 @@ def with_opaque_carries(op: ir.Operation) -> Replacement:
 
 def _counts(condition: ir.Block, body: ir.Block) -> bool:
     """Whether a loop runs while an integer, to which each iteration adds a constant, is less than a fixed number."""
-    test = _definition(_terminator(condition).operands[0])
+    test = defining_op(_terminator(condition).operands[0])
     if test is None or test.name != "stablehlo.compare" or "LT" not in str(test.attributes["comparison_direction"]):
         return False
     counter, bound = test.operands
@@ -137,21 +138,16 @@ def _counts(condition: ir.Block, body: ir.Block) -> bool:
     if Value(counter).element_type.is_float:
         return False
     number = ir.BlockArgument(counter).arg_number
-    step = _definition(_terminator(body).operands[number])
+    step = defining_op(_terminator(body).operands[number])
     if step is None or step.name != "stablehlo.add" or step.operands[0] != body.arguments[number]:
         return False
-    by = _definition(step.operands[1])
+    by = defining_op(step.operands[1])
     return by is not None and by.name == "stablehlo.constant"
-
-
-def _definition(value: SSAValue) -> Any:
-    """The operation that makes a value; None for a block's argument."""
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _takes_over(value: Any, argument: Any) -> bool:
     """Whether a carry's next value may be the bytes of another carry, or chosen between them and others as a whole."""
-    op = _definition(value)
+    op = defining_op(value)
     if op is None:
         return bool(value.owner == argument.owner and value != argument)
     if op.name in _SAME_BYTES:
@@ -173,11 +169,11 @@ def opaque_copy(value: Value, other: Value) -> Value:
 
 def _is_opaque_copy(value: Any, other: Any) -> bool:
     """Whether a value is what ``opaque_copy`` made of another one and ``other``."""
-    op = _definition(value)
-    test = _definition(op.operands[0]) if op is not None and op.name == "stablehlo.select" else None
-    if test is None or test.name != "stablehlo.compare" or op.operands[1] != other:
+    op = defining_op(value, "stablehlo.select")
+    if op is None or op.operands[1] != other:
         return False
-    return bool(test.operands[0] == test.operands[1])
+    test = defining_op(op.operands[0], "stablehlo.compare")
+    return test is not None and bool(test.operands[0] == test.operands[1])
 
 
 def _may_be_fixed(value: SSAValue, body: ir.Block, fixed: set[SSAValue]) -> bool:
@@ -210,7 +206,7 @@ def _is_around(value: SSAValue, body: ir.Block) -> bool:
 
 def _bytes_of(value: Any) -> Any:
     """The value that a value is another form of; itself if it is computed."""
-    op = _definition(value)
+    op = defining_op(value)
     if op is None or op.name not in _SAME_BYTES:
         return value
     return _bytes_of(op.operands[ir.OpResult(value).result_number])

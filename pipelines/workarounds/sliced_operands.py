@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
-from hloforge.dialect.operations import integers
+from hloforge.dialect.operations import defining_op, integers, is_made_by
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
@@ -92,7 +92,7 @@ def skipped_behind_a_barrier(op: ir.Operation) -> Replacement:
     window, strides = integers(op, "window_dimensions"), integers(op, "window_strides")
     if not any(size == 1 < stride for size, stride in zip(window, strides, strict=False)):
         return NoMatch("its windows leave nothing out")
-    owners = [_owner(op.operands[number]) for number in range(len(op.results))]
+    owners = [defining_op(op.operands[number]) for number in range(len(op.results))]
     computed = [n for n, owner in enumerate(owners) if owner is not None and owner.name != _BARRIER]
     return _keep_apart(op, computed)
 
@@ -100,7 +100,7 @@ def skipped_behind_a_barrier(op: ir.Operation) -> Replacement:
 @pattern(_SLICE)
 def narrow_part(op: ir.Operation) -> Replacement:
     """slice (convert x) with steps -> convert (slice x), where the conversion widens; also after a change of sign."""
-    source = _owner(op.operands[0])
+    source = defining_op(op.operands[0])
     if source is None or set(integers(op, "strides")) <= {1} or not (_widens(source) or _renames_wide(source)):
         return NoMatch("it is no part with steps of what is converted")
     bounds = [integers(op, name) for name in ("start_indices", "limit_indices", "strides")]
@@ -108,10 +108,6 @@ def narrow_part(op: ir.Operation) -> Replacement:
     # With its attributes: one of them may say that a number is within the integers.
     attributes = {name: source.attributes[name] for name in source.attributes}
     return emit(source.name, [part], op.results[0].type, **attributes)
-
-
-def _owner(value: SSAValue) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _widens(op: AnyOp) -> bool:
@@ -123,7 +119,7 @@ def _widens(op: AnyOp) -> bool:
 
 def _renames_wide(op: AnyOp) -> bool:
     """Whether an operation only takes what was widened for signed, or for unsigned."""
-    source = _owner(op.operands[0]) if op.name == "stablehlo.bitcast_convert" else None
+    source = defining_op(op.operands[0]) if op.name == "stablehlo.bitcast_convert" else None
     return source is not None and _widens(source)
 
 
@@ -201,9 +197,9 @@ def _is_part_of_rows(value: Any) -> bool:
 def _is_of_rows(value: Any) -> bool:
     """Whether a value has the rows of a slice without steps in them, such as window positions."""
     row = value.type.shape[-1]
-    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.reshape":
+    while is_made_by(value, "stablehlo.reshape"):
         value = value.owner.operands[0]
-    slice_ = None if isinstance(value.owner, ir.Block) else value.owner
+    slice_ = defining_op(value)
     if slice_ is None or slice_.name != _SLICE or slice_.results[0].type.shape[-1] != row:
         return False
     return row > 1 and integers(slice_, "strides")[-1] == 1 and not _has_steps(slice_.operands[0])

@@ -34,7 +34,7 @@ from hloforge.dialect.constants import constant, dense
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.emission import create, emit
 from hloforge.dialect.mlir import AnyOp, ir
-from hloforge.dialect.operations import integers
+from hloforge.dialect.operations import integers, is_made_by
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import leaves_edges_unread, pads_unsigned_windows, unread_edges
 from hloforge.pipelines.analysis.window_forms import unread_window_edges, windows_are_misread
@@ -114,7 +114,7 @@ def _is_scan(op: AnyOp) -> bool:
 
 
 def _number_before_conversions(value: Any) -> Any:
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.convert":
+    while is_made_by(value, "stablehlo.convert"):
         value = value.owner.operation.operands[0]
     return number_of(value)
 

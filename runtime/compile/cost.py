@@ -8,7 +8,7 @@ from typing import Any
 
 from hloforge.dialect.marks import WORK
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
-from hloforge.dialect.operations import integers, operations
+from hloforge.dialect.operations import defining_op, integers, is_made_by, operations
 from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
 from hloforge.pipelines.framework.builders import DISPATCH
 from hloforge.pipelines.framework.machine import AVX2, Machine
@@ -150,7 +150,7 @@ def _elementwise_work(found: Sequence[ir.Operation], machine: Machine) -> list[t
             continue
         groups[op] = group = {op}
         for operand in op.operands:
-            source = None if isinstance(operand.owner, ir.Block) else operand.owner
+            source = defining_op(operand)
             if source in groups and groups[source] is not group and _is_passed_on(operand, op.results[0]):
                 small, group = sorted((group, groups[source]), key=len)
                 group |= small
@@ -209,9 +209,9 @@ def _cost(op: ir.Operation) -> int:
 
 def _is_known(value: Any) -> bool:
     """Whether a constant number fills an array."""
-    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
+    while is_made_by(value, "stablehlo.broadcast_in_dim"):
         value = value.owner.operands[0]
-    return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.constant"
+    return is_made_by(value, "stablehlo.constant")
 
 
 def _is_read(value: SSAValue, group: set[ir.Operation], elements: int) -> bool:

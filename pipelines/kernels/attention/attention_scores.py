@@ -12,7 +12,7 @@ from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, ir
-from hloforge.dialect.operations import integer, integers
+from hloforge.dialect.operations import defining_op, integer, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
@@ -79,7 +79,7 @@ class Scores:
             return True
         if self._operations > _MOST_OPERATIONS:
             return False
-        op = None if isinstance(value.owner, ir.Block) else value.owner
+        op = defining_op(value)
         if (op is not None and op.name == "stablehlo.iota") or filling(value) is not None:
             return Value(value).element_type.name in NUMBERS
         if op is not None and is_elementwise(op):
@@ -107,7 +107,7 @@ class Scores:
         arrays = {array: f"{number} {at} {array.type}" for number, (array, at) in enumerate(self.arrays.items())}
 
         def of(value: Any) -> str:
-            op = None if isinstance(value.owner, ir.Block) else value.owner
+            op = defining_op(value)
             if value == self.product:
                 return "product"
             if (constant := filling(value)) is not None:
@@ -130,7 +130,7 @@ class Scores:
             return made[value]
 
         def compute(value: SSAValue) -> Any:
-            op = None if isinstance(value.owner, ir.Block) else value.owner
+            op = defining_op(value)
             if op is not None and op.name == "stablehlo.iota":
                 return self._positions(op, place)
             if (constant := filling(value)) is not None:
@@ -142,7 +142,7 @@ class Scores:
 
         return vector(self.root)
 
-    def _positions(self, op: ir.OpView, place: Place) -> Any:
+    def _positions(self, op: ir.Operation, place: Place) -> Any:
         dimension = integer(op, "iota_dimension")
         at = [*place.batch, place.query, place.key][dimension]
         element = number_type(op.results[0])
@@ -187,9 +187,9 @@ def _products_below(value: SSAValue) -> list[SSAValue]:
 def _spread(value: SSAValue) -> tuple[Any, list[int]]:
     """The array that a value repeats, and the dimensions of the value that its own of more than one element are."""
     dimensions = list(range(len(value.type.shape)))
-    if not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
-        dimensions = integers(value.owner, "broadcast_dimensions")
-        value = value.owner.operands[0]
+    if spread := defining_op(value, "stablehlo.broadcast_in_dim"):
+        dimensions = integers(spread, "broadcast_dimensions")
+        value = spread.operands[0]
     return value, [at for at, size in zip(dimensions, value.type.shape, strict=True) if int(size) > 1]
 
 

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir, stablehlo
-from hloforge.dialect.operations import integers, operations, splat
+from hloforge.dialect.operations import defining_op, integers, operations, splat
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.builders import index, stands_in_dispatch
@@ -115,9 +115,9 @@ def _scores_of(op: ir.Operation, machine: Machine) -> tuple[Scores, int] | None:
 
 def _softmaxed(weights: SSAValue) -> SSAValue | None:
     """What an array is the softmax of, along its last dimension; None if it is none, or others read parts of it."""
-    division = _made_by(weights, "stablehlo.divide")
-    exponential = division and _made_by(division.operands[0], "stablehlo.exponential")
-    difference = exponential and _made_by(exponential.operands[0], "stablehlo.subtract")
+    division = defining_op(weights, "stablehlo.divide")
+    exponential = division and defining_op(division.operands[0], "stablehlo.exponential")
+    difference = exponential and defining_op(exponential.operands[0], "stablehlo.subtract")
     if division is None or exponential is None or difference is None:
         return None
     if len(list(weights.uses)) != 1 or len(list(exponential.results[0].uses)) != 2:
@@ -132,20 +132,16 @@ def _softmaxed(weights: SSAValue) -> SSAValue | None:
     return scores if is_softmax and Value(scores).element_type.name == "f32" else None
 
 
-def _made_by(value: SSAValue, name: str) -> ir.OpView | None:
-    return None if isinstance(value.owner, ir.Block) or value.owner.name != name else value.owner
-
-
 def _reduced(spread: SSAValue, name: str, first: float) -> SSAValue | None:
     """What is reduced along the last dimension, from this number on, and spread along it again; None for others."""
     rank, value = len(spread.type.shape), spread
     sizes = [int(size) for size in spread.type.shape]
-    broadcast = _made_by(value, "stablehlo.broadcast_in_dim")
+    broadcast = defining_op(value, "stablehlo.broadcast_in_dim")
     if broadcast is None:
         return None
     dimensions, value = integers(broadcast, "broadcast_dimensions"), broadcast.operands[0]
     if dimensions == list(range(rank)) and int(value.type.shape[-1]) == 1:
-        inner = _made_by(value, "stablehlo.reshape") or _made_by(value, "stablehlo.broadcast_in_dim")
+        inner = defining_op(value, "stablehlo.reshape") or defining_op(value, "stablehlo.broadcast_in_dim")
         kept = inner and inner.name == "stablehlo.broadcast_in_dim" and integers(inner, "broadcast_dimensions")
         if inner is None or (kept and kept != list(range(rank - 1))):
             return None
@@ -153,10 +149,10 @@ def _reduced(spread: SSAValue, name: str, first: float) -> SSAValue | None:
     elif dimensions != list(range(rank - 1)):
         return None
     # JAX takes the maximum with -inf once more.
-    again = _made_by(value, name)
+    again = defining_op(value, name)
     if again is not None and _is_filled(again.operands[0], first):
         value = again.operands[1]
-    reduction = _made_by(value, "stablehlo.reduce")
+    reduction = defining_op(value, "stablehlo.reduce")
     if reduction is None or [int(size) for size in value.type.shape] != sizes[:-1] or len(reduction.results) != 1:
         return None
     if combiner(reduction) != name or integers(reduction, "dimensions") != [rank - 1]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
+from hloforge.dialect.operations import defining_op, is_made_by
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create
 
@@ -86,12 +87,12 @@ def has_code(op: AnyOp) -> bool:
 
 def filling(value: SSAValue) -> AnyOp | None:
     """The constant of one number that fills an array; None if there is none."""
-    if not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
-        value = value.owner.operands[0]
-    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
+    if spread := defining_op(value, "stablehlo.broadcast_in_dim"):
+        value = spread.operands[0]
+    op = defining_op(value, "stablehlo.constant")
+    if op is None or not isinstance(op.attributes["value"], ir.DenseElementsAttr):
         return None
-    is_known = isinstance(value.owner.attributes["value"], ir.DenseElementsAttr)
-    return value.owner if is_known and has_code(value.owner) else None
+    return op if has_code(op) else None
 
 
 def is_elementwise(op: AnyOp) -> bool:
@@ -112,9 +113,9 @@ def _is_total(op: AnyOp) -> bool:
 
 def _is_constant_below(value: Any, bits: int) -> bool:
     """Whether a value is a constant of equal numbers from 0 to below the width, or made of one."""
-    while not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
+    while is_made_by(value, "stablehlo.broadcast_in_dim"):
         value = value.owner.operands[0]
-    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
+    if not is_made_by(value, "stablehlo.constant"):
         return False
     dense = value.owner.attributes["value"]
     return bool(dense.is_splat) and 0 <= dense.get_splat_value().value < bits

@@ -16,7 +16,7 @@ from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import AnyOp, ir
-from hloforge.dialect.operations import integers
+from hloforge.dialect.operations import defining_op, integers, is_made_by
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.kernels.lang.elementwise import has_code
@@ -93,7 +93,7 @@ class RowExpression:
         return Value(value).dims in (self.dims[:-1], (*self.dims[:-1], 1))
 
     def _add(self, value: Any) -> None:
-        op = None if isinstance(value.owner, ir.Block) else value.owner
+        op = defining_op(value)
         if op is not None and op in self.computed:
             return
         if op is None or not self._is_computed(op) or len(self.computed) > _MOST_OPERATIONS:
@@ -126,7 +126,7 @@ class RowExpression:
     def _is_reduction(self, op: AnyOp) -> bool:
         """Whether rows of the array's sizes are reduced, from a constant."""
         init = op.operands[1]
-        is_constant = not isinstance(init.owner, ir.Block) and init.owner.name == "stablehlo.constant"
+        is_constant = is_made_by(init, "stablehlo.constant")
         along_rows = self.is_wide(op.operands[0]) and integers(op, "dimensions") == [len(self.dims) - 1]
         is_float = Value(op.results[0]).element_type.name == "f32"
         return is_constant and along_rows and is_float and combiner(op) in REDUCED

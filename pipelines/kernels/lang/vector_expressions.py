@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
-from hloforge.dialect.operations import integers
+from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
@@ -81,7 +81,7 @@ class Expression:
     def _add(self, value: SSAValue) -> None:
         if value in self._computed or value in self.arrays:
             return
-        op = None if isinstance(value.owner, ir.Block) else value.owner
+        op = defining_op(value)
         if op is None or len(self._computed) >= self.most or not self._is_computed(op):
             self.arrays.append(value)
             return

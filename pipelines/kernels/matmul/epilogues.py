@@ -18,6 +18,7 @@ from functools import cmp_to_key
 from typing import Any, ClassVar, Self
 
 from hloforge.dialect.mlir import AnyOp, ir
+from hloforge.dialect.operations import is_made_by
 from hloforge.dialect.values import Value
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import is_elementwise
@@ -64,7 +65,7 @@ class _Following(Expression):
 
 def _is_at_hand(array: Any) -> bool:
     """Whether an array lies in memory anyway, in numbers that vectors are read of."""
-    if not isinstance(array.owner, ir.Block) and array.owner.name in _UNSTORED:
+    if is_made_by(array, *_UNSTORED):
         return False
     return is_stored(array) and Value(array).element_type.name in READ
 

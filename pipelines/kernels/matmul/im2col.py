@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import integers
+from hloforge.dialect.operations import integers, is_made_by
 from hloforge.dialect.values import Value
 
 
@@ -89,7 +88,7 @@ def _grid(points: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[int
 
 def _operands(value: Value | None, name: str) -> list[Value]:
     """The operands of a value's operation, if it is called so."""
-    if value is None or isinstance(value.ir.owner, ir.Block) or value.ir.owner.name != name:
+    if value is None or not is_made_by(value.ir, name):
         return []
     return [Value(operand) for operand in value.ir.owner.operands]
 

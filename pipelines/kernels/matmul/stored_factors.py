@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from hloforge.dialect.mlir import AnyOp, ir, stablehlo
-from hloforge.dialect.operations import integers
+from hloforge.dialect.operations import integers, is_made_by
 from hloforge.dialect.values import Value
 
 # What a factor is read through.
@@ -134,7 +134,7 @@ def _without(dims: Sequence[int], dropped: int) -> tuple[int, ...]:
 def erase_unread(value: Any) -> None:
     """Erase what the factor is read through, where nothing else reads it."""
     read_through = (_TRANSPOSE, _CONVERT, _RESHAPE, _SLICE)
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in read_through and not list(value.uses):
+    while is_made_by(value, *read_through) and not list(value.uses):
         op = value.owner.operation
         value = op.operands[0]
         op.erase()

@@ -28,7 +28,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import is_made_by, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.framework.builders import create, empty, index, read_vector, stands_in_dispatch, write_vector
@@ -234,7 +234,7 @@ def _unshaped(value: Any) -> Any:
 
 
 def _is_by(value: Any, name: str) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == name
+    return is_made_by(value, name)
 
 
 def _is_filled(dense: Any, number: Any) -> bool:

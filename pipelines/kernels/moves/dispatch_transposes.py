@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import AnyOp, in_context, ir
-from hloforge.dialect.operations import integers, operations
+from hloforge.dialect.operations import integers, is_made_by, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
@@ -87,7 +87,7 @@ def _vector(op: AnyOp, machine: Machine) -> int:
 def _stands_alone(op: AnyOp) -> bool:
     """Whether IREE has nothing to compute on the way from memory to memory."""
     source = op.operands[0]
-    while not isinstance(source.owner, ir.Block) and source.owner.name == "stablehlo.reshape":
+    while is_made_by(source, "stablehlo.reshape"):
         source = source.owner.operands[0]
     is_stored = isinstance(source.owner, ir.Block) or source.owner.name in _DISPATCHES
     return is_stored and _is_read_in_memory(op.results[0])

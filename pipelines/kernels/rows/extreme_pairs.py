@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from hloforge.dialect.mlir import AnyOp, ir, stablehlo
-from hloforge.dialect.operations import integers, splat
+from hloforge.dialect.mlir import AnyOp, stablehlo
+from hloforge.dialect.operations import integers, is_made_by, splat
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.sort import is_iota
 
@@ -97,13 +97,13 @@ def _chosen(block: Any, one: float, other: float) -> tuple[float, int] | None:
 
 def _counts(value: Any, dimension: int) -> bool:
     """Whether an array holds positions along a dimension."""
-    if not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.broadcast_in_dim":
+    if is_made_by(value, "stablehlo.broadcast_in_dim"):
         return integers(value.owner, "broadcast_dimensions") == [dimension] and is_iota(value.owner.operands[0], 0)
     return is_iota(value, dimension)
 
 
 def _splat(value: Any) -> Any:
     """The number of a constant; None for other values."""
-    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
+    if not is_made_by(value, "stablehlo.constant"):
         return None
     return splat(value.owner)

@@ -17,6 +17,7 @@ from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.operations import defining_op
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import create, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
@@ -126,7 +127,8 @@ def _is_made_of(op: ir.Operation, known: set[SSAValue]) -> bool:
 
 
 def _is_constant(value: SSAValue) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.constant" and has_code(value.owner)
+    constant = defining_op(value, "stablehlo.constant")
+    return constant is not None and has_code(constant)
 
 
 def _is_plain(value: SSAValue) -> bool:
