@@ -21,7 +21,17 @@ from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # native, without s
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir._mlir_libs._mlir import rewrite
-from jaxlib.mlir.dialects import chlo, func, mhlo, sdy, stablehlo
+from jaxlib.mlir.dialects import (
+    arith,
+    chlo,
+    func,
+    math as math_dialect,
+    mhlo,
+    scf,
+    sdy,
+    stablehlo,
+    vector as vector_dialect,
+)
 
 from hloforge.dialect.errors import ImporterError
 
@@ -33,6 +43,7 @@ __all__ = [
     "SSAValue",
     "_hlo",
     "_jax",
+    "arith",
     "chlo",
     "context",
     "dense_elements",
@@ -42,13 +53,16 @@ __all__ = [
     "in_context",
     "inlined_func_call",
     "ir",
+    "math_dialect",
     "mhlo",
     "parse_module",
     "passmanager",
     "provide_lapack",
     "rewrite",
+    "scf",
     "sdy",
     "stablehlo",
+    "vector_dialect",
 ]
 
 # An operation; the classes of single operations (stablehlo.AddOp) derive from OpView, a walk gives Operations.

@@ -1,14 +1,16 @@
 """Builders of operations below StableHLO: one-workgroup dispatches, loops, vectors, slices.
 
-jaxlib knows the dialects ``scf``, ``tensor``, ``vector`` and ``arith``; IREE's own are built unverified, by name.
+``arith``, ``math``, ``scf`` and ``vector`` are built by jaxlib's own functions. By name are built the dialects of which
+jaxlib ships no functions (``tensor``, ``linalg``, IREE's own, all unverified), and also ``arith.constant``, ``scf.for``
+and ``scf.if``: jaxlib overrides their functions with other parameters, which a type checker does not see.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from hloforge.dialect.mlir import AnyOp, SSAValue, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, arith, ir, scf, vector_dialect
 
 # The code generator's choice for the dispatch: no tiles over workgroups, no tiles at all, but vectors. IREE's own
 # choice would distribute the heaviest operation over workgroups, each of which would run the whole loop.
@@ -19,6 +21,9 @@ _ONE_WORKGROUP = (
 )
 
 DISPATCH = "flow.dispatch.region"
+
+# What builds an operation from its operands, such as ``arith.addf``; a conversion takes the type of its result first.
+Builder: TypeAlias = Callable[..., Any]
 
 
 def stands_in_dispatch(op: AnyOp) -> bool:
@@ -36,16 +41,20 @@ def create(name: str, operands: Sequence[Any], types: Sequence[Any], regions: in
     )
 
 
+def constant(value: Any) -> Any:
+    """A constant of an attribute that has a type: a number, or a vector of numbers."""
+    return create("arith.constant", (), [value.type], value=value).result
+
+
 def index(number: int) -> Any:
     """A constant of type ``index``."""
-    type_ = ir.IndexType.get()
-    return create("arith.constant", (), [type_], value=ir.IntegerAttr.get(type_, number)).result
+    return constant(ir.IntegerAttr.get(ir.IndexType.get(), number))
 
 
 def zero(element: ir.Type) -> Any:
     """A scalar zero of a signless integer or float type."""
     make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
-    return create("arith.constant", (), [element], value=make(element, 0)).result
+    return constant(make(element, 0))
 
 
 def empty(type_: ir.Type) -> Any:
@@ -66,47 +75,43 @@ def scalar_tensor(scalar: Any) -> Any:
 
 def full_vector(scalar: SSAValue, length: int) -> Any:
     """A vector of equal elements."""
-    return create("vector.broadcast", [scalar], [ir.VectorType.get([length], scalar.type)]).result
+    return vector_dialect.broadcast(ir.VectorType.get([length], scalar.type), scalar)
 
 
 def only_element(vector: Any) -> Any:
     """The scalar in a vector of one element."""
-    place = ir.DenseI64ArrayAttr.get([0])
-    return create("vector.extract", [vector], [vector.type.element_type], static_position=place).results[0]
+    return vector_dialect.extract(vector, [], [0])
 
 
 def read_vector(array: SSAValue, position: Sequence[SSAValue], length: int) -> Any:
     """``length`` elements along the last dimension, as a vector; they must exist."""
     element = array.type.element_type
+    along = ir.AffineMap.get_minor_identity(len(position), 1)
     vector = ir.VectorType.get([length], element)
-    operands = [array, *position, zero(element)]
-    counts = ir.DenseI32ArrayAttr.get([1, len(position), 1, 0])
-    along = _last_dimension(len(position))
-    attributes: dict[str, Any] = {"in_bounds": ir.Attribute.parse("[true]"), "permutation_map": along}
-    return create("vector.transfer_read", operands, [vector], operandSegmentSizes=counts, **attributes).result
+    return vector_dialect.transfer_read(vector, array, position, along, zero(element), [True])
 
 
 def write_vector(vector: SSAValue, array: SSAValue, position: Sequence[SSAValue]) -> Any:
     """The array with a vector written along its last dimension; it must fit."""
-    counts = ir.DenseI32ArrayAttr.get([1, 1, len(position), 0])
-    along = _last_dimension(len(position))
-    attributes: dict[str, Any] = {"in_bounds": ir.Attribute.parse("[true]"), "permutation_map": along}
-    operands = [vector, array, *position]
-    return create("vector.transfer_write", operands, [array.type], operandSegmentSizes=counts, **attributes).result
+    along = ir.AffineMap.get_minor_identity(len(position), 1)
+    return vector_dialect.transfer_write(array.type, vector, array, position, along, [True])
 
 
-def _last_dimension(rank: int) -> ir.Attribute:
-    names = ", ".join(f"d{number}" for number in range(rank))
-    return ir.Attribute.parse(f"affine_map<({names}) -> (d{rank - 1})>")
+def for_range(
+    start: Any, stop: Any, step: Any, carried: Sequence[Any], body: Callable[..., Sequence[Any]]
+) -> list[Any]:
+    """``for i in range(start, stop, step): carried = body(i, *carried)``; the bounds are of type ``index``."""
+    types = [value.type for value in carried]
+    loop = create("scf.for", [start, stop, step, *carried], types, 1)
+    block = ir.Block.create_at_start(loop.regions[0], [ir.IndexType.get(), *types])
+    with ir.InsertionPoint(block):
+        scf.yield_(body(*block.arguments))
+    return list(loop.results)
 
 
 def for_each(start: Any, stop: int, step: int, array: Any, body: Callable[[Any, Any], Any]) -> Any:
     """``for i in range(start, stop, step): array = body(i, array)``; returns the array."""
-    loop = create("scf.for", [start, index(stop), index(step), array], [array.type], 1)
-    block = ir.Block.create_at_start(loop.regions[0], [ir.IndexType.get(), array.type])
-    with ir.InsertionPoint(block):
-        create("scf.yield", [body(*block.arguments)], ())
-    return loop.results[0]
+    return for_range(start, index(stop), index(step), [array], lambda i, array: [body(i, array)])[0]
 
 
 def write_rows(source: Callable[[Sequence[Any], int], Any], array: Any, start: Any) -> Any:
@@ -156,10 +161,8 @@ def one_workgroup_zero(opaque: Any) -> Any:
     )
     block = ir.Block.create_at_start(generic.regions[0], [i32, i32])
     with ir.InsertionPoint(block):
-        twice = create("arith.addi", [block.arguments[0], block.arguments[0]], [i32]).results[0]
-        create("linalg.yield", [twice], ())
-    number = element_of(generic.results[0])
-    return create("arith.index_cast", [number], [ir.IndexType.get()]).results[0]
+        create("linalg.yield", [arith.addi(block.arguments[0], block.arguments[0])], ())
+    return arith.index_cast(ir.IndexType.get(), element_of(generic.results[0]))
 
 
 def multiple(zero: Any, number: int) -> Any:
@@ -167,7 +170,7 @@ def multiple(zero: Any, number: int) -> Any:
 
     IREE takes equal results of a dispatch for its first result, so no two may be written by equal operations.
     """
-    return create("arith.muli", [zero, index(number)], [zero.type]).results[0] if number > 1 else zero
+    return arith.muli(zero, index(number)) if number > 1 else zero
 
 
 def held(array: Any, zero: Any) -> Any:

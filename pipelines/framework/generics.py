@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.mlir import SSAValue, arith, ir, scf
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import create, index
+from hloforge.pipelines.framework.builders import Builder, create, index
 
 # A number that is known now, or an ``index``.
 Number: TypeAlias = Any
-_COMPARISONS = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
 
 
 def signless(value: SSAValue) -> Any:
@@ -65,8 +64,8 @@ def as_index(integers: SSAValue, position: Sequence[SSAValue], element: Any) -> 
     number = create("tensor.extract", [integers, *position], [integers.type.element_type]).results[0]
     if isinstance(element, ir.IndexType):
         return number
-    cast = "arith.index_castui" if element.is_unsigned else "arith.index_cast"
-    return create(cast, [number], [ir.IndexType.get()]).result
+    cast = arith.index_castui if element.is_unsigned else arith.index_cast
+    return cast(ir.IndexType.get(), number)
 
 
 def array_by_index(sizes: Sequence[Number], element: ir.Type, rule: Callable[..., Any]) -> Any:
@@ -140,33 +139,33 @@ def _i64(number: int) -> ir.Attribute:
 
 
 def add(a: Number, b: Number) -> Number:
-    return _folded("arith.addi", a, b, lambda x, y: x + y)
+    return _folded(arith.addi, a, b, lambda x, y: x + y)
 
 
 def subtract(a: Number, b: Number) -> Number:
-    return _folded("arith.subi", a, b, lambda x, y: x - y)
+    return _folded(arith.subi, a, b, lambda x, y: x - y)
 
 
 def multiply(a: Number, b: Number) -> Number:
-    return _folded("arith.muli", a, b, lambda x, y: x * y)
+    return _folded(arith.muli, a, b, lambda x, y: x * y)
 
 
 def divide(a: Number, b: Number) -> Number:
     """The quotient rounded toward 0; ``b`` is positive."""
-    return a if isinstance(b, int) and b == 1 else _folded("arith.divsi", a, b, None)
+    return a if isinstance(b, int) and b == 1 else _folded(arith.divsi, a, b, None)
 
 
 def remainder(a: Number, b: Number) -> Number:
     """The remainder with the sign of ``a``; ``b`` is positive."""
-    return 0 if isinstance(b, int) and b == 1 else _folded("arith.remsi", a, b, None)
+    return 0 if isinstance(b, int) and b == 1 else _folded(arith.remsi, a, b, None)
 
 
 def minimum(a: Number, b: Number) -> Number:
-    return _folded("arith.minsi", a, b, min)
+    return _folded(arith.minsi, a, b, min)
 
 
 def maximum(a: Number, b: Number) -> Number:
-    return _folded("arith.maxsi", a, b, max)
+    return _folded(arith.maxsi, a, b, max)
 
 
 def clamp(low: Number, number: Number, high: Number) -> Number:
@@ -174,24 +173,23 @@ def clamp(low: Number, number: Number, high: Number) -> Number:
     return maximum(low, minimum(number, high))
 
 
-def _folded(name: str, a: Number, b: Number, fold: Callable[[int, int], int] | None) -> Number:
+def _folded(build: Builder, a: Number, b: Number, fold: Callable[[int, int], int] | None) -> Number:
     if isinstance(a, int) and isinstance(b, int) and fold:
         return fold(a, b)
-    return create(name, [as_value(a), as_value(b)], [ir.IndexType.get()]).results[0]
+    return build(as_value(a), as_value(b))
 
 
 def compare(direction: str, a: Number, b: Number) -> Any:
     """An i1: ``eq``, ``ne``, ``lt``, ``le``, ``gt`` or ``ge`` of signed numbers."""
-    boolean = ir.IntegerType.get_signless(1)
-    predicate = _i64(_COMPARISONS[direction])
-    return create("arith.cmpi", [as_value(a), as_value(b)], [boolean], predicate=predicate).results[0]
+    predicate = arith.CmpIPredicate[direction if direction in ("eq", "ne") else f"s{direction}"]
+    return arith.cmpi(predicate, as_value(a), as_value(b))
 
 
 def both(conditions: Sequence[Any]) -> Any:
     """Whether all of some i1 hold; there is at least one."""
     first, *others = conditions
     for other in others:
-        first = create("arith.andi", [first, other], [first.type]).results[0]
+        first = arith.andi(first, other)
     return first
 
 
@@ -200,7 +198,7 @@ def choose(condition: Any, then: Callable[[], Any], otherwise: Any) -> Any:
     branch = create("scf.if", [condition], [otherwise.type], 2)
     inside, outside = (ir.Block.create_at_start(region, []) for region in branch.regions)
     with ir.InsertionPoint(inside):
-        create("scf.yield", [then()], ())
+        scf.yield_([then()])
     with ir.InsertionPoint(outside):
-        create("scf.yield", [otherwise], ())
+        scf.yield_([otherwise])
     return branch.results[0]
