@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import arith, ir
 from hloforge.pipelines.framework import generics as at
-from hloforge.pipelines.framework.builders import create
+from hloforge.pipelines.framework.builders import constant, create
+
+# Of floats and of integers.
+_ON_REALS = {"add": (arith.addf, arith.addi), "mul": (arith.mulf, arith.muli)}
 
 
 def can_multiply(element: Any) -> bool:
@@ -65,7 +68,7 @@ def _zero(element: Any) -> Any:
         part = ir.FloatAttr.get(element.element_type, 0.0)
         return create("complex.constant", (), [element], value=ir.ArrayAttr.get([part, part])).results[0]
     make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
-    return create("arith.constant", (), [element], value=make(element, 0)).results[0]
+    return constant(make(element, 0))
 
 
 def _widened(value: Any, element: Any, target: Any) -> Any:
@@ -73,17 +76,15 @@ def _widened(value: Any, element: Any, target: Any) -> Any:
     if value.type == target:
         return value
     if isinstance(element, ir.IntegerType) and isinstance(target, ir.IntegerType):
-        name = "arith.extui" if element.is_unsigned or element.width == 1 else "arith.extsi"
+        widen = arith.extui if element.is_unsigned or element.width == 1 else arith.extsi
     elif isinstance(element, ir.IntegerType):
-        name = "arith.uitofp" if element.is_unsigned else "arith.sitofp"
+        widen = arith.uitofp if element.is_unsigned else arith.sitofp
     else:
-        name = "arith.extf"
-    return create(name, [value], [target]).results[0]
+        widen = arith.extf
+    return widen(target, value)
 
 
 def _op(kind: str, left: Any, right: Any) -> Any:
     if isinstance(left.type, ir.ComplexType):
-        name = f"complex.{kind}"
-    else:
-        name = f"arith.{kind}{'i' if isinstance(left.type, ir.IntegerType) else 'f'}"
-    return create(name, [left, right], [left.type]).results[0]
+        return create(f"complex.{kind}", [left, right], [left.type]).result
+    return _ON_REALS[kind][isinstance(left.type, ir.IntegerType)](left, right)

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import emit
-from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.mlir import in_context, ir, scf
 from hloforge.dialect.operations import defining_op, operations
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
@@ -159,7 +159,7 @@ def _splat(value: Value) -> Value | None:
 
 def _loop_below(loop: Any, carries: Sequence[Carry], first: Sequence[Any], zero: Any) -> list[Any]:
     """``scf.while`` at the insertion point for a ``stablehlo.while``, whose regions it takes."""
-    made = builders.create("scf.while", first, [carry.carried_type for carry in carries], 2)
+    made = scf.WhileOp([carry.carried_type for carry in carries], first)
     blocks = [region.blocks[0] for region in loop.regions]
     for block, region in zip(blocks, made.regions, strict=True):
         block.append_to(region)
@@ -170,13 +170,13 @@ def _loop_below(loop: Any, carries: Sequence[Carry], first: Sequence[Any], zero:
     condition, body = (list(block.operations)[-1].operation for block in blocks)
     with ir.InsertionPoint(condition), condition.location:
         flag = builders.element_of(condition.operands[0])
-        builders.create("scf.condition", [flag, *blocks[0].arguments], ())
+        scf.condition(flag, list(blocks[0].arguments))
     following = [_next_value(carry, value, body) for carry, value in zip(carries, body.operands, strict=True)]
     with ir.InsertionPoint(body), body.location:
         for number, carry in enumerate(carries):
             if carry.form is Form.REWRITTEN:
                 following[number] = _written(following[number], blocks[1].arguments[number], builders.index(0))
-        builders.create("scf.yield", following, ())
+        scf.yield_(following)
     condition.erase()
     body.erase()
     return list(made.results)

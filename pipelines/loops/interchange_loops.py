@@ -26,11 +26,10 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType, Kind
-from hloforge.dialect.mlir import AnyOp, in_context, ir
+from hloforge.dialect.mlir import AnyOp, arith, in_context, ir
 from hloforge.dialect.operations import is_made_by, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import (
-    create,
     empty,
     full_vector,
     index,
@@ -238,7 +237,7 @@ class _Interchanged:
 
         def run(places: Sequence[Any], memory: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
             # The last group begins earlier, so that it has as many elements: some are computed twice.
-            start = code.combine("minsi", code.combine("muli", places[0], group), self.size - group)
+            start = code.combine(arith.minsi, code.combine(arith.muli, places[0], group), self.size - group)
             begins = [start if int(s.array.type.shape[0]) > 1 else 0 for s in sources]
             parts = [
                 code.load(m, _part(s.array.type, group), [at]) for m, s, at in zip(memory, sources, begins, strict=True)
@@ -323,12 +322,7 @@ def _power_of_two(number: int) -> int:
 
 def _flag(number: Any) -> Any:
     """A flag, or a vector of flags, of numbers of 32 bits."""
-    zero = code.combine("xori", number, number)
-    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1)
-    flag = ir.IntegerType.get_signless(1)
-    is_vector = isinstance(number.type, ir.VectorType)
-    type_ = ir.VectorType.get(number.type.shape, flag) if is_vector else flag
-    return create("arith.cmpi", [number, zero], [type_], predicate=predicate).results[0]
+    return code.compare("ne", number, code.combine(arith.xori, number, number))
 
 
 def _kept(number: Any, first: Any) -> Any:
@@ -337,4 +331,4 @@ def _kept(number: Any, first: Any) -> Any:
         return number
     wide = ir.IntegerType.get_signless(32)
     is_vector = isinstance(number.type, ir.VectorType)
-    return code.cast("extui", number, ir.VectorType.get(number.type.shape, wide) if is_vector else wide)
+    return code.cast(arith.extui, number, ir.VectorType.get(number.type.shape, wide) if is_vector else wide)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from hloforge.dialect.mlir import SSAValue, ir
-from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector, zero
+from hloforge.dialect.mlir import SSAValue, arith, ir, math_dialect, vector_dialect
+from hloforge.pipelines.framework.builders import empty, full_vector, index, read_vector, write_vector, zero
 from hloforge.pipelines.kernels.lang import loops as code
 
 # Queries side by side: two registers of AVX2, one of AVX-512.
@@ -68,14 +68,14 @@ class Kernel:
         greatest, weights = code.in_steps(lines, self.rows, [before, weights], scores)
         # Where no score is above -inf yet, any other number leaves weights of 0.
         least = self._filled(-inf)
-        base = code.choose(code.compare_floats("oeq", greatest, least), self._filled(0.0), greatest)
-        scale = _exponential(code.combine("subf", before, base))
+        base = code.choose(code.compare_floats("OEQ", greatest, least), self._filled(0.0), greatest)
+        scale = _exponential(code.combine(arith.subf, before, base))
 
         def weigh(line: SSAValue, sums: SSAValue, weights: SSAValue) -> list[SSAValue]:
-            weight = _exponential(code.combine("subf", _read(weights, line), base))
-            return [code.combine("addf", sums, weight), _written(weight, weights, line)]
+            weight = _exponential(code.combine(arith.subf, _read(weights, line), base))
+            return [code.combine(arith.addf, sums, weight), _written(weight, weights, line)]
 
-        sums, weights = code.for_each(lines, [code.combine("mulf", sums, scale), weights], weigh)
+        sums, weights = code.for_each(lines, [code.combine(arith.mulf, sums, scale), weights], weigh)
 
         def add(row: SSAValue, count: int, totals: SSAValue) -> list[Any]:
             return [self._added(key, lines, row, count, scale, totals, weights)]
@@ -87,12 +87,12 @@ class Kernel:
         self, flipped: SSAValue, key: SSAValue, row: SSAValue, count: int, greatest: SSAValue, weights: SSAValue
     ) -> list[SSAValue]:
         """Write the scores of some keys; the greatest ones grow by them."""
-        lines = [code.combine("addi", row, number) for number in range(count)]
-        at = [code.combine("addi", key, line) for line in lines]
+        lines = [code.combine(arith.addi, row, number) for number in range(count)]
+        at = [code.combine(arith.addi, key, line) for line in lines]
         products = self._products(int(self.keys.type.shape[2]), [self._filled(0.0)] * count, flipped, self.keys, at)
         for line, where, product in zip(lines, at, products, strict=True):
             score = self.score(product, where)
-            greatest = code.combine("maximumf", greatest, score)
+            greatest = code.combine(arith.maximumf, greatest, score)
             weights = _written(score, weights, line)
         return [greatest, weights]
 
@@ -112,14 +112,14 @@ class Kernel:
         self, key: SSAValue, lines: int, row: SSAValue, count: int, scale: SSAValue, totals: SSAValue, weights: SSAValue
     ) -> SSAValue:
         """Add the values of some keys, by their weights, to some rows of the totals."""
-        rows = [code.combine("addi", row, number) for number in range(count)]
+        rows = [code.combine(arith.addi, row, number) for number in range(count)]
 
         def turn(line: SSAValue, *sums: SSAValue) -> list[SSAValue]:
-            weight, at = _read(weights, line), code.combine("addi", key, line)
+            weight, at = _read(weights, line), code.combine(arith.addi, key, line)
             numbers = [code.read(self.values, index(0), at, number) for number in rows]
             return [_multiply_add(number, weight, sum_) for number, sum_ in zip(numbers, sums, strict=True)]
 
-        before = [code.combine("mulf", _read(totals, number), scale) for number in rows]
+        before = [code.combine(arith.mulf, _read(totals, number), scale) for number in rows]
         for number, sum_ in zip(rows, code.for_each(lines, before, turn), strict=True):
             totals = _written(sum_, totals, number)
         return totals
@@ -130,17 +130,16 @@ class Kernel:
 
         def line(k: SSAValue, into: SSAValue) -> list[Any]:
             numbers = [code.read(self.queries, index(0), index(query), k) for query in range(QUERIES)]
-            vector = create("vector.from_elements", numbers, [self._vector]).results[0]
+            vector = vector_dialect.from_elements(self._vector, numbers)
             return [_written(vector, into, k)]
 
         return code.for_each(depth, [self._array(depth)], line)[0]
 
     def _stored(self, row: SSAValue, into: SSAValue, totals: SSAValue, sums: SSAValue) -> SSAValue:
         """Write a row of the totals, divided by the sums of the weights, as a column."""
-        mean = code.combine("divf", _read(totals, row), sums)
+        mean = code.combine(arith.divf, _read(totals, row), sums)
         for query in range(QUERIES):
-            position = ir.DenseI64ArrayAttr.get([query])
-            number = create("vector.extract", [mean], [self.element], static_position=position).results[0]
+            number = vector_dialect.extract(mean, [], [query])
             into = code.write(number, into, index(0), index(query), row)
         return into
 
@@ -165,8 +164,8 @@ def _written(vector: SSAValue, array: SSAValue, line: SSAValue) -> Any:
 
 
 def _multiply_add(number: SSAValue, line: SSAValue, total: SSAValue) -> Any:
-    return create("vector.fma", [full_vector(number, QUERIES), line, total], [total.type]).result
+    return vector_dialect.fma(full_vector(number, QUERIES), line, total)
 
 
 def _exponential(vector: SSAValue) -> Any:
-    return create("math.exp", [vector], [vector.type]).result
+    return math_dialect.exp(vector)

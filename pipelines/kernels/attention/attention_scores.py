@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.mlir import SSAValue, arith, ir
 from hloforge.dialect.operations import defining_op, integer, integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector
+from hloforge.pipelines.framework.builders import constant, full_vector, index, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import (
     NUMBERS,
@@ -147,12 +147,12 @@ class Scores:
         at = [*place.batch, place.query, place.key][dimension]
         element = number_type(op.results[0])
         whole = ir.IntegerType.get_signless(element.width)
-        numbers = full_vector(code.cast("index_cast", at, whole), place.length)
+        numbers = full_vector(code.cast(arith.index_cast, at, whole), place.length)
         if dimension == self.rank - 2:
-            numbers = code.combine("addi", numbers, _count(whole, place.length))
+            numbers = code.combine(arith.addi, numbers, _count(whole, place.length))
         if isinstance(element, ir.IntegerType):
             return numbers
-        return code.cast("sitofp", numbers, ir.VectorType.get([place.length], element))
+        return code.cast(arith.sitofp, numbers, ir.VectorType.get([place.length], element))
 
     def _read(self, array: SSAValue, memory: SSAValue, dimensions: Sequence[int], place: Place) -> Any:
         coordinates = [*place.batch, place.query, place.key]
@@ -164,7 +164,7 @@ class Scores:
             found = full_vector(code.read(memory, *at), place.length)
         if Value(array).element_type.name != "pred":
             return found
-        return code.cast("trunci", found, ir.VectorType.get([place.length], ir.IntegerType.get_signless(1)))
+        return code.cast(arith.trunci, found, ir.VectorType.get([place.length], ir.IntegerType.get_signless(1)))
 
 
 def _products_below(value: SSAValue) -> list[SSAValue]:
@@ -197,4 +197,4 @@ def _count(element: ir.Type, length: int) -> Any:
     """The vector 0, 1, 2, ..."""
     type_ = ir.VectorType.get([length], element)
     numbers = ", ".join(map(str, range(length)))
-    return create("arith.constant", (), [type_], value=ir.Attribute.parse(f"dense<[{numbers}]> : {type_}")).result
+    return constant(ir.Attribute.parse(f"dense<[{numbers}]> : {type_}"))

@@ -28,7 +28,7 @@ from math import inf, prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, arith, in_context, ir, stablehlo
 from hloforge.dialect.operations import defining_op, integers, operations, splat
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
@@ -255,7 +255,7 @@ def _computed(found: _Attention, at_once: int) -> SSAValue:
         places: Sequence[SSAValue], sources: Sequence[SSAValue], _: Sequence[Any], targets: Sequence[SSAValue]
     ) -> None:
         # The last workgroup computes again what of its queries is another one's.
-        query = code.combine("minui", code.combine("muli", places[0], QUERIES), rows - QUERIES)
+        query = code.combine(arith.minui, code.combine(arith.muli, places[0], QUERIES), rows - QUERIES)
         starts = [[places[1], query, 0], [places[1], 0, 0], [places[1], 0, 0]]
         queries, keys, values = (
             code.load(source, ir.RankedTensorType.get(part, element), start)
@@ -279,6 +279,6 @@ def _coordinates(number: SSAValue, sizes: Sequence[int]) -> list[SSAValue]:
     """The ``index`` along each dimension of a position in all of them."""
     found: list[Any] = []
     for size in reversed(sizes):
-        found.insert(0, index(0) if size == 1 else code.combine("remui", number, size))
-        number = code.combine("divui", number, size)
+        found.insert(0, index(0) if size == 1 else code.combine(arith.remui, number, size))
+        number = code.combine(arith.divui, number, size)
     return found

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.mlir import ir
-from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector, write_vector
+from hloforge.dialect.mlir import arith, ir, vector_dialect
+from hloforge.pipelines.framework.builders import full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.factorizations.strips import plus
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.reals import Real, choose, fold
@@ -135,16 +135,14 @@ class _Method(ABC):
             here, there = [index(0), first, column], [index(0), second, column]
             x, y = read_vector(rows, here, length), read_vector(rows, there, length)
             rows = write_vector(_combined(cosines, x, sines, y), rows, here)
-            minus = create("arith.negf", [sines], [sines.type]).results[0]
-            return [write_vector(_combined(cosines, y, minus, x), rows, there)]
+            return [write_vector(_combined(cosines, y, arith.negf(sines), x), rows, there)]
 
         return code.for_each(width, [rows], turn, step=length)[0]
 
 
 def _combined(a: Any, x: Any, b: Any, y: Any) -> Any:
     """a x + b y."""
-    product = create("arith.mulf", [b, y], [y.type]).results[0]
-    return create("vector.fma", [a, x, product], [y.type]).results[0]
+    return vector_dialect.fma(a, x, arith.mulf(b, y))
 
 
 class _Ql(_Method):
@@ -164,7 +162,7 @@ class _Ql(_Method):
         g = _get(d, end) - p + beside / (ratio + choose(ratio.like(0.0).exceeds(ratio), -root, root))
         one, zero = g.like(1.0), g.like(0.0)
         init = [d, e, g.ir, one.ir, one.ir, zero.ir, *rows]
-        count = code.combine("subi", end, start)
+        count = code.combine(arith.subi, end, start)
         d, e, g_, _, _, p_, *rows_ = code.for_each(count, init, lambda number, *state: self._step(end, number, *state))
         d = _put(d, start, _get(d, start) - Real(p_))
         # Of a block of one element the last line holds.
@@ -186,8 +184,8 @@ class _Ql(_Method):
 
     def _step(self, end: Any, number: Any, d: Any, e: Any, *rest: Any) -> list[Any]:
         g, s, c, p = map(Real, rest[:4])
-        above = code.combine("subi", end, number)
-        i = code.combine("subi", above, index(1))
+        above = code.combine(arith.subi, end, number)
+        i = code.combine(arith.subi, above, index(1))
         beside = _get(e, i)
         f, b = s * beside, c * beside
         c, s, r = self.rotation(g, f)
@@ -213,7 +211,7 @@ class _Qr(_Method):
         start = self._start(end, d, e)
         # Of e before the block, the negligible rest is dropped; there is none before the first.
         is_first = code.compare("eq", start, 0)
-        before = code.choose(is_first, index(0), code.combine("subi", start, index(1)))
+        before = code.choose(is_first, index(0), code.combine(arith.subi, start, index(1)))
         e = _put(e, before, choose(is_first, _get(e, before), Real(code.float_number(0.0, self.element))))
         first, g = _get(d, start), _get(e, start)
         shift = self._shift(start, end, d, e)
@@ -223,21 +221,21 @@ class _Qr(_Method):
             end, [d, e, f.ir, g.ir, *rows], lambda i, *state: self._step(start, i, *state), start=start
         )
         is_done = code.compare("eq", start, end)
-        return [code.choose(is_done, code.combine("subi", end, index(1)), end), plus(turn, 1), d, e, *rows_]
+        return [code.choose(is_done, code.combine(arith.subi, end, index(1)), end), plus(turn, 1), d, e, *rows_]
 
     def _start(self, end: Any, d: Any, e: Any) -> Any:
         """One beyond the last i < end with a negligible e[i], or 0."""
 
         def more(place: Any) -> Any:
             inside = code.compare("slt", index(0), place)
-            before = code.choose(inside, code.combine("subi", place, index(1)), index(0))
+            before = code.choose(inside, code.combine(arith.subi, place, index(1)), index(0))
             return _both(inside, self.is_large(d, e, before))
 
-        return code.while_([end], more, lambda place: [code.combine("subi", place, index(1))])[0]
+        return code.while_([end], more, lambda place: [code.combine(arith.subi, place, index(1))])[0]
 
     def _shift(self, start: Any, end: Any, d: Any, e: Any) -> Real:
         """The smaller singular value of the last two rows of a block; 0 if that loses nothing, or a value is zero."""
-        before = code.choose(code.compare("eq", end, 0), index(0), code.combine("subi", end, index(1)))
+        before = code.choose(code.compare("eq", end, 0), index(0), code.combine(arith.subi, end, index(1)))
         f, g, h = abs(_get(d, before)), abs(_get(e, before)), abs(_get(d, end))
         least, most = f.min(h), f.max(h)
         high, low, share = least / most + 1.0, (most - least) / most, g / most
@@ -254,7 +252,7 @@ class _Qr(_Method):
         value, beside, below = _get(d, i), _get(e, i), _get(d, following)
         c, s, r = right = self.rotation(f, g)
         # What is before the block is zero, or at the first place, which the next store of e replaces.
-        before = code.choose(code.compare("eq", i, 0), index(0), code.combine("subi", i, index(1)))
+        before = code.choose(code.compare("eq", i, 0), index(0), code.combine(arith.subi, i, index(1)))
         e = _put(e, before, choose(is_first, r.like(0.0), r))
         f, above, g, below = c * value + s * beside, c * beside - s * value, s * below, c * below
         c, s, r = left = self.rotation(f, g)
@@ -269,4 +267,4 @@ class _Qr(_Method):
 
 
 def _both(one: Any, other: Any) -> Any:
-    return code.combine("andi", one, other)
+    return code.combine(arith.andi, one, other)

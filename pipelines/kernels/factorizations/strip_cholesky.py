@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from hloforge.dialect.mlir import dense_elements, ir
-from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector
+from hloforge.dialect.mlir import arith, ir, math_dialect
+from hloforge.pipelines.framework.builders import empty, full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.factorizations.strips import (
     ROWS,
     Strips,
     Vector,
+    counted,
     divided,
     element,
     lanes,
@@ -172,15 +171,14 @@ class _Factorization:
 
     def _pivot_rows(self, strip: Any, first: Any, row: Any, strips: Strips, failed: Any) -> list[Any]:
         """Find four rows in the strip's square."""
-        lane = code.combine("subi", row, first)
+        lane = code.combine(arith.subi, row, first)
         found: list[Vector] = []
         for r, vector in enumerate(self._without_found(strip, row, strips)):
             column = plus(lane, r)
             for before in found:
                 vector = minus_product(vector, element(before, column), before)
             pivot = element(vector, column)
-            root = create("math.sqrt", [pivot], [pivot.type]).results[0]
-            found.append(divided(vector, root))
+            found.append(divided(vector, math_dialect.sqrt(pivot)))
             failed = _first_failure(failed, pivot, plus(row, r))
         for r, vector in enumerate(found):
             strips = strips.with_vector(vector, strip, plus(row, r))
@@ -189,15 +187,13 @@ class _Factorization:
     def _cleared(self, strip: Any, first: Any, strips: Strips) -> Strips:
         """Zeros below the diagonal."""
         i32 = ir.IntegerType.get_signless(32)
-        vector = ir.VectorType.get([self.width], i32)
-        numbers = dense_elements(np.arange(self.width, dtype=np.int32), vector)
-        places = create("arith.constant", (), [vector], value=numbers).results[0]
-        columns = code.combine("addi", places, full_vector(code.cast("index_cast", first, i32), self.width))
+        places = counted(self.width)
+        columns = code.combine(arith.addi, places, full_vector(code.cast(arith.index_cast, first, i32), self.width))
         zeros = full_vector(code.float_number(0.0, self.a.type.element_type), self.width)
 
         def clear(row: Any, work: Any) -> list[Any]:
             strips = Strips(work)
-            here = full_vector(code.cast("index_cast", row, i32), self.width)
+            here = full_vector(code.cast(arith.index_cast, row, i32), self.width)
             kept = code.choose(code.compare("sle", here, columns), strips.vector(strip, row), zeros)
             return [strips.with_vector(kept, strip, row).array]
 
@@ -229,6 +225,6 @@ class _Factorization:
 def _first_failure(failed: Any, pivot: Any, row: Any) -> Any:
     """The number of the first pivot that is not positive; NaN is not."""
     zero = code.float_number(0.0, pivot.type)
-    number = code.cast("index_cast", plus(row, 1), failed.type)
-    is_good = code.compare_floats("ogt", pivot, zero)
+    number = code.cast(arith.index_cast, plus(row, 1), failed.type)
+    is_good = code.compare_floats("OGT", pivot, zero)
     return code.choose(is_good, failed, code.choose(code.compare("eq", failed, 0), number, failed))

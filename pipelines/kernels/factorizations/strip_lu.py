@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hloforge.dialect.mlir import ir
-from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector, write_vector
+from hloforge.dialect.mlir import arith, ir, math_dialect
+from hloforge.pipelines.framework.builders import full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.factorizations.strips import (
     ROWS,
     Strips,
-    arithmetic,
     counted,
     element,
     lanes,
@@ -98,7 +97,7 @@ class _Elimination:
         exchanges, order, info = self.numbers
 
         def count(row: Any, order: Any) -> list[Any]:
-            return [code.write(code.cast("index_cast", row, zero.type), order, origin, origin, row)]
+            return [code.write(code.cast(arith.index_cast, row, zero.type), order, origin, origin, row)]
 
         order = code.for_each(self.rows, [order], count)[0]
         work, exchanges, order, first = code.for_each(
@@ -154,7 +153,7 @@ class _Elimination:
 
     def _upper_rows(self, strip: Any, row: Any, work: Any) -> Any:
         """Find four rows of u above the strip's square."""
-        column, lane = code.combine("divui", row, self.width), code.combine("remui", row, self.width)
+        column, lane = code.combine(arith.divui, row, self.width), code.combine(arith.remui, row, self.width)
         rows = [plus(row, r) for r in range(ROWS)]
         strips = Strips(work)
         sums = self._without(strip, column, rows, [strips.vector(strip, at) for at in rows], strips)
@@ -201,9 +200,9 @@ class _Elimination:
 
     def _column(self, strip: Any, top: Any, pivot: Any, work: Any, exchanges: Any, order: Any, first: Any) -> list[Any]:
         """Find the pivot of a column, exchange rows, and eliminate the column from the strip."""
-        origin, lane = index(0), code.combine("subi", pivot, top)
+        origin, lane = index(0), code.combine(arith.subi, pivot, top)
         chosen = self._largest(strip, pivot, lane, work)
-        exchanges = code.write(code.cast("index_cast", chosen, first.type), exchanges, origin, origin, pivot)
+        exchanges = code.write(code.cast(arith.index_cast, chosen, first.type), exchanges, origin, origin, pivot)
         one, other = (code.read(order, origin, origin, at) for at in (pivot, chosen))
         order = code.write(one, code.write(other, order, origin, origin, pivot), origin, origin, chosen)
         work = code.for_each(
@@ -212,17 +211,17 @@ class _Elimination:
         row = Strips(work).vector(strip, pivot)
         value = element(row, lane)
         zero = code.float_number(0.0, value.type)
-        is_zero = code.compare_floats("oeq", value, zero)
-        number = code.cast("index_cast", plus(pivot, 1), first.type)
+        is_zero = code.compare_floats("OEQ", value, zero)
+        number = code.cast(arith.index_cast, plus(pivot, 1), first.type)
         first = code.choose(is_zero, code.choose(code.compare("eq", first, 0), number, first), first)
         divisor = code.choose(is_zero, code.float_number(1.0, value.type), value)
-        places, here = counted(self.width), full_vector(code.cast("index_cast", lane, first.type), self.width)
+        places, here = counted(self.width), full_vector(code.cast(arith.index_cast, lane, first.type), self.width)
         is_right, is_here = code.compare("slt", here, places), code.compare("eq", here, places)
         right = code.choose(is_right, row, full_vector(zero, self.width))
 
         def eliminate(at: Any, work: Any) -> list[Any]:
             strips = Strips(work)
-            factor = arithmetic("divf", code.read(work, origin, strip, at, lane), divisor)
+            factor = arith.divf(code.read(work, origin, strip, at, lane), divisor)
             rest = minus_product(strips.vector(strip, at), factor, right)
             found = code.choose(is_here, full_vector(factor, self.width), rest)
             return [strips.with_vector(found, strip, at).array]
@@ -235,8 +234,8 @@ class _Elimination:
 
         def turn(row: Any, largest: Any, place: Any) -> list[Any]:
             value = code.read(work, index(0), strip, row, lane)
-            size = create("math.absf", [value], [value.type]).results[0]
-            is_larger = code.compare_floats("ogt", size, largest)
+            size = math_dialect.absf(value)
+            is_larger = code.compare_floats("OGT", size, largest)
             return [code.choose(is_larger, size, largest), code.choose(is_larger, row, place)]
 
         start = code.float_number(0.0, self.a.type.element_type)

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.mlir import ir
-from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector
+from hloforge.dialect.mlir import arith, ir, math_dialect
+from hloforge.pipelines.framework.builders import empty, full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.factorizations.strips import (
     ROWS,
     Strips,
     Vector,
-    arithmetic,
     counted,
     element,
     lanes,
@@ -193,7 +192,7 @@ class _Reflection:
             count = code.choose(limit, plus(number, 1), index(self.blocks))
 
             def turn(turn: Any, strip: Any) -> list[Any]:
-                block = code.combine("subi", code.combine("subi", count, turn), index(1))
+                block = code.combine(arith.subi, code.combine(arith.subi, count, turn), index(1))
                 return [self._with_block(block, Strips(strip), origin, taus, v, products, False)]
 
             strip = code.for_each(count, [strip], turn)[0]
@@ -230,10 +229,10 @@ class _Reflection:
 
     def _places(self, first: Any) -> Vector:
         """The numbers of a strip's columns."""
-        return code.combine("addi", counted(self.width), self._place(first))
+        return code.combine(arith.addi, counted(self.width), self._place(first))
 
     def _place(self, number: Any) -> Vector:
-        return full_vector(code.cast("index_cast", number, ir.IntegerType.get_signless(32)), self.width)
+        return full_vector(code.cast(arith.index_cast, number, ir.IntegerType.get_signless(32)), self.width)
 
     def _with_vectors(self, block: Any, line: Any, v: Any, products: Any) -> list[Any]:
         """Keep the vectors of a block, whose storage ``line`` reads by rows, and their products."""
@@ -265,8 +264,7 @@ class _Reflection:
             )
             square = Strips(into)
             for r, sum_ in enumerate(sums):
-                negative = create("arith.negf", [sum_], [sum_.type]).results[0]
-                square = square.with_vector(negative, place, plus(k, r))
+                square = square.with_vector(arith.negf(sum_), place, plus(k, r))
             return [square.array]
 
         return code.for_each(self.width, [into], some, step=ROWS)[0]
@@ -281,10 +279,10 @@ class _Reflection:
         last = index(self.width - 1)
 
         def solve(turn: Any, square: Any) -> list[Any]:
-            k = turn if adjoint else code.combine("subi", last, turn)
+            k = turn if adjoint else code.combine(arith.subi, last, turn)
 
             def before(turn: Any, sum_: Any) -> list[Any]:
-                other = turn if adjoint else code.combine("subi", last, turn)
+                other = turn if adjoint else code.combine(arith.subi, last, turn)
                 place = [other, k] if adjoint else [k, other]
                 factor = code.read(products, origin, block, *place)
                 return [minus_product(sum_, factor, Strips(square).vector(origin, other))]
@@ -310,11 +308,11 @@ class _Reflection:
         return code.for_each(self.rows, [strips.array], subtract, start=first, step=ROWS)[0]
 
     def _scaled(self, vector: Vector, by: Any) -> Vector:
-        return arithmetic("mulf", vector, full_vector(by, self.width))
+        return arith.mulf(vector, full_vector(by, self.width))
 
     def _column(self, strip: Any, first: Any, pivot: Any, work: Any, taus: Any) -> list[Any]:
         """Reflect a column: zeros below the pivot, in whose place its vector is stored."""
-        origin, lane, below = index(0), code.combine("subi", pivot, first), plus(pivot, 1)
+        origin, lane, below = index(0), code.combine(arith.subi, pivot, first), plus(pivot, 1)
         strips = Strips(work)
         largest = Real(element(self._largest(strip, pivot, strips), lane))
         # Numbers are divided by the largest of them, so that no square overflows or vanishes.
@@ -336,10 +334,10 @@ class _Reflection:
         lead = one / choose(is_done, one, alpha - beta)
         places = counted(self.width)
         is_right, is_here = (code.compare(name, self._place(lane), places) for name in ("slt", "eq"))
-        product = arithmetic("addf", top, self._scaled(dots, lead.ir))
+        product = arith.addf(top, self._scaled(dots, lead.ir))
         product = self._scaled(code.choose(is_right, product, self._spread(0.0)), tau.ir)
         image = choose(is_done, Real(element(top, lane)), beta * size)
-        top = arithmetic("subf", top, product)
+        top = arith.subf(top, product)
         strips = strips.with_vector(code.choose(is_here, full_vector(image.ir, self.width), top), strip, pivot)
         scale = choose(is_done, zero, inverse * lead)
 
@@ -362,7 +360,7 @@ class _Reflection:
 
         def turn(row: Any, largest: Vector) -> list[Vector]:
             vector = strips.vector(strip, row)
-            size = create("math.absf", [vector], [vector.type]).results[0]
-            return [code.choose(code.compare_floats("ogt", size, largest), size, largest)]
+            size = math_dialect.absf(vector)
+            return [code.choose(code.compare_floats("OGT", size, largest), size, largest)]
 
         return code.for_each(self.rows, [self._spread(0.0)], turn, start=first)[0]

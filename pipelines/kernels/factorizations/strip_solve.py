@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import arith, ir
 from hloforge.pipelines.framework.builders import empty, index, read_vector, write_vector
 from hloforge.pipelines.kernels.factorizations.strips import (
     ROWS,
@@ -79,7 +79,7 @@ class _Substitution:
     def _place(self, number: Any) -> Any:
         """The row that is found as number ``number``."""
         is_down = self.lower != self.transposed
-        return number if is_down else code.combine("subi", index(self.n - 1), number)
+        return number if is_down else code.combine(arith.subi, index(self.n - 1), number)
 
     def _factor(self, row: Any, other: Any) -> Number:
         place = [self._place(row), self._place(other)]

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.mlir import AnyOp, dense_elements, ir
+from hloforge.dialect.mlir import AnyOp, arith, dense_elements, ir, vector_dialect
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector, write_vector
+from hloforge.pipelines.framework.builders import constant, full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.lang import loops as code
 
 _STRIP_BYTES = 64
@@ -61,17 +61,17 @@ def suits_strips(op: AnyOp) -> bool:
 
 def plus(one: Any, other: Any) -> Any:
     """The sum of two of type ``index``; ``other`` may be an int."""
-    return one if isinstance(other, int) and other == 0 else code.combine("addi", one, other)
+    return one if isinstance(other, int) and other == 0 else code.combine(arith.addi, one, other)
 
 
 def times(one: Any, other: Any) -> Any:
     """The product of two of type ``index``; ``other`` may be an int."""
-    return code.combine("muli", one, other)
+    return code.combine(arith.muli, one, other)
 
 
 def split(at: Any, width: int) -> tuple[Any, Any]:
     """The strip in which a column lies, and its position there."""
-    return code.combine("divui", at, width), code.combine("remui", at, width)
+    return code.combine(arith.divui, at, width), code.combine(arith.remui, at, width)
 
 
 @dataclass(frozen=True)
@@ -136,55 +136,29 @@ def minus_products(
 
 def minus_product(sum_: Vector, factor: Number, vector: Vector) -> Vector:
     """``sum - factor * vector``, rounded once."""
-    spread = full_vector(negated(factor), int(vector.type.shape[0]))
-    return create("vector.fma", [spread, vector, sum_], [sum_.type]).results[0]
+    return vector_dialect.fma(full_vector(arith.negf(factor), int(vector.type.shape[0])), vector, sum_)
 
 
 def element(vector: Vector, at: Any) -> Number:
     """The element at an ``index``."""
-    place = ir.DenseI64ArrayAttr.get([_DYNAMIC])
-    return create("vector.extract", [vector, at], [vector.type.element_type], static_position=place).results[0]
+    return vector_dialect.extract(vector, [at], [_DYNAMIC])
 
 
 def counted(width: int) -> Vector:
     """0, 1, ... as s32."""
     vector = ir.VectorType.get([width], ir.IntegerType.get_signless(32))
-    numbers = dense_elements(np.arange(width, dtype=np.int32), vector)
-    return create("arith.constant", (), [vector], value=numbers).results[0]
-
-
-def negated(value: Any) -> Any:
-    return create("arith.negf", [value], [value.type]).results[0]
+    return constant(dense_elements(np.arange(width, dtype=np.int32), vector))
 
 
 def divided(vector: Vector, by: Number) -> Vector:
-    return arithmetic("divf", vector, full_vector(by, int(vector.type.shape[0])))
-
-
-def arithmetic(name: str, one: Any, other: Any) -> Any:
-    """``arith.<name>`` of two floats, or vectors of them."""
-    return create(f"arith.{name}", [one, other], [one.type]).results[0]
+    return arith.divf(vector, full_vector(by, int(vector.type.shape[0])))
 
 
 def transposed_block(source: Any, position: Sequence[Any], into: Any, target: Sequence[Any], size: int) -> Any:
     """Copy a square of the last two dimensions from one array to another, with rows for columns."""
     vector = ir.VectorType.get([size, size], source.type.element_type)
-    rank = len(position)
-    names = ", ".join(f"d{number}" for number in range(rank))
-    whole: dict[str, Any] = {
-        "in_bounds": ir.Attribute.parse("[true, true]"),
-        "permutation_map": ir.Attribute.parse(f"affine_map<({names}) -> (d{rank - 2}, d{rank - 1})>"),
-    }
     padding = code.float_number(0.0, source.type.element_type)
-    counts = ir.DenseI32ArrayAttr.get([1, rank, 1, 0])
-    block = create(
-        "vector.transfer_read", [source, *position, padding], [vector], operandSegmentSizes=counts, **whole
-    ).results[0]
-    order = ir.DenseI64ArrayAttr.get([1, 0])
-    block = create("vector.transpose", [block], [vector], permutation=order).results[0]
-    rank = len(target)
-    names = ", ".join(f"d{number}" for number in range(rank))
-    whole["permutation_map"] = ir.Attribute.parse(f"affine_map<({names}) -> (d{rank - 2}, d{rank - 1})>")
-    counts = ir.DenseI32ArrayAttr.get([1, 1, rank, 0])
-    operands = [block, into, *target]
-    return create("vector.transfer_write", operands, [into.type], operandSegmentSizes=counts, **whole).results[0]
+    read, written = (ir.AffineMap.get_minor_identity(len(at), 2) for at in (position, target))
+    block = vector_dialect.transfer_read(vector, source, position, read, padding, [True, True])
+    block = vector_dialect.transpose(vector, block, [1, 0])
+    return vector_dialect.transfer_write(into.type, block, into, target, written, [True, True])

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import arith, ir, vector_dialect
 from hloforge.pipelines.decompose.fft_plan import roots
-from hloforge.pipelines.framework.builders import create
+from hloforge.pipelines.framework.builders import constant
 
 
 @dataclass(frozen=True)
@@ -139,33 +139,29 @@ def _root(type_: Any, number: int, of: int) -> tuple[Any, Any]:
 def splat(type_: Any, number: float) -> Any:
     """A vector of equal elements."""
     element = ir.FloatAttr.get(type_.element_type, number)
-    return create("arith.constant", (), [type_], value=ir.DenseElementsAttr.get_splat(type_, element)).results[0]
+    return constant(ir.DenseElementsAttr.get_splat(type_, element))
 
 
 def add(one: Any, other: Any) -> Any:
     """The sum of two vectors of floats."""
-    return _of_two("addf", one, other)
+    return arith.addf(one, other)
 
 
 def subtract(one: Any, other: Any) -> Any:
     """The difference of two vectors of floats."""
-    return _of_two("subf", one, other)
+    return arith.subf(one, other)
 
 
 def multiply(one: Any, other: Any) -> Any:
     """The product of two vectors of floats, by elements."""
-    return _of_two("mulf", one, other)
+    return arith.mulf(one, other)
 
 
 def negate(one: Any) -> Any:
     """A vector of floats with the other sign."""
-    return create("arith.negf", [one], [one.type]).results[0]
+    return arith.negf(one)
 
 
 def fma(one: Any, other: Any, sum_: Any) -> Any:
     """``one * other + sum_``, rounded once."""
-    return create("vector.fma", [one, other, sum_], [one.type]).results[0]
-
-
-def _of_two(name: str, one: Any, other: Any) -> Any:
-    return create(f"arith.{name}", [one, other], [one.type]).results[0]
+    return vector_dialect.fma(one, other, sum_)

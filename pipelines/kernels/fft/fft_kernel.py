@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hloforge.dialect.mlir import ir
-from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector, write_vector
+from hloforge.dialect.mlir import arith, ir, vector_dialect
+from hloforge.pipelines.framework.builders import full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.fft.butterflies import Points, splat, transform
 from hloforge.pipelines.kernels.fft.fft_stages import Stage
 from hloforge.pipelines.kernels.lang import loops as code
@@ -53,8 +53,7 @@ class Memory:
         row, start = self._place(point, column)
         if self.interleaved:
             both = read_vector(self.array, [row, _times(start, 2)], 2 * count)
-            half = ir.VectorType.get([count], self.array.type.element_type)
-            found = Points(*create("vector.deinterleave", [both], [half, half]).results)
+            found = Points(*vector_dialect.deinterleave(both))
         else:
             found = Points(*(read_vector(self.array, [row, at], count) for at in (start, _plus(start, self.columns))))
         return found.swapped if self.swapped else found
@@ -69,7 +68,7 @@ class Memory:
         return replace(self, array=write_vector(imaginary, array, [row, _plus(start, self.columns)]))
 
     def _place(self, point: Any, column: Any) -> tuple[Any, Any]:
-        return (self.row, point) if self.along else (code.combine("addi", self.row, point), column)
+        return (self.row, point) if self.along else (code.combine(arith.addi, self.row, point), column)
 
 
 @dataclass(frozen=True)
@@ -214,7 +213,7 @@ def _loop(stop: int, target: Memory, body: Callable[[Any, Memory], Memory], step
 
 def _up_to(at: Any, stop: int, count: int) -> Any:
     """Where a vector that would start ``at`` starts, so that it ends at ``stop`` at the latest."""
-    return code.combine("minsi", at, stop - count)
+    return code.combine(arith.minsi, at, stop - count)
 
 
 def reverse(points: Points) -> Points:
@@ -244,19 +243,17 @@ def _part(vector: Any, number: int, size: int) -> Any:
 
 def _interleave(one: Any, other: Any) -> Any:
     """The elements of two vectors in turn."""
-    whole = ir.VectorType.get([2 * int(one.type.shape[0])], one.type.element_type)
-    return create("vector.interleave", [one, other], [whole]).results[0]
+    return vector_dialect.interleave(one, other)
 
 
 def _shuffle(one: Any, other: Any, order: Sequence[int]) -> Any:
     """Elements of two vectors by their numbers in both."""
-    type_ = ir.VectorType.get([len(order)], one.type.element_type)
-    return create("vector.shuffle", [one, other], [type_], mask=ir.DenseI64ArrayAttr.get(list(order))).results[0]
+    return vector_dialect.shuffle(one, other, list(order))
 
 
 def _plus(one: Any, other: Any) -> Any:
-    return one if isinstance(other, int) and other == 0 else code.combine("addi", one, other)
+    return one if isinstance(other, int) and other == 0 else code.combine(arith.addi, one, other)
 
 
 def _times(one: Any, other: int) -> Any:
-    return code.combine("muli", one, other)
+    return code.combine(arith.muli, one, other)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.dialect.mlir import arith
 from hloforge.pipelines.decompose import fft_plan
 from hloforge.pipelines.decompose.fft_plan import Transform
 from hloforge.pipelines.framework.builders import index
@@ -190,6 +191,6 @@ def _spread(half: int, table: Table) -> Step:
 def _even_and_odd(source: Memory, point: Any, half: int, count: int) -> tuple[Points, Points]:
     """x[k] + conj x[n - k] and x[k] - conj x[n - k] of a vector of k."""
     one = source.read(point, None, count)
-    other = reverse(source.read(code.combine("subi", index(half - count + 1), point), None, count))
+    other = reverse(source.read(code.combine(arith.subi, index(half - count + 1), point), None, count))
     conjugate = Points(other.real, negate(other.imaginary))
     return one + conjugate, one - conjugate

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import arith, ir
 from hloforge.pipelines.framework.builders import empty, index
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.kernels.fft.fft_kernel import Memory
@@ -54,15 +54,16 @@ class Work:
 
         def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
             block, number = places
-            row = code.combine("muli", number, plan.group * self.height)
+            row = code.combine(arith.muli, number, plan.group * self.height)
             # The last block of columns overlaps the one before where they do not divide.
             last = (self.wanted - plan.wanted) // 2
-            column = code.combine("muli", code.combine("minsi", code.combine("muli", block, plan.wanted // 2), last), 2)
+            column = code.combine(arith.minsi, code.combine(arith.muli, block, plan.wanted // 2), last)
+            column = code.combine(arith.muli, column, 2)
             rows = plan.group * self.height
             given = code.load(sources[0], matrix(rows, plan.given), [row, column])
             factors = code.load(sources[1], table.type, [0])
-            own = code.combine("addi", code.combine("muli", number, plan.blocks), block)
-            place = [code.combine("muli", own, plan.points), 0]
+            own = code.combine(arith.addi, code.combine(arith.muli, number, plan.blocks), block)
+            place = [code.combine(arith.muli, own, plan.points), 0]
             between = matrix(plan.points, plan.floats)
             scratch = [code.load(target, between, place) for target in targets[1:]]
             scratch += [empty(between) for _ in range(plan.scratch - len(scratch))]
@@ -70,7 +71,7 @@ class Work:
                 plan.group,
                 [empty(matrix(rows, plan.wanted)), *scratch],
                 lambda at, *carried: self._transform(
-                    code.combine("minsi", at, plan.group - self.turned), given, factors, *carried
+                    code.combine(arith.minsi, at, plan.group - self.turned), given, factors, *carried
                 ),
                 step=self.turned,
             )
@@ -92,7 +93,7 @@ class Work:
     def _transform(self, at: Any, given: Any, table: Any, out: Any, *scratch: Any) -> list[Any]:
         """All steps of one transform; returns the memory that they wrote into."""
         along, count = self.height == 1, len(self.steps)
-        row = at if along else code.combine("muli", at, self.height)
+        row = at if along else code.combine(arith.muli, at, self.height)
         arrays = [out, *scratch]
         source = Memory(given, along, row, interleaved=True, swapped=self.kind == "IFFT")
         for number, step in enumerate(self.steps):

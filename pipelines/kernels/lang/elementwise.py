@@ -9,54 +9,50 @@ from collections.abc import Sequence
 from typing import Any
 
 from hloforge.dialect.element_types import ElementType, Kind
-from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, SSAValue, arith, ir, math_dialect, stablehlo
 from hloforge.dialect.operations import defining_op, is_made_by
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import create
+from hloforge.pipelines.framework.builders import Builder, constant
 
 NUMBERS = frozenset(("f32", "f64", "s32", "s64", "u32", "u64"))
-# Operations on floats, on signed and on unsigned integers; empty where there is none.
-_ARITHMETIC = {
-    "add": ("arith.addf", "arith.addi", "arith.addi"),
-    "subtract": ("arith.subf", "arith.subi", "arith.subi"),
-    "multiply": ("arith.mulf", "arith.muli", "arith.muli"),
-    "maximum": ("arith.maximumf", "arith.maxsi", "arith.maxui"),
-    "minimum": ("arith.minimumf", "arith.minsi", "arith.minui"),
-    "divide": ("arith.divf", "", ""),
-    "negate": ("arith.negf", "", ""),
-    "abs": ("math.absf", "math.absi", ""),
-    "and": ("", "arith.andi", "arith.andi"),
-    "or": ("", "arith.ori", "arith.ori"),
-    "xor": ("", "arith.xori", "arith.xori"),
-    "sqrt": ("math.sqrt", "", ""),
-    "floor": ("math.floor", "", ""),
-    "ceil": ("math.ceil", "", ""),
-    "round_nearest_even": ("math.roundeven", "", ""),
+# Operations on floats, on signed and on unsigned integers; None where there is none.
+_ARITHMETIC: dict[str, tuple[Builder | None, Builder | None, Builder | None]] = {
+    "add": (arith.addf, arith.addi, arith.addi),
+    "subtract": (arith.subf, arith.subi, arith.subi),
+    "multiply": (arith.mulf, arith.muli, arith.muli),
+    "maximum": (arith.maximumf, arith.maxsi, arith.maxui),
+    "minimum": (arith.minimumf, arith.minsi, arith.minui),
+    "divide": (arith.divf, None, None),
+    "negate": (arith.negf, None, None),
+    "abs": (math_dialect.absf, math_dialect.absi, None),
+    "and": (None, arith.andi, arith.andi),
+    "or": (None, arith.ori, arith.ori),
+    "xor": (None, arith.xori, arith.xori),
+    "sqrt": (math_dialect.sqrt, None, None),
+    "floor": (math_dialect.floor, None, None),
+    "ceil": (math_dialect.ceil, None, None),
+    "round_nearest_even": (math_dialect.roundeven, None, None),
 }
 # Functions that IREE has as polynomials on vectors of f32.
-_FUNCTIONS = {
-    "exponential": "math.exp",
-    "exponential_minus_one": "math.expm1",
-    "log": "math.log",
-    "log_plus_one": "math.log1p",
-    "rsqrt": "math.rsqrt",
-    "tanh": "math.tanh",
+_FUNCTIONS: dict[str, Builder] = {
+    "exponential": math_dialect.exp,
+    "exponential_minus_one": math_dialect.expm1,
+    "log": math_dialect.log,
+    "log_plus_one": math_dialect.log1p,
+    "rsqrt": math_dialect.rsqrt,
+    "tanh": math_dialect.tanh,
 }
-# arith's numbers of comparisons: of floats, ordered ones and "unordered or not equal"; of signed and unsigned integers.
-_FLOAT_COMPARISONS = {"EQ": 1, "GT": 2, "GE": 3, "LT": 4, "LE": 5, "NE": 13}
-_SIGNED_COMPARISONS = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
-_UNSIGNED_COMPARISONS = {"EQ": 0, "NE": 1, "LT": 6, "LE": 7, "GT": 8, "GE": 9}
 # Shifts by a number below the width, on any integers.
-_SHIFTS = {
-    "shift_left": "arith.shli",
-    "shift_right_arithmetic": "arith.shrsi",
-    "shift_right_logical": "arith.shrui",
+_SHIFTS: dict[str, Builder] = {
+    "shift_left": arith.shli,
+    "shift_right_arithmetic": arith.shrsi,
+    "shift_right_logical": arith.shrui,
 }
 
 
-def arithmetic(name: str, row: ElementType) -> str:
-    """What an operation of StableHLO is on numbers of a type; empty if there is none."""
-    of_float, of_signed, of_unsigned = _ARITHMETIC.get(name.removeprefix("stablehlo."), ("", "", ""))
+def arithmetic(name: str, row: ElementType) -> Builder | None:
+    """What an operation of StableHLO is on numbers of a type; None if there is none."""
+    of_float, of_signed, of_unsigned = _ARITHMETIC.get(name.removeprefix("stablehlo."), (None, None, None))
     if row.is_float:
         return of_float
     return of_unsigned if row.kind is Kind.UNSIGNED else of_signed
@@ -121,23 +117,23 @@ def _is_constant_below(value: Any, bits: int) -> bool:
     return bool(dense.is_splat) and 0 <= dense.get_splat_value().value < bits
 
 
-def _conversion(op: AnyOp) -> str:
-    """The name of a conversion of numbers; empty if there is none. Floats that become integers are in range by now."""
+def _conversion(op: AnyOp) -> Builder | None:
+    """What converts numbers; None if there is none. Floats that become integers are in range by now."""
     source, target = Value(op.operands[0]).element_type, Value(op.results[0]).element_type
     if target.name == "pred":
-        return ""
+        return None
     is_unsigned = source.kind in (Kind.UNSIGNED, Kind.PRED)
     if source.is_float and target.is_float:
-        return "arith.extf" if target.bits > source.bits else "arith.truncf"
+        return arith.extf if target.bits > source.bits else arith.truncf
     if source.is_float:
-        return "" if target.kind is Kind.UNSIGNED else "arith.fptosi"
+        return None if target.kind is Kind.UNSIGNED else arith.fptosi
     if target.is_float:
-        return "arith.uitofp" if is_unsigned else "arith.sitofp"
+        return arith.uitofp if is_unsigned else arith.sitofp
     if target.bits == source.bits:
-        return "arith.bitcast"
+        return arith.bitcast
     if target.bits < source.bits:
-        return "arith.trunci"
-    return "arith.extui" if is_unsigned else "arith.extsi"
+        return arith.trunci
+    return arith.extui if is_unsigned else arith.extsi
 
 
 def number_type(value: SSAValue) -> Any:
@@ -154,8 +150,7 @@ def constant_number(op: Any, length: int = 0) -> Any:
     splat: Any = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
     attribute = splat if isinstance(splat, ir.FloatAttr) else ir.IntegerAttr.get(element, _signed(splat.value, element))
     type_ = ir.VectorType.get([length], element) if length else element
-    value = ir.DenseElementsAttr.get_splat(type_, attribute) if length else attribute
-    return create("arith.constant", (), [type_], value=value).result
+    return constant(ir.DenseElementsAttr.get_splat(type_, attribute) if length else attribute)
 
 
 def _signed(value: int, element: Any) -> int:
@@ -171,53 +166,49 @@ def on_numbers(op: AnyOp, operands: Sequence[SSAValue]) -> Any:
     type_ = _typed_as(shaped, number_type(op.results[0]))
     match name:
         case "compare":
-            return _compared(op, operands, type_)
+            return _compared(op, operands)
         case "convert":
+            if shaped.type == type_:
+                return shaped
             conversion = _conversion(op)
-            return shaped if shaped.type == type_ else create(conversion, operands, [type_]).results[0]
+            assert conversion is not None
+            return conversion(type_, shaped)
         case "bitcast_convert":
-            return shaped if shaped.type == type_ else create("arith.bitcast", operands, [type_]).results[0]
+            return shaped if shaped.type == type_ else arith.bitcast(type_, shaped)
         case "select":
-            return create("arith.select", operands, [type_]).result
+            return arith.select(*operands)
         case "clamp":
             low, value, high = operands
-            raised = create(arithmetic("maximum", row), [low, value], [type_]).results[0]
-            return create(arithmetic("minimum", row), [raised, high], [type_]).result
+            maximum, minimum = arithmetic("maximum", row), arithmetic("minimum", row)
+            assert maximum is not None
+            assert minimum is not None
+            return minimum(maximum(low, value), high)
         case "not":
-            return create("arith.xori", [shaped, _filled(type_, -1)], [type_]).result
+            return arith.xori(shaped, _filled(type_, -1))
         case "logistic":
             one = _filled(type_, 1)
-            power = _on(_FUNCTIONS["exponential"], _on("arith.negf", shaped))
-            return _on("arith.divf", one, _on("arith.addf", power, one))
-    if row.kind is Kind.PRED:
-        code = f"arith.{name}i"
-    else:
-        code = _SHIFTS.get(name) or _FUNCTIONS.get(name) or arithmetic(name, row)
-    return create(code, operands, [type_]).result
+            return arith.divf(one, arith.addf(math_dialect.exp(arith.negf(shaped)), one))
+    build = _SHIFTS.get(name) or _FUNCTIONS.get(name) or arithmetic(name, row)
+    assert build is not None
+    return build(*operands)
 
 
 def _typed_as(value: SSAValue, element: ir.Type) -> ir.Type:
     return ir.VectorType.get(value.type.shape, element) if isinstance(value.type, ir.VectorType) else element
 
 
-def _on(name: str, *operands: Any) -> Any:
-    return create(name, operands, [operands[0].type]).results[0]
-
-
 def _filled(type_: ir.Type, value: int) -> Any:
     element = type_.element_type if isinstance(type_, ir.VectorType) else type_
     make = ir.IntegerAttr.get if isinstance(element, ir.IntegerType) else ir.FloatAttr.get
     number = make(element, value)
-    whole = ir.DenseElementsAttr.get_splat(type_, number) if isinstance(type_, ir.VectorType) else number
-    return create("arith.constant", (), [type_], value=whole).result
+    return constant(ir.DenseElementsAttr.get_splat(type_, number) if isinstance(type_, ir.VectorType) else number)
 
 
-def _compared(op: Any, operands: Sequence[Any], type_: Any) -> Any:
+def _compared(op: Any, operands: Sequence[Any]) -> Any:
     row = Value(op.operands[0]).element_type
     direction = stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
     if row.is_float:
-        name, numbers = "arith.cmpf", _FLOAT_COMPARISONS
-    else:
-        name, numbers = "arith.cmpi", _UNSIGNED_COMPARISONS if row.kind is Kind.UNSIGNED else _SIGNED_COMPARISONS
-    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), numbers[direction])
-    return create(name, operands, [type_], predicate=predicate).result
+        # Ordered comparisons, and "unordered or not equal".
+        return arith.cmpf(arith.CmpFPredicate["UNE" if direction == "NE" else f"O{direction}"], *operands)
+    sign = "" if direction in ("EQ", "NE") else "u" if row.kind is Kind.UNSIGNED else "s"
+    return arith.cmpi(arith.CmpIPredicate[f"{sign}{direction.lower()}"], *operands)

@@ -12,14 +12,11 @@ from functools import cache
 from typing import Any
 
 from hloforge.dialect.marks import WORK
-from hloforge.dialect.mlir import SSAValue, ir
-from hloforge.pipelines.framework.builders import create, empty, index
+from hloforge.dialect.mlir import SSAValue, arith, ir, scf, vector_dialect
+from hloforge.pipelines.framework.builders import Builder, constant, create, empty, for_range, index
 from hloforge.pipelines.kernels.lang.executables import code_of, once, return_counts
 
-_PREDICATES = {"eq": 0, "slt": 2, "sle": 3}
-_FLOAT_PREDICATES = {"oeq": 1, "ogt": 2}
 _DISPATCH_TENSOR = "!iree_tensor_ext.dispatch.tensor"
-# The multiplications of a dispatch, which choose the device.
 # A result that is no operand's memory.
 _NEW = -1
 # Represents an offset that an operand gives.
@@ -28,59 +25,55 @@ _DYNAMIC = -(2**63)
 
 def number(value: int, type_: Any) -> Any:
     """A constant of an integer type."""
-    return create("arith.constant", (), [type_], value=ir.IntegerAttr.get(type_, value)).results[0]
+    return constant(ir.IntegerAttr.get(type_, value))
 
 
 def float_number(value: float, type_: ir.Type) -> Any:
     """A constant of a float type."""
-    return create("arith.constant", (), [type_], value=ir.FloatAttr.get(type_, value)).result
+    return constant(ir.FloatAttr.get(type_, value))
 
 
-def combine(name: str, one: SSAValue, other: Any) -> Any:
-    """``arith.<name>`` of two numbers of one type; ``other`` may be an int."""
-    return create(f"arith.{name}", [one, _like(other, one)], [one.type]).result
+def combine(build: Builder, one: SSAValue, other: Any) -> Any:
+    """An operation of ``arith`` on two numbers of one type; ``other`` may be an int."""
+    return build(one, _like(other, one))
 
 
 def compare(predicate: str, one: Any, other: Any) -> Any:
-    """A flag: ``eq``, ``slt`` or ``sle`` (less, or equal, of signed integers); ``other`` of a number may be an int.
+    """A flag by a predicate of ``arith.cmpi``, such as ``eq`` or ``slt``; ``other`` of a number may be an int.
 
     Vectors make a vector of flags.
     """
-    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _PREDICATES[predicate])
-    return create("arith.cmpi", [one, _like(other, one)], [_flags(one)], predicate=attribute).result
+    return arith.cmpi(arith.CmpIPredicate[predicate], one, _like(other, one))
 
 
 def compare_floats(predicate: str, one: SSAValue, other: SSAValue) -> Any:
-    """A flag: ``oeq`` or ``ogt`` (equal, greater) of two floats, false of NaN."""
-    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _FLOAT_PREDICATES[predicate])
-    return create("arith.cmpf", [one, other], [_flags(one)], predicate=attribute).result
+    """A flag, or a vector of them, by a predicate of ``arith.cmpf``: ``OEQ`` and ``OGT`` are false of NaN."""
+    return arith.cmpf(arith.CmpFPredicate[predicate], one, other)
 
 
-def _flags(value: SSAValue) -> ir.Type:
-    """The type of a comparison's result."""
-    flag = ir.IntegerType.get_signless(1)
-    return ir.VectorType.get(value.type.shape, flag) if isinstance(value.type, ir.VectorType) else flag
-
-
-def cast(name: str, value: SSAValue, type_: ir.Type) -> SSAValue:
-    """``arith.<name>`` to a type; the value itself if it has that type."""
-    return value if value.type == type_ else create(f"arith.{name}", [value], [type_]).results[0]
+def cast(build: Builder, value: SSAValue, type_: ir.Type) -> Any:
+    """A conversion of ``arith`` to a type; the value itself if it has that type."""
+    return value if value.type == type_ else build(type_, value)
 
 
 def clamped(number_: Any, size: int) -> Any:
     """An integer as the nearest ``index`` into so many positions."""
-    return cast("index_cast", combine("minsi", combine("maxsi", number_, 0), size - 1), ir.IndexType.get())
+    return cast(arith.index_cast, combine(arith.minsi, combine(arith.maxsi, number_, 0), size - 1), ir.IndexType.get())
 
 
 def choose(flag: SSAValue, one: SSAValue, other: SSAValue) -> Any:
     """``one`` if the flag is set, else ``other``."""
-    return create("arith.select", [flag, one, other], [one.type]).result
+    return arith.select(flag, one, other)
 
 
 def least(vector: Any) -> Any:
     """The least of a vector of signed integers."""
-    kind = ir.Attribute.parse("#vector.kind<minsi>")
-    return create("vector.reduction", [vector], [vector.type.element_type], kind=kind).results[0]
+    return reduced("MINSI", vector)
+
+
+def reduced(kind: str, vector: Any, **settings: Any) -> Any:
+    """The reduction of a vector by a ``CombiningKind`` of the dialect, such as ``MAXIMUMF``."""
+    return vector_dialect.reduction(vector.type.element_type, vector_dialect.CombiningKind[kind], vector, **settings)
 
 
 def _like(value: Any, other: SSAValue) -> Any:
@@ -106,12 +99,7 @@ Turn = Callable[..., Sequence[Any]]
 def for_each(stop: Any, carried: Sequence[SSAValue], body: Turn, *, start: Any = 0, step: int = 1) -> list[SSAValue]:
     """``for i in range(start, stop, step): carried = body(i, *carried)``; the bounds are ints or of type ``index``."""
     first, last = (index(bound) if isinstance(bound, int) else bound for bound in (start, stop))
-    types = [value.type for value in carried]
-    loop = create("scf.for", [first, last, index(step), *carried], types, 1)
-    block = ir.Block.create_at_start(loop.regions[0], [ir.IndexType.get(), *types])
-    with ir.InsertionPoint(block):
-        create("scf.yield", body(*block.arguments), ())
-    return list(loop.results)
+    return for_range(first, last, index(step), carried, body)
 
 
 def in_steps(stop: int, step: int, carried: Sequence[SSAValue], body: Turn) -> list[SSAValue]:
@@ -127,12 +115,12 @@ def while_(
 ) -> list[SSAValue]:
     """``while condition(*carried): carried = body(*carried)``."""
     types = [value.type for value in carried]
-    loop = create("scf.while", carried, types, 2)
+    loop = scf.WhileOp(types, carried)
     before, after = (ir.Block.create_at_start(region, types) for region in loop.regions)
     with ir.InsertionPoint(before):
-        create("scf.condition", [condition(*before.arguments), *before.arguments], ())
+        scf.condition(condition(*before.arguments), list(before.arguments))
     with ir.InsertionPoint(after):
-        create("scf.yield", body(*after.arguments), ())
+        scf.yield_(body(*after.arguments))
     return list(loop.results)
 
 
@@ -157,7 +145,7 @@ def over_rows(
     def run(
         places: Sequence[SSAValue], sources: Sequence[SSAValue], inside: Sequence[Any], targets: Sequence[SSAValue]
     ) -> None:
-        first = combine("muli", places[0], group)
+        first = combine(arith.muli, places[0], group)
         parts = [load(source, _part(a.type, group), [first, 0]) for source, a in zip(sources, arrays, strict=True)]
         buffers = [empty(_part(result, group)) for result in results]
         for part, target in zip(body(*parts, *inside, *buffers), targets, strict=True):

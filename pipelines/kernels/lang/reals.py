@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hloforge.pipelines.framework.builders import create
+from hloforge.dialect.mlir import arith, math_dialect
+from hloforge.pipelines.framework.builders import Builder
 from hloforge.pipelines.kernels.lang import loops as code
 
 
@@ -21,48 +22,45 @@ class Real:
     ir: Any
 
     def __add__(self, other: Real | float) -> Real:
-        return self._with("addf", other)
+        return self._with(arith.addf, other)
 
     def __sub__(self, other: Real | float) -> Real:
-        return self._with("subf", other)
+        return self._with(arith.subf, other)
 
     def __mul__(self, other: Real | float) -> Real:
-        return self._with("mulf", other)
+        return self._with(arith.mulf, other)
 
     def __truediv__(self, other: Real | float) -> Real:
-        return self._with("divf", other)
+        return self._with(arith.divf, other)
 
     def __neg__(self) -> Real:
-        return self._of("arith.negf")
+        return Real(arith.negf(self.ir))
 
     def __abs__(self) -> Real:
-        return self._of("math.absf")
+        return Real(math_dialect.absf(self.ir))
 
     def sqrt(self) -> Real:
-        return self._of("math.sqrt")
+        return Real(math_dialect.sqrt(self.ir))
 
     def min(self, other: Real) -> Real:
-        return self._with("minimumf", other)
+        return self._with(arith.minimumf, other)
 
     def max(self, other: Real) -> Real:
-        return self._with("maximumf", other)
+        return self._with(arith.maximumf, other)
 
     def exceeds(self, other: Real | float) -> Any:
         """Whether it is greater; false for NaN."""
-        return code.compare_floats("ogt", self.ir, self.like(other).ir)
+        return code.compare_floats("OGT", self.ir, self.like(other).ir)
 
     def equals(self, other: Real | float) -> Any:
-        return code.compare_floats("oeq", self.ir, self.like(other).ir)
+        return code.compare_floats("OEQ", self.ir, self.like(other).ir)
 
     def like(self, value: Real | float) -> Real:
         """A constant of the same type; another Real as it is."""
         return value if isinstance(value, Real) else Real(code.float_number(value, self.ir.type))
 
-    def _with(self, name: str, other: Real | float) -> Real:
-        return Real(create(f"arith.{name}", [self.ir, self.like(other).ir], [self.ir.type]).results[0])
-
-    def _of(self, name: str) -> Real:
-        return Real(create(name, [self.ir], [self.ir.type]).results[0])
+    def _with(self, build: Builder, other: Real | float) -> Real:
+        return Real(build(self.ir, self.like(other).ir))
 
 
 def choose(flag: Any, one: Real, other: Real) -> Real:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hloforge.dialect.mlir import ir
-from hloforge.pipelines.framework.builders import create
+from hloforge.dialect.mlir import vector_dialect
 
 
 def transposed(rows: Sequence[Any]) -> list[Any]:
@@ -20,11 +19,6 @@ def transposed(rows: Sequence[Any]) -> list[Any]:
             one, other = made[number], made[number + step]
             upper = [lane + size - step if lane & step else lane for lane in range(size)]
             lower = [lane + size if lane & step else lane + step for lane in range(size)]
-            made[number], made[number + step] = _shuffled(one, other, upper), _shuffled(one, other, lower)
+            made[number], made[number + step] = (vector_dialect.shuffle(one, other, lanes) for lanes in (upper, lower))
         step *= 2
     return made
-
-
-def _shuffled(one: Any, other: Any, order: Sequence[int]) -> Any:
-    mask = ir.DenseI64ArrayAttr.get(list(order))
-    return create("vector.shuffle", [one, other], [one.type], mask=mask).results[0]

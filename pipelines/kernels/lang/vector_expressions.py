@@ -12,10 +12,10 @@ from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import AnyOp, SSAValue, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, arith, ir
 from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import create, full_vector, index, read_vector
+from hloforge.pipelines.framework.builders import full_vector, index, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import constant_number, filling, has_code, on_numbers
 from hloforge.pipelines.kernels.lang.row_expressions import Spread
@@ -28,10 +28,10 @@ shift_right_logical subtract xor
 _CHEAP = frozenset(_CHEAP_NAMES.split())
 # Conversions that widen, also from types that are converted as they are read.
 _EXTENSIONS = {
-    **{(source, "f32"): "arith.extf" for source in ("bf16", "f16")},
-    **{(source, "f64"): "arith.extf" for source in ("bf16", "f16", "f32")},
-    **{(source, "s32"): "arith.extsi" for source in ("s8", "s16")},
-    **{(source, "s64"): "arith.extsi" for source in ("s8", "s16", "s32")},
+    **{(source, "f32"): arith.extf for source in ("bf16", "f16")},
+    **{(source, "f64"): arith.extf for source in ("bf16", "f16", "f32")},
+    **{(source, "s32"): arith.extsi for source in ("s8", "s16")},
+    **{(source, "s64"): arith.extsi for source in ("s8", "s16", "s32")},
 }
 VECTOR_TYPES = ("f32", "f64", "s32", "s64")
 # What vectors are read of: signless numbers.
@@ -205,4 +205,4 @@ def _on_vectors(op: ir.OpView, operands: Sequence[SSAValue]) -> Any:
     if op.name != "stablehlo.convert" or (source.name, target.name) not in _EXTENSIONS:
         return on_numbers(op, operands)
     wide = ir.VectorType.get(operands[0].type.shape, op.results[0].type.element_type)
-    return create(_EXTENSIONS[source.name, target.name], operands, [wide]).result
+    return _EXTENSIONS[source.name, target.name](wide, *operands)

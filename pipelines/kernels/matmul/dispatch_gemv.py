@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import AnyOp, in_context, ir
+from hloforge.dialect.mlir import AnyOp, arith, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import element_of, index, stands_in_dispatch
@@ -138,7 +138,7 @@ def _product(
     part = ir.RankedTensorType.get([parts[role] for role in roles], right.type.element_type)
 
     def run(places: Sequence[Any], sources: Sequence[Any], numbers: Sequence[Any], targets: Sequence[Any]) -> None:
-        batch, column = places[1], code.combine("muli", places[0], columns)
+        batch, column = places[1], code.combine(arith.muli, places[0], columns)
         rows = code.load(sources[0], ir.RankedTensorType.get([1, few, sizes["k"]], element), [batch, 0, 0])
         start = {"b": batch, "k": 0, "n": column}
         if numbers:

@@ -31,7 +31,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, arith, in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import stands_in_dispatch
@@ -128,8 +128,8 @@ def _product(left: Any, right: Any, element: Any, strip: int, at_once: int, mach
     group_rows, group_columns = _group_rows(rows), _group_columns(columns, strip)
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
-        column = code.combine("muli", places[0], group_columns)
-        row = code.combine("muli", places[1], group_rows)
+        column = code.combine(arith.muli, places[0], group_columns)
+        row = code.combine(arith.muli, places[1], group_rows)
         of_rows = ir.RankedTensorType.get([1, group_rows, pairs], left.type.element_type)
         of_columns = ir.RankedTensorType.get([1, depth, group_columns], right.type.element_type)
         kernel = IntegerKernel(

@@ -40,7 +40,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import ElementType
-from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, arith, in_context, ir, stablehlo
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import element_of, empty, stands_in_dispatch
@@ -306,8 +306,8 @@ def _product(
         scratch = []
 
     def run(places: Sequence[Any], sources: Sequence[Any], chosen: Sequence[Any], targets: Sequence[Any]) -> None:
-        column = code.combine("muli", places[0], tiles.group_columns)
-        row = code.combine("muli", places[1], tiles.group_rows)
+        column = code.combine(arith.muli, places[0], tiles.group_columns)
+        row = code.combine(arith.muli, places[1], tiles.group_rows)
         sides, start = _group_of_columns(tiles, column, by_columns=by_columns)
         factor = code.clamped(chosen[0], int(rhs.type.shape[0])) if chosen else places[2]
         right = code.load(sources[1], _of([1, *sides], rhs), [factor, *start])
@@ -326,9 +326,9 @@ def _product(
         group = ir.RankedTensorType.get(sizes, element)
         kernel = Kernel(left, right, by_columns, group, tiles, finish if epilogue.made else None)
         packed = ir.RankedTensorType.get(tiles.copied, element)
-        number = code.combine("addi", code.combine("muli", places[2], counts[1]), places[1])
-        number = code.combine("addi", code.combine("muli", number, counts[0]), places[0])
-        start = [code.combine("muli", number, tiles.panel), 0, 0]
+        number = code.combine(arith.addi, code.combine(arith.muli, places[2], counts[1]), places[1])
+        number = code.combine(arith.addi, code.combine(arith.muli, number, counts[0]), places[0])
+        start = [code.combine(arith.muli, number, tiles.panel), 0, 0]
         made, copied = kernel.result(code.load(targets[1], packed, start) if scratch else empty(packed))
         code.store(made, targets[0], place)
         if scratch:
@@ -345,7 +345,7 @@ def _product(
 def _group_of_columns(tiles: Tiles, column: Any, *, by_columns: bool) -> tuple[list[int], list[Any]]:
     """The sizes of what a workgroup reads of the right factor, and where it begins."""
     if tiles.in_strips:
-        first = code.combine("divui", column, tiles.strip)
+        first = code.combine(arith.divui, column, tiles.strip)
         return [tiles.group_columns // tiles.strip, tiles.depth, tiles.strip], [first, 0, 0]
     sides, start = [tiles.depth, tiles.group_columns], [0, column]
     return (sides[::-1], start[::-1]) if by_columns else (sides, start)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hloforge.dialect.mlir import ir
-from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector, zero
+from hloforge.dialect.mlir import arith, ir, vector_dialect
+from hloforge.pipelines.framework.builders import empty, full_vector, index, read_vector, write_vector, zero
 from hloforge.pipelines.kernels.lang import loops as code
 
 # Lines of the large factor that are read side by side: streams that the processor's prefetchers follow.
@@ -15,7 +15,7 @@ _LINES = 4
 # Rows whose factors with these lines stay in registers, or near them.
 _ROWS = 4
 # By whether numbers are integers before and after.
-_WIDENING = {(True, True): "extsi", (True, False): "sitofp", (False, False): "extf"}
+_WIDENING = {(True, True): arith.extsi, (True, False): arith.sitofp, (False, False): arith.extf}
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Kernel:
         return code.in_steps(self.depth, _LINES, total, self._add_lines)[0]
 
     def _add_lines(self, depth: Any, count: int, total: Any) -> list[Any]:
-        lines = [code.combine("addi", depth, number) for number in range(count)]
+        lines = [code.combine(arith.addi, depth, number) for number in range(count)]
         for first in range(0, self.rows, _ROWS):
             total = self._add_products(range(first, min(self.rows, first + _ROWS)), lines, total)
         return [total]
@@ -99,10 +99,10 @@ class Kernel:
         return code.in_steps(self.columns, _LINES, [empty(self.type)], self._columns)[0]
 
     def _columns(self, column: Any, count: int, total: Any) -> list[Any]:
-        at = [code.combine("addi", column, number) for number in range(count)]
+        at = [code.combine(arith.addi, column, number) for number in range(count)]
         rows = [index(row) for row in range(self.rows)]
         for row, sums in zip(rows, self._sums(rows, at), strict=True):
-            vector = create("vector.from_elements", sums, [ir.VectorType.get([count], self.element)]).results[0]
+            vector = vector_dialect.from_elements(ir.VectorType.get([count], self.element), sums)
             total = write_vector(vector, total, [index(0), row, column])
         return [total]
 
@@ -139,20 +139,17 @@ class Kernel:
 
 def _multiply_add(one: Any, other: Any, total: Any) -> Any:
     if _is_integer(total.type):
-        return code.combine("addi", code.combine("muli", one, other), total)
-    return create("vector.fma", [one, other, total], [total.type]).results[0]
+        return code.combine(arith.addi, code.combine(arith.muli, one, other), total)
+    return vector_dialect.fma(one, other, total)
 
 
 def _add(one: Any, other: Any) -> Any:
-    return code.combine("addi" if isinstance(one.type, ir.IntegerType) else "addf", one, other)
+    return code.combine(arith.addi if isinstance(one.type, ir.IntegerType) else arith.addf, one, other)
 
 
 def _sum(vector: Any) -> Any:
     """The sum of a vector, in the order that is fastest."""
-    attributes: dict[str, Any] = {"kind": ir.Attribute.parse("#vector.kind<add>")}
-    if not _is_integer(vector.type):
-        attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc>")
-    return create("vector.reduction", [vector], [vector.type.element_type], **attributes).results[0]
+    return code.reduced("ADD", vector, fastmath=None if _is_integer(vector.type) else arith.FastMathFlags.reassoc)
 
 
 def _is_integer(vector: Any) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hloforge.dialect.mlir import ir
-from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector, zero
+from hloforge.dialect.mlir import arith, ir, vector_dialect
+from hloforge.pipelines.framework.builders import empty, full_vector, index, read_vector, write_vector, zero
 from hloforge.pipelines.kernels.lang import loops as code
 
 
@@ -42,7 +42,7 @@ class IntegerKernel:
 
         # What is left of the columns is a whole strip with some of the strip before.
         def of_columns(column: Any, total: Any, packed: Any) -> list[Any]:
-            return self._strip(code.combine("minui", column, last), total, packed)
+            return self._strip(code.combine(arith.minui, column, last), total, packed)
 
         return code.for_each(last + self.strip, [total, packed], of_columns, step=self.strip)[0]
 
@@ -68,25 +68,25 @@ class IntegerKernel:
 
     def _copied(self, first: Any, pair: Any, column: Any, into: Any) -> Any:
         """Two lines of the strip, an element of one beside that of the other."""
-        line = code.combine("muli", code.combine("addi", first, pair), 2)
-        next_ = code.combine("addi", line, 1)
+        line = code.combine(arith.muli, code.combine(arith.addi, first, pair), 2)
+        next_ = code.combine(arith.addi, line, 1)
         if (depth := int(self.right.type.shape[1])) % 2:
             # Any line will do beside the last one: the left factor has zero there.
-            next_ = code.combine("minui", next_, depth - 1)
+            next_ = code.combine(arith.minui, next_, depth - 1)
         short = ir.VectorType.get([self.strip], _short())
         lines = [read_vector(self.right, [index(0), at, column], self.strip) for at in (line, next_)]
-        wide = [code.cast("extsi", line, short) for line in lines]
-        both = create("vector.interleave", wide, [ir.VectorType.get([2 * self.strip], _short())]).results[0]
+        wide = [code.cast(arith.extsi, line, short) for line in lines]
+        both = vector_dialect.interleave(*wide)
         return write_vector(both, into, [pair, index(0)])
 
     def _rows(self, row: Any, count: int, first: Any, pairs: int, column: Any, total: Any, packed: Any) -> Any:
         """Add the products of some rows of the left factor with the packed strip."""
-        rows = [code.combine("addi", row, number) for number in range(count)]
+        rows = [code.combine(arith.addi, row, number) for number in range(count)]
         sums = [read_vector(total, [index(0), at, column], self.strip) for at in rows]
 
         def turn(pair: Any, *sums: Any) -> list[Any]:
             lines = read_vector(packed, [pair, index(0)], 2 * self.strip)
-            at = code.combine("muli", code.combine("addi", first, pair), 2)
+            at = code.combine(arith.muli, code.combine(arith.addi, first, pair), 2)
             factors = [read_vector(self.left, [index(0), row, at], 2) for row in rows]
             return [_multiply_add(factor, lines, sum_) for factor, sum_ in zip(factors, sums, strict=True)]
 
@@ -100,11 +100,10 @@ def _multiply_add(pair: Any, lines: Any, total: Any) -> Any:
     width = int(total.type.shape[0])
     wide = ir.VectorType.get([2 * width], total.type.element_type)
     # IREE makes wrong shifts of an extended bitcast.
-    again = ir.DenseI64ArrayAttr.get([0, 1] * width)
-    pairs = create("vector.shuffle", [pair, pair], [lines.type], mask=again).results[0]
-    products = code.combine("muli", code.cast("extsi", pairs, wide), code.cast("extsi", lines, wide))
-    even, odd = create("vector.deinterleave", [products], [total.type, total.type]).results
-    return code.combine("addi", total, code.combine("addi", even, odd))
+    pairs = vector_dialect.shuffle(pair, pair, [0, 1] * width)
+    products = code.combine(arith.muli, code.cast(arith.extsi, pairs, wide), code.cast(arith.extsi, lines, wide))
+    even, odd = vector_dialect.deinterleave(products)
+    return code.combine(arith.addi, total, code.combine(arith.addi, even, odd))
 
 
 def _short() -> Any:

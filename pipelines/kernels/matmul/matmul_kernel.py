@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hloforge.dialect.mlir import ir
-from hloforge.pipelines.framework.builders import create, empty, full_vector, index, read_vector, write_vector, zero
+from hloforge.dialect.mlir import arith, ir, vector_dialect
+from hloforge.pipelines.framework.builders import constant, empty, full_vector, index, read_vector, write_vector, zero
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.transposed_vectors import transposed
 from hloforge.pipelines.kernels.matmul.im2col import Windows
@@ -89,20 +89,20 @@ class WindowRows:
     def start(self, row: Any, depth: Any) -> list[Any]:
         windows = self.windows
         place, channel = _divided(depth, windows.features)
-        row = code.combine("addi", self.first, row)
+        row = code.combine(arith.addi, self.first, row)
         position = [channel]
         axes = zip(windows.spaces, windows.strides, windows.window, windows.dilations, windows.first, strict=True)
         for space, stride, size, dilation, first in reversed(list(axes)):
             row, at = _divided(row, space)
             place, inside = _divided(place, size)
-            at, inside = code.combine("muli", at, stride), code.combine("muli", inside, dilation)
-            position.insert(0, code.combine("addi", code.combine("addi", at, inside), first))
+            at, inside = code.combine(arith.muli, at, stride), code.combine(arith.muli, inside, dilation)
+            position.insert(0, code.combine(arith.addi, code.combine(arith.addi, at, inside), first))
         return [row, *position]
 
 
 def _divided(value: Any, by: int) -> tuple[Any, Any]:
     """Quotient and remainder of an ``index``."""
-    return code.combine("divui", value, by), code.combine("remui", value, by)
+    return code.combine(arith.divui, value, by), code.combine(arith.remui, value, by)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Lines:
     first: Any
 
     def read(self, line: Any, length: int) -> Any:
-        return read_vector(self.array, [*self.outer, code.combine("addi", self.first, line), index(0)], length)
+        return read_vector(self.array, [*self.outer, code.combine(arith.addi, self.first, line), index(0)], length)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Kernel:
         """The product with strips that lie as they are read."""
 
         def strip(column: Any, total: Any) -> list[Any]:
-            source = Lines(self.right, [index(0), code.combine("divui", column, self.tiles.strip)], depth)
+            source = Lines(self.right, [index(0), code.combine(arith.divui, column, self.tiles.strip)], depth)
             return [self._multiplied(Block(depth, lines, column, 0), source, total)]
 
         return code.for_each(self.tiles.group_columns, [total], strip, step=self.tiles.strip)[0]
@@ -180,11 +180,11 @@ class Kernel:
         full, width = tiles.group_columns - rest, tiles.panel * tiles.strip
 
         def panel(first: Any, total: Any, packed: Any) -> list[Any]:
-            stop = code.combine("minui", code.combine("addi", first, width), full)
+            stop = code.combine(arith.minui, code.combine(arith.addi, first, width), full)
             packed = self._copied(depth, lines, first, stop, packed)
 
             def strip(column: Any, total: Any) -> list[Any]:
-                number = code.combine("divui", code.combine("subi", column, first), tiles.strip)
+                number = code.combine(arith.divui, code.combine(arith.subi, column, first), tiles.strip)
                 source = Lines(packed, [number], index(0))
                 return [self._multiplied(Block(depth, lines, column, 0), source, total)]
 
@@ -203,7 +203,7 @@ class Kernel:
         nothing = full_vector(zero(self.type.element_type), tiles.strip)
 
         def strip(row: Any, column: Any, total: Any) -> list[Any]:
-            start = code.combine("minui", column, tiles.group_columns - tiles.strip)
+            start = code.combine(arith.minui, column, tiles.group_columns - tiles.strip)
             return [write_vector(nothing, total, [origin, row, start])]
 
         def line(row: Any, total: Any) -> list[Any]:
@@ -226,7 +226,7 @@ class Kernel:
     def _finished(self, block: Block, total: Any) -> Any:
         """The result with a strip's sums finished, if the block is the last one."""
         tiles, width, finish = self.tiles, self.tiles.strip, self.finish
-        end = code.combine("addi", block.depth, block.lines)
+        end = code.combine(arith.addi, block.depth, block.lines)
         rows = code.choose(code.compare("eq", end, tiles.depth), index(tiles.group_rows), index(0))
 
         def line(row: Any, total: Any) -> list[Any]:
@@ -245,16 +245,16 @@ class Kernel:
         full = lines // lanes * lanes
 
         def place(column: Any) -> Any:
-            return code.combine("divui", code.combine("subi", column, first), tiles.strip)
+            return code.combine(arith.divui, code.combine(arith.subi, column, first), tiles.strip)
 
         def across(k: Any, into: Any) -> list[Any]:
-            at = code.combine("addi", depth, k)
+            at = code.combine(arith.addi, depth, k)
             return code.for_each(
                 stop, [into], lambda c, into: [self._line(k, at, c, place(c), into)], start=first, step=tiles.strip
             )
 
         def line(k: Any, column: Any, into: Any) -> list[Any]:
-            return [self._line(k, code.combine("addi", depth, k), column, place(column), into)]
+            return [self._line(k, code.combine(arith.addi, depth, k), column, place(column), into)]
 
         def squares(first: Any, column: Any, into: Any) -> list[Any]:
             return code.for_each(
@@ -274,15 +274,15 @@ class Kernel:
 
     def _square(self, depth: Any, k: Any, column: Any, first: Any, strip: Any, into: Any) -> Any:
         """Copy as many lines of a strip as of its columns, from the ``first`` one of these on, which lie in rows."""
-        lanes, at = self.tiles.lanes, code.combine("addi", depth, k)
+        lanes, at = self.tiles.lanes, code.combine(arith.addi, depth, k)
         wide = ir.VectorType.get([lanes], self.type.element_type)
-        start = code.combine("addi", column, first)
+        start = code.combine(arith.addi, column, first)
         rows = [
-            read_vector(self.right, [index(0), code.combine("addi", start, number), at], lanes)
+            read_vector(self.right, [index(0), code.combine(arith.addi, start, number), at], lanes)
             for number in range(lanes)
         ]
-        for number, line in enumerate(transposed([code.cast("extf", row, wide) for row in rows])):
-            into = write_vector(line, into, [strip, code.combine("addi", k, number), first])
+        for number, line in enumerate(transposed([code.cast(arith.extf, row, wide) for row in rows])):
+            into = write_vector(line, into, [strip, code.combine(arith.addi, k, number), first])
         return into
 
     def _line(self, k: Any, at: Any, column: Any, strip: Any, into: Any) -> Any:
@@ -291,24 +291,24 @@ class Kernel:
         if not self.by_columns:
             row = read_vector(self.right, [index(0), at, column], self.tiles.strip)
             wide = ir.VectorType.get([self.tiles.strip], element)
-            return write_vector(code.cast("extf", row, wide), into, [strip, k, index(0)])
+            return write_vector(code.cast(arith.extf, row, wide), into, [strip, k, index(0)])
         for number in range(self.tiles.strip):
-            factor = code.read(self.right, index(0), code.combine("addi", column, number), at)
-            into = code.write(code.cast("extf", factor, element), into, strip, k, index(number))
+            factor = code.read(self.right, index(0), code.combine(arith.addi, column, number), at)
+            into = code.write(code.cast(arith.extf, factor, element), into, strip, k, index(number))
         return into
 
     def _rows(self, row: Any, count: int, block: Block, total: Any, lines: Lines) -> Any:
         """Add the products of some rows of the left factor with the strip's lines."""
         origin, width = index(0), self.tiles.strip
-        rows = [code.combine("addi", row, number) for number in range(count)]
+        rows = [code.combine(arith.addi, row, number) for number in range(count)]
         starts = [self.left.start(at, block.depth) for at in rows]
         sums = [read_vector(total, [origin, at, block.column], width) for at in rows]
 
         def turn(k: Any, *sums: Any) -> list[Any]:
             line = lines.read(k, width)
-            factors = [code.read(self.left.array, *start, code.combine("addi", at, k)) for *start, at in starts]
+            factors = [code.read(self.left.array, *start, code.combine(arith.addi, at, k)) for *start, at in starts]
             return [
-                create("vector.fma", [full_vector(factor, width), line, sum_], [sum_.type]).results[0]
+                vector_dialect.fma(full_vector(factor, width), line, sum_)
                 for factor, sum_ in zip(factors, sums, strict=True)
             ]
 
@@ -324,4 +324,4 @@ def _from(first: int, length: int) -> Any:
     """A vector of flags that are set from the first one on."""
     type_ = ir.VectorType.get([length], ir.IntegerType.get_signless(1))
     flags = ", ".join(str(number >= first).lower() for number in range(length))
-    return create("arith.constant", (), [type_], value=ir.Attribute.parse(f"dense<[{flags}]> : {type_}")).results[0]
+    return constant(ir.Attribute.parse(f"dense<[{flags}]> : {type_}"))

@@ -19,7 +19,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import AnyOp, in_context, ir
+from hloforge.dialect.mlir import AnyOp, arith, in_context, ir
 from hloforge.dialect.operations import integer, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
@@ -81,7 +81,7 @@ def _dispatched(op: ir.Operation, machine: Machine) -> Value:
     length = machine.line_bytes * 8 // element.width
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
-        first = code.combine("muli", places[0], group)
+        first = code.combine(arith.muli, places[0], group)
         parts = [
             code.load(source, ir.RankedTensorType.get([group, width], element), [first, 0])
             for source, width in zip(sources, widths, strict=True)
@@ -105,7 +105,7 @@ def _copied(part: Any, row: Any, into: Any, before: int, length: int) -> Any:
     """A row of an array written after the first columns of a row."""
 
     def step(column: Any, count: int, into: Any) -> list[Any]:
-        at = code.combine("addi", column, before)
+        at = code.combine(arith.addi, column, before)
         return [write_vector(read_vector(part, [row, column], count), into, [row, at])]
 
     width = int(part.type.shape[1])

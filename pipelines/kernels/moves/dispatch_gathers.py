@@ -27,11 +27,11 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.marks import IN_BOUNDS
-from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, arith, in_context, ir, stablehlo
 from hloforge.dialect.operations import is_made_by, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
-from hloforge.pipelines.framework.builders import create, empty, index, read_vector, stands_in_dispatch, write_vector
+from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
@@ -44,10 +44,10 @@ _COPIED = frozenset(("bf16", "f16", "f32", "f64", "s8", "s16", "s32", "s64"))
 _COMBINED = frozenset(("f32", "f64", "s32", "s64"))
 # The operations that represent a computation, on floats and on signed integers.
 _ARITHMETIC = {
-    "add": ("addf", "addi"),
-    "multiply": ("mulf", "muli"),
-    "maximum": ("maximumf", "maxsi"),
-    "minimum": ("minimumf", "minsi"),
+    "add": (arith.addf, arith.addi),
+    "multiply": (arith.mulf, arith.muli),
+    "maximum": (arith.maximumf, arith.maxsi),
+    "minimum": (arith.minimumf, arith.minsi),
 }
 
 
@@ -134,12 +134,12 @@ def _gather(table: Any, indices: Any, count: int, width: int, machine: Machine) 
     last = int(table.type.shape[0]) - 1
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
-        first = code.combine("muli", places[0], group)
+        first = code.combine(arith.muli, places[0], group)
         rows = code.load(sources[1], ir.RankedTensorType.get([group, 1], indices.type.element_type), [first, 0])
         source = code.load(sources[0], table.type, [0, 0])
 
         def copy(at: Any, count: int, into: Any) -> list[Any]:
-            places = [code.combine("addi", at, number) for number in range(count)]
+            places = [code.combine(arith.addi, at, number) for number in range(count)]
             pairs = [(place, row(place)) for place in places]
 
             def part(column: Any, length: int, into: Any) -> Any:
@@ -150,8 +150,8 @@ def _gather(table: Any, indices: Any, count: int, width: int, machine: Machine) 
             return _along(into, width, part, machine.line_bytes)
 
         def row(place: Any) -> Any:
-            inside = code.combine("minsi", code.combine("maxsi", code.read(rows, place, index(0)), 0), last)
-            return code.cast("index_cast", inside, ir.IndexType.get())
+            inside = code.combine(arith.minsi, code.combine(arith.maxsi, code.read(rows, place, index(0)), 0), last)
+            return code.cast(arith.index_cast, inside, ir.IndexType.get())
 
         taken = empty(ir.RankedTensorType.get([group, width], element))
         code.store(code.in_steps(group, _AT_ONCE, [taken], copy)[0], targets[0], [first, 0])
@@ -201,11 +201,8 @@ def _arithmetic(combiner: Combiner, table: Value) -> _Make | None:
         return lambda old, new: new
     if combiner.identity(0) is None:
         return None
-    names = _ARITHMETIC.get(combiner.returned[0].owner.operation.name.removeprefix("stablehlo."))
-    if names is None:
-        return None
-    name = names[table.element_type.is_integer]
-    return lambda old, new: create(f"arith.{name}", [old, new], [old.type]).results[0]
+    builders = _ARITHMETIC.get(combiner.returned[0].owner.operation.name.removeprefix("stablehlo."))
+    return builders[table.element_type.is_integer] if builders else None
 
 
 def _conditional(updates: Value, identity: Any) -> tuple[Value, Value] | None:
@@ -251,7 +248,7 @@ def _scatter(table: Any, rows: Any, updates: Any, make: _Make, line_bytes: int) 
 
     def run(table: Any, rows: Any, updates: Any) -> Any:
         def update(at: Any, into: Any) -> list[Any]:
-            row = code.cast("index_cast", code.read(rows, at, index(0)), ir.IndexType.get())
+            row = code.cast(arith.index_cast, code.read(rows, at, index(0)), ir.IndexType.get())
             stop = code.choose(code.compare("slt", row, 0), index(0), index(width))
             return _along(into, stop, lambda column, length, into: part(row, at, column, length, into), line_bytes)
 

@@ -21,7 +21,7 @@ from math import gcd, prod
 from typing import Any, ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import AnyOp, in_context, ir
+from hloforge.dialect.mlir import AnyOp, arith, in_context, ir
 from hloforge.dialect.operations import integers, is_made_by, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import empty, index, read_vector, stands_in_dispatch, write_vector
@@ -124,7 +124,7 @@ def _dispatched(op: AnyOp, machine: Machine) -> Value:
         in_order = sorted(inner, key=lambda loop: -loop.source_step)
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
-        first = code.combine("muli", places[0], group)
+        first = code.combine(arith.muli, places[0], group)
         array = code.load(sources[0], flat, [0, 0])
 
         def copy(waiting: Sequence[_Loop], row: Any, at: Any, into: Any) -> Any:
@@ -150,7 +150,7 @@ def _dispatched(op: AnyOp, machine: Machine) -> Value:
 
 
 def _moved(row: Any, number: Any, step: int) -> Any:
-    return code.combine("addi", row, code.combine("muli", number, step))
+    return code.combine(arith.addi, row, code.combine(arith.muli, number, step))
 
 
 def _loops(sizes: Sequence[int], order: Sequence[int]) -> list[_Loop]:
@@ -183,6 +183,6 @@ def _row_before(row: Any, loops: Sequence[_Loop]) -> Any:
     """Where a row of the result was in the source."""
     before = index(0)
     for loop in reversed(loops):
-        at, row = code.combine("remui", row, loop.size), code.combine("divui", row, loop.size)
+        at, row = code.combine(arith.remui, row, loop.size), code.combine(arith.divui, row, loop.size)
         before = _moved(before, at, loop.source_step)
     return before

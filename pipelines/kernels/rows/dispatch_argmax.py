@@ -24,10 +24,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import dense_elements, in_context, ir
+from hloforge.dialect.mlir import arith, dense_elements, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import create, empty, full_vector, index, stands_in_dispatch
+from hloforge.pipelines.framework.builders import constant, empty, full_vector, index, only_element, stands_in_dispatch
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
@@ -117,11 +117,11 @@ class _Rows:
 
         def run(places: Sequence[Any], memory: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
             # The last group begins earlier, so that it has as many rows.
-            first = code.combine("minsi", code.combine("muli", places[0], group), count - group)
+            first = code.combine(arith.minsi, code.combine(arith.muli, places[0], group), count - group)
             arrays = [code.load(m, o.type, [0] * len(o.type.shape)) for m, o in zip(memory, operands, strict=True)]
 
             def find(at: Any, *found: Any) -> list[Any]:
-                pair = self._found(arrays, code.combine("addi", first, at))
+                pair = self._found(arrays, code.combine(arith.addi, first, at))
                 return [code.write(one, into, at) for one, into in zip(pair, found, strict=True)]
 
             parts = [empty(ir.RankedTensorType.get([group], type_.element_type)) for type_ in types]
@@ -137,7 +137,7 @@ class _Rows:
         best, has_nan = self._best(arrays, row)
         at = self._place(arrays, row, best)
         value = self._number(arrays, row, at)
-        place = code.cast("index_cast", at, number_type(self.op.results[1]))
+        place = code.cast(arith.index_cast, at, number_type(self.op.results[1]))
         if has_nan is None:
             return [value, place]
         stop = code.choose(has_nan, index(self.size), index(0))
@@ -148,9 +148,7 @@ class _Rows:
         return self.expression.evaluate(arrays, [index(0), row, at], length)
 
     def _number(self, arrays: Sequence[Any], row: Any, at: Any) -> Any:
-        vector = self._vector(arrays, row, at, 1)
-        position = ir.DenseI64ArrayAttr.get([0])
-        return create("vector.extract", [vector], [vector.type.element_type], static_position=position).results[0]
+        return only_element(self._vector(arrays, row, at, 1))
 
     def _along(self, carried: Sequence[Any], body: Any) -> list[Any]:
         """``carried = body(at, *carried)`` for vectors that cover a row; the last one may cover some elements twice."""
@@ -158,7 +156,7 @@ class _Rows:
         return code.for_each(
             self.size,
             carried,
-            lambda at, *values: body(code.combine("minsi", at, last) if self.size % self.length else at, *values),
+            lambda at, *values: body(code.combine(arith.minsi, at, last) if self.size % self.length else at, *values),
             step=self.length,
         )
 
@@ -172,41 +170,42 @@ class _Rows:
         def join(at: Any, best: Any, *nan: Any) -> list[Any]:
             vector = self._vector(arrays, row, at, self.length)
             if not is_float:
-                return [code.combine("maxsi" if self.extreme.is_greatest else "minsi", best, vector)]
+                return [code.combine(arith.maxsi if self.extreme.is_greatest else arith.minsi, best, vector)]
             # One instruction on x86, which leaves the best where the other is NaN.
-            best = code.choose(_compared(_OGT if self.extreme.is_greatest else _OLT, vector, best), vector, best)
-            unordered = code.cast("extsi", _compared(_UNO, vector, vector), flags)
-            return [best, code.combine("ori", nan[0], unordered)]
+            is_better = code.compare_floats("OGT" if self.extreme.is_greatest else "OLT", vector, best)
+            best = code.choose(is_better, vector, best)
+            unordered = code.cast(arith.extsi, code.compare_floats("UNO", vector, vector), flags)
+            return [best, code.combine(arith.ori, nan[0], unordered)]
 
         found = self._along([start, none] if is_float else [start], join)
-        kind = ("max" if self.extreme.is_greatest else "min") + ("imumf" if is_float else "si")
-        best = _reduced(kind, found[0])
-        return best, code.compare("slt", _reduced("minsi", found[1]), 0) if is_float else None
+        kind = ("MAX" if self.extreme.is_greatest else "MIN") + ("IMUMF" if is_float else "SI")
+        best = code.reduced(kind, found[0])
+        return best, code.compare("slt", code.least(found[1]), 0) if is_float else None
 
     def _place(self, arrays: Sequence[Any], row: Any, best: Any) -> Any:
         """The first or last position in a row that holds a number; 0 where none does."""
         wanted, counting = full_vector(best, self.length), self.positions
         steps = _count(self.length, counting)
         none = full_vector(code.number(self.size if self.extreme.is_first else -1, counting), self.length)
-        better = "minsi" if self.extreme.is_first else "maxsi"
+        better, kind = (arith.minsi, "MINSI") if self.extreme.is_first else (arith.maxsi, "MAXSI")
 
         def join(at: Any, found: Any) -> list[Any]:
             vector = self._vector(arrays, row, at, self.length)
-            start = full_vector(code.cast("index_cast", at, counting), self.length)
-            places = code.choose(_equal(vector, wanted), code.combine("addi", start, steps), none)
+            start = full_vector(code.cast(arith.index_cast, at, counting), self.length)
+            places = code.choose(_equal(vector, wanted), code.combine(arith.addi, start, steps), none)
             return [code.combine(better, found, places)]
 
-        place = _reduced(better, self._along([none], join)[0])
+        place = code.reduced(kind, self._along([none], join)[0])
         # A row of NaN holds no number, and is not asked for one.
-        bounded = code.combine("maxsi", code.combine("minsi", place, self.size - 1), 0)
-        return code.cast("index_cast", bounded, ir.IndexType.get())
+        bounded = code.combine(arith.maxsi, code.combine(arith.minsi, place, self.size - 1), 0)
+        return code.cast(arith.index_cast, bounded, ir.IndexType.get())
 
     def _folded(self, arrays: Sequence[Any], row: Any, stop: Any) -> list[Any]:
         """The computation's own result from a row's first elements, one after the other."""
         block = self.op.regions[0].blocks[0]
 
         def turn(at: Any, *best: Any) -> list[Any]:
-            place = code.cast("index_cast", at, best[1].type)
+            place = code.cast(arith.index_cast, at, best[1].type)
             known = dict(zip(block.arguments, (*best, self._number(arrays, row, at), place), strict=True))
             *inner, end = (op.operation for op in block.operations)
             for op in inner:
@@ -216,27 +215,10 @@ class _Rows:
         return code.for_each(stop, [_filled(init) for init in self.op.operands[2:]], turn)
 
 
-# arith's numbers of comparisons of floats: ordered and equal, greater, less; unordered.
-_OEQ, _OGT, _OLT, _UNO = 1, 2, 4, 14
-
-
-def _compared(predicate: int, one: Any, other: Any) -> Any:
-    """Flags of vectors of floats."""
-    attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
-    flags = ir.VectorType.get(one.type.shape, ir.IntegerType.get_signless(1))
-    return create("arith.cmpf", [one, other], [flags], predicate=attribute).results[0]
-
-
 def _equal(one: Any, other: Any) -> Any:
     if isinstance(one.type.element_type, ir.IntegerType):
         return code.compare("eq", one, other)
-    return _compared(_OEQ, one, other)
-
-
-def _reduced(kind: str, vector: Any) -> Any:
-    """The extreme of a vector: ``maximumf``, ``minimumf``, ``maxsi`` or ``minsi``."""
-    attribute = ir.Attribute.parse(f"#vector.kind<{kind}>")
-    return create("vector.reduction", [vector], [vector.type.element_type], kind=attribute).results[0]
+    return code.compare_floats("OEQ", one, other)
 
 
 def _filled(constant: Any, length: int = 0) -> Any:
@@ -247,5 +229,4 @@ def _filled(constant: Any, length: int = 0) -> Any:
 def _count(length: int, element: Any) -> Any:
     """The vector ``0, 1, ..., length - 1``."""
     numbers = np.arange(length, dtype=f"int{element.width}")
-    value = dense_elements(numbers, ir.VectorType.get([length], element))
-    return create("arith.constant", (), [value.type], value=value).results[0]
+    return constant(dense_elements(numbers, ir.VectorType.get([length], element)))

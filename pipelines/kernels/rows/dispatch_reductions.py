@@ -24,12 +24,12 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.mlir import AnyOp, in_context, ir
+from hloforge.dialect.mlir import AnyOp, arith, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.builders import (
-    create,
+    constant,
     empty,
     full_vector,
     index,
@@ -154,7 +154,7 @@ def _dispatched(op: AnyOp, tiles: _Tiles, expression: Expression) -> Value:
     operands = expression.operands
 
     def run(places: Sequence[Any], sources: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
-        column = code.combine("muli", places[0], tiles.columns)
+        column = code.combine(arith.muli, places[0], tiles.columns)
         arrays = [code.load(m, o.type, [0] * len(o.type.shape)) for m, o in zip(sources, operands, strict=True)]
         chunk = _Chunk(tiles, expression, arrays, combiner(op), element, (places[2], column))
         code.store(chunk.reduced(places[1]), targets[0], [places[2], places[1], column])
@@ -188,10 +188,10 @@ class _Chunk:
     def reduced(self, number: Any) -> Any:
         """The reduction of the rows of a chunk: ``[1, 1, columns]``."""
         tiles = self.tiles
-        first = code.combine("muli", number, tiles.rows)
-        stop = code.combine("minsi", code.combine("addi", first, tiles.rows), tiles.middle)
-        whole = code.combine("divui", code.combine("subi", stop, first), _ROWS)
-        rest = code.combine("addi", first, code.combine("muli", whole, _ROWS))
+        first = code.combine(arith.muli, number, tiles.rows)
+        stop = code.combine(arith.minsi, code.combine(arith.addi, first, tiles.rows), tiles.middle)
+        whole = code.combine(arith.divui, code.combine(arith.subi, stop, first), _ROWS)
+        rest = code.combine(arith.addi, first, code.combine(arith.muli, whole, _ROWS))
         total = code.for_each(rest, [self._identity()], self._combined(_ROWS), start=first, step=_ROWS)
         return code.for_each(stop, total, self._combined(1), start=rest)[0]
 
@@ -201,8 +201,7 @@ class _Chunk:
             value: ir.Attribute = ir.IntegerAttr.get(self.element, of_integer(self.element.width))
         else:
             value = ir.FloatAttr.get(self.element, of_float(self.element.width))
-        number = create("arith.constant", (), [self.element], value=value).results[0]
-        vector = full_vector(number, self.tiles.length)
+        vector = full_vector(constant(value), self.tiles.length)
         part = empty(ir.RankedTensorType.get([1, 1, self.tiles.columns], self.element))
         return self._along(part, lambda _, into, at: write_vector(vector, into, at))
 
@@ -220,11 +219,11 @@ class _Chunk:
         """From the number of a row and the part to the part with some rows combined into it."""
 
         def turn(row: Any, part: Any) -> list[Any]:
-            rows = [code.combine("addi", row, number) for number in range(count)]
+            rows = [code.combine(arith.addi, row, number) for number in range(count)]
             return [self._along(part, lambda column, into, at: joined(rows, column, into, at))]
 
         def joined(rows: Sequence[Any], column: Any, into: Any, at: list[Any]) -> Any:
-            column = code.combine("addi", self.start[1], column)
+            column = code.combine(arith.addi, self.start[1], column)
             vectors = [self._vector(row, column) for row in rows]
             while len(vectors) > 1:
                 vectors = [self._join(*vectors[pair : pair + 2]) for pair in range(0, len(vectors), 2)]
@@ -236,4 +235,6 @@ class _Chunk:
         return self.expression.evaluate(self.arrays, [self.start[0], row, column], self.tiles.length)
 
     def _join(self, one: Any, other: Any) -> Any:
-        return create(arithmetic(self.name, element_type(self.element)), [one, other], [one.type]).results[0]
+        build = arithmetic(self.name, element_type(self.element))
+        assert build is not None
+        return build(one, other)

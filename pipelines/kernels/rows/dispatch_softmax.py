@@ -25,12 +25,11 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.mlir import AnyOp, in_context, ir
+from hloforge.dialect.mlir import AnyOp, arith, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.builders import (
-    create,
     empty,
     full_vector,
     index,
@@ -57,7 +56,7 @@ _LENGTH = 16
 _WORK = 64
 _SHAPING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _IDENTITIES = {"stablehlo.add": -0.0, "stablehlo.maximum": -inf, "stablehlo.minimum": inf}
-_KINDS = {"stablehlo.add": "add", "stablehlo.maximum": "maximumf", "stablehlo.minimum": "minimumf"}
+_KINDS = {"stablehlo.add": "ADD", "stablehlo.maximum": "MAXIMUMF", "stablehlo.minimum": "MINIMUMF"}
 
 
 @register
@@ -148,12 +147,12 @@ class _Rows:
 
         def run(places: Sequence[Any], memory: Sequence[Any], _: Sequence[Any], targets: Sequence[Any]) -> None:
             # The last group begins earlier, so that it has as many rows.
-            first = code.combine("minsi", code.combine("muli", places[0], group), rows - group)
+            first = code.combine(arith.minsi, code.combine(arith.muli, places[0], group), rows - group)
             arrays = [code.load(m, o.type, [0, 0]) for m, o in zip(memory, operands, strict=True)]
             target = empty(ir.RankedTensorType.get([group, size], element))
 
             def compute(at: Any, into: Any) -> list[Any]:
-                return [_Row(self, arrays, code.combine("addi", first, at), at).computed(into)]
+                return [_Row(self, arrays, code.combine(arith.addi, first, at), at).computed(into)]
 
             code.store(code.for_each(group, [target], compute)[0], targets[0], [first, 0])
 
@@ -288,10 +287,11 @@ class _Vectors(dict[Any, Any]):
 
 
 def _join(name: str, one: Any, other: Any) -> Any:
-    return create(arithmetic(name, element_type("f32")), [one, other], [one.type]).results[0]
+    build = arithmetic(name, element_type("f32"))
+    assert build is not None
+    return build(one, other)
 
 
 def _total(name: str, vector: Any) -> Any:
     """The reduction of a vector of floats."""
-    kind = ir.Attribute.parse(f"#vector.kind<{_KINDS[name]}>")
-    return create("vector.reduction", [vector], [vector.type.element_type], kind=kind).results[0]
+    return code.reduced(_KINDS[name], vector)

@@ -26,7 +26,7 @@ from math import log
 from typing import Any, ClassVar
 
 from hloforge.dialect.marks import KEYS
-from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
+from hloforge.dialect.mlir import AnyOp, SSAValue, arith, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.sort import is_iota, prefix_length, replace_prefix
@@ -114,7 +114,7 @@ class _Records:
         """One record, from its numbers in ``stored``."""
         found = iter(stored)
         return [
-            code.cast("index_cast", at, array.type.element_type) if self.counts(number) else next(found)
+            code.cast(arith.index_cast, at, array.type.element_type) if self.counts(number) else next(found)
             for number, array in enumerate(self.arrays)
         ]
 
@@ -147,16 +147,16 @@ def _by_insertion(op: AnyOp, records: _Records, count: int) -> list[SSAValue]:
 
         def goes_before(place: SSAValue, *current: SSAValue) -> Any:
             # The position below exists where it counts.
-            lower = code.combine("maxsi", code.combine("subi", place, 1), 0)
+            lower = code.combine(arith.maxsi, code.combine(arith.subi, place, 1), 0)
             other = [code.read(array, index(0), lower) for array in current[:keys]]
-            return code.combine("andi", code.compare("slt", index(0), place), _before(element[:keys], other))
+            return code.combine(arith.andi, code.compare("slt", index(0), place), _before(element[:keys], other))
 
         def move_up(place: SSAValue, *current: SSAValue) -> list[SSAValue]:
-            lower = code.combine("subi", place, 1)
+            lower = code.combine(arith.subi, place, 1)
             moved = [code.write(code.read(array, index(0), lower), array, index(0), place) for array in current]
             return [lower, *moved]
 
-        start = code.combine("minsi", at, count)
+        start = code.combine(arith.minsi, at, count)
         place, *moved = code.while_([start, *chosen], goes_before, move_up)
         return [code.write(one, array, index(0), place) for one, array in zip(element, moved, strict=True)]
 
@@ -165,7 +165,7 @@ def _by_insertion(op: AnyOp, records: _Records, count: int) -> list[SSAValue]:
         last = code.read(chosen[0], index(0), index(count - 1))
         # Equal first keys leave the decision to the next ones.
         none = code.compare("slt" if keys > 1 else "sle", last, least)
-        stop = code.choose(none, at, code.combine("addi", at, _BLOCK))
+        stop = code.choose(none, at, code.combine(arith.addi, at, _BLOCK))
         return code.for_each(stop, chosen, lambda at, *chosen: insert(row, at, parts, chosen), start=at)
 
     # The first elements one by one, the others in whole blocks of which most hold none of the first elements.
@@ -203,8 +203,8 @@ def _before(keys: Sequence[SSAValue], others: Sequence[SSAValue]) -> Any:
     *first, last = zip(keys, others, strict=True)
     flag = code.compare("slt", *last)
     for one, other in reversed(first):
-        tie = code.combine("andi", code.compare("eq", one, other), flag)
-        flag = code.combine("ori", code.compare("slt", one, other), tie)
+        tie = code.combine(arith.andi, code.compare("eq", one, other), flag)
+        flag = code.combine(arith.ori, code.compare("slt", one, other), tie)
     return flag
 
 
@@ -233,13 +233,13 @@ def _by_digit(records: _Records, key: int, shift: Any) -> list[Any]:
 
         def count(row: Any, at: Any, table: Any) -> list[Any]:
             place = digit(row, at)
-            return [code.write(code.combine("addi", code.read(table, place), 1), table, place)]
+            return [code.write(code.combine(arith.addi, code.read(table, place), 1), table, place)]
 
         def move(row: Any, at: Any, table: Any, *targets: Any) -> list[Any]:
             own = digit(row, at)
             start = code.read(table, own)
-            table = code.write(code.combine("addi", start, 1), table, own)
-            place = code.cast("index_castui", start, ir.IndexType.get())
+            table = code.write(code.combine(arith.addi, start, 1), table, own)
+            place = code.cast(arith.index_castui, start, ir.IndexType.get())
             record = records.read([code.read(part, row, at) for part in parts], at)
             moved = zip(record, targets, strict=True)
             return [table, *(code.write(element, target, row, place) for element, target in moved)]
@@ -261,19 +261,19 @@ def _by_digit(records: _Records, key: int, shift: Any) -> list[Any]:
 def _digit(key: Any, shift: Any) -> Any:
     """A digit of a key as an ``index``, in an order of unsigned numbers that is that of signed keys."""
     width = key.type.width
-    bits = code.combine("xori", key, -(2 ** (width - 1)))
+    bits = code.combine(arith.xori, key, -(2 ** (width - 1)))
     if width > _DIGIT_BITS:
-        bits = code.combine("shrui", bits, _resized(shift, key.type))
-        bits = code.combine("andi", bits, _DIGITS - 1)
-    return code.cast("index_castui", bits, ir.IndexType.get())
+        bits = code.combine(arith.shrui, bits, _resized(shift, key.type))
+        bits = code.combine(arith.andi, bits, _DIGITS - 1)
+    return code.cast(arith.index_castui, bits, ir.IndexType.get())
 
 
 def _sum_up(at: Any, table: Any, before: Any) -> list[Any]:
     """Replace a count by the sum of those before it."""
     count = code.read(table, at)
-    return [code.write(before, table, at), code.combine("addi", before, count)]
+    return [code.write(before, table, at), code.combine(arith.addi, before, count)]
 
 
 def _resized(value: Any, type_: Any) -> Any:
     """A small positive number in another integer type."""
-    return code.cast("extui" if type_.width > value.type.width else "trunci", value, type_)
+    return code.cast(arith.extui if type_.width > value.type.width else arith.trunci, value, type_)

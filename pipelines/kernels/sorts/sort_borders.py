@@ -19,7 +19,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.operations import defining_op
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import create, read_vector
+from hloforge.pipelines.framework.builders import only_element, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import constant_number, has_code, on_numbers
 from hloforge.pipelines.kernels.lang.vector_expressions import VECTOR_TYPES, Expression
@@ -56,9 +56,7 @@ class Source:
         """An element of a row from a part of the array."""
         if self.expression is None:
             return code.read(part, row, at)
-        vector = self.vector(part, row, at, 1)
-        first = ir.DenseI64ArrayAttr.get([0])
-        return create("vector.extract", [vector], [vector.type.element_type], static_position=first).result
+        return only_element(self.vector(part, row, at, 1))
 
 
 @dataclass(frozen=True)
