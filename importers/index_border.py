@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import arith, ir, stablehlo
 
 # Operations that take their sizes in any type of integers.
 _SIZED = ("stablehlo.dynamic_", "stablehlo.real_dynamic_")
@@ -24,8 +24,8 @@ def cross_as_integers(function: Any) -> None:
     with end.location, ir.InsertionPoint(end):
         for number, value in enumerate(end.operands):
             if _is_index(value.type):
-                short = _convert("arith.index_cast", value, _integers(value.type, 32))
-                end.operands[number] = _convert("stablehlo.convert", short, _integers(value.type, 64))
+                short = arith.index_cast(_integers(value.type, 32), value)
+                end.operands[number] = stablehlo.convert(_integers(value.type, 64), short)
     types = [argument.type for argument in block.arguments], [value.type for value in end.operands]
     entry.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
 
@@ -36,14 +36,10 @@ def _take_integers(argument: Any) -> None:
     argument.set_type(_integers(type_, 64))
     if others:
         # StableHLO's pass for the dialect shape knows casts between index and s32 alone.
-        short = _convert("stablehlo.convert", argument, _integers(type_, 32))
-        cast = _convert("arith.index_cast", short, type_)
+        short = stablehlo.convert(_integers(type_, 32), argument)
+        cast = arith.index_cast(type_, short)
         for use in others:
             use.owner.operation.operands[use.operand_number] = cast
-
-
-def _convert(name: str, value: Any, type_: Any) -> Any:
-    return ir.Operation.create(name, results=[type_], operands=[value]).results[0]
 
 
 def _integers(type_: Any, bits: int) -> Any:

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.errors import ArgumentError
-from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.mlir import SSAValue, arith, ir
 from hloforge.dialect.operations import defining_op, integer, string_attribute
 from hloforge.dialect.program import Signature
 from hloforge.pipelines.framework.builders import create, element_of
@@ -35,9 +35,6 @@ from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement,
 CALL = "shape_assertion"
 _ROOT = "stablehlo.custom_call"
 _PLACE = re.compile(r"\{(\d+)\}")
-# MLIR's comparisons of integers by StableHLO's direction: the signed ones, and those of booleans and unsigned numbers.
-_SIGNED = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
-_UNSIGNED = {"EQ": 0, "NE": 1, "LT": 6, "LE": 7, "GT": 8, "GE": 9}
 
 
 def checked(op: ir.Operation, names: Sequence[str]) -> Replacement:
@@ -96,11 +93,10 @@ def _scalar(condition: SSAValue) -> Any:
     element = left.type.element_type
     if not isinstance(element, ir.IntegerType) or element.is_unsigned:
         return element_of(condition)
-    direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
-    table = _UNSIGNED if element.width == 1 else _SIGNED
-    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), table[direction])
-    boolean = ir.IntegerType.get_signless(1)
-    return create("arith.cmpi", [element_of(left), element_of(right)], [boolean], predicate=predicate).result
+    direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">").lower()
+    # Booleans are unsigned.
+    sign = "" if direction in ("eq", "ne") else "u" if element.width == 1 else "s"
+    return arith.cmpi(arith.CmpIPredicate[sign + direction], element_of(left), element_of(right))
 
 
 @register
