@@ -14,7 +14,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, arith, ir
 from hloforge.dialect.operations import defining_op, integer, integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import constant, full_vector, index, read_vector
+from hloforge.pipelines.framework.builders import full_vector, index, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import (
     NUMBERS,
@@ -149,7 +149,7 @@ class Scores:
         whole = ir.IntegerType.get_signless(element.width)
         numbers = full_vector(code.cast(arith.index_cast, at, whole), place.length)
         if dimension == self.rank - 2:
-            numbers = code.combine(arith.addi, numbers, _count(whole, place.length))
+            numbers = code.combine(arith.addi, numbers, code.counted(place.length, whole))
         if isinstance(element, ir.IntegerType):
             return numbers
         return code.cast(arith.sitofp, numbers, ir.VectorType.get([place.length], element))
@@ -191,10 +191,3 @@ def _spread(value: SSAValue) -> tuple[Any, list[int]]:
         dimensions = integers(spread, "broadcast_dimensions")
         value = spread.operands[0]
     return value, [at for at, size in zip(dimensions, value.type.shape, strict=True) if int(size) > 1]
-
-
-def _count(element: ir.Type, length: int) -> Any:
-    """The vector 0, 1, 2, ..."""
-    type_ = ir.VectorType.get([length], element)
-    numbers = ", ".join(map(str, range(length)))
-    return constant(ir.Attribute.parse(f"dense<[{numbers}]> : {type_}"))

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
-
-from hloforge.dialect.mlir import AnyOp, arith, dense_elements, ir, vector_dialect
+from hloforge.dialect.mlir import AnyOp, arith, ir, vector_dialect
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import constant, full_vector, index, read_vector, write_vector
+from hloforge.pipelines.framework.builders import full_vector, index, read_vector, write_vector
 from hloforge.pipelines.kernels.lang import loops as code
 
 _STRIP_BYTES = 64
@@ -146,8 +144,7 @@ def element(vector: Vector, at: Any) -> Number:
 
 def counted(width: int) -> Vector:
     """0, 1, ... as s32."""
-    vector = ir.VectorType.get([width], ir.IntegerType.get_signless(32))
-    return constant(dense_elements(np.arange(width, dtype=np.int32), vector))
+    return code.counted(width, ir.IntegerType.get_signless(32))
 
 
 def divided(vector: Vector, by: Number) -> Vector:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from hloforge.dialect.marks import WORK
-from hloforge.dialect.mlir import SSAValue, arith, ir, scf, vector_dialect
+from hloforge.dialect.mlir import SSAValue, arith, dense_elements, ir, scf, vector_dialect
 from hloforge.pipelines.framework.builders import Builder, constant, create, empty, for_range, index
 from hloforge.pipelines.kernels.lang.executables import code_of, once, return_counts
 
@@ -31,6 +33,12 @@ def number(value: int, type_: Any) -> Any:
 def float_number(value: float, type_: ir.Type) -> Any:
     """A constant of a float type."""
     return constant(ir.FloatAttr.get(type_, value))
+
+
+def counted(length: int, element: Any) -> Any:
+    """The vector ``0, 1, ..., length - 1`` of an integer type."""
+    numbers = np.arange(length, dtype=f"int{element.width}")
+    return constant(dense_elements(numbers, ir.VectorType.get([length], element)))
 
 
 def combine(build: Builder, one: SSAValue, other: Any) -> Any:

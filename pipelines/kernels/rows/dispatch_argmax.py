@@ -21,13 +21,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-import numpy as np
-
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import arith, dense_elements, in_context, ir
+from hloforge.dialect.mlir import arith, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.builders import constant, empty, full_vector, index, only_element, stands_in_dispatch
+from hloforge.pipelines.framework.builders import empty, full_vector, index, only_element, stands_in_dispatch
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
@@ -185,7 +183,7 @@ class _Rows:
     def _place(self, arrays: Sequence[Any], row: Any, best: Any) -> Any:
         """The first or last position in a row that holds a number; 0 where none does."""
         wanted, counting = full_vector(best, self.length), self.positions
-        steps = _count(self.length, counting)
+        steps = code.counted(self.length, counting)
         none = full_vector(code.number(self.size if self.extreme.is_first else -1, counting), self.length)
         better, kind = (arith.minsi, "MINSI") if self.extreme.is_first else (arith.maxsi, "MAXSI")
 
@@ -224,9 +222,3 @@ def _equal(one: Any, other: Any) -> Any:
 def _filled(constant: Any, length: int = 0) -> Any:
     """The number of a constant; a vector of it if a length is given."""
     return constant_number(constant.owner, length)
-
-
-def _count(length: int, element: Any) -> Any:
-    """The vector ``0, 1, ..., length - 1``."""
-    numbers = np.arange(length, dtype=f"int{element.width}")
-    return constant(dense_elements(numbers, ir.VectorType.get([length], element)))
