@@ -268,7 +268,7 @@ MALFORMED = (
     Malformed(
         "SelectAndScatter",
         lambda p: _pooled_back()(p("f32[4,4]"), p("f32[2,3]")),
-        "the places [2, 2]",
+        "the positions [2, 2]",
     ),
     Malformed("SelectAndScatter", lambda p: _pooled_back()(p("f32[4,4]"), p("s32[2,2]")), "precision of floats"),
     Malformed("SelectAndScatter", lambda p: _pooled_back("HALF")(p("f32[4,4]"), p("f32[2,2]")), "no padding"),

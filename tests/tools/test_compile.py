@@ -103,7 +103,7 @@ def test_an_unwritable_output_is_an_error(call: Call, add: Path, tmp_path: Path)
     ("arguments", "message"),
     [
         (["--taget=cpu"], "No such option"),
-        (["--memory-limit=lots"], "no size"),
+        (["--memory-limit=lots"], "not a size"),
         (["--timeout=-1"], "Invalid value"),
         (["second.hlo"], "unexpected extra argument"),
     ],
