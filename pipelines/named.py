@@ -243,7 +243,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeUnsignedDivision(), "IREE has no SPIR-V for some; runs after every pass that makes divisions"),
     Stage(LegalizeAccumulation(), "XLA accumulates 16-bit sums in f32; runs after every pass that makes reductions"),
     Stage(LegalizeLongLoops(), "GPUs run many short loops; runs after every pass that makes reductions"),
-    Stage(DecomposeReducePrecision(), "IREE crashes on dynamic arrays and keeps NaN; runs after narrow floats became f32"),
+    Stage(DecomposeReducePrecision(), "IREE crashes on dynamic arrays, keeps NaN; runs after narrow floats became f32"),
     Stage(LegalizeSubnormalRounding(), "IREE flushes subnormals, whose floor may be -1"),
     Stage(LegalizeProductFactors(), "IREE multiplies by booleans and unsigned numbers as if they were signed"),
     Stage(LegalizeComplexProducts(), "IREE has no SPIR-V for some; runs after every pass that makes products"),

@@ -9,8 +9,9 @@ After, on the bits of %x, with 21 bits of the mantissa to drop::
     %b = %x + ((%x >> 21) & 1) + (2^20 - 1), the low 21 bits cleared        // to nearest, ties to even
     %r = zero where the exponent of %b is too small, infinity where it is too large, of %x's sign; NaN stays
 
-IREE 3.13 crashes on arrays of dynamic size, and keeps NaN where XLA makes infinity of it. Subnormal numbers of the smaller format are
-flushed to zero, as XLA does. With no bit of the mantissa NaN cannot be told from infinity, and becomes it, positive.
+IREE 3.13 crashes on arrays of dynamic size, and keeps NaN where XLA makes infinity of it. Subnormal numbers of the
+smaller format are flushed to zero, as XLA does. With no bit of the mantissa NaN cannot be told from infinity, and
+becomes it, positive.
 Source: XLA "ReducePrecision", StableHLO spec "reduce_precision".
 """
 
