@@ -35,12 +35,13 @@ def examine(chosen: Sequence[Form], target: str = "cpu") -> Iterator[Finding]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.aliasing", description=__doc__)
     parser.add_argument("--part", default="0/1", metavar="K/N", help="every N-th program, from the K-th on")
+    parser.add_argument("--start", type=int, default=0, help="leave out so many programs, which ran before")
     parser.add_argument("--most", type=int, help="stop after so many programs")
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--keep", type=Path, help="folder for the programs that differ")
     options = parser.parse_args()
     number, of = map(int, options.part.split("/"))
-    chosen = part(number, of)[: options.most]
+    chosen = part(number, of)[options.start :][: options.most]
     started, found = time.monotonic(), 0
     with Examiner(options.target) as examiner:
         done = 0
