@@ -126,6 +126,7 @@ from hloforge.pipelines.workarounds.long_chains import LegalizeLongChains
 from hloforge.pipelines.workarounds.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.workarounds.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.workarounds.many_arguments import LegalizeManyArguments
+from hloforge.pipelines.workarounds.nested_pads import LegalizeNestedPads
 from hloforge.pipelines.workarounds.product_factors import LegalizeProductFactors
 from hloforge.pipelines.workarounds.rearranged_operands import LegalizeRearrangedOperands
 from hloforge.pipelines.workarounds.sign_conversions import LegalizeSignConversions
@@ -306,6 +307,9 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeTransposedReductions(), "IREE transposes one of several results, but not the others' initial values"),
     Stage(
         LegalizeRearrangedOperands(), "IREE mixes up the types before and after; large transpositions are dispatches"
+    ),
+    Stage(
+        LegalizeNestedPads(), "IREE merges two paddings and forgets the steps of one; runs after passes that move them"
     ),
     Stage(LegalizeLongChains(), "IREE's time for chains of elementwise operations is quadratic; skips dispatches"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),

@@ -28,7 +28,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import fills_with_complex, reduces_complex
-from hloforge.pipelines.framework.facts import Fact, Facts
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
@@ -142,6 +142,7 @@ class LegalizeComplexParts(Pass):
 
     name: ClassVar[str] = "legalize-complex-parts"
     establishes: ClassVar[Facts] = frozenset({Fact.SAFE_FILLS})
+    breaks: ClassVar[Facts] = REWRITES | {Fact.SEPARATE_PADS}
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, (*bitcast_of_parts, *fill_of_parts, *windows_of_parts))

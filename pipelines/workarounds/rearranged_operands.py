@@ -28,6 +28,7 @@ from typing import Any, ClassVar
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations, stands_in
 from hloforge.dialect.traits import UNARY
+from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 
 _REARRANGING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
@@ -44,6 +45,7 @@ class LegalizeRearrangedOperands(Pass):
     """
 
     name: ClassVar[str] = "legalize-rearranged-operands"
+    breaks: ClassVar[Facts] = REWRITES | {Fact.SEPARATE_PADS}
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

@@ -15,9 +15,9 @@ elements or rename their type: "failed to translate the MLIR LLVM dialect" for a
 of slices with steps (``jax.scipy.fft.dct``), for a gather, a reversal or a small concatenation of a column
 (``x[..., 0][::-1]``), and for a gather from a part of rows whose start is known at run time;
 "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
-slice (``x[0].at[i].set(y)``), and for any padding of a scatter's result. Arithmetic between them keeps them apart as
-well. A padding that is negative somewhere, or that is between elements, is such a slice too, for gathers of it,
-windows of it, scatters into it, and other paddings of it.
+slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well. A padding that is negative somewhere,
+or that is between elements, is such a slice too, for gathers of it, windows of it, and scatters into it
+(``legalize-nested-pads`` is about paddings of it).
 
 A conversion that widens IREE repeats in the dispatches of all that read it, and there forgets the steps of a slice of
 it where something else reads it too: silently, ``y[::2] * 2`` of ``y = x.astype(f32)`` had the first elements of ``y``.
@@ -36,6 +36,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 from hloforge.dialect.operations import defining_op, integers, is_made_by
 from hloforge.dialect.values import Value
+from hloforge.pipelines.analysis.origins import is_sliced_by_padding, origin
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
 
@@ -44,10 +45,6 @@ _SLICE = "stablehlo.slice"
 _SLICES = (_SLICE, "stablehlo.dynamic_slice")
 _PADDED_APART = ("stablehlo.gather", "stablehlo.reduce_window")
 _SMALL = 64  # Elements of a concatenation that IREE 3.13 does not share out among workers; measured for each width.
-# Operations that IREE puts into the dispatch of what reads them, without any arithmetic.
-_REARRANGING = frozenset(
-    f"stablehlo.{name}" for name in ("bitcast_convert", "broadcast_in_dim", "reshape", "reverse", "transpose")
-)
 
 
 @pattern("stablehlo.convert")
@@ -57,7 +54,7 @@ def widened_behind_a_barrier(op: ir.Operation) -> Replacement:
     IREE keeps booleans as bytes: where something else reads them too, it copies one result for the other by what it
     gives to no worker.
     """
-    source = _origin(op.operands[0])
+    source = origin(op.operands[0])
     if source is None or source.name != "stablehlo.gather" or not _is_pred_as_bytes(op):
         return NoMatch("it widens no gathered booleans")
     return _keep_apart(op, [0])
@@ -80,7 +77,7 @@ def read_behind_a_barrier(op: ir.Operation) -> Replacement:
         value = op.operands[number]
         is_part = op.name == "stablehlo.gather" and _is_part_of_rows(value)
         is_thinned = _has_steps(value) and not (joins and _is_of_rows(value))
-        is_padded = op.name in _PADDED_APART and _is_sliced_by_padding(_origin(value))
+        is_padded = op.name in _PADDED_APART and is_sliced_by_padding(origin(value))
         if is_part or is_padded or is_thinned or (_is_column(value) and not (joins and _is_large(op))):
             apart.append(number)
     return _keep_apart(op, apart)
@@ -126,29 +123,12 @@ def _renames_wide(op: AnyOp) -> bool:
 @pattern("stablehlo.scatter")
 def updated_behind_a_barrier(op: ir.Operation) -> Replacement:
     """Update the slice after a barrier."""
-    sources = [_origin(op.operands[number]) for number in range(len(op.results))]
+    sources = [origin(op.operands[number]) for number in range(len(op.results))]
     return _keep_apart(op, [number for number, source in enumerate(sources) if _is_sliced(source)])
 
 
-@pattern("stablehlo.pad")
-def padded_behind_a_barrier(op: ir.Operation) -> Replacement:
-    """Pad what was scattered into, or sliced by another padding, after a barrier."""
-    source = _origin(op.operands[0])
-    if source is None or not (source.name == "stablehlo.scatter" or _is_sliced_by_padding(source)):
-        return NoMatch("it pads what is neither scattered into nor sliced")
-    return _keep_apart(op, [0])
-
-
 def _is_sliced(op: Any | None) -> bool:
-    return op is not None and (op.name in _SLICES or _is_sliced_by_padding(op))
-
-
-def _is_sliced_by_padding(op: ir.Operation | None) -> bool:
-    """Whether a padding is negative somewhere, which slices, or writes with steps."""
-    if op is None or op.name != "stablehlo.pad":
-        return False
-    edges = (*integers(op, "edge_padding_low"), *integers(op, "edge_padding_high"))
-    return min(edges, default=0) < 0 or max(integers(op, "interior_padding"), default=0) > 0
+    return op is not None and (op.name in _SLICES or is_sliced_by_padding(op))
 
 
 def _keep_apart(op: ir.Operation, numbers: Sequence[int]) -> Replacement:
@@ -162,17 +142,17 @@ def _keep_apart(op: ir.Operation, numbers: Sequence[int]) -> Replacement:
 
 def _has_steps(value: SSAValue) -> bool:
     """Whether a value is, maybe a part of, a slice with steps."""
-    source = _origin(value)
+    source = origin(value)
     while source is not None and source.name in _SLICES:
         if source.name == _SLICE and any(step > 1 for step in integers(source, "strides")):
             return True
-        source = _origin(source.operands[0])
+        source = origin(source.operands[0])
     return False
 
 
 def _is_column(value: SSAValue) -> bool:
     """Whether neighbours of a slice without steps, such as ``x[..., 0]``, are no neighbours in what it was cut from."""
-    source = _origin(value)
+    source = origin(value)
     if source is None or source.name not in _SLICES or not source.results[0].type.has_static_shape:
         return False
     kept = source.results[0].type.shape
@@ -188,7 +168,7 @@ def _is_large(op: AnyOp) -> bool:
 
 def _is_part_of_rows(value: Any) -> bool:
     """Whether a value is a slice, from a start known at run time, that does not take whole rows."""
-    source = _origin(value)
+    source = origin(value)
     if source is None or source.name != "stablehlo.dynamic_slice" or not source.results[0].type.shape:
         return False
     return bool(source.results[0].type.shape[-1] != source.operands[0].type.shape[-1])
@@ -205,16 +185,6 @@ def _is_of_rows(value: Any) -> bool:
     return row > 1 and integers(slice_, "strides")[-1] == 1 and not _has_steps(slice_.operands[0])
 
 
-def _origin(value: SSAValue) -> ir.Operation | None:
-    """The operation whose elements a value holds, maybe in another order; None for an argument."""
-    while not isinstance(value.owner, ir.Block):
-        op = value.owner.operation
-        if op.name not in _REARRANGING:
-            return op
-        value = op.operands[0]
-    return None
-
-
 @register
 @dataclass(frozen=True)
 class LegalizeSlicedOperands(Pass):
@@ -223,5 +193,5 @@ class LegalizeSlicedOperands(Pass):
     name: ClassVar[str] = "legalize-sliced-operands"
 
     def run(self, module: ir.Module) -> None:
-        apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier, *padded_behind_a_barrier)
+        apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier)
         apply_patterns(module, (*apart, *widened_behind_a_barrier, *narrow_part))

@@ -102,6 +102,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="sliced_operands.mlir",
     ),
     Workaround(
+        "nested-pads",
+        "merges two paddings with the same value, and forgets the steps of the first one",
+        passes=("legalize-nested-pads",),
+        where=("pipelines/workarounds/nested_pads.py",),
+        since="3.12.0",
+        reproducer="nested_pads.mlir",
+    ),
+    Workaround(
         "many-arguments",
         "binds more than 32 arrays to a dispatch, and refuses it when the module is loaded",
         passes=("legalize-many-arguments",),
