@@ -136,6 +136,7 @@ from hloforge.pipelines.workarounds.small_erf import LegalizeSmallErf
 from hloforge.pipelines.workarounds.transposed_reductions import LegalizeTransposedReductions
 from hloforge.pipelines.workarounds.unsigned_reverse import LegalizeUnsignedReverse
 from hloforge.pipelines.workarounds.whole_slices import LegalizeWholeSlices
+from hloforge.pipelines.workarounds.wide_fills import LegalizeWideFills
 from hloforge.pipelines.workarounds.window_padding import LegalizeWindowPadding
 
 
@@ -308,6 +309,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(
         LegalizeRearrangedOperands(), "IREE mixes up the types before and after; large transpositions are dispatches"
     ),
+    Stage(LegalizeWideFills(), "IREE merges equal fills of 64 bits, and writes into one; sees the parts of c128"),
     Stage(
         LegalizeNestedPads(), "IREE merges two paddings and forgets the steps of one; runs after passes that move them"
     ),

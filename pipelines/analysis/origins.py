@@ -41,6 +41,8 @@ def is_sliced_by_padding(op: Any | None) -> bool:
 
 
 def pads_in_steps(op: ir.Operation) -> bool:
-    """Whether a padding reads what was scattered into, or what another padding slices or writes with steps."""
+    """Whether a padding reads what was scattered into or padded, where one of two paddings slices or has steps."""
     source = origin(op.operands[0])
-    return source is not None and (source.name == "stablehlo.scatter" or is_sliced_by_padding(source))
+    if source is None or source.name not in ("stablehlo.scatter", "stablehlo.pad"):
+        return False
+    return source.name == "stablehlo.scatter" or is_sliced_by_padding(source) or is_sliced_by_padding(op)

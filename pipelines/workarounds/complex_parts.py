@@ -23,8 +23,11 @@ from typing import ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.computations import fill_region
+from hloforge.dialect.constants import constant
+from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.emission import create
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import defining_op, is_made_by
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import fills_with_complex, reduces_complex
@@ -86,16 +89,27 @@ def fill_of_parts(op: ir.Operation) -> Replacement:
 
 
 def _part(value: Value, number: int) -> Value:
-    """The real part, 0, or the imaginary one, 1; of an array that was made of parts, its own."""
-    source = value.ir.owner
-    if not isinstance(source, ir.Block) and source.name == "stablehlo.complex":
-        return Value(source.operands[number])
-    return ops.imag(value) if number else ops.real(value)
+    """The real part, 0, or the imaginary one, 1; of an array that was made of parts, its own.
+
+    Of a constant it is a constant: IREE shares an array that is filled with what it does not know among operations that
+    overwrite it.
+    """
+    source = defining_op(value.ir, "stablehlo.complex", "stablehlo.constant")
+    if source is None:
+        return ops.imag(value) if number else ops.real(value)
+    if source.name == "stablehlo.constant":
+        values = constant_of(source)
+        return constant(values.imag if number else values.real, "f64" if value.element_type.bits == 128 else "f32")
+    part = source.operands[number]
+    fence = defining_op(part, "stablehlo.optimization_barrier")
+    # As legalize-complex-constants makes them.
+    if fence is not None and len(fence.operands) == 1 and is_made_by(fence.operands[0], "stablehlo.constant"):
+        return Value(fence.operands[0])
+    return Value(part)
 
 
 def _is_padded(value: Value) -> bool:
-    source = value.ir.owner
-    return not isinstance(source, ir.Block) and source.name == "stablehlo.pad"
+    return is_made_by(value.ir, "stablehlo.pad")
 
 
 @pattern("stablehlo.reduce_window")

@@ -12,6 +12,8 @@ After::
 IREE 3.13 pads other types itself, and leaves types that nothing converts when it pads these. Source: StableHLO spec
 "reduce_window": windows lie over ``pad(input, init_value, padding[:, 0], padding[:, 1], base_dilations - 1)``.
 
+Numbers of 64 bits IREE pads in a way that may fail, too (``legalize-wide-fills``).
+
 IREE makes a scan of a window as long as its dimension and padded by one less on one side, as of running sums, and
 leaves out its initial value. One that is not known to be the identity is therefore combined with the results, as XLA
 does. It takes windows with padding on the other side too for running sums, and fails: these are padded before.
@@ -36,7 +38,8 @@ from hloforge.dialect.emission import create, emit
 from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.operations import integers, is_made_by
 from hloforge.dialect.values import Value
-from hloforge.pipelines.analysis.forms import leaves_edges_unread, pads_unsigned_windows, unread_edges
+from hloforge.pipelines.analysis.forms import is_static, leaves_edges_unread, pads_unsigned_windows, unread_edges
+from hloforge.pipelines.analysis.wide_fills import is_wide_fill
 from hloforge.pipelines.analysis.window_forms import unread_window_edges, windows_are_misread
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.framework.passes import Pass, register
@@ -49,7 +52,7 @@ _TAKEN = ("padding", "base_dilations")
 @pattern("stablehlo.reduce_window")
 def over_padded(op: ir.Operation) -> Replacement:
     """reduce_window -> pad, reduce_window without padding and base dilation; static operands."""
-    if not (pads_unsigned_windows(op) or windows_are_misread(op)):
+    if not (pads_unsigned_windows(op) or windows_are_misread(op) or _pads_with_64_bits(op)):
         return NoMatch("IREE pads it")
     operands = [Value(operand) for operand in op.operands]
     count = len(op.results)
@@ -96,6 +99,14 @@ def of_running_sums(op: Any) -> Replacement:
     op.regions[0].blocks[0].append_to(made.regions[0])
     found = Value(made.results[0])
     return emit(combining, [ops.broadcast(init, found.dims), found], found.type)
+
+
+def _pads_with_64_bits(op: Any) -> bool:
+    """Whether IREE would write into an array filled with numbers of 64 bits: see ``legalize-wide-fills``."""
+    if not is_static(op) or _is_scan(op) or "padding" not in op.attributes:
+        return False
+    is_wide = any(is_wide_fill(init) for init in list(op.operands)[len(op.results) :])
+    return is_wide and any(int(number) for number in op.attributes["padding"])
 
 
 def _is_scan(op: AnyOp) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from hloforge.dialect.mlir import ir
 
 _STORED = ("!stream.resource<", "!hal.buffer")
+_FILL = "stream.async.splat"
 CONCURRENT, EXECUTE = "stream.async.concurrent", "stream.async.execute"
 _GLOBAL_LOAD, _GLOBAL_STORE = "util.global.load", "util.global.store"
 # Operations whose results are other names of their operands.
@@ -97,6 +98,7 @@ class Flow:
         self.writes: list[Write] = []
         self.reads: list[tuple[Operation, int]] = []
         self._made_in: dict[Operation, int] = defaultdict(int)
+        self._fills: dict[tuple[int | str, ...], int] = {}
         self._globals: dict[str, int] = {}
         self._stored: set[str] = set()
         self.is_structured = True
@@ -216,7 +218,7 @@ class Flow:
         made = {write.after for write in written}
         for value in returned:
             if value not in self.names and value not in made:
-                self.buffers[value] |= self._allocate(at.parents)
+                self.buffers[value] |= self._fill(at) if at.name == _FILL else self._allocate(at.parents)
         # The end of a branch hands arrays on to those that read them, the end of a loop's body to later iterations.
         if at.name == "stream.yield" or (at.name == "scf.yield" and at.parents[-1].name not in LOOPS):
             return
@@ -224,6 +226,18 @@ class Flow:
             # Once as what is overwritten; an operation may read the same array beside.
             stored.remove(write.before)
         self.reads += [(at, value) for value in stored]
+
+    def _fill(self, at: Operation) -> int:
+        """The buffer of a filled array: one for equal fills of 64 bits.
+
+        IREE makes dispatches of these, because no command fills with so many bits, and merges equal ones afterwards.
+        """
+        if not at.operands or not str(at.op.operands[0].type).endswith("64"):
+            return self._allocate(at.parents)
+        key = tuple(self._constants.get(value, f"value {value}") for value in at.operands)
+        if key not in self._fills:
+            self._fills[key] = self._allocate(at.parents)
+        return self._fills[key]
 
     def _pass_global(self, at: Operation, returned: Sequence[int]) -> None:
         symbol = str(at.op.attributes["global"])

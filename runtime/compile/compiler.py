@@ -92,12 +92,9 @@ _NO_IMPLICIT_PRODUCTS = "--iree-codegen-llvmgpu-use-igemm=false"
 _TO_SCHEDULE = "--compile-to=stream"
 # Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
 _STOP, _RESUME = "--compile-to=executable-targets", "--compile-from=executable-targets"
-# IREE checks its IR after each of some hundred passes, for a third of its time. What it reads it checks in any case; of
-# the 62 faults in the ledger the other checks meet four, each of which ends in an error or a crash without them.
-_UNCHECKED = ("--verify=false",)
 # With threads IREE prepares its passes once for each, which takes longer than small programs do; on two cores larger
-# ones are not faster with them.
-_SERIAL = ("--mlir-disable-threading",)
+# ones are not faster with them. Its checks after each pass stay: see "Compilation" in docs/status.md.
+_SERIAL = "--mlir-disable-threading"
 # No status of a process.
 _TIMEOUT = 1 << 16
 _SIGNALS = {int(number): number.name for number in signal.Signals}
@@ -419,38 +416,22 @@ def _compile_in_child(
     text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions, silent: tuple[str, ...] = ()
 ) -> bytes:
     """IREE's output; ``silent`` are flags that change nothing of it, which a reproducer does not need."""
-    command = [iree.compiler_binary(), "-", "-o", "-", *silent, *_besides(_SERIAL, flags)]
-    unchecked = _besides(_UNCHECKED, flags)
-
-    def run(flags: tuple[str, ...]) -> tuple[int, bytes, str]:
-        status, vmfb, stderr = _run([*command, *flags], text, options)
+    serial = () if any(flag.lstrip("-").startswith(_SERIAL.lstrip("-")) for flag in flags) else (_SERIAL,)
+    command = [iree.compiler_binary(), "-", "-o", "-", *flags, *serial, *silent]
+    with within(options):
+        budget.enter("IREE's compiler")
+        status, vmfb, stderr = _run(command, text, options)
         if status == _TIMEOUT and (running := budget.budget()) is not None:
             error = running.out_of_time()
             error.notes = reproducers.of_compiler(text, flags, name, options.reproducer_dir)
             raise error
-        return status, vmfb, stderr
-
-    with within(options):
-        budget.enter("IREE's compiler")
-        used = (*flags, *unchecked)
-        status, vmfb, stderr = run(used)
-        if status < 0 and unchecked:
-            # The checks may say what is wrong before it crashes.
-            used = flags
-            status, vmfb, stderr = run(used)
     unknown = _UNRECOGNIZED.search(stderr)
     if unknown is not None:
         raise OptionError(f"the code generator knows no {unknown[2]} {unknown[1]}", hint="see llc -mattr=help of LLVM")
     if status == 0 and vmfb:
         return vmfb
-    notes = reproducers.of_compiler(text, used, name, options.reproducer_dir)
+    notes = reproducers.of_compiler(text, flags, name, options.reproducer_dir)
     raise failure(stderr.replace("<stdin>", f"{name}.mlir"), _summary(status), notes)
-
-
-def _besides(own: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Flags of our own without those that the user sets, which IREE takes once."""
-    set_by_user = {flag.partition("=")[0].lstrip("-") for flag in flags}
-    return tuple(flag for flag in own if flag.partition("=")[0].lstrip("-") not in set_by_user)
 
 
 def _run(command: list[str], data: bytes, options: CompileOptions) -> tuple[int, bytes, str]:

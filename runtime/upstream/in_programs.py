@@ -110,6 +110,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="nested_pads.mlir",
     ),
     Workaround(
+        "wide-fills",
+        "merges fills of 64 bits after it has decided that each may be overwritten",
+        passes=("legalize-wide-fills",),
+        where=("pipelines/workarounds/wide_fills.py", "pipelines/analysis/wide_fills.py"),
+        since="3.12.0",
+        reproducer="wide_fills.mlir",
+    ),
+    Workaround(
         "many-arguments",
         "binds more than 32 arrays to a dispatch, and refuses it when the module is loaded",
         passes=("legalize-many-arguments",),

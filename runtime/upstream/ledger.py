@@ -53,6 +53,7 @@ NO_WORKAROUNDS: dict[str, str] = {
 
 # Constants in ``runtime/compile/compiler.py`` that hold flags of IREE for other reasons.
 OTHER_FLAGS: dict[str, str] = {
+    "_SERIAL": "speed of the compiler",
     "_SUMS_IN_VECTORS": "speed",
     "_NO_MASKS": "speed",
     "_DATA_TILING": "speed",

@@ -42,6 +42,23 @@ def made(result: str) -> str:
     return f'{result} = "stream.async.splat"() : () -> {_R}'
 
 
+def filled(result: str, value: int, bits: int) -> str:
+    constant = f'{result}v = "arith.constant"() <{{value = {value} : i{bits}}}> : () -> i{bits}'
+    return f'{constant}\n{result} = "stream.async.splat"({result}v) : (i{bits}) -> {_R}'
+
+
+def both_filled(*fills: tuple[int, int]) -> list[str]:
+    """Two filled arrays that are overwritten, and read."""
+    fill, other = fills
+    return [
+        filled("%x", *fill),
+        written("%x", "%y", 2),
+        filled("%o", *other),
+        written("%o", "%p", 3),
+        returned("%y", "%p"),
+    ]
+
+
 def returned(*values: str) -> str:
     return f'"util.return"({", ".join(values)}) : ({", ".join([_R] * len(values))}) -> () loc("p":99:1)'
 
@@ -93,6 +110,7 @@ _WRONG = {
         returned("%r"),
     ],
     "carried on as it was": [made("%x"), loop("%x", "%a", "%a", "%r", written("%a", "%w", 2)), returned("%r")],
+    "equal fills of 64 bits, which IREE merges": both_filled((7, 64), (7, 64)),
     "read by the operation that writes it": [made("%x"), written("%x", "%y", 2, reads="%x"), returned("%y")],
 }  # fmt: skip
 _RIGHT = {
@@ -104,6 +122,8 @@ _RIGHT = {
         executed("execute", "%x", "%e", "%w", "%s", written("%e", "%w", 2, reads="%r")),
         returned("%s"),
     ],
+    "equal fills of 32 bits": both_filled((7, 32), (7, 32)),
+    "other fills of 64 bits": both_filled((7, 64), (8, 64)),
     "written again and again": [made("%x"), written("%x", "%y", 2), written("%y", "%z", 3), returned("%z")],
     "carried": [made("%x"), loop("%x", "%a", "%w", "%r", written("%a", "%w", 2)), returned("%r")],
     "a copy in each iteration": [
