@@ -126,7 +126,7 @@ from hloforge.pipelines.workarounds.long_chains import LegalizeLongChains
 from hloforge.pipelines.workarounds.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.workarounds.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.workarounds.many_arguments import LegalizeManyArguments
-from hloforge.pipelines.workarounds.nested_pads import LegalizeNestedPads
+from hloforge.pipelines.workarounds.paddings import LegalizePaddings
 from hloforge.pipelines.workarounds.product_factors import LegalizeProductFactors
 from hloforge.pipelines.workarounds.rearranged_operands import LegalizeRearrangedOperands
 from hloforge.pipelines.workarounds.sign_conversions import LegalizeSignConversions
@@ -278,6 +278,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeDynamicContractions(), "IREE takes dynamic dots and convolutions in some forms only"),
     Stage(LegalizeDynamicShapes(), "IREE supports few operations on sizes known only at a call; leaves lower dialects"),
     Stage(LegalizeCrossedUses(), "IREE reads rows of a fused reduction before they are computed; sees the final uses"),
+    Stage(LegalizePaddings(), "IREE pads before it cuts off; slices are seen by the next pass"),
     Stage(LegalizeSlicedOperands(), "IREE has no code for updates of slices, and for gathers from strided slices"),
     Stage(
         LegalizeDynamicBarriers(), "IREE does not know sizes behind barriers; runs after the passes that make barriers"
@@ -311,7 +312,7 @@ FINISH: tuple[Stage, ...] = (
     ),
     Stage(LegalizeWideFills(), "IREE merges equal fills of 64 bits, and writes into one; sees the parts of c128"),
     Stage(
-        LegalizeNestedPads(), "IREE merges two paddings and forgets the steps of one; runs after passes that move them"
+        LegalizePaddings(), "IREE merges two paddings and forgets the steps of one; runs after passes that move them"
     ),
     Stage(LegalizeLongChains(), "IREE's time for chains of elementwise operations is quadratic; skips dispatches"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),

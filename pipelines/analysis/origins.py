@@ -32,12 +32,16 @@ def origin(value: SSAValue) -> ir.Operation | None:
     return None
 
 
+def cuts(op: ir.Operation) -> bool:
+    """Whether a padding cuts something off: it is negative somewhere."""
+    return min((*integers(op, "edge_padding_low"), *integers(op, "edge_padding_high")), default=0) < 0
+
+
 def is_sliced_by_padding(op: Any | None) -> bool:
-    """Whether an operation is a padding that is negative somewhere, which slices, or that writes with steps."""
+    """Whether an operation is a padding that cuts something off, or that writes with steps."""
     if op is None or op.name != "stablehlo.pad":
         return False
-    edges = (*integers(op, "edge_padding_low"), *integers(op, "edge_padding_high"))
-    return min(edges, default=0) < 0 or max(integers(op, "interior_padding"), default=0) > 0
+    return cuts(op) or max(integers(op, "interior_padding"), default=0) > 0
 
 
 def pads_in_steps(op: ir.Operation) -> bool:

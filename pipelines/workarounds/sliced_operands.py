@@ -17,7 +17,7 @@ of slices with steps (``jax.scipy.fft.dct``), for a gather, a reversal or a smal
 "write affecting operations on global resources are restricted to workgroup distributed contexts" for a scatter into any
 slice (``x[0].at[i].set(y)``). Arithmetic between them keeps them apart as well. A padding that is negative somewhere,
 or that is between elements, is such a slice too, for gathers of it, windows of it, and scatters into it
-(``legalize-nested-pads`` is about paddings of it).
+(``legalize-paddings`` is about paddings of it).
 
 A conversion that widens IREE repeats in the dispatches of all that read it, and there forgets the steps of a slice of
 it where something else reads it too: silently, ``y[::2] * 2`` of ``y = x.astype(f32)`` had the first elements of ``y``.

@@ -104,8 +104,8 @@ PROGRAMS: tuple[Workaround, ...] = (
     Workaround(
         "nested-pads",
         "merges two paddings with the same value, and forgets the steps of the first one",
-        passes=("legalize-nested-pads",),
-        where=("pipelines/workarounds/nested_pads.py",),
+        passes=("legalize-paddings",),
+        where=("pipelines/workarounds/paddings.py",),
         since="3.12.0",
         reproducer="nested_pads.mlir",
     ),

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 import hloforge
 from hloforge.runtime.debug.reproducer import recorded_inputs
 from hloforge.tools.calling import arguments
+from tests.fuzz import chains
 from tests.fuzz.__main__ import campaign
 from tests.fuzz.corpus import keep, likeness
 from tests.fuzz.examine import AGREES, Outcome
@@ -38,6 +39,16 @@ def test_all_choices_make_valid_programs(random: Random, has_borders: bool) -> N
 
 def test_a_sample_agrees() -> None:
     assert not _wrong(range(_SAMPLE))
+
+
+def test_chains_of_moves_agree() -> None:
+    assert not list(chains.findings(range(3)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(3, 203, 20))
+def test_more_chains_of_moves_agree(start: int) -> None:
+    assert not list(chains.findings(range(start, start + 20)))
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def both_filled(*fills: tuple[int, int]) -> list[str]:
         filled("%x", *fill),
         written("%x", "%y", 2),
         filled("%o", *other),
-        written("%o", "%p", 3),
+        written("%o", "%p", 2),
         returned("%y", "%p"),
     ]
 

@@ -1,4 +1,4 @@
-// RUN: hloforge opt %s --pass=legalize-nested-pads | filecheck %s
+// RUN: hloforge opt %s --pass=legalize-paddings | filecheck %s
 
 // A part of a complex number that was made of parts is that part.
 // CHECK-LABEL: func.func @main

@@ -1,4 +1,4 @@
-"""legalize-nested-pads: paddings of paddings with steps keep the steps, whatever brings the two together."""
+"""legalize-paddings: paddings of paddings with steps keep the steps, whatever brings the two together."""
 
 from __future__ import annotations
 

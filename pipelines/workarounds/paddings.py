@@ -1,0 +1,86 @@
+"""``legalize-paddings``: paddings that cut nothing off, and stand apart from other paddings with steps.
+
+Before::
+
+    %c = stablehlo.pad %x, %z, low = [-1], high = [2], interior = [0] : (tensor<4xf32>, ... -> tensor<5xf32>
+    %p = stablehlo.pad %y, %z, low = [0], high = [0], interior = [1] : ... -> tensor<31xf32>
+    %r = stablehlo.pad %p, %z, low = [0], high = [1], interior = [0] : ... -> tensor<32xf32>
+
+After::
+
+    %s = stablehlo.slice %x [1:4] : (tensor<4xf32>) -> tensor<3xf32>
+    %c = stablehlo.pad %s, %z, low = [0], high = [2], interior = [0] : (tensor<3xf32>, ... -> tensor<5xf32>
+    %b = stablehlo.optimization_barrier %p : tensor<31xf32>
+    %r = stablehlo.pad %b, %z, low = [0], high = [1], interior = [0] : ... -> tensor<32xf32>
+
+IREE 3.13 makes one padding of two with the same value and forgets the steps of the first one
+(``FoldSuccessiveTensorInsertSliceOps`` checks the steps of the second one twice): silently, the elements stand side by
+side. Of a scatter's result it has no code for the padding ("write affecting operations on global resources are
+restricted to workgroup distributed contexts").
+
+A negative padding it takes for a padding and a slice afterwards, which computes what is cut off, and it has no code for
+some where nothing of the array is left ("failed to translate the MLIR LLVM dialect"). Source: StableHLO spec "pad".
+
+It stands after every pass that moves rearrangements or splits complex numbers, too: they bring two paddings together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hloforge.dialect import ops
+from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import integers
+from hloforge.dialect.values import Value
+from hloforge.pipelines.analysis.forms import is_static
+from hloforge.pipelines.analysis.origins import cuts, pads_in_steps
+from hloforge.pipelines.framework.facts import Fact, Facts
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
+
+
+@pattern("stablehlo.pad")
+def cut_before(op: ir.Operation) -> Replacement:
+    """pad x with negative edges -> pad (slice x); the value alone where nothing of ``x`` is left."""
+    x, value = Value(op.operands[0]), Value(op.operands[1])
+    if not is_static(op) or not cuts(op):
+        return NoMatch("it cuts nothing off")
+    dims = list(op.results[0].type.shape)
+    edges: list[tuple[int, int, int]] = []
+    starts, ends = [], []
+    for size, made, low, between in zip(
+        x.dims, dims, integers(op, "edge_padding_low"), integers(op, "interior_padding"), strict=True
+    ):
+        step = between + 1
+        start = max(0, -(low // step))
+        end = min(size, (made - 1 - low) // step + 1)
+        if start >= end:
+            return ops.broadcast(value, dims)
+        first = low + start * step
+        starts.append(start)
+        ends.append(end)
+        edges.append((first, made - 1 - first - (end - 1 - start) * step, between))
+    return ops.pad(ops.slice(x, starts, ends), value, edges)
+
+
+@pattern("stablehlo.pad")
+def padded_behind_a_barrier(op: ir.Operation) -> Replacement:
+    """Pad what was scattered into, or padded with steps, after a barrier."""
+    if not pads_in_steps(op):
+        return NoMatch("it pads what was neither scattered into nor padded")
+    op.operands[0] = ops.optimization_barrier(Value(op.operands[0])).ir
+    return REWRITTEN
+
+
+@register
+@dataclass(frozen=True)
+class LegalizePaddings(Pass):
+    """Slice before paddings, and put barriers between paddings and the scatters or paddings that they read."""
+
+    name: ClassVar[str] = "legalize-paddings"
+    establishes: ClassVar[Facts] = frozenset({Fact.SEPARATE_PADS})
+
+    def run(self, module: ir.Module) -> None:
+        apply_patterns(module, cut_before)
+        apply_patterns(module, padded_behind_a_barrier)
