@@ -15,3 +15,18 @@ func.func @main(%x: tensor<16xf32>, %y: tensor<31xf32>) -> tensor<1x32xf32> {
   %q = stablehlo.pad %r, %z, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<1x31xf32>, tensor<f32>) -> tensor<1x32xf32>
   return %q : tensor<1x32xf32>
 }
+
+// What a padding cuts off is cut off before; with steps, as many elements as it takes.
+// CHECK-LABEL: func.func @cuts
+// CHECK: [[S:%.+]] = stablehlo.slice %arg0 [1:4] : (tensor<4xf32>) -> tensor<3xf32>
+// CHECK: stablehlo.pad [[S]], {{.*}}, low = [0], high = [2], interior = [0]
+// CHECK: [[T:%.+]] = stablehlo.slice %arg0 [1:3] : (tensor<4xf32>) -> tensor<2xf32>
+// CHECK: stablehlo.pad [[T]], {{.*}}, low = [2], high = [1], interior = [2]
+// CHECK: stablehlo.broadcast_in_dim {{.*}} : (tensor<f32>) -> tensor<1xf32>
+func.func @cuts(%x: tensor<4xf32>) -> (tensor<5xf32>, tensor<7xf32>, tensor<1xf32>) {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %p = stablehlo.pad %x, %z, low = [-1], high = [2], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<5xf32>
+  %q = stablehlo.pad %x, %z, low = [-1], high = [-2], interior = [2] : (tensor<4xf32>, tensor<f32>) -> tensor<7xf32>
+  %r = stablehlo.pad %x, %z, low = [-4], high = [1], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<1xf32>
+  return %p, %q, %r : tensor<5xf32>, tensor<7xf32>, tensor<1xf32>
+}

@@ -1,8 +1,8 @@
 """Chains of operations that move elements: ``python -m tests.fuzz.chains --seed=0 --count=100``.
 
-Each program has ten chains of two to six paddings, slices, reshapes, transpositions, reversals and concatenations, of a few
-arrays and a few padding values that all of them share. IREE merges such operations, or their fills, across each other;
-general programs (``generator.py``) seldom have two in a row.
+Each program has ten chains of two to six paddings, slices, reshapes, transpositions, reversals and concatenations, of
+a few arrays and a few padding values that all of them share. IREE merges such operations, or their fills, across each
+other; general programs (``generator.py``) seldom have two in a row.
 """
 
 from __future__ import annotations

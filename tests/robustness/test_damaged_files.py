@@ -18,7 +18,7 @@ from hloforge.runtime.artifact import weights
 from hloforge.runtime.codegen_fixes import bytecode
 from hloforge.runtime.data.array_files import Archive, FormatError, load_arrays
 from hloforge.runtime.session.session import read_manifest
-from tests.robustness.forks import in_fork
+from tests.robustness.forks import in_fork, in_spawned
 
 TEXT = """HloModule product
 ENTRY main {
@@ -119,6 +119,18 @@ def _save(path: Path) -> None:
     savers["".join(path.suffixes)]()
 
 
+def _read_damaged(read: Callable[[Path], None], errors: type[Exception], path: Path) -> None:
+    data, generator = path.read_bytes(), random.Random(5)
+    refused = 0
+    for _ in range(300):
+        path.write_bytes(damaged(data, generator))
+        try:
+            read(path)
+        except errors:
+            refused += 1
+    assert refused > 10  # an archive is mostly padding and numbers, which have no check sum
+
+
 @pytest.mark.parametrize(
     ("name", "read", "errors"),
     [
@@ -132,22 +144,10 @@ def _save(path: Path) -> None:
 def test_damaged_arrays_are_refused(
     name: str, read: Callable[[Path], None], errors: type[Exception], tmp_path: Path
 ) -> None:
-    path, generator = tmp_path / name, random.Random(5)
+    path = tmp_path / name
     _save(path)
-    data = path.read_bytes()
-
-    def check() -> None:
-        refused = 0
-        for _ in range(300):
-            path.write_bytes(damaged(data, generator))
-            try:
-                read(path)
-            except errors:
-                refused += 1
-        assert refused > 10  # an archive is mostly padding and numbers, which have no check sum
-
     read(path)
-    assert in_fork(check) == 0
+    assert in_spawned(_read_damaged, read, errors, path) == 0
 
 
 def test_compilers_write_check_sums(vmfb: bytes, tmp_path: Path) -> None:

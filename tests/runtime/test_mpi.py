@@ -51,7 +51,8 @@ def test_a_rank_that_ends_early_is_named() -> None:
 def test_a_process_that_fails_before_it_begins_ends_the_others() -> None:
     done = start(2, "tests.runtime.mpi_rank", "early")
     assert done.returncode != 0
-    assert "replica 0 waits in the beginning after 1 s for other processes" in done.stderr
+    # What the other one says may be cut short: mpiexec ends it as soon as the first one has failed.
+    assert "failed early" in done.stderr
 
 
 def test_a_collective_that_somebody_does_not_begin_ends_in_time() -> None:
