@@ -8,7 +8,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-all test-jax soak fuzz upstream cuda-emulator lint format typecheck bench gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-all test-jax soak fuzz upstream cuda-emulator lint format typecheck bench bench-compile gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -78,6 +78,10 @@ typecheck: $(STAMP)
 bench: $(STAMP)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
+
+# From a program to its first result, cold, beside XLA and iree-compile: docs/compile-time.md.
+bench-compile: $(STAMP)
+	$(BIN)/python -m benchmarks.compile_time $(BENCH_OPTIONS)
 
 # 100,000 calls from 8 threads, loads and compilations in one process: its memory stays as it is.
 soak: $(STAMP)

@@ -53,13 +53,13 @@ def prepare_hloforge(program: Program, arguments: Sequence[Array]) -> Prepared:
 
     Its modules are imported before, which takes a process 60 ms once: the compiler beside it imports nothing.
     """
-    compile_program(_nothing())
+    compile_program(nothing())
     seconds, session = _timed(lambda: hloforge.compile(program).load())
     again, session = _timed(lambda: hloforge.compile(program).load())
     return _session(program, arguments, session, seconds, again)
 
 
-def _nothing() -> Program:
+def nothing() -> Program:
     """The smallest program."""
     with hloforge.Builder("nothing") as builder:
         return builder.build(builder.parameter(0, "f32[1]", "x"))
