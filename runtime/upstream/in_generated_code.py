@@ -86,6 +86,8 @@ CODE: tuple[Workaround, ...] = (
         "readers-after-updates",
         "moves a reader of an array after its update where it groups what may run at once",
         flags=("_IN_ORDER",),
+        since="3.12.0",
+        reproducer="readers_after_updates.mlir",
     ),
     Workaround(
         "endless-fusions",

@@ -150,6 +150,8 @@ PROGRAMS: tuple[Workaround, ...] = (
         "equal-operations",
         "takes a dispatch's result for its first one where both are written by equal operations",
         passes=("fuse-loops",),
+        since="3.12.0",
+        reproducer="equal_operations.mlir",
     ),
     # Indices and windows.
     Workaround(
