@@ -17,6 +17,8 @@ CODE: tuple[Workaround, ...] = (
         "empties registers of its VM that a block goes on to read (`ref is null`)",
         where=("runtime/codegen_fixes/branch_moves.py", "runtime/codegen_fixes/bytecode.py"),
         upstream="iree-org/iree#24753",
+        since="3.12.0",
+        reproducer="emptied_registers.mlir",
     ),
     Workaround(
         "workgroup-barriers",
