@@ -14,13 +14,13 @@ import hashlib
 import importlib.util
 import json
 import os
-import platform
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import filelock
 import platformdirs
@@ -30,6 +30,7 @@ from hloforge.runtime.artifact.code_signing import required
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest, tool_versions
 from hloforge.runtime.artifact.weights import described
+from hloforge.runtime.compile.cpu_targets import processor
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.data.files import replacing
 from hloforge.runtime.data.private_folders import distrust, make_private, read_private
@@ -41,10 +42,9 @@ FOLDER_VARIABLE = "HLOFORGE_CACHE_DIR"
 LIMIT_VARIABLE = "HLOFORGE_CACHE_LIMIT"
 _LIMIT = 4 * 2**30
 _SUFFIX = ".cached"
+# What compilations are linked with (``support_library``): a few files, which are not counted.
+LIBRARY_SUFFIX = ".library"
 _ABANDONED_SECONDS = 3600.0
-_CPUINFO = Path("/proc/cpuinfo")
-# What of a processor's description decides its code.
-_FEATURES = ("model name", "flags", "Features", "CPU part")
 # The packages that make a vmfb out of a program.
 _COMPILING = ("dialect", "importers", "pipelines", "runtime")
 
@@ -65,13 +65,13 @@ class Entry:
         """What was compiled before; None if nothing was, the file is damaged, or signatures are asked for."""
         if self.path is None or required():
             return None
+        kept = recall(self.path)
+        if kept is None:
+            return None
+        fields, vmfb = kept
         try:
-            head, _, vmfb = read_private(self.path).partition(b"\n")
-            fields = json.loads(head)
-            if fields["name"] != self.path.name or fields["digest"] != hashlib.sha256(vmfb).hexdigest():
-                return None
             executable = Executable(vmfb, Manifest.from_json(fields["manifest"]), weights=self.weights)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, LoadError):
+        except (ValueError, KeyError, TypeError, RecursionError, LoadError):
             return None
         with suppress(OSError):
             os.utime(self.path)
@@ -82,22 +82,38 @@ class Entry:
         # What is compiled at its calls has no bytes.
         if self.path is None or not executable.vmfb:
             return
-        head = {
-            "name": self.path.name,
-            "digest": hashlib.sha256(executable.vmfb).hexdigest(),
-            "manifest": executable.manifest.to_json(),
-        }
-        with suppress(OSError):
-            # Before anything is made, and again: a folder that is there may be another one by now.
-            if distrust(self.path.parent):
-                return
-            make_private(self.path.parent)
-            if distrust(self.path.parent):
-                return
-            # Also in the place of a link, or of what is not ours.
-            with replacing(self.path, mode=0o600) as temporary:
-                temporary.write_bytes(json.dumps(head).encode() + b"\n" + executable.vmfb)
-            _trim(self.path.parent, limit())
+        if keep(self.path, {"manifest": executable.manifest.to_json()}, executable.vmfb):
+            with suppress(OSError):
+                _trim(self.path.parent, limit())
+
+
+def recall(path: Path) -> tuple[dict[str, Any], bytes] | None:
+    """What ``keep`` wrote to a file: fields and bytes. None if it did not, or another user can have changed it."""
+    try:
+        head, _, data = read_private(path).partition(b"\n")
+        fields = json.loads(head)
+        if fields["name"] != path.name or fields["digest"] != hashlib.sha256(data).hexdigest():
+            return None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return fields, data
+
+
+def keep(path: Path, fields: Mapping[str, object], data: bytes) -> bool:
+    """Write a file of the cache, whole or not at all; whether its folder can be written to and is private."""
+    head = {"name": path.name, "digest": hashlib.sha256(data).hexdigest(), **fields}
+    with suppress(OSError):
+        # Before anything is made, and again: a folder that is there may be another one by now.
+        if distrust(path.parent):
+            return False
+        make_private(path.parent)
+        if distrust(path.parent):
+            return False
+        # Also in the place of a link, or of what is not ours.
+        with replacing(path, mode=0o600) as temporary:
+            temporary.write_bytes(json.dumps(head).encode() + b"\n" + data)
+        return True
+    return False
 
 
 def entry(data: bytes, reading: Mapping[str, object], target: Target, options: CompileOptions) -> Entry:
@@ -129,7 +145,7 @@ def entry(data: bytes, reading: Mapping[str, object], target: Target, options: C
         weights and (weights.name, sorted(described(weights).items())),
         tool_versions(),
         _sources(),
-        _processor(target),
+        processor() if target.variant == "host" else (),
     )
     digest = hashlib.sha256(repr(facts).encode())
     digest.update(data)
@@ -160,7 +176,7 @@ def usage(home: Path) -> tuple[int, int]:
 
 def clear(home: Path) -> None:
     """Forget all compilations in a folder."""
-    for path in _files(home):
+    for path in (*_files(home), *home.glob(f"*{LIBRARY_SUFFIX}")):
         path.unlink(missing_ok=True)
 
 
@@ -200,14 +216,3 @@ def _sources() -> tuple[tuple[str, int, int], ...]:
     homes = [home for spec in specs if spec for home in spec.submodule_search_locations or ()]
     files = sorted(path for home in homes for path in Path(home).rglob("*.py"))
     return tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-
-
-@cache
-def _processor(target: Target) -> tuple[str, ...]:
-    """What tells this machine's processor from others, where code is made for it."""
-    if target.variant != "host":
-        return ()
-    if not _CPUINFO.exists():
-        return platform.machine(), platform.processor()
-    first = _CPUINFO.read_text().partition("\n\n")[0].splitlines()
-    return platform.machine(), *(line for line in first if line.startswith(_FEATURES))

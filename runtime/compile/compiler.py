@@ -55,7 +55,9 @@ from hloforge.runtime.compile.ladder import Attempt, InProcessError, Rung, Step,
 from hloforge.runtime.compile.limited import limited_form, make_executable, within
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.partition import partitioned
+from hloforge.runtime.compile.plugins import without_plugins
 from hloforge.runtime.compile.specialize import at_sizes, compile_dynamic
+from hloforge.runtime.compile.support_library import flags_with_library
 from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.data.files import temporary_folder
 from hloforge.runtime.host.host import with_host_functions
@@ -417,10 +419,9 @@ def _compile_in_child(
 ) -> bytes:
     """IREE's output; ``silent`` are flags that change nothing of it, which a reproducer does not need."""
     serial = () if any(flag.lstrip("-").startswith(_SERIAL.lstrip("-")) for flag in flags) else (_SERIAL,)
-    command = [iree.compiler_binary(), "-", "-o", "-", *flags, *serial, *silent]
     with within(options):
         budget.enter("IREE's compiler")
-        status, vmfb, stderr = _run(command, text, options)
+        status, vmfb, stderr = _run((*flags, *serial, *silent), text, options)
         if status == _TIMEOUT and (running := budget.budget()) is not None:
             error = running.out_of_time()
             error.notes = reproducers.of_compiler(text, flags, name, options.reproducer_dir)
@@ -434,11 +435,13 @@ def _compile_in_child(
     raise failure(stderr.replace("<stdin>", f"{name}.mlir"), _summary(status), notes)
 
 
-def _run(command: list[str], data: bytes, options: CompileOptions) -> tuple[int, bytes, str]:
-    """Exit status (``_TIMEOUT`` when it ran out of time), standard output and standard error of a command."""
+def _run(flags: tuple[str, ...], data: bytes, options: CompileOptions) -> tuple[int, bytes, str]:
+    """Exit status (``_TIMEOUT`` when it ran out of time), standard output and standard error of IREE's compiler."""
     with temporary_folder() as folder:
         # IREE's linker leaves its files if it is killed.
         environment = os.environ | {"TMPDIR": str(folder)} if folder else None
+        quick = flags_with_library(flags, folder) if folder else flags
+        command = [iree.compiler_binary(), "-", "-o", "-", *quick, *without_plugins(flags)]
         return _run_in(environment, command, data, options)
 
 

@@ -60,6 +60,8 @@ _WITH_AVX512 = frozenset((
 ))  # fmt: skip
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 _CPUINFO = Path("/proc/cpuinfo")
+# What of a processor's description there decides its code.
+_DECISIVE = ("model name", "flags", "Features", "CPU part")
 
 CPU_NAMES: tuple[str, ...] = (*OWN, *ARCHITECTURES, *(name for names in PROCESSORS.values() for name in names))
 
@@ -110,6 +112,15 @@ def machine_of(name: str, features: str) -> Machine:
         if feature[1:] in has:
             has[feature[1:]] = feature.startswith("+")
     return AVX512 if all(has.values()) else AVX2
+
+
+@cache
+def processor() -> tuple[str, ...]:
+    """What tells this machine's processor from others, where code is made for it."""
+    if not _CPUINFO.exists():
+        return platform.machine(), platform.processor()
+    first = _CPUINFO.read_text().partition("\n\n")[0].splitlines()
+    return platform.machine(), *(line for line in first if line.startswith(_DECISIVE))
 
 
 @cache

@@ -11,10 +11,19 @@ from hloforge.runtime.compile.diagnostics import failure
 
 def compiler_binary() -> str:
     """The path of ``iree-compile`` inside the compiler's package. Raises CompileError if it is not installed."""
+    return _compiler_tool("iree-compile")
+
+
+def linker_binary() -> str:
+    """The path of the linker inside the compiler's package. Raises CompileError if it is not installed."""
+    return _compiler_tool("iree-lld")
+
+
+def _compiler_tool(name: str) -> str:
     try:
         from iree.compiler.tools.binaries import find_tool
 
-        return str(find_tool("iree-compile"))
+        return str(find_tool(name))
     except (ImportError, ValueError) as error:
         raise CompileError(
             f"IREE's compiler is not installed: {error}", hint="pip install iree-base-compiler"
