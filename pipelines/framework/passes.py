@@ -8,6 +8,7 @@ import pkgutil
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -55,6 +56,10 @@ class Pass(ABC):
 
     def __str__(self) -> str:
         """The pass in the grammar of textual pipelines: ``name{option=value}``."""
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         options = [
             f"{name}={_option_text(value)}" for name, (value, default) in self.options().items() if value != default
         ]
@@ -66,10 +71,13 @@ class Pass(ABC):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(value, Machine):
-                found |= {name: (number, AVX2.settings()[name]) for name, number in value.settings().items()}
+                found |= {name: (number, _USUAL[name]) for name, number in value.settings().items()}
             else:
                 found[field.name.replace("_", "-")] = value, field.default
         return found
+
+
+_USUAL: Final = AVX2.settings()
 
 
 def _option_text(value: Any) -> str:
