@@ -116,5 +116,7 @@ CODE: tuple[Workaround, ...] = (
         "implicit-products",
         "writes zeros at most positions of convolutions of 16 bits by groups of the batch, for CUDA",
         flags=("_NO_IMPLICIT_PRODUCTS",),
+        since="3.12.0",
+        reproducer="implicit_products.mlir",
     ),
 )
