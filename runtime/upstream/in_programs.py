@@ -138,6 +138,8 @@ PROGRAMS: tuple[Workaround, ...] = (
         "computes a whole array at the one place that a gather of equal indices reads, where both are returned",
         passes=("clamp-gather-indices",),
         where=("pipelines/workarounds/clamp_gather_indices.py",),
+        since="3.12.0",
+        reproducer="one_gathered_place.mlir",
     ),
     Workaround(
         "reversed-windows",
