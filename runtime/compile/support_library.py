@@ -53,6 +53,8 @@ func.func @twice(%argument: tensor<4xf32>) -> tensor<4xf32> {
 }
 """
 _OBJECT = "support.o"
+# As IREE calls the first device, also in messages of the runtime.
+_DEVICE = "__device_0"
 _HOST = "--iree-llvmcpu-target-cpu=host"
 
 # Of this process, by the flags of its processor; None where IREE makes none.
@@ -94,7 +96,7 @@ def flags_with_library(flags: Sequence[str], folder: Path) -> tuple[str, ...]:
     linker = f"{shlex.quote(iree.linker_binary())} {_LINKER_FLAGS} --start-lib {shlex.quote(str(path))} --end-lib"
     return (
         *(flag for flag in flags if not _DEVICES.match(flag)),
-        f"--iree-hal-target-device={library.device}",
+        f"--iree-hal-target-device={_DEVICE}={library.device}",
         f"--iree-llvmcpu-system-linker-path={linker}",
     )
 
