@@ -33,11 +33,12 @@ from hloforge.dialect.mlir import dense_elements, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.canonical_order import InOrder, numbers_of_order
 from hloforge.pipelines.analysis.polyphase import WORTH, Phase, Phases
+from hloforge.pipelines.framework.machine import AVX2
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
-# Features of a strip of ``dispatch-matmuls`` in f32.
-_STRIP = 16
+# Features of the narrowest strip of ``dispatch-matmuls`` in f32, which is a line with every model.
+_STRIP = AVX2.line_bytes // 4
 
 
 @register

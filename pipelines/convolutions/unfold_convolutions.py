@@ -38,13 +38,9 @@ from hloforge.pipelines.convolutions.few_outputs import by_places
 from hloforge.pipelines.convolutions.space_to_depth import by_window_rows
 from hloforge.pipelines.convolutions.split_groups import by_channels
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import MachinePass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
-
-# Features from which products read windows in the image (``dispatch_matmuls``), and copies are of whole vectors.
-_NARROW = 32
-# From how many terms of a sum products have loops of their own, whatever their factors (``dispatch_matmuls``).
-_DEEP = 128
 
 
 @dataclass(frozen=True)
@@ -78,15 +74,17 @@ class _Convolution:
         )
 
 
-@pattern("stablehlo.convolution")
-def by_product(op: ir.Operation) -> Replacement:
+def _multiplied(op: ir.Operation, machine: Machine) -> Value:
     """Windows beside each other, times the kernel."""
-    if not is_better_unfolded(op):
-        return NoMatch("IREE's own loops are as good")
     ordered, convolution = InOrder.of(op), _Convolution.of(op)
     image = _by_features(ordered.image, integer(op, "batch_group_count"))
-    windows = _unfold(image, convolution, ordered.kernel.dims[:-2], ordered.dims[1:-1])
-    return ordered.result(_product(windows, ordered.kernel, convolution, Value(op.results[0]).element_type))
+    # Products do not read windows of so few features in the image, and copies of these are of no whole vectors.
+    is_narrow = image.dims[-1] < machine.least_terms
+    windows = _unfold(image, convolution, ordered.kernel.dims[:-2], ordered.dims[1:-1], in_rows=is_narrow)
+    # Products of short sums are IREE's, which takes up to five times as long with a transposition in them.
+    is_short = prod(ordered.kernel.dims[:-1]) < machine.deep_terms and windows.dims[-1] < machine.least_terms
+    element = Value(op.results[0]).element_type
+    return ordered.result(_product(windows, ordered.kernel, convolution, element, alone=is_short))
 
 
 def _by_features(image: Value, groups: int) -> Value:
@@ -100,14 +98,20 @@ def _by_features(image: Value, groups: int) -> Value:
     return ops.reshape(beside, [batch // groups, *space, groups * features])
 
 
-def _unfold(image: Value, convolution: _Convolution, window: tuple[int, ...], spaces: Sequence[int]) -> Value:
-    """``[n, *space, c]`` to ``[n, *spaces, positions of the window, c]``; some positions may be among the features."""
+def _unfold(
+    image: Value, convolution: _Convolution, window: tuple[int, ...], spaces: Sequence[int], *, in_rows: bool
+) -> Value:
+    """``[n, *space, c]`` to ``[n, *spaces, positions of the window, c]``.
+
+    Args:
+        in_rows: whether positions along a row of the window are among the features.
+    """
     edges = [
         (low, high, step - 1) for (low, high), step in zip(convolution.padding, convolution.base_dilations, strict=True)
     ]
     found = _padded(image, [(0, 0, 0), *edges, (0, 0, 0)])
     long = [axis for axis, size in enumerate(window) if size > 1]
-    beside = long[-1] if len(long) > 1 and image.dims[-1] < _NARROW else None
+    beside = long[-1] if len(long) > 1 and in_rows else None
     if beside is not None:
         # Rows of positions first: of a few numbers each, parts are copied as slowly as single numbers.
         at = range(window[beside])
@@ -141,8 +145,12 @@ def _padded(image: Value, configuration: list[tuple[int, int, int]]) -> Value:
     return ops.pad(image, 0.0, configuration)
 
 
-def _product(windows: Value, kernel: Value, convolution: _Convolution, element: Any) -> Value:
-    """``[n, *spaces, .., c]`` times ``[*window, c / groups, f]`` to ``[n, *spaces, f]``."""
+def _product(windows: Value, kernel: Value, convolution: _Convolution, element: Any, *, alone: bool) -> Value:
+    """``[n, *spaces, .., c]`` times ``[*window, c / groups, f]`` to ``[n, *spaces, f]``.
+
+    Args:
+        alone: whether a product without groups is kept apart from what reads it.
+    """
     groups = convolution.groups
     *window, inner, outputs = kernel.dims
     outer, places = windows.dims[:-2], prod(window)
@@ -154,9 +162,7 @@ def _product(windows: Value, kernel: Value, convolution: _Convolution, element: 
             ops.DotDimensionNumbers((1,), (0,)),
             preferred_element_type=element,
         )
-        # Products of short sums are IREE's, which takes up to five times as long with a transposition in them.
-        is_short = depth < _DEEP and windows.dims[-1] < _NARROW
-        return ops.reshape(ops.optimization_barrier(flat) if is_short else flat, [*outer, outputs])
+        return ops.reshape(ops.optimization_barrier(flat) if alone else flat, [*outer, outputs])
     left = ops.transpose(ops.reshape(windows, [rows, places, groups, inner]), [2, 0, 1, 3])
     right = ops.transpose(ops.reshape(kernel, [depth, groups, outputs // groups]), [1, 0, 2])
     flat = ops.dot_general(
@@ -170,13 +176,19 @@ def _product(windows: Value, kernel: Value, convolution: _Convolution, element: 
 
 @register
 @dataclass(frozen=True)
-class UnfoldConvolutions(Pass):
+class UnfoldConvolutions(MachinePass):
     """Replace convolutions that IREE computes slowly or not at all by products or depthwise convolutions."""
 
     name: ClassVar[str] = "unfold-convolutions"
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
 
     def run(self, module: ir.Module) -> None:
+        @pattern("stablehlo.convolution")
+        def by_product(op: ir.Operation) -> Replacement:
+            if not is_better_unfolded(op):
+                return NoMatch("IREE's own loops are as good")
+            return _multiplied(op, self.machine)
+
         apply_patterns(
             module, (*by_features, *by_places, *by_product, *by_window_rows, *by_channels, *by_features_last)
         )

@@ -77,6 +77,18 @@ class Machine:
         "that a workgroup copies or sums",
         "256 KiB of f32, half of the L2 cache; no further record is left",
     )
+    least_terms: int = _given(
+        32,
+        "terms",
+        "of a sum from which a product has loops of its own, and features from which these read windows in an image",
+        "shorter sums are left to IREE, and narrower windows are laid out; no further record is left",
+    )
+    deep_terms: int = _given(
+        128,
+        "terms",
+        "of a sum from which IREE's product is slower than ours where the L2 cache holds the right factor as well",
+        "products of 4 million multiplications and more, one core of a Zen 3",
+    )
     wake_ns: int = _given(
         150_000, "ns", "handing a call to threads", "0.15 to 0.2 ms, two cores of a Zen 3 and of a Zen 5"
     )
@@ -108,6 +120,26 @@ class Machine:
     def has_wide_vectors(self) -> bool:
         """Whether a register holds a line, and there are registers for blocks of twice as many sums."""
         return self.vector_bytes >= 64 and self.vector_count >= 32
+
+    @property
+    def half_line(self) -> int:
+        """The bytes of a vector in kernels that were written for a register of AVX2; wider ones were not tried."""
+        return self.line_bytes // 2
+
+    @property
+    def unrolled_bytes(self) -> int:
+        """What an iteration computes at once: eight registers of AVX2, whose instructions hide how long one takes."""
+        return 4 * self.line_bytes
+
+    @property
+    def summed_lines(self) -> int:
+        """The lines of sums that attention keeps in registers.
+
+        In AVX2 they are 12 registers of 16. In AVX-512 a register is a line, and 16 are twice as many as hide an
+        addition's latency: 12x128x64 takes 0.97 to 1.02 of XLA's time with them, and 1.17 with six (a Zen 5). Other
+        processors have six as well, because nobody has measured them.
+        """
+        return 16 if self.has_wide_vectors else 6
 
     @property
     def packed_bytes(self) -> int:

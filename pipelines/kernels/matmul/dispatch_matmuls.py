@@ -90,8 +90,6 @@ _LEAST_ROWS = 16
 # Rows that are worth turning columns that lie in rows into lines by vectors of AVX-512; narrower ones take as long as
 # IREE's sums along the rows.
 _LEAST_TURNED = 4
-# From which depth IREE's own product is slower with right factors that a core's cache holds as well.
-_DEEP = 128
 # The work that is worth a dispatch, by that of dispatches: with strips that were made before a loop, where columns are
 # no whole vectors, and where only sums are long.
 _WORTH_STRIPS, _WORTH_RAGGED, _WORTH_DEEP = 2, 8, 64
@@ -102,7 +100,6 @@ _GROUP_ROWS, _GROUP_COLUMNS, _ROW_BYTES = 2048, 512, 1024
 _COPY_COST, _READ_COST = 8, 8
 # Of one workgroup: how late a worker may begin, or how many more workers there are than those that are counted with.
 _START_COST = 1
-_LEAST_DEPTH = 32
 # Types that are widened as they are copied.
 _NARROW = ("bf16", "f16")
 # Lines of strips that are copied side by side, so that the processor's prefetchers follow.
@@ -121,7 +118,7 @@ class DispatchMatmuls(MachinePass):
     def run(self, module: ir.Module) -> None:
         with in_context(module):
             for op in operations(module, {"stablehlo.dot_general"}):
-                windows = _windows_of(op)
+                windows = _windows_of(op, self.machine.least_terms)
                 loop = _loop_before(op)
                 tiles = _tiles_of(op, windows, self.machine, in_strips=loop is not None)
                 if tiles is not None and not stands_in_dispatch(op):
@@ -159,9 +156,9 @@ def _tiles_of(op: AnyOp, windows: Windows | None, machine: Machine, *, in_strips
     # Windows that need not be laid out pay for any kernel.
     is_large = windows is not None or depth * columns * bytes_ >= machine.l2_bytes
     work, lanes = batch * rows * depth * columns, machine.vector_bytes // bytes_
-    is_large = is_large or (depth >= _DEEP and work >= machine.work_of(_WORTH_DEEP))
+    is_large = is_large or (depth >= machine.deep_terms and work >= machine.work_of(_WORTH_DEEP))
     is_large = is_large or (columns % lanes != 0 and work >= machine.work_of(_WORTH_RAGGED))
-    if depth < _LEAST_DEPTH or not (is_large or in_strips):
+    if depth < machine.least_terms or not (is_large or in_strips):
         return None
     least = _LEAST_TURNED if machine.has_wide_vectors and _has_columns_in_rows(op) else _LEAST_ROWS
     found: list[tuple[float, Tiles]] = []
@@ -173,7 +170,7 @@ def _tiles_of(op: AnyOp, windows: Windows | None, machine: Machine, *, in_strips
         even = -(-depth // -(-depth // most))
         packed = _divisors(windows.features, most)[-1] if windows else min(depth, -(-even // lanes) * lanes)
         gains = is_large or (laid_out and work >= machine.work_of(_WORTH_STRIPS))
-        if columns < strip or packed < _LEAST_DEPTH or not gains:
+        if columns < strip or packed < machine.least_terms or not gains:
             continue
         for group in _groups(rows, columns, strip, least, in_strips=laid_out):
             panel = 1 if laid_out else min(max(1, _PANEL_LINES * machine.line_bytes // block.bytes), group[1] // strip)
@@ -210,14 +207,18 @@ def _divisors(number: int, most: int) -> list[int]:
     return [divisor for divisor in range(1, min(number, most) + 1) if number % divisor == 0]
 
 
-def _windows_of(op: AnyOp) -> Windows | None:
-    """The windows that the left factor ``[m, k]`` lays out, if the product can read them in the image."""
+def _windows_of(op: AnyOp, least: int) -> Windows | None:
+    """The windows that the left factor ``[m, k]`` lays out, if the product can read them in the image.
+
+    Args:
+        least: the features that an image must have.
+    """
     lhs = Value(op.operands[0])
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     if lhs.rank != 2 or list(numbers.lhs_contracting_dimensions) != [1]:
         return None
     windows = windows_of(lhs)
-    return windows if windows is not None and windows.features >= _LEAST_DEPTH else None
+    return windows if windows is not None and windows.features >= least else None
 
 
 def _dispatched(epilogue: Epilogue, tiles: Tiles, windows: Windows | None, loop: Any) -> Value:
