@@ -9,12 +9,28 @@ from typing import Any
 
 from hloforge.dialect.mlir import SSAValue, arith, ir, math_dialect, vector_dialect
 from hloforge.pipelines.framework.builders import empty, full_vector, index, read_vector, write_vector, zero
+from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.kernels.lang import loops as code
 
-# Queries side by side: two registers of AVX2, one of AVX-512.
-QUERIES = 16
-# Keys whose weights are held at once.
-KEYS = 128
+
+@dataclass(frozen=True)
+class Tile:
+    """What the code of a workgroup works on at once.
+
+    Attributes:
+        queries: side by side in a line.
+        keys: whose weights are held.
+        rows: sums, each of a line of queries.
+    """
+
+    queries: int
+    keys: int
+    rows: int
+
+    @classmethod
+    def of(cls, machine: Machine) -> Tile:
+        """Weights in a quarter of the nearest cache, beside the queries and the totals."""
+        return cls(machine.line_bytes // 4, machine.l1_bytes // (4 * machine.line_bytes), machine.summed_lines)
 
 
 @dataclass(frozen=True)
@@ -22,37 +38,37 @@ class Kernel:
     """The work of one workgroup.
 
     Attributes:
-        queries: ``[1, 16, d]``.
+        queries: ``[1, q, d]``, those of a tile.
         keys: ``[1, n, d]``.
         values: ``[1, n, e]``.
         score: from a vector of products with the queries and the number of a key to their scores.
-        rows: sums that are made at once, each of a vector of queries.
+        tile: the sizes of what is worked on at once.
     """
 
     queries: Any
     keys: Any
     values: Any
     score: Callable[[Any, Any], Any]
-    rows: int
+    tile: Tile
 
     @property
     def element(self) -> Any:
         return self.queries.type.element_type
 
     def result(self) -> Any:
-        """The values' mean, weighted by the softmax of the scores: ``[1, 16, e]``."""
+        """The values' mean, weighted by the softmax of the scores: ``[1, q, e]``."""
         count, width = int(self.keys.type.shape[1]), int(self.values.type.shape[2])
         nothing = self._filled(0.0)
         totals = self._array(width)
         totals = code.for_each(width, [totals], lambda row, into: [_written(nothing, into, row)])[0]
-        carried = [self._filled(-inf), nothing, totals, self._array(min(KEYS, count))]
+        carried = [self._filled(-inf), nothing, totals, self._array(min(self.tile.keys, count))]
         flipped = self._flipped()
 
         def block(key: SSAValue, lines: int, *carried: SSAValue) -> list[Any]:
             return self._block(flipped, key, lines, carried)
 
-        _, sums, totals, _ = code.in_steps(count, KEYS, carried, block)
-        part = empty(ir.RankedTensorType.get([1, QUERIES, width], self.element))
+        _, sums, totals, _ = code.in_steps(count, self.tile.keys, carried, block)
+        part = empty(ir.RankedTensorType.get([1, self.tile.queries, width], self.element))
         return code.for_each(width, [part], lambda row, into: [self._stored(row, into, totals, sums)])[0]
 
     def _block(self, flipped: SSAValue, key: SSAValue, lines: int, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -65,7 +81,7 @@ class Kernel:
         def scores(row: SSAValue, count: int, greatest: SSAValue, weights: SSAValue) -> list[Any]:
             return self._scores(flipped, key, row, count, greatest, weights)
 
-        greatest, weights = code.in_steps(lines, self.rows, [before, weights], scores)
+        greatest, weights = code.in_steps(lines, self.tile.rows, [before, weights], scores)
         # Where no score is above -inf yet, any other number leaves weights of 0.
         least = self._filled(-inf)
         base = code.choose(code.compare_floats("OEQ", greatest, least), self._filled(0.0), greatest)
@@ -80,7 +96,7 @@ class Kernel:
         def add(row: SSAValue, count: int, totals: SSAValue) -> list[Any]:
             return [self._added(key, lines, row, count, scale, totals, weights)]
 
-        totals = code.in_steps(int(self.values.type.shape[2]), self.rows, [totals], add)[0]
+        totals = code.in_steps(int(self.values.type.shape[2]), self.tile.rows, [totals], add)[0]
         return [greatest, sums, totals, weights]
 
     def _scores(
@@ -125,11 +141,11 @@ class Kernel:
         return totals
 
     def _flipped(self) -> SSAValue:
-        """The queries ``[d, 16]``."""
+        """The queries ``[d, q]``."""
         depth = int(self.queries.type.shape[2])
 
         def line(k: SSAValue, into: SSAValue) -> list[Any]:
-            numbers = [code.read(self.queries, index(0), index(query), k) for query in range(QUERIES)]
+            numbers = [code.read(self.queries, index(0), index(query), k) for query in range(self.tile.queries)]
             vector = vector_dialect.from_elements(self._vector, numbers)
             return [_written(vector, into, k)]
 
@@ -138,25 +154,25 @@ class Kernel:
     def _stored(self, row: SSAValue, into: SSAValue, totals: SSAValue, sums: SSAValue) -> SSAValue:
         """Write a row of the totals, divided by the sums of the weights, as a column."""
         mean = code.combine(arith.divf, _read(totals, row), sums)
-        for query in range(QUERIES):
+        for query in range(self.tile.queries):
             number = vector_dialect.extract(mean, [], [query])
             into = code.write(number, into, index(0), index(query), row)
         return into
 
     @property
     def _vector(self) -> ir.Type:
-        return ir.VectorType.get([QUERIES], self.element)
+        return ir.VectorType.get([self.tile.queries], self.element)
 
     def _filled(self, number: float) -> Any:
         scalar = code.float_number(number, self.element) if number else zero(self.element)
-        return full_vector(scalar, QUERIES)
+        return full_vector(scalar, self.tile.queries)
 
     def _array(self, lines: int) -> Any:
-        return empty(ir.RankedTensorType.get([lines, QUERIES], self.element))
+        return empty(ir.RankedTensorType.get([lines, self.tile.queries], self.element))
 
 
 def _read(array: SSAValue, line: SSAValue) -> Any:
-    return read_vector(array, [line, index(0)], QUERIES)
+    return read_vector(array, [line, index(0)], int(array.type.shape[1]))
 
 
 def _written(vector: SSAValue, array: SSAValue, line: SSAValue) -> Any:
@@ -164,7 +180,7 @@ def _written(vector: SSAValue, array: SSAValue, line: SSAValue) -> Any:
 
 
 def _multiply_add(number: SSAValue, line: SSAValue, total: SSAValue) -> Any:
-    return vector_dialect.fma(full_vector(number, QUERIES), line, total)
+    return vector_dialect.fma(full_vector(number, int(line.type.shape[0])), line, total)
 
 
 def _exponential(vector: SSAValue) -> Any:

@@ -37,19 +37,16 @@ from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
-from hloforge.pipelines.kernels.attention.attention_kernel import KEYS, QUERIES, Kernel
+from hloforge.pipelines.kernels.attention.attention_kernel import Kernel, Tile
 from hloforge.pipelines.kernels.attention.attention_scores import Place, Scores
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.elementwise import filling, is_elementwise
 
 # The work that is worth a dispatch, by that of dispatches.
 _WORTH = 8
-# Lines of vectors on the stack, 64 bytes each: IREE allows 32 KiB.
-_MOST_LINES = 448
-# Sums at once: 12 registers of 16 in AVX2; of AVX-512, of which one holds all queries, as many as hide an addition's
-# latency, and twice that.
-_ROWS, _ROWS_OF_WIDE = 6, 16
-# Multiplications that a weight costs beside its products.
+# Lines of vectors on the stack, of which IREE allows 32 KiB on any processor.
+_STACK_BYTES = 28 << 10
+# Multiplications that this kernel counts for a weight beside its products; they decide about threads alone.
 _WEIGHT_COST = 16
 # What the softmax and the scores are computed by, beside elementwise operations.
 _SOFTMAX = frozenset(
@@ -93,9 +90,9 @@ class DispatchAttention(MachinePass):
                 matched = None if stands_in_dispatch(op) else _scores_of(op, self.machine)
                 if matched is None:
                     continue
-                weights, rows = op.operands[matched[1]], _ROWS_OF_WIDE if self.machine.has_wide_vectors else _ROWS
+                weights = op.operands[matched[1]]
                 with ir.InsertionPoint(op), op.location:
-                    replace(op, [_dispatched(op, *matched, rows=rows)])
+                    replace(op, [_dispatched(op, *matched, Tile.of(self.machine))])
                 _erase_unread(weights)
 
 
@@ -185,7 +182,9 @@ def _is_attention(op: Any, side: int, scores: Scores, machine: Machine) -> bool:
     depth, width = _size(factors[0], inner.lhs_contracting_dimensions), Value(op.results[0]).shape.element_count
     width //= max(1, prod(batch) * queries)
     is_worth = prod(batch) * queries * keys * (depth + width) >= machine.work_of(_WORTH)
-    return queries >= QUERIES and is_worth and depth + width + min(keys, KEYS) <= _MOST_LINES
+    tile = Tile.of(machine)
+    lines = depth + width + min(keys, tile.keys)
+    return queries >= tile.queries and is_worth and lines * machine.line_bytes <= _STACK_BYTES
 
 
 def _numbers(product: AnyOp) -> stablehlo.DotDimensionNumbers:
@@ -200,7 +199,7 @@ def _size(factor: Value, dimensions: Sequence[int]) -> int:
     return prod(factor.dims[d] for d in dimensions)
 
 
-def _dispatched(op: Any, scores: Scores, side: int, *, rows: int) -> Value:
+def _dispatched(op: Any, scores: Scores, side: int, tile: Tile) -> Value:
     outer, inner = _numbers(op), _numbers(_dot(scores))
     queries, keys = (Value(value) for value in _dot(scores).operands)
     values = Value(op.operands[1 - side])
@@ -215,7 +214,7 @@ def _dispatched(op: Any, scores: Scores, side: int, *, rows: int) -> Value:
         batch,
         side == 1,
     )
-    result = Value(_computed(found, rows))
+    result = Value(_computed(found, tile))
     if found.flipped:
         result = ops.transpose(result, [0, 2, 1])
     return ops.reshape(result, Value(op.results[0]).dims)
@@ -244,18 +243,19 @@ def _arranged(factor: Value, batch: Sequence[int], summed: Sequence[int], *, sum
     return ops.reshape(moved, [prod(moved.dims[:-2]), *moved.dims[-2:]])
 
 
-def _computed(found: _Attention, at_once: int) -> SSAValue:
+def _computed(found: _Attention, tile: Tile) -> SSAValue:
     (count, rows, depth), (_, lines, width) = found.queries.dims, found.values.dims
     element = found.queries.ir.type.element_type
     more = found.scores.operands()
     operands = [found.queries.ir, found.keys.ir, found.values.ir, *more]
-    parts = [[1, QUERIES, depth], [1, lines, depth], [1, lines, width]]
+    parts = [[1, tile.queries, depth], [1, lines, depth], [1, lines, width]]
 
     def run(
         places: Sequence[SSAValue], sources: Sequence[SSAValue], _: Sequence[Any], targets: Sequence[SSAValue]
     ) -> None:
         # The last workgroup computes again what of its queries is another one's.
-        query = code.combine(arith.minui, code.combine(arith.muli, places[0], QUERIES), rows - QUERIES)
+        query = code.combine(arith.muli, places[0], tile.queries)
+        query = code.combine(arith.minui, query, rows - tile.queries)
         starts = [[places[1], query, 0], [places[1], 0, 0], [places[1], 0, 0]]
         queries, keys, values = (
             code.load(source, ir.RankedTensorType.get(part, element), start)
@@ -265,14 +265,14 @@ def _computed(found: _Attention, at_once: int) -> SSAValue:
         batch = _coordinates(places[1], found.batch)
 
         def score(product: SSAValue, key: SSAValue) -> Any:
-            return found.scores.evaluate(product, memory, Place(batch, query, key, QUERIES))
+            return found.scores.evaluate(product, memory, Place(batch, query, key, tile.queries))
 
-        code.store(Kernel(queries, keys, values, score, at_once).result(), targets[0], [places[1], query, 0])
+        code.store(Kernel(queries, keys, values, score, tile).result(), targets[0], [places[1], query, 0])
 
     whole = ir.RankedTensorType.get([count, rows, width], element)
     work = count * rows * lines * (depth + width + _WEIGHT_COST)
     key = f"attention {found.batch} {found.scores.text()}"
-    return code.workgroups([-(-rows // QUERIES), count], operands, (), [whole], run, work=work, key=key)[0]
+    return code.workgroups([-(-rows // tile.queries), count], operands, (), [whole], run, work=work, key=key)[0]
 
 
 def _coordinates(number: SSAValue, sizes: Sequence[int]) -> list[SSAValue]:

@@ -37,12 +37,8 @@ from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.kernels.fft import fft_stages, fft_steps
-from hloforge.pipelines.kernels.fft.fft_kernel import VECTOR_BYTES
 from hloforge.pipelines.kernels.fft.fft_stages import Table
 from hloforge.pipelines.kernels.fft.fft_work import Work
-
-# Bytes of a point of as many rows as are turned together.
-_TURNED_BYTES = 64
 
 
 @register
@@ -101,11 +97,11 @@ def _turned(kind: str, length: int, rows: int, bits: int, machine: Machine) -> i
     """How many rows are better transformed together: where vectors along one would not be whole; 1 for each alone."""
     radices = fft_stages.radices(length)
     is_whole = radices is None or radices[0] == 8
-    # They fit the second cache together, twice.
-    is_long = length * _TURNED_BYTES * 2 > machine.l2_bytes
+    # They fit the second cache together, twice: a vector each of the real and the imaginary parts of a point.
+    is_long = length * 2 * machine.half_line * 2 > machine.l2_bytes
     if is_whole or kind not in ("FFT", "IFFT") or is_long:
         return 1
-    return min(rows, VECTOR_BYTES * 8 // bits)
+    return min(rows, machine.half_line * 8 // bits)
 
 
 def _floats(dims: Sequence[int], *, is_real: bool) -> int:

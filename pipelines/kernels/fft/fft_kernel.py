@@ -12,9 +12,6 @@ from hloforge.pipelines.kernels.fft.butterflies import Points, splat, transform
 from hloforge.pipelines.kernels.fft.fft_stages import Stage
 from hloforge.pipelines.kernels.lang import loops as code
 
-# Bytes of a vector: those of AVX2.
-VECTOR_BYTES = 32
-
 
 @dataclass(frozen=True)
 class Memory:
@@ -25,6 +22,7 @@ class Memory:
         along: whether the points of a transform are along a row, or in rows one below the other, each with n columns
             that are transformed alike.
         row: that row, or the first of these rows.
+        vector_bytes: of a vector, at most.
         interleaved: whether parts of a number are beside each other, and not n apart.
         swapped: whether the imaginary part represents the real one, and the other way round.
     """
@@ -32,6 +30,7 @@ class Memory:
     array: Any
     along: bool
     row: Any
+    vector_bytes: int
     interleaved: bool = False
     swapped: bool = False
 
@@ -42,7 +41,7 @@ class Memory:
 
     def lanes(self, most: int) -> int:
         """The numbers of a vector of which there are ``most``."""
-        return min(most, VECTOR_BYTES * 8 // int(self.array.type.element_type.width))
+        return min(most, self.vector_bytes * 8 // int(self.array.type.element_type.width))
 
     def splat(self, number: float, count: int) -> Any:
         """A vector of equal elements."""

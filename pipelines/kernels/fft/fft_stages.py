@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 
 from hloforge.pipelines.decompose.fft_plan import products
+from hloforge.pipelines.framework.machine import AVX2
 
-# What a point costs in a stage of each radix, beside the stage of radix 4: measured in rows of a nearest cache. Primes
-# above 31 would be long code, and cost as much as a convolution.
+# What a point costs in a stage of each radix, beside the stage of radix 4: measured in rows of a nearest cache. They
+# compare the code of the stages with each other, and stay beside it. Primes above 31 would be long code, and cost as
+# much as a convolution.
 _COSTS = {2: 0.9, 3: 1.0, 4: 1.0, 5: 1.2, 6: 1.3, 7: 1.7, 8: 1.25, 9: 1.8, 10: 1.7, 11: 2.8, 12: 1.8, 13: 3.5, 16: 1.8}
 _COSTS |= {prime: prime * 0.27 for prime in (17, 19, 23, 29, 31)}
-# Convolutions by transforms have a length that is a multiple of this: whole vectors in every stage.
-_WHOLE = 64
+# Convolutions by transforms have a length that is a multiple of this: whole vectors of f32 after a stage of radix 8.
+_WHOLE = 8 * AVX2.half_line // 4
 
 
 @dataclass

@@ -13,13 +13,13 @@ from hloforge.pipelines.kernels.fft.fft_kernel import Memory
 from hloforge.pipelines.kernels.fft.fft_steps import Step
 from hloforge.pipelines.kernels.lang import loops as code
 
-# What a dispatch may have on its stack (IREE's limit), a nearest cache at the same time.
+# What a dispatch may have on its stack: IREE's limit on any processor; no model has a smaller nearest cache.
 _STACK_BYTES = 1 << 15
-# Workgroups of a worker that have memory of their own off the stack.
+# Workgroups of a worker that have memory of their own off the stack. IREE hands out so many at once.
 _GROUPS_OF_WORKER = 8
 # Lines of a row of some columns, as many as pay for reading another page for each row.
 _ROW_LINES = 4
-# Multiplications and additions of a step, for each float.
+# Multiplications and additions of a step, for each float, as a step's code has them; they decide about threads alone.
 _WORK = 8
 
 
@@ -71,7 +71,7 @@ class Work:
                 plan.group,
                 [empty(matrix(rows, plan.wanted)), *scratch],
                 lambda at, *carried: self._transform(
-                    code.combine(arith.minsi, at, plan.group - self.turned), given, factors, *carried
+                    code.combine(arith.minsi, at, plan.group - self.turned), machine.half_line, given, factors, *carried
                 ),
                 step=self.turned,
             )
@@ -90,21 +90,21 @@ class Work:
             work=_WORK * len(self.steps) * self.transforms * self.height * max(self.given, self.wanted),
         )[0]
 
-    def _transform(self, at: Any, given: Any, table: Any, out: Any, *scratch: Any) -> list[Any]:
-        """All steps of one transform; returns the memory that they wrote into."""
+    def _transform(self, at: Any, vector_bytes: int, given: Any, table: Any, out: Any, *scratch: Any) -> list[Any]:
+        """All steps of one transform, in vectors of so many bytes; returns the memory that they wrote into."""
         along, count = self.height == 1, len(self.steps)
         row = at if along else code.combine(arith.muli, at, self.height)
         arrays = [out, *scratch]
-        source = Memory(given, along, row, interleaved=True, swapped=self.kind == "IFFT")
+        source = Memory(given, along, row, vector_bytes, interleaved=True, swapped=self.kind == "IFFT")
         for number, step in enumerate(self.steps):
             left = count - 1 - number
             place = _place(left, len(scratch))
             if place == 0:
                 is_last = left == 0
                 swapped = is_last and self.kind in ("IFFT", "IRFFT")
-                target = Memory(arrays[0], along, row, interleaved=is_last, swapped=swapped)
+                target = Memory(arrays[0], along, row, vector_bytes, interleaved=is_last, swapped=swapped)
             else:
-                target = Memory(arrays[place], along and self.turned == 1, index(0))
+                target = Memory(arrays[place], along and self.turned == 1, index(0), vector_bytes)
             source = step.run(source, target, table)
             arrays[place] = source.array
         return arrays

@@ -9,6 +9,7 @@ import pytest
 from hloforge.dialect.errors import OptionError, PipelineError
 from hloforge.pipelines.framework.machine import AVX2, AVX512, MACHINES, TUNABLE, Machine
 from hloforge.pipelines.framework.passes import MachinePass
+from hloforge.pipelines.kernels.attention.attention_kernel import Tile
 from hloforge.pipelines.named import pipeline
 from hloforge.pipelines.textual import parse_pipeline
 from hloforge.runtime.options import CompileOptions
@@ -58,6 +59,12 @@ def test_thresholds_follow_from_the_time_of_a_dispatch() -> None:
     assert dear.work_of(8) == 4 * AVX2.work_of(8)
     assert AVX512.has_wide_vectors
     assert not AVX2.has_wide_vectors
+
+
+def test_kernels_have_the_vectors_that_they_were_measured_with() -> None:
+    for machine in MACHINES.values():
+        assert (machine.half_line, machine.unrolled_bytes) == (32, 256)
+        assert Tile.of(machine) == Tile(16, 128, 16 if machine is AVX512 else 6)
 
 
 def test_what_may_be_tuned_holds_what_the_machines_have() -> None:
