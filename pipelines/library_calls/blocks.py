@@ -16,14 +16,17 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.idioms import batch_matmul
 from hloforge.dialect.values import Value, leaves
+from hloforge.pipelines.framework.machine import AVX2
 from hloforge.pipelines.loops.loop_cost import VECTOR_BYTES
 
-# Rows of a block, and the size up to which a matrix is one block. Measured for n = 64, 256 and 512 on the CPU.
+# Rows of a block, and the size up to which a matrix is one block: the algorithm's on any target, which was measured for
+# n = 64, 256 and 512 on the CPU.
 ROWS = 64
-# Blocks of batches that do not fit into a cache are read from memory every iteration.
+# The same for batches whose blocks, of more elements of f32 than half of the L2 cache holds, are read from memory every
+# iteration.
 _ROWS_OF_BATCHES = 16
-_CACHED = 1 << 16
-# Rows that one product subtracts.
+_CACHED = AVX2.l2_bytes // 2 // 4
+# Rows that one product subtracts: the algorithm's as well.
 _DEPTH = 128
 
 

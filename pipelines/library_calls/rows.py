@@ -18,12 +18,13 @@ from typing import Any, TypeAlias
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.values import Value
+from hloforge.pipelines.framework.machine import AVX2
+from hloforge.pipelines.loops.carries import VECTOR_BYTES
 
-# Elements of a piece: eight AVX registers, so that two pieces and their multipliers stay in registers.
-_PIECE_BYTES = 256
-_LANES = 8
-# Smaller buffers would be carried in registers, all of which every store then moves.
-_SMALLEST_BUFFER = 4096
+# Bytes of a piece, of which two and their multipliers stay in registers of AVX2; these loops serve any target.
+_PIECE_BYTES = AVX2.unrolled_bytes
+# Elements that a piece is a multiple of: a register of f32.
+_LANES = AVX2.vector_bytes // 4
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,9 @@ class Rows:
         count, rows, columns = matrix.re.dims
         width, piece = pieces(columns, matrix.re.element_type.bits)
         parts = matrix.parts
-        all_rows = max(
-            rows + more, _SMALLEST_BUFFER * 8 // (matrix.re.element_type.bits * count * len(parts) * width) + 1
-        )
+        # Smaller buffers would be carried in registers, all of which every store then moves.
+        least = VECTOR_BYTES * 8 // (matrix.re.element_type.bits * count * len(parts) * width) + 1
+        all_rows = max(rows + more, least)
         config = [(0, 0, 0), (0, all_rows - rows, 0), (0, width - columns, 0)]
         padded = [ops.pad(part, 0.0, config) for part in parts]
         buffer = padded[0] if len(parts) == 1 else ops.concat_in_dim(padded, 1)

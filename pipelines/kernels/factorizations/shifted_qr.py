@@ -17,15 +17,17 @@ import numpy as np
 
 from hloforge.dialect.mlir import arith, ir, vector_dialect
 from hloforge.pipelines.framework.builders import full_vector, index, read_vector, write_vector
+from hloforge.pipelines.framework.machine import AVX2
 from hloforge.pipelines.kernels.factorizations.strips import plus
 from hloforge.pipelines.kernels.lang import loops as code
 from hloforge.pipelines.kernels.lang.reals import Real, choose, fold
 from hloforge.pipelines.library_calls.reflectors import NEGLIGIBLE
 from hloforge.pipelines.library_calls.tridiagonal_ql import SWEEPS
 
-# Bytes of a row that are turned at once: four vectors of AVX2 of each row.
-_PIECE_BYTES = 128
-# Multiplications for a row of vectors, by its length: two sweeps of a half of the rows, four for each element.
+# Bytes of a row that are turned at once: four vectors of AVX2 of each of two rows.
+_PIECE_BYTES = AVX2.unrolled_bytes // 2
+# Multiplications for a row of vectors, by its length: two sweeps of a half of the rows, four for each element. That is
+# what the method needs, on any processor.
 _WORK = 4
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from hloforge.dialect.mlir import arith, ir, math_dialect
 from hloforge.pipelines.framework.builders import empty, full_vector, index, read_vector, write_vector
+from hloforge.pipelines.framework.machine import AVX2
 from hloforge.pipelines.kernels.factorizations.strips import (
     ROWS,
     Strips,
@@ -30,8 +31,8 @@ from hloforge.pipelines.kernels.factorizations.strips import (
 )
 from hloforge.pipelines.kernels.lang import loops as code
 
-# The side of a square that is transposed in registers, in bytes.
-_BLOCK_BYTES = 32
+# The side of a square that is transposed in registers, in bytes: of f32, eight registers of AVX2.
+_BLOCK_BYTES = AVX2.vector_bytes
 
 
 def cholesky(a: Any, *, lower: bool) -> list[Any]:

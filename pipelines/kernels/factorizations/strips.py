@@ -19,15 +19,18 @@ from typing import Any
 from hloforge.dialect.mlir import AnyOp, arith, ir, vector_dialect
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import full_vector, index, read_vector, write_vector
+from hloforge.pipelines.framework.machine import AVX2
 from hloforge.pipelines.kernels.lang import loops as code
 
-_STRIP_BYTES = 64
-# The size of the smallest matrix that is worth a dispatch of its own.
-LEAST = 16
+# A line with every model. It is no option of a pass, because ``keep-factorizations``, ``dispatch-factorizations`` and
+# the tables of what a target computes have to agree. Wider strips for AVX-512 were not tried.
+_STRIP_BYTES = AVX2.line_bytes
+# The size of the smallest matrix that is worth a dispatch of its own: it fills a strip of f32.
+LEAST = _STRIP_BYTES // 4
 # Represents a position that an operand gives.
 _DYNAMIC = -(2**63)
-# Rows of an iteration: with the strip's two vectors of AVX2 eight sums, as many as hide an addition's latency.
-ROWS = 4
+# Rows of an iteration: eight sums, as many as hide an addition's latency, in the vectors of AVX2 that a strip has.
+ROWS = 8 * AVX2.vector_bytes // _STRIP_BYTES
 
 Number = Any
 Vector = Any
