@@ -18,9 +18,11 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework import builders
 
-# The longest vector that a loop carries, its elements widened to 32 bits; long ones live on the stack.
+# The longest vector that a loop carries, its elements widened to 32 bits. IREE keeps long ones on its stack, on any
+# processor.
 VECTOR_BYTES = 4096
-# The largest buffer that every iteration overwrites, in elements.
+# The largest buffer that every iteration overwrites, in elements. What is written into it is a vector in IREE's code,
+# and as many numbers of 16 bits are the longest one (``loop_cost.VECTOR_BYTES``).
 REWRITTEN_ELEMENTS = 4096
 # Operations that change a part of their first operand, and that IREE runs in its buffer.
 _IN_PLACE = frozenset({"stablehlo.dynamic_update_slice", "stablehlo.scatter"})

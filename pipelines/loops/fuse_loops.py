@@ -30,7 +30,8 @@ from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework import builders
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.loops.carries import Carry, Form, carry_of
 from hloforge.pipelines.loops.loop_cost import LOOP, gains_by_fusion
@@ -39,7 +40,7 @@ from hloforge.pipelines.loops.split_products import split_products
 
 @register
 @dataclass(frozen=True)
-class FuseLoops(Pass):
+class FuseLoops(MachinePass):
     """Lower each outermost loop to one dispatch where that is faster; leaves IREE's dialects, which no pass reads."""
 
     name: ClassVar[str] = "fuse-loops"
@@ -49,7 +50,7 @@ class FuseLoops(Pass):
     def run(self, module: ir.Module) -> None:
         block = entry_function(module).operation.regions[0].blocks[0]
         with in_context(module):
-            found = list(_outermost(block))
+            found = list(_outermost(block, self.machine))
             if not found:
                 return
             with ir.InsertionPoint.at_block_begin(block):
@@ -66,16 +67,17 @@ def has_fused_loops(module: ir.Module) -> bool:
     return bool(operations(module, {builders.DISPATCH}))
 
 
-def _outermost(block: ir.Block) -> list[Any]:
+def _outermost(block: ir.Block, machine: Machine) -> list[Any]:
     """The loops to fuse in a block: where one does not gain, perhaps a loop inside it does."""
     found: list[Any] = []
     for op in block.operations:
-        if op.operation.name == LOOP and carries_of(op.operation) and gains_by_fusion(op.operation):
+        is_loop = op.operation.name == LOOP
+        if is_loop and carries_of(op.operation) and gains_by_fusion(op.operation, machine):
             found.append(op.operation)
             continue
         for region in op.operation.regions:
             for inner in region.blocks:
-                found += _outermost(inner)
+                found += _outermost(inner, machine)
     return found
 
 

@@ -46,11 +46,10 @@ from hloforge.pipelines.kernels.lang.elementwise import NUMBERS, constant_number
 
 # The smallest arrays take one part in so many of the nearest cache: fewer elements stay there in any order of loops.
 _LEAST_PART = 8
-# The lines of the vectors of an iteration: of 64 floats, whose eight instructions of AVX2 hide how long one takes.
-_VECTOR_LINES = 4
 # The most workgroups of a worker, of which IREE hands out eight at a time.
 _GROUPS_OF_WORKER = 32
-# Multiplications that take as long as an operation on an element, and iterations of a loop whose count is not known.
+# Multiplications that this kernel counts for an operation on an element, and iterations for a loop whose count is not
+# known; they decide about threads alone.
 _WORK, _TURNS = 2, 16
 _BROADCAST = "stablehlo.broadcast_in_dim"
 # Operations that rearrange arrays: what they make of values that stay the same is computed before the loop.
@@ -216,8 +215,8 @@ class _Interchanged:
         arrays = [n for n in self.changed if Value(loop.operands[n]).dims]
         self.size = Value(loop.operands[arrays[0]]).shape.element_count
         widest = max(number_type(loop.operands[n]).width for n in arrays)
-        line = machine.line_bytes
-        most = max(line // 2, _VECTOR_LINES * line // _power_of_two(len(arrays)))
+        # All arrays have an iteration's registers together.
+        most = max(machine.half_line, machine.unrolled_bytes // _power_of_two(len(arrays)))
         self.length = most * 8 // max(32, widest)
 
     def _operands(self) -> list[Any]:

@@ -2,7 +2,8 @@
 
 Measured on two cores of a Zen 3: outside of a dispatch, an operation or a few fused ones cost 1.3 µs per iteration
 beside their work, and the iteration itself 2 µs. Inside, elementwise work runs as fast as outside (8 floats an
-instruction), and a product of matrices at a half of its speed.
+instruction), and a product of matrices at a half of its speed. What a loop may multiply follows from the processor's
+model (``Machine``); what it may copy and what its code consists of are limits of IREE and of the time of compilation.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.traits import ELEMENTWISE, TRANSCENDENTAL
+from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.loops.carries import ELEMENTS
 
 
@@ -38,32 +40,37 @@ _FREE = _stablehlo("bitcast_convert constant optimization_barrier reshape return
 _WITH_COMPUTATION = _stablehlo("reduce scatter")
 LOOP, PRODUCT = "stablehlo.while", "stablehlo.dot_general"
 
-# IREE refuses vectors of 16 KiB.
+# IREE refuses vectors of 16 KiB on any processor.
 VECTOR_BYTES = 8192
-# The largest copy of an iteration, in elements.
+# The largest copy of an iteration, in elements. IREE keeps copies on its stack, where 32 KiB are allowed on any
+# processor: a slice of 8192 floats does not compile, and one of 2048 numbers of 64 bits does.
 _COPIED = 2048
-# Multiplications of the largest product. IREE makes 10 to 20 of them in a nanosecond inside, if a row of an operand
-# becomes a row of the result, and 1 if every row is summed. Outside, a vector times a matrix runs at 3.
-_MULTIPLIED = 1 << 15
-_MULTIPLIED_BY_FEW = 1 << 18
+# Multiplications of the largest product, by those of a further dispatch. IREE makes 10 to 20 of them in a nanosecond
+# inside, if a row of an operand becomes a row of the result, and 1 if every row is summed. Outside, a vector times a
+# matrix runs at 3.
+_MULTIPLIED, _MULTIPLIED_BY_FEW, _SUMMED_ALONG_ROWS = 1 / 2, 4, 1 / 16
 _FEW_ROWS = 4
-_SUMMED_ALONG_ROWS = 1 << 12
-_ROW = 8
+# An array that a loop updates is copied once, to the position of the result: in the time of so many dispatches, if its
+# elements have 32 bits.
+_UPDATED = 64
 # Vector instructions of all iterations' code together, which bounds the time of compilation (a second for so many).
+# They are counted as of AVX2 for every processor: wider registers would allow more, which was not tried.
 _INSTRUCTIONS = 1 << 14
 _DEAR_INSTRUCTIONS = 20
 # A gather makes a branch for each element.
 _GATHER_INSTRUCTIONS = 32
-_REGISTER_BYTES = 32
-# An array that a loop updates is copied once, to the position of the result.
-_UPDATED = 1 << 20
+_REGISTER_BYTES = AVX2.vector_bytes
+# The elements of a row that IREE makes vectors of: a register of f32.
+_ROW = _REGISTER_BYTES // 4
 
 
-def gains_by_fusion(loop: ir.Operation) -> bool:
+def gains_by_fusion(loop: ir.Operation, machine: Machine) -> bool:
     """Whether every operation of a ``stablehlo.while`` is one that a fused loop may hold, and small."""
     inside = _inner(loop)
     carried = max((_elements(value) for value in loop.operands), default=0)
-    return carried <= _UPDATED and all(map(_fits, inside)) and sum(map(_instructions, inside)) <= _INSTRUCTIONS
+    if carried * 4 > _UPDATED * machine.dispatch_bytes or not all(_fits(op, machine) for op in inside):
+        return False
+    return sum(map(_instructions, inside)) <= _INSTRUCTIONS
 
 
 def _inner(op: ir.Operation) -> list[ir.Operation]:
@@ -78,13 +85,14 @@ def _inner(op: ir.Operation) -> list[ir.Operation]:
     return found
 
 
-def _fits(op: ir.Operation) -> bool:
+def _fits(op: ir.Operation, machine: Machine) -> bool:
     if not all(map(_is_known_array, (*op.operands, *op.results))):
         return False
     if op.name in _COPIES:
         return _elements(_copied(op)) <= _COPIED
     if op.name == PRODUCT:
-        return multiplications(op) <= _most(op) and (vector_bytes(op) <= longest_vector(op) or can_split(op))
+        is_small = multiplications(op) <= _most(op) * machine.dispatch_work
+        return is_small and (vector_bytes(op) <= longest_vector(op) or can_split(op))
     if op.name in _CHEAP or op.name in _DEAR:
         return vector_bytes(op) <= VECTOR_BYTES
     return op.name == LOOP or op.name in _FREE
@@ -120,8 +128,8 @@ def vector_bytes(op: AnyOp) -> int:
     return max((_elements(value) * max(map(_bytes, (*op.operands, value))) for value in values), default=0)
 
 
-def _most(product: Any) -> int:
-    """The multiplications that a product may have in a fused loop."""
+def _most(product: Any) -> float:
+    """The multiplications that a product may have in a fused loop, by those of a further dispatch."""
     depth = multiplications(product) // _elements(product.results[0])
     if not any(
         _has_rows(operand, side, product) for operand, side in zip(product.operands, ("lhs", "rhs"), strict=True)

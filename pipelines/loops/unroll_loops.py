@@ -30,7 +30,8 @@ from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
 from hloforge.dialect.operations import defining_op, operations, splat
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import CPU, Pass, register
+from hloforge.pipelines.framework.machine import Machine
+from hloforge.pipelines.framework.passes import CPU, MachinePass, register
 from hloforge.pipelines.loops.fuse_loops import carries_of
 from hloforge.pipelines.loops.loop_cost import gains_by_fusion, multiplications
 
@@ -41,10 +42,12 @@ _NAMES = """
     transpose
 """
 _PLAIN = ELEMENTWISE | {f"stablehlo.{name}" for name in _NAMES.split()}
-# Iterations in one at most, and operations of all of them together: each is a part of the code.
+# Iterations in one at most, and operations of all of them together: each is a part of the code, which takes time to
+# compile.
 _MOST_TURNS, _MOST_OPERATIONS = 8, 512
-# Multiplications of an iteration's products, some 20 µs, and elements of other results, of which 4 µs are a small part.
-_MOST_WORK, _MOST_ELEMENTS = 1 << 20, 1 << 15
+# Multiplications of an iteration's products, some 20 µs, and elements of other results, of which 4 µs are a small part:
+# by those of a further dispatch.
+_MOST_WORK, _MOST_ELEMENTS = 16, 8
 
 
 class _Count(NamedTuple):
@@ -57,7 +60,7 @@ class _Count(NamedTuple):
 
 @register
 @dataclass(frozen=True)
-class UnrollLoops(Pass):
+class UnrollLoops(MachinePass):
     """Unroll loops by a factor that divides the trip count."""
 
     name: ClassVar[str] = "unroll-loops"
@@ -67,12 +70,12 @@ class UnrollLoops(Pass):
         with in_context(module):
             for loop in operations(module, ["stablehlo.while"]):
                 count = _count(loop)
-                if count is None or not _does_little(loop):
+                if count is None or not _does_little(loop, self.machine):
                     continue
                 length = len(list(loop.regions[1].blocks[0].operations))
                 most = min(_MOST_TURNS, _MOST_OPERATIONS // length)
                 times = max((n for n in range(2, most + 1) if count.turns % n == 0), default=1)
-                if times > 1 and not (carries_of(loop) and gains_by_fusion(loop)):
+                if times > 1 and not (carries_of(loop) and gains_by_fusion(loop, self.machine)):
                     _unroll(loop, count, times)
 
 
@@ -108,7 +111,7 @@ def _end(block: ir.Block) -> ir.Operation:
     return list(block.operations)[-1].operation
 
 
-def _does_little(loop: ir.Operation) -> bool:
+def _does_little(loop: ir.Operation, machine: Machine) -> bool:
     """Whether an iteration multiplies a little, and does nothing that is not known to be plain."""
     *body, _ = (op.operation for op in loop.regions[1].blocks[0].operations)
     products = [op for op in body if op.name == _PRODUCT]
@@ -116,7 +119,8 @@ def _does_little(loop: ir.Operation) -> bool:
         return False
     others = [op for op in body if op.name not in (_PRODUCT, "stablehlo.dynamic_update_slice")]
     largest = max((prod(result.type.shape) for op in others for result in op.results), default=0)
-    return sum(map(multiplications, products)) <= _MOST_WORK and largest <= _MOST_ELEMENTS
+    is_small = largest <= _MOST_ELEMENTS * machine.dispatch_elements
+    return is_small and sum(map(multiplications, products)) <= machine.work_of(_MOST_WORK)
 
 
 def _is_static(op: AnyOp) -> bool:

@@ -17,6 +17,7 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.framework import builders
+from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.loops.fuse_loops import FuseLoops
 from hloforge.pipelines.named import lower
 from hloforge.runtime.compile.compiler import compile_module
@@ -28,10 +29,10 @@ from tests.pipelines.loops.random_loops import random_program
 Body = Callable[..., Sequence[Value]]
 
 
-def fused(program: Program) -> int:
+def fused(program: Program, machine: Machine = AVX2) -> int:
     """How many loops of a program become a dispatch."""
     copy = program.clone()
-    lower(copy.module)
+    lower(copy.module, machine=machine)
     return len(operations(copy.module, {builders.DISPATCH}))
 
 
@@ -147,6 +148,15 @@ def test_an_argument_that_a_fused_loop_updates_is_left_as_it_was() -> None:
 )
 def test_other_loops_stay(body: Body, shapes: list[str]) -> None:
     assert fused(loop(body, *shapes)) == 0
+
+
+@pytest.mark.parametrize(("size", "work", "loops"), [(512, 1 << 16, 1), (600, 1 << 16, 0), (600, 1 << 18, 1)])
+def test_larger_products_gain_where_a_dispatch_costs_more(size: int, work: int, loops: int) -> None:
+    def body(i: Value, row: Value, matrix: Value) -> list[Value]:
+        return [ops.tanh(ops.dot_general(row, matrix, ops.DotDimensionNumbers((1,), (0,)))), matrix]
+
+    program = loop(body, f"f32[1,{size}]", f"f32[{size},{size}]")
+    assert fused(program, AVX2.with_settings([f"dispatch-work={work}"])) == loops
 
 
 def test_dynamic_sizes_stay() -> None:

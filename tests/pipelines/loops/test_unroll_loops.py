@@ -45,8 +45,8 @@ SUM = "add %v, %old : tensor<8x8xf32>"
 @pytest.fixture(autouse=True)
 def without_fusion(monkeypatch: pytest.MonkeyPatch) -> None:
     """So small a loop would become one dispatch, where a turn costs nothing."""
-    monkeypatch.setattr("hloforge.pipelines.loops.unroll_loops.gains_by_fusion", lambda loop: False)
-    monkeypatch.setattr("hloforge.pipelines.loops.fuse_loops.gains_by_fusion", lambda loop: False)
+    monkeypatch.setattr("hloforge.pipelines.loops.unroll_loops.gains_by_fusion", lambda *_: False)
+    monkeypatch.setattr("hloforge.pipelines.loops.fuse_loops.gains_by_fusion", lambda *_: False)
 
 
 @pytest.mark.parametrize(
