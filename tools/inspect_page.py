@@ -13,6 +13,7 @@ from hloforge.dialect.errors import Error, OptionError
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import normalize
 from hloforge.runtime.artifact.manifest import tool_versions
+from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug import verification
 from hloforge.runtime.debug.lowering_record import ELIDED, LoweringRecord, record_lowering
@@ -118,7 +119,14 @@ def program_page(
         OptionError: a malformed target.
     """
     parsed = Target.parse(target)
-    record = record_lowering(program, parsed.pipeline, most_lines=MOST_LINES, machine=parsed.machine, on_pass=on_pass)
+    record = record_lowering(
+        program,
+        parsed.pipeline,
+        most_lines=MOST_LINES,
+        machine=parsed.machine,
+        on_pass=on_pass,
+        check=lambda module: check_elements(module, parsed),
+    )
     facts = program_facts(program, target, record)
     header = [
         ("file", facts["source"]),

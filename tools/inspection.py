@@ -19,6 +19,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.capability.audit import describe
 from hloforge.pipelines.capability.capabilities import Verdict, capability
 from hloforge.pipelines.named import lower, normalize
+from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug.lowering_record import LoweringRecord, computing, count_operations
 from hloforge.runtime.debug.memory_estimate import shape_bytes
@@ -69,7 +70,7 @@ def program_facts(program: Program, target: str, record: LoweringRecord | None =
     """What a program holds, and what compiling it for a target will take; the program is left as it was.
 
     Args:
-        record: of the target's passes, where they ran already.
+        record: of the target's passes and of what the device lacks, where they ran already.
 
     Raises:
         OptionError: a malformed target.
@@ -94,7 +95,7 @@ def program_facts(program: Program, target: str, record: LoweringRecord | None =
         "constant_bytes": _constant_bytes(normal.module),
         "target": kind,
         "decomposed": _decomposed(normal.module, pipeline),
-        "refused": _refused(normal, pipeline, _stop(normal, pipeline) if record is None else record.error),
+        "refused": _refused(normal, pipeline, _stop(normal, chosen) if record is None else record.error),
     }
 
 
@@ -137,18 +138,19 @@ def _decomposed(module: ir.Module, target: str) -> list[Facts]:
     ]
 
 
-def _stop(program: Program, target: str) -> Error | None:
-    """What stops the passes of the target."""
+def _stop(program: Program, target: Target) -> Error | None:
+    """What stops the passes of the target, or what its device lacks for the code that they made."""
     lowered = program.clone()
     try:
-        lower(lowered.module, target=target, verify=False)
+        lower(lowered.module, target=target.pipeline, machine=target.machine, verify=False)
+        check_elements(lowered.module, target)
     except Error as error:
         return error
     return None
 
 
 def _refused(program: Program, target: str, stop: Error | None) -> list[Facts]:
-    """What stops the passes, which names all that the audit found, and what the table rejects beside it."""
+    """What stops a compilation, which names all that the audit found, and what the table rejects beside it."""
     return [] if stop is None else _refusal(stop) + _rejected(program.module, target, stop)
 
 

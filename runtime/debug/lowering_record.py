@@ -60,7 +60,7 @@ class LoweringRecord:
     Attributes:
         snapshots: the program as read, then one for each pass that changed it.
         passes: how many passes ran.
-        error: what stopped it; None if all passes ran.
+        error: what stopped it; None if all passes ran, and nothing was found in what they made.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -75,6 +75,7 @@ def record_lowering(
     most_lines: int,
     machine: Machine = AVX2,
     on_pass: Callable[[str], None] = lambda _: None,
+    check: Callable[[ir.Module], None] = lambda _: None,
 ) -> LoweringRecord:
     """Run the passes of a target kind on a copy of the program.
 
@@ -83,6 +84,7 @@ def record_lowering(
         most_lines: how many lines of the IR a snapshot keeps.
         machine: the processor of the target (``Target.machine``), for which some passes write code.
         on_pass: told of each pass before it runs.
+        check: raises an error of hloforge if the target cannot compile what the passes made.
     """
     module = program.clone().module
     tracker = TextTracker(most_lines)
@@ -103,6 +105,10 @@ def record_lowering(
             counts = Counter(found[-1].operations)
             found.append(_snapshot(module, tracker, *about, manager.timings[0].seconds, counts))
         before = after
+    try:
+        check(module)
+    except Error as error:
+        return LoweringRecord(tuple(found), ran, error)
     return LoweringRecord(tuple(found), ran)
 
 

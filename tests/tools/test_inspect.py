@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -60,6 +61,27 @@ def test_what_will_be_refused_is_named_with_its_line(call: Call, refused: Path) 
     text = call("inspect", refused)
     assert text.exit_code == 0
     assert "refused:" in text.stdout and "nothing is refused" not in text.stdout
+
+
+COSINE = """func.func @main(%x: tensor<3xcomplex<f64>>) -> tensor<3xcomplex<f64>> {
+  %r = stablehlo.cosine %x : tensor<3xcomplex<f64>>
+  return %r : tensor<3xcomplex<f64>>
+}
+"""
+
+
+def test_what_a_decomposition_makes_is_refused_as_compile_refuses_it(call: Call, tmp_path: Path) -> None:
+    """The table takes the cosine, but what it becomes is arithmetic of f64, which the device may lack."""
+    path, page = tmp_path / "cosine.mlir", tmp_path / "page.html"
+    path.write_text(COSINE)
+    assert facts(call, path, "--target=vulkan:rdna3")["refused"] == []
+    (row,) = facts(call, path, "--target=vulkan")["refused"]
+    assert row["location"].startswith(f"{path}:2:")
+    assert "of f64 is not supported" in row["reason"]
+    compiled = call("compile", path, "--target=vulkan", "-o", tmp_path / "x.vmfb")
+    assert compiled.exit_code != 0 and f"{row['location']}: error: {row['reason']}" in compiled.stderr
+    assert call("inspect", path, "--target=vulkan", f"--html={page}").exit_code == 0
+    assert row["reason"] in html.unescape(page.read_text())
 
 
 def test_the_tables_name_everything(call: Call, add_vmfb: Path, pair: Path) -> None:
