@@ -71,6 +71,8 @@ CODE: tuple[Workaround, ...] = (
         "hoisted-constants",
         "crashes on loops whose first values are computed from constants alone",
         flags=("_NO_HOISTING",),
+        since="3.12.0",
+        reproducer="hoisted_constants.mlir",
     ),
     Workaround(
         "stack-of-fusions",
