@@ -19,6 +19,7 @@ class Workaround:
         upstream: IREE's issue, as ``iree-org/iree#24753``; empty if none is known.
         since: the version of IREE in which the fault was seen first.
         reproducer: a file in ``tests/upstream/`` that shows the fault without the workaround; empty if there is none.
+        unshown: why there is none, and what was tried; empty if there is one.
     """
 
     name: str
@@ -29,3 +30,4 @@ class Workaround:
     upstream: str = ""
     since: str = "3.13.0"
     reproducer: str = ""
+    unshown: str = ""

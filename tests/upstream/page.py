@@ -32,7 +32,7 @@ def _row(record: Workaround) -> str:
     means = [f"`{name}`" for name in record.passes]
     means += [f"`{getattr(compiler, name)}`" for name in record.flags]
     means += [f"`{path}`" for path in record.where if not record.passes]
-    kind = "–"
+    kind = record.unshown
     if record.reproducer:
         kind = f"[{Reproducer.read(FOLDER / record.reproducer).kind}](../tests/upstream/{record.reproducer})"
     lines = str(lines_of((record,))) if record.where else "–"
@@ -46,9 +46,10 @@ def _row(record: Workaround) -> str:
 def page() -> str:
     """The whole page."""
     shown = sum(bool(record.reproducer) for record in WORKAROUNDS)
+    others = len(WORKAROUNDS) - shown
     reported = sum(bool(record.upstream) for record in WORKAROUNDS)
     counted = (
-        f"{len(WORKAROUNDS)} faults. {shown} have a reproducer, {len(WORKAROUNDS) - shown} have none yet. "
+        f"{len(WORKAROUNDS)} faults. {shown} have a reproducer, {others} none; its column says why. "
         f"{reported} have an issue upstream, {len(unreported())} a report.\n"
         f"The files that exist for them alone have {lines_of(WORKAROUNDS)} lines. "
         "A dash instead of lines means that the\nworkaround is a part of a file that stays.\n\n"

@@ -97,6 +97,8 @@ HELPERS = (
 def test_names_and_reproducers() -> None:
     counted = Counter(record.name for record in WORKAROUNDS)
     assert max(counted.values()) == 1
+    for record in WORKAROUNDS:
+        assert bool(record.reproducer) != bool(record.unshown), f"{record.name}: a reproducer, or why there is none"
     for record in WITH_REPRODUCER:
         assert record.reproducer == record.name.replace("-", "_") + ".mlir"
     assert {record.reproducer for record in WITH_REPRODUCER} == {path.name for path in FOLDER.glob("*.mlir")}
