@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.operations import integers
 
@@ -11,6 +13,8 @@ from hloforge.dialect.operations import integers
 _REARRANGING: Final = frozenset(
     f"stablehlo.{name}" for name in ("bitcast_convert", "broadcast_in_dim", "reshape", "reverse", "transpose")
 )
+# Operations that IREE makes paddings of.
+PADDING: Final = ("stablehlo.pad", "stablehlo.reduce_window", "stablehlo.convolution")
 # The operand of ``complex`` that each of these is.
 _PARTS: Final = {"stablehlo.real": 0, "stablehlo.imag": 1}
 
@@ -44,9 +48,23 @@ def is_sliced_by_padding(op: Any | None) -> bool:
     return cuts(op) or max(integers(op, "interior_padding"), default=0) > 0
 
 
-def pads_in_steps(op: ir.Operation) -> bool:
-    """Whether a padding reads what was scattered into or padded, where one of two paddings slices or has steps."""
-    source = origin(op.operands[0])
+def padded_operands(op: ir.Operation) -> list[int]:
+    """The numbers of the operands that IREE pads: of a padding, and of windows with edges or dilated bases."""
+    if op.name == "stablehlo.pad":
+        return [0]
+    dilations = (*integers(op, "base_dilations"), *integers(op, "lhs_dilation"))
+    edges = np.array(op.attributes["padding"]) if "padding" in op.attributes else np.zeros(0)
+    if not edges.any() and all(step == 1 for step in dilations):
+        return []
+    return list(range(len(op.results)))
+
+
+def padded_in_steps(op: ir.Operation) -> list[int]:
+    """Those of them that were scattered into, or padded before, where one of the two paddings slices or has steps."""
+    return [number for number in padded_operands(op) if _is_in_steps(op, origin(op.operands[number]))]
+
+
+def _is_in_steps(op: ir.Operation, source: ir.Operation | None) -> bool:
     if source is None or source.name not in ("stablehlo.scatter", "stablehlo.pad"):
         return False
     return source.name == "stablehlo.scatter" or is_sliced_by_padding(source) or is_sliced_by_padding(op)

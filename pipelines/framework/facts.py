@@ -37,7 +37,7 @@ class Fact(Enum):
     SAFE_FILLS = "no padding or update writes complex numbers into an array that repeats one"
     SPLIT_CONSTANTS = "no constant has elements of 128 bits"
     COUNTED_CARRIES = "loops carry values in forms that IREE counts right"
-    SEPARATE_PADS = "no padding reads, in its dispatch, a scatter or a padding that slices or has steps"
+    SEPARATE_PADS = "no padding and no padded window reads, in its dispatch, a scatter or a padding with steps"
     UPDATES_DECIDED = "each update is in place or has its copy"
     SHARED_DISPATCHES = "equal dispatches are one executable"
 

@@ -15,8 +15,8 @@ After::
 
 IREE 3.13 makes one padding of two with the same value and forgets the steps of the first one
 (``FoldSuccessiveTensorInsertSliceOps`` checks the steps of the second one twice): silently, the elements stand side by
-side. Of a scatter's result it has no code for the padding ("write affecting operations on global resources are
-restricted to workgroup distributed contexts").
+side. It makes paddings of windows with edges, too. Of a scatter's result it has no code for the padding ("write
+affecting operations on global resources are restricted to workgroup distributed contexts").
 
 A negative padding it takes for a padding and a slice afterwards, which computes what is cut off, and it has no code for
 some where nothing of the array is left ("failed to translate the MLIR LLVM dialect"). Source: StableHLO spec "pad".
@@ -34,7 +34,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
-from hloforge.pipelines.analysis.origins import cuts, pads_in_steps
+from hloforge.pipelines.analysis.origins import PADDING, cuts, padded_in_steps
 from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
@@ -64,12 +64,14 @@ def cut_before(op: ir.Operation) -> Replacement:
     return ops.pad(ops.slice(x, starts, ends), value, edges)
 
 
-@pattern("stablehlo.pad")
-def padded_behind_a_barrier(op: ir.Operation) -> Replacement:
+@pattern(*PADDING)
+def padded_after_a_barrier(op: ir.Operation) -> Replacement:
     """Pad what was scattered into, or padded with steps, after a barrier."""
-    if not pads_in_steps(op):
+    found = padded_in_steps(op)
+    if not found:
         return NoMatch("it pads what was neither scattered into nor padded")
-    op.operands[0] = ops.optimization_barrier(Value(op.operands[0])).ir
+    for number in found:
+        op.operands[number] = ops.optimization_barrier(Value(op.operands[number])).ir
     return REWRITTEN
 
 
@@ -83,4 +85,4 @@ class LegalizePaddings(Pass):
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, cut_before)
-        apply_patterns(module, padded_behind_a_barrier)
+        apply_patterns(module, padded_after_a_barrier)

@@ -86,7 +86,7 @@ def of_one_window(op: Any) -> Replacement:
 def of_running_sums(op: Any) -> Replacement:
     """reduce_window(x, init), as of running sums -> combine(init, reduce_window(x, identity))."""
     array, init = map(Value, list(op.operands)[:2])
-    if len(op.results) != 1 or array.element_type.is_complex or not _is_scan(op):
+    if not _is_scan(op):
         return NoMatch("no scan of real numbers")
     combiner = Combiner(op.regions[0])
     identity = combiner.identity(0)
@@ -105,12 +105,19 @@ def _pads_with_64_bits(op: Any) -> bool:
     """Whether IREE would write into an array filled with numbers of 64 bits: see ``legalize-wide-fills``."""
     if not is_static(op) or _is_scan(op) or "padding" not in op.attributes:
         return False
-    is_wide = any(is_wide_fill(init) for init in list(op.operands)[len(op.results) :])
+    inits = list(op.operands)[len(op.results) :]
+    # The parts of c128, which become arrays of their own after this pass, have 64 bits.
+    is_wide = any(is_wide_fill(init) or Value(init).element_type.bits > 64 for init in inits)
     return is_wide and any(int(number) for number in op.attributes["padding"])
 
 
 def _is_scan(op: AnyOp) -> bool:
-    """A ``reduce_window`` as long as its dimension, and padded by one less on one side: running sums."""
+    """A ``reduce_window`` of one array, as long as a dimension and padded by one less on one side: running sums.
+
+    One of complex numbers becomes one of two arrays after this pass.
+    """
+    if len(op.results) != 1 or Value(op.operands[0]).element_type.is_complex:
+        return False
     dims = op.operands[0].type.shape
     window = integers(op, "window_dimensions")
     steps = [n for name in ("window_strides", "base_dilations", "window_dilations") for n in integers(op, name)]

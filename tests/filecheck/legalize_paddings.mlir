@@ -30,3 +30,20 @@ func.func @cuts(%x: tensor<4xf32>) -> (tensor<5xf32>, tensor<7xf32>, tensor<1xf3
   %r = stablehlo.pad %x, %z, low = [-4], high = [1], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<1xf32>
   return %p, %q, %r : tensor<5xf32>, tensor<7xf32>, tensor<1xf32>
 }
+
+// IREE pads windows with edges itself: of several arrays each.
+// CHECK-LABEL: func.func @windows
+// CHECK: [[P:%.+]] = stablehlo.pad %arg0
+// CHECK-NEXT: [[B:%.+]] = stablehlo.optimization_barrier [[P]] : tensor<7xf32>
+// CHECK-NEXT: "stablehlo.reduce_window"([[B]], %arg1,
+func.func @windows(%x: tensor<4xf32>, %y: tensor<7xf32>) -> (tensor<7xf32>, tensor<7xf32>) {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %p = stablehlo.pad %x, %z, low = [0], high = [0], interior = [1] : (tensor<4xf32>, tensor<f32>) -> tensor<7xf32>
+  %q:2 = "stablehlo.reduce_window"(%p, %y, %z, %z) <{padding = dense<[[1, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 2>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):
+    %s = stablehlo.add %a, %c : tensor<f32>
+    %t = stablehlo.add %b, %d : tensor<f32>
+    stablehlo.return %s, %t : tensor<f32>, tensor<f32>
+  }) : (tensor<7xf32>, tensor<7xf32>, tensor<f32>, tensor<f32>) -> (tensor<7xf32>, tensor<7xf32>)
+  return %q#0, %q#1 : tensor<7xf32>, tensor<7xf32>
+}

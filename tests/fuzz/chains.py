@@ -1,8 +1,8 @@
 """Chains of operations that move elements: ``python -m tests.fuzz.chains --seed=0 --count=100``.
 
-Each program has ten chains of two to six paddings, slices, reshapes, transpositions, reversals and concatenations, of
-a few arrays and a few padding values that all of them share. IREE merges such operations, or their fills, across each
-other; general programs (``generator.py``) seldom have two in a row.
+Each program has ten chains of two to six paddings, padded windows, slices, reshapes, transpositions, reversals and
+concatenations, of a few arrays and a few padding values that all of them share. IREE merges such operations, or their
+fills, across each other; general programs (``generator.py``) seldom have two in a row.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ def _changed(x: Value) -> Value:
 
 def _moved(random: Random, x: Value, fills: list[Value]) -> Value:
     """One more operation; the array as it is where an operation does not take it."""
-    kind = random.choice(("pad", "pad", "pad", "pad", "reshape", "transpose", "reverse", "join", "slice", "parts"))
+    kind = random.choice((*["pad"] * 4, "window", "reshape", "transpose", "reverse", "join", "slice", "parts"))
     try:
+        if kind == "window":
+            return _window(random, x, fills)
         if kind == "pad":
             edges = [(random.choice((0, 0, 1, 2, -1)), random.choice((0, 1, 0, -1, -2)), random.choice((0, 0, 1, 2)))
                      for _ in x.dims]  # fmt: skip
@@ -67,6 +69,16 @@ def _moved(random: Random, x: Value, fills: list[Value]) -> Value:
     except Error:
         # A size would be negative, or a slice would end beyond an empty array.
         return x
+
+
+def _window(random: Random, x: Value, fills: list[Value]) -> Value:
+    """Extremes of windows along a dimension, padded by any number; of complex numbers sums of two, which are exact."""
+    is_complex, along = x.element_type.is_complex, random.randrange(x.rank)
+    length = 2 if is_complex else random.choice((2, x.dims[along]))
+    window, edges = [1] * x.rank, [(0, 0)] * x.rank
+    window[along], edges[along] = length, random.choice(((length - 1, 0), (0, length - 1), (1, 1)))
+    combine, fill = (ops.add, fills[0]) if is_complex else (ops.max, random.choice(fills))
+    return ops.reduce_window(x, fill, combine, window, padding=edges)
 
 
 def findings(seeds: range) -> Iterator[str]:

@@ -15,7 +15,7 @@ from hloforge.pipelines.analysis.forms import (
     multiplies_nothing,
     sums_16_bit_floats,
 )
-from hloforge.pipelines.analysis.origins import pads_in_steps
+from hloforge.pipelines.analysis.origins import PADDING, padded_in_steps
 from hloforge.pipelines.framework.facts import IMPORTED, Fact
 from hloforge.pipelines.framework.passes import Pass
 
@@ -63,7 +63,7 @@ CONTRADICTS: dict[Fact, Callable[[Any], bool]] = {
         *(_named(f"stablehlo.{name}", fills_with_complex) for name in ("pad", "dynamic_update_slice"))
     ),
     Fact.WIDE_SUMS: _either(*(_named(f"stablehlo.{name}", sums_16_bit_floats) for name in ("reduce", "reduce_window"))),
-    Fact.SEPARATE_PADS: _named("stablehlo.pad", pads_in_steps),
+    Fact.SEPARATE_PADS: lambda op: op.name in PADDING and bool(padded_in_steps(op)),
     Fact.SPLIT_CONSTANTS: _named("stablehlo.constant", is_wide_complex),
 }
 

@@ -14,7 +14,7 @@ from hloforge.pipelines.dynamic.dynamic_shapes import with_opaque_sizes
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Pattern, Replacement, apply_patterns, pattern
 from hloforge.pipelines.workarounds.host_scalars import from_memory
 from hloforge.pipelines.workarounds.loop_carries import with_opaque_carries
-from hloforge.pipelines.workarounds.paddings import padded_behind_a_barrier
+from hloforge.pipelines.workarounds.paddings import padded_after_a_barrier
 from hloforge.pipelines.workarounds.sliced_operands import (
     read_behind_a_barrier,
     skipped_behind_a_barrier,
@@ -178,7 +178,7 @@ IN_PLACE = {
     "carries": (with_opaque_carries, SWAPPED),
     "sizes": (with_opaque_sizes, COUNTED),
     "read": (read_behind_a_barrier, REVERSED),
-    "padded": (padded_behind_a_barrier, PADDED),
+    "padded": (padded_after_a_barrier, PADDED),
     "skipped": (skipped_behind_a_barrier, THINNED),
     "updated": (updated_behind_a_barrier, SCATTERED),
     "widened": (widened_behind_a_barrier, GATHERED),

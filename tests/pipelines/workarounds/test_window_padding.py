@@ -47,6 +47,19 @@ def test_compiled_running_sums() -> None:
     np.testing.assert_array_equal(program.compile("cpu")(x), np.cumsum(x, 1, dtype=np.uint16))
 
 
+def test_running_products_of_wide_complex_numbers() -> None:
+    """In both directions, each of which IREE would pad with the same fill of 64 bits, and write into it."""
+    with hloforge.Builder("products") as builder:
+        x = builder.parameter(0, "c128[5,7]", "x")
+        both = [ops.reduce_window(x, 1, ops.mul, [1, 7], padding=[(0, 0), edges]) for edges in ((6, 0), (0, 6))]
+        program = builder.build(ops.tuple(both))
+    generator = np.random.default_rng(3)
+    x = generator.normal(size=(5, 7)) + 1j * generator.normal(size=(5, 7))
+    forward, backward = program.compile("cpu")(x)
+    np.testing.assert_allclose(forward, np.cumprod(x, 1), rtol=1e-12)
+    np.testing.assert_allclose(backward, np.cumprod(x[:, ::-1], 1)[:, ::-1], rtol=1e-12)
+
+
 # One window of 7 in 8 places, also of 6 in 7 (a dilated image), beside two windows of 3, 4 apart, in 9.
 ONE_WINDOW = """func.func @main(%x: tensor<1x3x2x2xf32>, %k: tensor<4x3x7x7xf32>,
     %y: tensor<2x2x4x9xf32>, %l: tensor<4x1x6x3xf32>) -> (tensor<1x4x1x1xf64>, tensor<2x4x1x2xf32>) {
