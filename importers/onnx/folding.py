@@ -98,6 +98,6 @@ def _evaluate(proto: Any, version: int, inputs: Sequence[Any]) -> list[Any]:
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid(proto.domain, version)])
     feeds = {name: tensor for name, tensor in zip(proto.input, inputs, strict=False) if name}
     with np.errstate(all="ignore"):
-        computed: list[Any] = ReferenceEvaluator(model).run(None, feeds)
+        computed = list(ReferenceEvaluator(model).run(None, feeds))
     results = iter(computed)
     return [next(results) if name else np.zeros(0) for name in proto.output]

@@ -62,7 +62,7 @@ def _of_schema(proto: Any, versions: Mapping[str, int], inputs: Sequence[Any]) -
 
     version = versions.get(canonical(proto.domain), 1)
     try:
-        schema = onnx.defs.get_schema(proto.op_type, version, proto.domain)
+        schema: Any = onnx.defs.get_schema(proto.op_type, version, proto.domain)
     except onnx.defs.SchemaError:
         return None
     body = None

@@ -227,7 +227,8 @@ def _public_key(key: Key) -> Ed25519PublicKey:
         found = serialization.load_pem_public_key(_pem(key))
     if not isinstance(found, ed25519.Ed25519PublicKey):
         raise OptionError(f"{_name(key)} is no Ed25519 key", hint=_MAKE_KEYS)
-    return found
+    public: Ed25519PublicKey = found
+    return public
 
 
 def _private_key(key: Key, password: bytes | None) -> Ed25519PrivateKey:
@@ -236,7 +237,8 @@ def _private_key(key: Key, password: bytes | None) -> Ed25519PrivateKey:
         found = serialization.load_pem_private_key(_pem(key), password)
     if not isinstance(found, ed25519.Ed25519PrivateKey):
         raise OptionError(f"{_name(key)} is no Ed25519 key", hint=_MAKE_KEYS)
-    return found
+    private: Ed25519PrivateKey = found
+    return private
 
 
 def _cryptography() -> tuple[Any, Any]:

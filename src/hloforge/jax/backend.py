@@ -21,6 +21,7 @@ import numpy as np
 from jax._src import compilation_cache, config, distributed, dlpack, xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.interpreters import pxla
+from jax._src.typing import DLDeviceType
 
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.mlir import _jax
@@ -33,6 +34,7 @@ _PRIORITY = -100
 _NUMPY_KINDS = "biufc"
 # DLPack knows read-only arrays from this version on.
 _KNOWS_READ_ONLY, _OLD = (1, 0), (0, 0)
+_HOST = DLDeviceType.kDLCPU
 _DEVICES_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 _NOTHING = "module { func.func @main() { return } }"
 
@@ -113,9 +115,9 @@ def _share_by_dlpack() -> None:
         return (shown if knows_read_only else _writable(shown)).__dlpack__(**arguments)
 
     def shared_device(self: Any) -> tuple[Any, int]:
-        return (dlpack.DLDeviceType.kDLCPU, 0) if _is_ours(self) else place(self)
+        return (_HOST, 0) if _is_ours(self) else place(self)
 
-    ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = shared, shared_device
+    ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = shared, shared_device  # type: ignore[method-assign]
 
 
 def _is_ours(array: Any) -> bool:
@@ -154,7 +156,7 @@ def _take_by_dlpack() -> None:
 
 
 def _is_on_host(array: Any) -> bool:
-    return hasattr(array, "__dlpack_device__") and array.__dlpack_device__()[0] == dlpack.DLDeviceType.kDLCPU
+    return hasattr(array, "__dlpack_device__") and array.__dlpack_device__()[0] == _HOST
 
 
 def _tell_costs() -> None:
@@ -166,7 +168,7 @@ def _tell_costs() -> None:
             return ask(self)
         return _jax.hlo_module_cost_analysis(xla_bridge.get_backend("cpu"), self.hlo().as_hlo_module())
 
-    pxla.MeshComputation.cost_analysis = cost_analysis
+    pxla.MeshComputation.cost_analysis = cost_analysis  # type: ignore[method-assign]
 
 
 def _allow_the_cache() -> None:
@@ -209,11 +211,12 @@ def _tell_of_guards(guard: Callable[[], None]) -> None:
     state = config.transfer_guard_device_to_host
     everywhere, in_thread = state._update_global_hook, state._update_thread_local_hook
 
-    def guarded(hook: Callable[[Any], None]) -> Callable[[Any], None]:
+    def guarded(hook: Callable[[Any], None] | None) -> Callable[[Any], None]:
         def update(level: Any) -> None:
             if level is not None:
                 guard()
-            hook(level)
+            if hook is not None:
+                hook(level)
 
         return update
 

@@ -78,7 +78,7 @@ class Jitted:
     ) -> None:
         functools.update_wrapper(self, function)
         platform.register()
-        self._jax = jax.jit(function, **arguments)
+        self._jax: Any = jax.jit(function, **arguments)
         self._target, self._options = target, options
         self._static = platform.static_arguments(function, arguments["static_argnums"], arguments["static_argnames"])
         self._has_static = any(self._static)

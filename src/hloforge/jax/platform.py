@@ -270,7 +270,7 @@ def hold(reference: Any, array: Any) -> None:
 
 def is_key(aval: Any) -> bool:
     """Whether an aval is of typed keys."""
-    return bool(jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key))
+    return bool(jax.numpy.issubdtype(aval.dtype, jax.dtypes.prng_key))
 
 
 def physical(aval: Any) -> Any:
