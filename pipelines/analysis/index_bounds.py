@@ -11,12 +11,13 @@ import numpy as np
 
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
-from hloforge.dialect.operations import integer
+from hloforge.dialect.operations import integer, integers
 
 # Smallest and largest value, both included.
 Bounds: TypeAlias = tuple[int, int]
 
 _MOVES = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "slice", "transpose", "reverse"))
+_COMBINING = frozenset(f"stablehlo.{name}" for name in ("and", "maximum", "minimum", "multiply", "subtract"))
 
 
 def component_bounds(indices: SSAValue, vector_dim: int, component: int) -> Bounds | None:
@@ -34,6 +35,10 @@ def component_bounds(indices: SSAValue, vector_dim: int, component: int) -> Boun
         return _part_bounds(op, vector_dim, component)
     if op.name == "stablehlo.convert":
         return _representable(component_bounds(op.operands[0], vector_dim, component), indices.type.element_type)
+    if op.name == "stablehlo.broadcast_in_dim" and vector_dim in integers(op, "broadcast_dimensions"):
+        source = op.operands[0]
+        along = integers(op, "broadcast_dimensions").index(vector_dim)
+        return component_bounds(source, along, component if source.type.shape[along] > 1 else 0)
     return value_bounds(indices)
 
 
@@ -61,6 +66,8 @@ def value_bounds(value: SSAValue) -> Bounds | None:
         return (low[0], high[1]) if low and high and low[0] <= high[1] else None
     if op.name in _MOVES:
         return value_bounds(op.operands[0])
+    if op.name in _COMBINING:
+        return _representable(_combined(op), value.type.element_type)
     if op.name == "stablehlo.convert":
         return _representable(value_bounds(op.operands[0]), value.type.element_type)
     if op.name == "stablehlo.concatenate":
@@ -68,6 +75,22 @@ def value_bounds(value: SSAValue) -> Bounds | None:
         known = [part for part in parts if part]
         return (min(p[0] for p in known), max(p[1] for p in known)) if len(known) == len(parts) else None
     return None
+
+
+def _combined(op: AnyOp) -> Bounds | None:
+    """Bounds of an operation of two integers, as far as IREE's folds may find one number for all elements."""
+    first, second = map(value_bounds, op.operands)
+    if op.name == "stablehlo.subtract":
+        return (0, 0) if op.operands[0] == op.operands[1] else None
+    if op.name in ("stablehlo.multiply", "stablehlo.and") and (0, 0) in (first, second):
+        return (0, 0)
+    if first is None or second is None or op.name == "stablehlo.and":
+        return None
+    if op.name == "stablehlo.multiply":
+        corners = [a * b for a in first for b in second]
+        return min(corners), max(corners)
+    choose = min if op.name == "stablehlo.minimum" else max
+    return choose(first[0], second[0]), choose(first[1], second[1])
 
 
 def _defining(value: SSAValue) -> Any:

@@ -11,8 +11,8 @@ After::
 
 IREE 3.13 reads wherever the index points, silently. Indices that are proven in bounds stay as they are.
 
-A gather of which all slices start at 0 is a broadcast of one slice. IREE reads one position then, and computes the
-whole array there too, if that is written beside it: each element became the first one.
+A gather of which all slices start at one position is a broadcast of one slice. IREE reads one position then, and
+computes the whole array there too, if that is written beside it: each element became the first one.
 Source: StableHLO spec "gather": start indices are clamped so that the whole slice lies in the operand.
 """
 
@@ -43,9 +43,17 @@ def broadcast(op: Any) -> Replacement:
         return NoMatch("dynamic size")
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     sizes = [int(size) for size in op.attributes["slice_sizes"]]
-    if numbers.operand_batching_dims or any(operand.dims[d] > sizes[d] for d in numbers.start_index_map):
-        return NoMatch("slices start at several positions")
-    window = ops.slice(operand, [0] * operand.rank, sizes)
+    if numbers.operand_batching_dims:
+        return NoMatch("slices of several parts")
+    starts = [0] * operand.rank
+    for component, d in enumerate(numbers.start_index_map):
+        limit = operand.dims[d] - sizes[d]
+        bounds = component_bounds(indices.ir, numbers.index_vector_dim, component) or (0, limit)
+        first, last = (min(max(bound, 0), limit) for bound in bounds)
+        if first < last:
+            return NoMatch("slices start at several positions")
+        starts[d] = first
+    window = ops.slice(operand, starts, [start + size for start, size in zip(starts, sizes, strict=True)])
     kept = [size for d, size in enumerate(sizes) if d not in numbers.collapsed_slice_dims]
     return ops.broadcast_in_dim(ops.reshape(window, kept), result.dims, list(numbers.offset_dims))
 

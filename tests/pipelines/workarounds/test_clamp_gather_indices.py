@@ -97,3 +97,39 @@ FIRST_ROWS = """func.func @main(%x: tensor<3x4xi32>, %i: tensor<2x5x1xi32>) -> t
     collapsed_slice_dims = [0], start_index_map = [1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 4>}>
     : (tensor<3x4xi32>, tensor<2x5x1xi32>) -> tensor<4x2x5xi32>
   return %r : tensor<4x2x5xi32> }"""
+
+
+# Index vectors that are one position after IREE's folds, by what the program computes.
+ONE_POSITION = {
+    "constant": "%k = stablehlo.constant dense<2> : tensor<4x4x2xi32>",
+    "broadcast": """%c = stablehlo.constant dense<[2, 1]> : tensor<2xi32>
+      %k = stablehlo.broadcast_in_dim %c, dims = [2] : (tensor<2xi32>) -> tensor<4x4x2xi32>""",
+    "clamped": """%z = stablehlo.constant dense<1> : tensor<i32>
+      %k = stablehlo.clamp %z, %i, %z : (tensor<i32>, tensor<4x4x2xi32>, tensor<i32>) -> tensor<4x4x2xi32>""",
+    "outside": "%k = stablehlo.constant dense<-7> : tensor<4x4x2xi32>",
+    "product": """%z = stablehlo.constant dense<0> : tensor<4x4x2xi32>
+      %k = stablehlo.multiply %i, %z : tensor<4x4x2xi32>""",
+    "difference": "%k = stablehlo.subtract %i, %i : tensor<4x4x2xi32>",
+    "masked": """%z = stablehlo.constant dense<0> : tensor<4x4x2xi32>
+      %k = stablehlo.and %z, %i : tensor<4x4x2xi32>""",
+    "extreme": """%c = stablehlo.constant dense<3> : tensor<4x4x2xi32>
+      %d = stablehlo.constant dense<1> : tensor<4x4x2xi32>
+      %k = stablehlo.minimum %c, %d : tensor<4x4x2xi32>""",
+}
+
+
+@pytest.mark.parametrize("kind", ONE_POSITION)
+def test_indices_of_one_position(kind: str) -> None:
+    text = f"""func.func @main(%x: tensor<4x4xi32>, %i: tensor<4x4x2xi32>) -> (tensor<4x4xi32>, tensor<4x4xi32>) {{
+      %y = stablehlo.add %x, %x : tensor<4x4xi32>
+      {ONE_POSITION[kind]}
+      %r = "stablehlo.gather"(%y, %k) <{{dimension_numbers = #stablehlo.gather<offset_dims = [],
+        collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}}>
+        : (tensor<4x4xi32>, tensor<4x4x2xi32>) -> tensor<4x4xi32>
+      return %y, %r : tensor<4x4xi32>, tensor<4x4xi32> }}"""
+    assert not operations(lowered(text), {"stablehlo.gather"})
+    x = np.arange(16, dtype=np.int32).reshape(4, 4)
+    i = np.random.default_rng(2).integers(-3, 6, (4, 4, 2)).astype(np.int32)
+    expected = interpret(parse_module(text), x, i)
+    for found, right in zip(hloforge.compile(text, cache=False)(x, i), expected, strict=True):
+        np.testing.assert_array_equal(found, right)
