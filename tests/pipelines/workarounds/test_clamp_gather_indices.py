@@ -124,7 +124,8 @@ def test_indices_of_one_position(kind: str) -> None:
       %y = stablehlo.add %x, %x : tensor<4x4xi32>
       {ONE_POSITION[kind]}
       %r = "stablehlo.gather"(%y, %k) <{{dimension_numbers = #stablehlo.gather<offset_dims = [],
-        collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}}>
+        collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 2>,
+        slice_sizes = array<i64: 1, 1>}}>
         : (tensor<4x4xi32>, tensor<4x4x2xi32>) -> tensor<4x4xi32>
       return %y, %r : tensor<4x4xi32>, tensor<4x4xi32> }}"""
     assert not operations(lowered(text), {"stablehlo.gather"})
