@@ -144,7 +144,7 @@ def entry(data: bytes, reading: Mapping[str, object], target: Target, options: C
         (options.replicas, options.partitions, options.fold_replicas),
         weights and (weights.name, sorted(described(weights).items())),
         tool_versions(),
-        _sources(),
+        sources(),
         processor() if target.variant == "host" else (),
     )
     digest = hashlib.sha256(repr(facts).encode())
@@ -210,7 +210,7 @@ def _files(home: Path) -> dict[Path, os.stat_result]:
 
 
 @cache
-def _sources() -> tuple[tuple[str, int, int], ...]:
+def sources() -> tuple[tuple[str, int, int], ...]:
     """Sizes and times of hloforge's own files: whoever changes a pass must not get what the old one made."""
     specs = [importlib.util.find_spec(f"hloforge.{name}") for name in _COMPILING]
     homes = [home for spec in specs if spec for home in spec.submodule_search_locations or ()]

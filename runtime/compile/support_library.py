@@ -126,7 +126,7 @@ def _path(asked: tuple[str, ...]) -> Path | None:
     home = cache.folder()
     if home is None:
         return None
-    facts = (asked, tool_versions(), processor() if _HOST in asked else ())
+    facts = (asked, tool_versions(), cache.sources(), processor() if _HOST in asked else ())
     return home / f"{hashlib.sha256(repr(facts).encode()).hexdigest()}{cache.LIBRARY_SUFFIX}"
 
 
