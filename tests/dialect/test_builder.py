@@ -187,7 +187,7 @@ def test_functions_of_equal_names_stay_apart() -> None:
 
 
 def test_functions_that_call_each_other_keep_their_callees() -> None:
-    """The callee stands behind its caller, and has a name that is taken where the program is called."""
+    """The callee follows its caller, and has a name that is taken where the program is called."""
     helper = read("""func.func @main(%x: tensor<f32>) -> tensor<f32> {
       %0 = call @outer(%x) : (tensor<f32>) -> tensor<f32>
       return %0 : tensor<f32> }

@@ -19,7 +19,7 @@ from tests.fuzz.generator import Case, case_of
 
 
 def batches(seeds: range, size: int) -> Iterator[list[Case]]:
-    """The cases of seeds, several together but for those that are alone."""
+    """The cases of seeds, several together except those that are alone."""
     waiting: list[Case] = []
     for seed in seeds:
         case = case_of(seed)

@@ -1,7 +1,7 @@
 """What JAX's interface does on hloforge, beside JAX's CPU: ``python -m tests.jax.api_sweep``.
 
 Each probe returns something to look at: values, texts of errors, warnings. A process of each platform runs all of them,
-and the texts of what they return are compared, but for the platforms' names and for addresses.
+and the texts of what they return are compared, except the platforms' names and addresses.
 """
 
 from __future__ import annotations

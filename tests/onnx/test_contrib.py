@@ -161,7 +161,7 @@ CASES = [
 
 
 def model_of(name: str, inputs: Sequence[Any], outputs: int, attributes: dict[str, Any], domain: str) -> bytes:
-    """A model of one operator, whose inputs are those of the graph, but for what says sizes."""
+    """A model of one operator, whose inputs are those of the graph, except what says sizes."""
     given = {f"x{number}": np.asarray(array) for number, array in enumerate(inputs) if array is not None}
     fixed = {"x6"} & set(given) if name == "GroupQueryAttention" else set()
     names = [f"x{number}" if array is not None else "" for number, array in enumerate(inputs)]

@@ -172,7 +172,7 @@ def soak_loads(executables: list[hloforge.Executable], count: int, folder: Path)
 
 
 def soak_compiles(count: int) -> Report:
-    """Read and compile programs, in this process but for IREE's compiler."""
+    """Read and compile programs, in this process except IREE's compiler."""
 
     def part(count: int) -> None:
         for number in range(count):

@@ -182,7 +182,7 @@ def test_a_loop_inside_of_one_with_much_work_is_fused() -> None:
 
 
 def test_what_iree_refuses_fused_is_compiled_unfused() -> None:
-    """A sum over the array as it was before its update: IREE wants a second array, which a fused loop has not."""
+    """A sum over the array as it was before its update: IREE wants a second array, which a fused loop lacks."""
 
     def body(i: Value, rows: Value) -> list[Value]:
         updated = ops.dynamic_update_slice(rows, zeros("f32", [1, 3]), [i, 0])

@@ -60,7 +60,7 @@ def _amended(lines: list[str], *, indent: str = "  ") -> list[str]:
 
 
 def _behind(lines: list[str]) -> list[str]:
-    """What stands behind each barrier."""
+    """What follows each barrier."""
     return [after for line, after in itertools.pairwise(_amended(lines)) if line == "nvvm.barrier"]
 
 

@@ -71,7 +71,7 @@ def _text(lines: list[str]) -> list[str]:
 
 
 def _barriers(lines: list[str]) -> list[str]:
-    """What stands behind each barrier, of those lines."""
+    """What follows each barrier, of those lines."""
     text = _text(lines)
     return [after for line, after in itertools.pairwise(text) if line.startswith("spirv.ControlBarrier")]
 
