@@ -160,6 +160,12 @@ def folder() -> Path | None:
     return Path(chosen).expanduser() if chosen else None
 
 
+def is_usable(home: Path) -> bool:
+    """Whether a folder, or where it would be made, is private and this process may write to it."""
+    there = next((path for path in (home, *home.absolute().parents) if path.exists()), home)
+    return os.access(there, os.W_OK) and not distrust(home)
+
+
 def limit() -> int:
     """Bytes that the cache may take. Raises OptionError for a limit that is no number."""
     chosen = os.environ.get(LIMIT_VARIABLE, str(_LIMIT))

@@ -122,9 +122,9 @@ def _library(asked: tuple[str, ...]) -> _Library | None:
 
 
 def _path(asked: tuple[str, ...]) -> Path | None:
-    """The library's file in the cache; None if there is no cache."""
+    """The library's file in the cache; None if there is no cache that this process may write to."""
     home = cache.folder()
-    if home is None:
+    if home is None or not cache.is_usable(home):
         return None
     facts = (asked, tool_versions(), cache.sources(), processor() if _HOST in asked else ())
     return home / f"{hashlib.sha256(repr(facts).encode()).hexdigest()}{cache.LIBRARY_SUFFIX}"

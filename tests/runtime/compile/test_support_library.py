@@ -140,11 +140,18 @@ def test_a_library_is_made_once_and_again_after_damage(
 
 
 @ON_LINUX
-def test_without_a_cache_the_second_program_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.FOLDER_VARIABLE, "")
+@pytest.mark.parametrize("kind", ["none", "open to all"])
+def test_without_a_cache_the_second_program_makes_it(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o777)
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, "" if kind == "none" else str(home))
     forget(monkeypatch)
     assert flags_with_library(flags_of("cpu"), tmp_path) == flags_of("cpu")
     assert any(flag.startswith(LINKER) for flag in flags_with_library(flags_of("cpu"), tmp_path))
+    assert not list(home.iterdir())
 
 
 @pytest.mark.parametrize(
