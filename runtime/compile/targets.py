@@ -89,7 +89,7 @@ class Target:
 
     @property
     def machine(self) -> Machine:
-        """The model of a processor, for which the pipeline writes code; of a GPU, which needs none, any."""
+        """The model of a processor, for which the pipeline writes code; a GPU's passes take thresholds of AVX2's."""
         return machine_of(self.variant, self.features) if self.kind == "cpu" else AVX2
 
     def flags(self) -> tuple[str, ...]:

@@ -60,7 +60,8 @@ def test_code_is_written_for_the_processor(target: str, machine: Machine) -> Non
     assert chosen.machine == machine
     made = [entry for entry in pipeline(chosen.pipeline, chosen.machine) if isinstance(entry, MachinePass)]
     assert all(entry.machine == machine for entry in made)
-    assert bool(made) is (chosen.kind == "cpu")
+    # For GPUs no code is written. The depth from which convolutions are products is the processors' there, too.
+    assert len(made) > 10 if chosen.kind == "cpu" else [entry.name for entry in made] == ["unfold-convolutions"]
 
 
 def test_flags() -> None:
