@@ -14,6 +14,7 @@ from hloforge.dialect import budget
 from hloforge.dialect.budget import Budget, OverBudgetError
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.forked import UNLIMITED, StoppedError, may_fork, run_forked
+from hloforge.dialect.garbage import seldom_collecting
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program
 from hloforge.runtime.artifact.executable import Executable
@@ -70,7 +71,7 @@ def make_executable(
         made = make(_moved(program), options)
         return made if type(made) is Executable else _PerCall(getattr(made, "refusal", "")), also
 
-    with within(options):
+    with within(options), seldom_collecting():
         answer = in_child(portable)
         if answer is None:
             return make(program, options)
