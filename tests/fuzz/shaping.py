@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind, element_type
 from hloforge.dialect.values import Value
@@ -114,10 +116,15 @@ def _starts(m: Maker, rank: int) -> list[Value]:
     """Starts of a slice; unsigned ones without the highest bit, which XLA's client and the interpreter take for a sign
     in some programs and not in others."""
     row = element_type(m.element("integer"))
-    starts = [_index(m, row.name, ()) for _ in range(rank)]
-    if row.kind is Kind.UNSIGNED:
-        return [ops.and_(start, ops.constant(integer_range(row)[1] >> 1, row.name)) for start in starts]
-    return starts
+    return [_without_sign(_index(m, row.name, ())) for _ in range(rank)]
+
+
+def _without_sign(index: Value) -> Value:
+    """An unsigned index without its highest bit."""
+    row = index.element_type
+    if row.kind is not Kind.UNSIGNED:
+        return index
+    return ops.and_(index, ops.constant(np.full(index.dims, integer_range(row)[1] >> 1).tolist(), row.name))
 
 
 def _index(m: Maker, element: str, dims: tuple[int, ...]) -> Value:
@@ -182,6 +189,8 @@ def gathered(m: Maker) -> Any:
         raise UnfitError
     batch = (count,) if m.chance(0.8) else (count, 2) if m.chance(0.5) else ()
     places = _index(m, m.element("integer"), (*batch, len(indexed)))
+    if prod(batch) == 1:
+        places = _without_sign(places)  # XLA makes a dynamic slice of the gather.
     kept = x.rank - len(gone)
     offsets = sorted(m.random.sample(range(kept + len(batch)), kept))
     return ops.gather(
