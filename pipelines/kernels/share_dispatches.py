@@ -17,7 +17,6 @@ code with it, through all of IREE's passes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -28,8 +27,6 @@ from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.facts import NOTHING, Fact, Facts
 from hloforge.pipelines.framework.passes import CPU, Pass, register
 from hloforge.pipelines.kernels.lang.executables import shared
-
-_VALUE = re.compile(r"%\w+")
 
 
 @register
@@ -60,12 +57,16 @@ def _grouped(found: Iterable[ir.Operation], key: Callable[[Any], Hashable]) -> l
 
 
 def _types(op: ir.Operation) -> Hashable:
-    """What differs between most dispatches, and is read soon."""
-    return tuple(value.type for value in (*op.operands, *op.results))
+    """What differs between most dispatches, and is read soon: types, and which operands are equal."""
+    places: dict[Any, int] = {}
+    equal = tuple(places.setdefault(operand, number) for number, operand in enumerate(op.operands))
+    return equal, tuple(value.type for value in (*op.operands, *op.results))
 
 
 def _text(op: AnyOp) -> str:
-    """The code, its attributes and types, with values named by the order in which they appear."""
-    names: dict[str, str] = {}
-    text = str(op.get_asm(use_local_scope=True, print_generic_op_form=True))
-    return _VALUE.sub(lambda found: names.setdefault(found[0], f"%{len(names)}"), text)
+    """The code, its attributes and types.
+
+    A printer numbers all values of the function around what it prints, which is long: a copy stands in none.
+    """
+    copy = op.operation.clone(ip=False)
+    return str(copy.operation.get_asm(use_local_scope=True, print_generic_op_form=True))
