@@ -9,6 +9,7 @@ from hloforge.dialect.errors import PipelineError
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.capability.audit import Audit
 from hloforge.pipelines.capability.capabilities import TABLES, decomposing_passes
+from hloforge.pipelines.capability.check_needs import CheckNeeds
 from hloforge.pipelines.convolutions.polyphase_convolutions import PolyphaseConvolutions
 from hloforge.pipelines.convolutions.unfold_convolutions import UnfoldConvolutions
 from hloforge.pipelines.decompose.arctangent import DecomposeArctangent
@@ -359,7 +360,8 @@ def stages(name: str, machine: Machine = AVX2) -> tuple[Stage, ...]:
     asked = decomposing_passes(name)
     chosen = tuple(stage for stage in DECOMPOSE if {stage.entry.name, str(stage.entry)} & asked)
     audit = Stage(Audit(name), "what IREE cannot compile is named here, at the user's line, and not by IREE's crash")
-    whole = (*NORMALIZE, *BORDER, *chosen, *FINISH, audit)
+    needs = Stage(CheckNeeds(name), "what the host or other devices lack is known now, and the passes may take minutes")
+    whole = (needs, *NORMALIZE, *BORDER, *chosen, *FINISH, audit)
     fitted = [_with(stage, machine) if name == "cpu" else _for_gpus(stage, name) for stage in whole]
     return tuple(stage for stage in fitted if name in stage.entry.targets)
 

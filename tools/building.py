@@ -9,6 +9,7 @@ from typing import Any
 from hloforge.dialect.program import Program
 from hloforge.importers.onnx.load import is_onnx, refers_to_files
 from hloforge.importers.source import NamedBytes, load
+from hloforge.pipelines.capability.check_needs import check_calls
 from hloforge.pipelines.framework.passes import Pass
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
@@ -82,6 +83,9 @@ def build_program(
     program, options = at_sizes(program, options)
     if program.template is not None:
         return compile_dynamic(program, lambda form: build_program(form, target, options, watch), target, options)
+    if options.grid.devices > 1:
+        # Cutting and folding a program takes longer than its passes.
+        check_calls(with_host_functions(program, options).module, target.pipeline)
     with watch.step("partition"):
         program = partitioned(program, options)
     program, options = place_weights(program, options)

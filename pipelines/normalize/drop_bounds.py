@@ -31,6 +31,9 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
 
+# The custom calls that ``changed_form`` knows.
+_PAD, _SLICE = "PadToStatic", "SliceToDynamic"
+FORMS = frozenset({_PAD, _SLICE})
 # The size of a dimension, known now or a scalar (s32) at run time.
 Size: TypeAlias = "int | Value"
 
@@ -88,11 +91,11 @@ def changed_form(op: ir.Operation) -> Replacement:
     XLA leaves open what it fills up with; here it is 0.
     """
     x, target = Value(op.operands[0]) if op.operands else None, string_attribute(op, "call_target_name")
-    if x is not None and target == "SliceToDynamic":
+    if x is not None and target == _SLICE:
         ends = [Value(operand) for operand in list(op.operands)[1:]]
         operands = [x, _vector([0] * x.rank), _vector(ends), _vector([1] * x.rank)]
         return [emit("stablehlo.real_dynamic_slice", operands, op.results[0].type)]
-    if x is None or target != "PadToStatic":
+    if x is None or target != _PAD:
         return NoMatch(f"no form of @{target}")
     sizes = [_size(x, number) for number in range(x.rank)]
     missing = [constant(bound, "s32") - size for bound, size in zip(x.dims, sizes, strict=True)]

@@ -46,13 +46,14 @@ _BORDERS = frozenset(
         "xla.sdy.LocalToGlobalShape",
     }
 )
+IDENTITIES = _ANNOTATIONS | _BORDERS
 
 
 @pattern("stablehlo.custom_call", "mhlo.custom_call")
 def identity_call(op: ir.Operation) -> Replacement:
     """``custom_call @Sharding(x)`` -> x, for every annotation; results and operands of the same types."""
     target = string_attribute(op, "call_target_name")
-    if target not in _ANNOTATIONS | _BORDERS:
+    if target not in IDENTITIES:
         return NoMatch(f"@{target} computes something")
     operands = list(op.operands)[: len(op.results)]
     changed = [(o.type, r.type) for o, r in zip(operands, op.results, strict=True) if o.type != r.type]

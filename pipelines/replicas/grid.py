@@ -102,6 +102,11 @@ def groups_of(op: AnyOp, grid: Grid) -> list[list[int]]:
     return groups
 
 
+def largest_group(op: AnyOp) -> int:
+    """How many members the largest group that a collective names has; 0 if it names none."""
+    return max(map(len, _rows(op, "replica_groups")), default=0)
+
+
 def sources_of(op: AnyOp, grid: Grid) -> dict[int, int]:
     """Whose data each device receives by a collective_permute; devices that receive nothing are left out.
 
@@ -172,7 +177,7 @@ def _check_numbers(op: AnyOp, rows: Iterable[Sequence[int]], count: int, what: s
 
 def _mismatch(op: AnyOp, message: str, grid: Grid) -> UnsupportedError:
     return UnsupportedError(
-        f"{op.name} does not fit {grid}: {message}",
+        f"{op.name} does not fit {grid if grid.devices > 1 else 'one device'}: {message}",
         location=location_of(op),
         hint="run the program with the replicas and partitions that it was made for: --replicas, --partitions",
     )

@@ -26,6 +26,7 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.analysis.aliasing import has_readers_beside_updates
+from hloforge.pipelines.capability.check_needs import check_calls
 from hloforge.pipelines.dynamic.specialize import is_dynamic
 from hloforge.pipelines.host_calls import host_calls_of
 from hloforge.pipelines.loops.fuse_loops import FuseLoops, has_fused_loops
@@ -134,6 +135,9 @@ def _compile_for(program: Program, target: Target, options: CompileOptions) -> E
     program, options = at_sizes(program, options)
     if program.template is not None:
         return compile_dynamic(program, lambda form: compile_program(form, target, options), target, options)
+    if options.grid.devices > 1:
+        # Cutting and folding a program takes longer than its passes.
+        check_calls(with_host_functions(program, options).module, target.pipeline)
     program, options = place_weights(partitioned(program, options), options)
     program = for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas)
 

@@ -46,7 +46,7 @@ def test_a_program_of_several_devices_says_how_to_run_it(call: Call, exchange: P
     alone = call("run", exchange, INPUT)
     assert alone.exit_code == 1
     assert f"{exchange}:4:" in alone.stderr
-    assert "--replicas and --partitions name more" in alone.stderr
+    assert "run the program on as many devices as it was made for: --replicas" in alone.stderr
     uneven = call("run", exchange, "--replicas=3", INPUT)
     assert uneven.exit_code == 1
     assert "leave out replica 2" in uneven.stderr

@@ -12,6 +12,7 @@ import pytest
 from hloforge.dialect.errors import PassError, UnsupportedError
 from hloforge.dialect.mlir import in_context, ir, parse_module
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.capability.audit import Audit
 from hloforge.pipelines.framework.defects import DefectError
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.passes import NativePass, Pass, register
@@ -165,7 +166,7 @@ def test_the_audit_lists_every_kind_of_finding_once() -> None:
       %2 = stablehlo.custom_call @second(%1) : (tensor<2xf32>) -> tensor<2xf32>
       return %2 : tensor<2xf32> }""")
     with pytest.raises(UnsupportedError) as caught:
-        lower(module)
+        Audit().run(module)
     assert "@first" in caught.value.message
     assert sum("@second" in note for note in caught.value.notes) == 1
     assert "1 more" in caught.value.notes[-1]
