@@ -183,4 +183,6 @@ def similar_targets(target: str) -> list[str]:
 def _python(attribute: ir.Attribute) -> Any:
     if isinstance(attribute, ir.ArrayAttr):
         return [_python(member) for member in attribute]
+    if isinstance(attribute, ir.DictAttr):
+        return {name: _python(member) for name, member in entries(attribute).items()}
     return getattr(attribute, "value", attribute)
