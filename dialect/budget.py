@@ -1,4 +1,4 @@
-"""The remaining budget of a compilation: one deadline for all of its phases, in all processes."""
+"""The remaining budget of a compilation: one deadline for all of its phases, in all processes, and what it does now."""
 
 from __future__ import annotations
 
@@ -23,12 +23,18 @@ class Budget:
     Args:
         seconds: from now on; None for any time.
         memory: bytes of each process that compiles; None for any number.
+        is_watched: whether somebody reads meanwhile what is being done.
     """
 
-    def __init__(self, seconds: float | None, memory: int | None) -> None:
-        self.seconds, self.memory = seconds, memory
+    def __init__(self, seconds: float | None, memory: int | None, *, is_watched: bool = False) -> None:
+        self.seconds, self.memory, self.is_watched = seconds, memory, is_watched
         self._deadline = None if seconds is None else time.monotonic() + seconds
         self._phase = mmap.mmap(-1, _LONGEST)  # shared with children
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a deadline, or a limit of memory."""
+        return self.seconds is not None or self.memory is not None
 
     @property
     def remaining(self) -> float | None:
@@ -43,6 +49,10 @@ class Budget:
     def enter(self, phase: str) -> None:
         """Say what comes next. Raises OverBudgetError if there is no time for it."""
         self.check()
+        self.say(phase)
+
+    def say(self, phase: str) -> None:
+        """Say what is being done, whatever time there is."""
         self._phase[:] = phase.encode()[:_LONGEST].ljust(_LONGEST, b"\0")
 
     def check(self) -> None:
@@ -69,7 +79,7 @@ _of_process: list[Budget] = []
 
 
 def budget() -> Budget | None:
-    """That of the compilation that runs; None if it has no limits."""
+    """That of the compilation that runs; None if it has no limits and nobody watches it."""
     return _of_process[-1] if _of_process else _current.get()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,6 +54,9 @@ class CompileOptions:
         externalize_weights: such a file that shall be written, with the program's large constants.
         dump_after: passes after which the IR is written; ``all`` for every one.
         dump_to: folder for these dumps; None for standard error.
+        progress: called meanwhile, from a thread of its own, with what the compilation does whenever that has changed:
+            ``reading``, ``the pass inline-calls``, ``IREE's compiler: dispatch 12 of 43``. What is compiled does not
+            depend on it.
 
     Raises:
         OptionError: a flag that is not IREE's, an unknown isolation, device or treatment of dynamic shapes, a number
@@ -83,6 +86,7 @@ class CompileOptions:
     cache: bool = True
     dump_after: frozenset[str] = frozenset()
     dump_to: Path | None = None
+    progress: Callable[[str], object] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("reproducer_dir", "dump_to", "weights", "externalize_weights"):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+from hloforge.dialect import budget
 from hloforge.dialect.program import Program
 from hloforge.importers.onnx.load import is_onnx, refers_to_files
 from hloforge.importers.source import NamedBytes, load
 from hloforge.pipelines.capability.check_needs import check_calls
-from hloforge.pipelines.framework.passes import Pass
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime.artifact.bundle import bundled, options_for
@@ -26,7 +27,7 @@ from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.host.host import has_functions, with_host_functions
 from hloforge.runtime.options import CompileOptions
 from hloforge.tools.options import read_program
-from hloforge.tools.progress import Say, Stopwatch, progress
+from hloforge.tools.progress import Stopwatch, progress, silent
 from hloforge.tools.streams import STDIO
 
 
@@ -40,7 +41,12 @@ def build(
         reading: as of ``read_program``.
     """
     targets = parse_targets(target)
-    with within(options):
+    with ExitStack() as stack:
+        name = source if isinstance(source, str) else source.name
+        say = stack.enter_context(progress(f"compiling {'standard input' if name == STDIO else PurePath(name).name}"))
+        if say is not silent:
+            options = replace(options, progress=say)
+        stack.enter_context(within(options))
         with watch.step("open"):
             data, file = load(PurePath(source) if isinstance(source, str) and source != STDIO else source)
             # The cache does not see tensors that are in other files.
@@ -51,10 +57,12 @@ def build(
                 place = cache.entry(data, reading | {"file": PurePath(file).name}, chosen, options)
                 executable = place.find() if kept else None
             if executable is not None and has_functions(executable.manifest, options):
+                watch.notes.append(f"{chosen}: found in the cache: {place.path}")
                 return executable
             executable = _build_anew(NamedBytes(data, file), chosen, options, watch, reading)
-            if kept:
-                place.store(executable)
+            with watch.step("store"):
+                stored = kept and place.store(executable)
+            watch.notes.append(f"{chosen}: {_not_found(place, kept=kept, stored=stored)}")
             return executable
 
         several = [made(one, options_for(one, options) if targets[1:] else options) for one in targets]
@@ -62,23 +70,29 @@ def build(
         return replace(bundled(several) if several[1:] else several[0], libraries=options.libraries)
 
 
+def _not_found(place: cache.Entry, *, kept: bool, stored: bool) -> str:
+    """Why a program was compiled, and what the cache has of it now."""
+    if not kept:
+        return "the cache keeps no programs with tensors in other files"
+    if place.path is None:
+        return "the cache is off"
+    return f"not found in the cache, now {'' if stored else 'not '}in it: {place.path}"
+
+
 def _build_anew(
     source: NamedBytes, target: Target, options: CompileOptions, watch: Stopwatch, reading: dict[str, Any]
 ) -> Executable:
     def make(_: Program | None, options: CompileOptions) -> Executable:
-        with progress("compiling") as say:
-            say("reading")
-            source.seek(0)  # another target may have read it
-            with watch.step("read"):
-                program = read_program(source, **reading)
-            return build_program(program, target, options, watch, say)
+        source.seek(0)  # another target may have read it
+        budget.enter("reading")
+        with watch.step("read"):
+            program = read_program(source, **reading)
+        return build_program(program, target, options, watch)
 
     return make_executable(make, None, options, also=watch.steps)
 
 
-def build_program(
-    program: Program, target: Target, options: CompileOptions, watch: Stopwatch, say: Say = lambda _: None
-) -> Executable:
+def build_program(program: Program, target: Target, options: CompileOptions, watch: Stopwatch) -> Executable:
     """Compile a program that was read; it is left as it was."""
     program, options = at_sizes(program, options)
     if program.template is not None:
@@ -91,13 +105,10 @@ def build_program(
     program, options = place_weights(program, options)
     program = for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas)
 
-    def on_pass(entry: Pass) -> None:
-        say(str(entry))
-
     def lowered(form: Program, without: frozenset[str]) -> Program:
         copy = form.clone()
         with watch.step("passes"):
-            timings = lower(
+            passes = lower(
                 copy.module,
                 target=target.pipeline,
                 machine=target.machine.with_settings(options.machine),
@@ -105,10 +116,8 @@ def build_program(
                 verify=options.verify,
                 dump_after=options.dump_after,
                 dump_to=options.dump_to,
-                on_pass=on_pass,
             )
-        watch.steps += [(f"  {timing.name}", timing.seconds) for timing in timings]
-        say("iree-compile")
+        watch.steps += [(f"  {timing.name}", timing.seconds) for timing in passes]
         return copy
 
     attempts: list[Attempt] = []
@@ -118,7 +127,7 @@ def build_program(
 
     compile_form = limited_form(compile_lowered_form, options)
 
-    with watch.step("iree-compile"):
+    with watch.parts(), watch.step("iree-compile"):
         executable = compile_dynamic(program, compile_form, target, options)
     if len(attempts) > 1:
         watch.steps += [(_step_name(attempt), attempt.seconds) for attempt in attempts]

@@ -32,7 +32,7 @@ from hloforge.tools.streams import STDIO, write_bytes
 @target_option
 @reading_options
 @compiler_options
-@click.option("--timings", is_flag=True, help="Print the time of each step on standard error.")
+@click.option("--timings", is_flag=True, help="Print the time of each step on standard error, and of IREE's phases.")
 def command(
     source: str,
     output: str | None,
@@ -51,7 +51,7 @@ def command(
     from hloforge.tools.building import build
 
     options = compile_options_of(**compiler)
-    watch = Stopwatch()
+    watch = Stopwatch(is_detailed=timings)
     executable = build(source, target, options, watch, **reading)
     place = output or _default_output(source)
     if not executable.vmfb:

@@ -1,8 +1,9 @@
-"""A progress line on the terminal; nothing if the output is not a terminal."""
+"""A progress line on the terminal; nothing if the output is not a terminal. The times of steps."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,30 +13,69 @@ import click
 
 Say = Callable[[str], None]
 
-# Seconds from which a part of a step is worth a line.
-_SHOWN = 1e-4
+# Seconds from which a part of a step is worth a line, until a line says what is being done, and between its changes.
+_SHOWN, _PATIENCE, _INTERVAL = 1e-4, 1.0, 0.1
+# What says things on the line that is shown: a command has one.
+_shown: list[Say] = []
+
+
+def silent(_: str) -> None:
+    """What says nothing."""
 
 
 @contextmanager
 def progress(title: str) -> Iterator[Say]:
-    """Show a spinner on standard error, if that is a terminal. Yields a function that says what is being done."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
+    """Show on standard error what is being done and for how long, from one second on, if that is a terminal.
+
+    Yields a function that says what is being done, which any thread may call: inside another one the same, ``silent``
+    if nobody sees it.
+    """
+    if _shown or not sys.stderr.isatty():
+        yield _shown[-1] if _shown else silent
         return
-    from rich.text import Text
+    doing, done = [""], threading.Event()
 
-    from hloforge.tools.terminal import console, one_line
+    def say(step: str) -> None:
+        doing[:] = [step]
 
-    with console(stderr=True).status(title) as status:
-        yield lambda step: status.update(Text(one_line(f"{title}: {step}")))
+    def show() -> None:
+        start = time.monotonic()
+        if done.wait(_PATIENCE):
+            return
+        from rich.text import Text
+
+        from hloforge.tools.terminal import console, one_line
+
+        with console(stderr=True).status("") as status:
+            while True:
+                step = f": {doing[0]}" if doing[0] else ""
+                seconds = f"({time.monotonic() - start:.0f} s)"
+                status.update(Text(one_line(f"{title} {seconds}{step}"), no_wrap=True, overflow="ellipsis"))
+                if done.wait(_INTERVAL):
+                    return
+
+    thread = threading.Thread(target=show, name="hloforge-line", daemon=True)
+    thread.start()
+    _shown.append(say)
+    try:
+        yield say
+    finally:
+        _shown.remove(say)
+        done.set()
+        thread.join()
 
 
 @dataclass
 class Stopwatch:
-    """Wall time of named steps, in order, and notes that are shown below them."""
+    """Wall time of named steps, in order, and notes that are shown below them.
+
+    Attributes:
+        is_detailed: whether IREE's compiler is measured as well, which then takes 5 % longer.
+    """
 
     steps: list[tuple[str, float]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    is_detailed: bool = False
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -44,6 +84,18 @@ class Stopwatch:
         # The time of a step inside this one is its own.
         inside = sum(seconds for inner, seconds in self.steps[before:] if not inner.startswith(" "))
         self.steps.append((name, time.perf_counter() - start - inside))
+
+    @contextmanager
+    def parts(self) -> Iterator[None]:
+        """Measure what IREE's compiler does in the step inside, if that is asked for."""
+        if not self.is_detailed:
+            yield
+            return
+        from hloforge.runtime.compile.timings import recorded
+
+        with recorded() as parts:
+            yield
+        self.steps += [(f"  {name}", seconds) for name, seconds in parts.items()]
 
     def report(self) -> None:
         """The table on standard error; indented steps are parts of the step above, and shown if they took time."""

@@ -77,14 +77,16 @@ class Entry:
             os.utime(self.path)
         return executable
 
-    def store(self, executable: Executable) -> None:
-        """Keep a compilation; a folder that cannot be written to is no reason to fail."""
+    def store(self, executable: Executable) -> bool:
+        """Keep a compilation; a folder that cannot be written to is no reason to fail. Whether it is kept."""
         # What is compiled at its calls has no bytes.
         if self.path is None or not executable.vmfb:
-            return
-        if keep(self.path, {"manifest": executable.manifest.to_json()}, executable.vmfb):
-            with suppress(OSError):
-                _trim(self.path.parent, limit())
+            return False
+        if not keep(self.path, {"manifest": executable.manifest.to_json()}, executable.vmfb):
+            return False
+        with suppress(OSError):
+            _trim(self.path.parent, limit())
+        return True
 
 
 def recall(path: Path) -> tuple[dict[str, Any], bytes] | None:

@@ -6,13 +6,8 @@ and never the end of the user's process. Module and vmfb go through pipes: whoev
 
 from __future__ import annotations
 
-import functools
-import os
 import re
-import resource
-import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +15,6 @@ from typing import Any
 from hloforge.dialect import budget
 from hloforge.dialect.abi import donated_arguments
 from hloforge.dialect.errors import CompileError, OptionError
-from hloforge.dialect.forked import end_with_parent
 from hloforge.dialect.marks import REFLECTION
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
@@ -48,7 +42,8 @@ from hloforge.runtime.codegen_fixes import (
     workgroup_barriers,
 )
 from hloforge.runtime.codegen_fixes.branch_moves import with_ordered_moves
-from hloforge.runtime.compile import in_place_audit, iree, reproducers
+from hloforge.runtime.compile import in_place_audit, iree, reproducers, timings
+from hloforge.runtime.compile.compiler_process import TIMEOUT, run_compiler
 from hloforge.runtime.compile.cost import gains_by_data_tiling, heaviest_operation, hoists_in_vain
 from hloforge.runtime.compile.diagnostics import failure
 from hloforge.runtime.compile.in_place_audit import OverwrittenError
@@ -56,9 +51,8 @@ from hloforge.runtime.compile.ladder import Attempt, InProcessError, Rung, Step,
 from hloforge.runtime.compile.limited import limited_form, make_executable, within
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.partition import partitioned
-from hloforge.runtime.compile.plugins import without_plugins
+from hloforge.runtime.compile.progress import COMPILER
 from hloforge.runtime.compile.specialize import at_sizes, compile_dynamic
-from hloforge.runtime.compile.support_library import flags_with_library
 from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.data.files import temporary_folder
 from hloforge.runtime.host.host import with_host_functions
@@ -98,8 +92,6 @@ _STOP, _RESUME = "--compile-to=executable-targets", "--compile-from=executable-t
 # With threads IREE prepares its passes once for each, which takes longer than small programs do; on two cores larger
 # ones are not faster with them. Its checks after each pass stay: see "Compilation" in docs/status.md.
 _SERIAL = "--mlir-disable-threading"
-# No status of a process.
-_TIMEOUT = 1 << 16
 _SIGNALS = {int(number): number.name for number in signal.Signals}
 # LLVM goes on without what it does not know; a misspelt feature would only show as slowness.
 _UNRECOGNIZED = re.compile(r"^'([^']*)' is not a recognized (\w+) for this target", re.MULTILINE)
@@ -375,7 +367,8 @@ def _compile_once(
         vmfb = made
     else:
         vmfb = _compile_audited(text, flags, lowered, options)
-    vmfb = with_ordered_moves(vmfb)
+    with timings.part("correction of branches"):
+        vmfb = with_ordered_moves(vmfb)
     return Executable(vmfb, manifest, weights=options.weights, libraries=options.libraries)
 
 
@@ -388,8 +381,9 @@ def _compile_audited(text: bytes, flags: tuple[str, ...], lowered: Program, opti
     with temporary_folder() as folder:
         if folder is None:
             raise CompileError("no temporary folder can be made", hint="set TMPDIR to another folder")
-        made = _compile_in_child(text, flags, lowered.name, options, in_place_audit.flags(folder))
-        in_place_audit.check(folder, donated_arguments(lowered.signature))
+        made = _compile_in_child(text, flags, lowered.name, options, folder)
+        with timings.part("proof of updates in place"):
+            in_place_audit.check(folder, donated_arguments(lowered.signature))
         return made
 
 
@@ -419,14 +413,15 @@ def _attach(module: ir.Module, manifest: Manifest) -> None:
 
 
 def _compile_in_child(
-    text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions, silent: tuple[str, ...] = ()
+    text: bytes, flags: tuple[str, ...], name: str, options: CompileOptions, audited: Path | None = None
 ) -> bytes:
-    """IREE's output; ``silent`` are flags that change nothing of it, which a reproducer does not need."""
+    """IREE's output; it also prints into the folder, if any, what ``in_place_audit`` reads."""
+    silent = in_place_audit.flags(audited) if audited else ()  # a reproducer does not need them
     serial = () if any(flag.lstrip("-").startswith(_SERIAL.lstrip("-")) for flag in flags) else (_SERIAL,)
     with within(options):
-        budget.enter("IREE's compiler")
-        status, vmfb, stderr = _run((*flags, *serial, *silent), text, options)
-        if status == _TIMEOUT and (running := budget.budget()) is not None:
+        budget.enter(COMPILER)
+        status, vmfb, stderr = run_compiler((*flags, *serial, *silent), text, options, audited)
+        if status == TIMEOUT and (running := budget.budget()) is not None:
             error = running.out_of_time()
             error.notes = reproducers.of_compiler(text, flags, name, options.reproducer_dir)
             raise error
@@ -437,52 +432,6 @@ def _compile_in_child(
         return vmfb
     notes = reproducers.of_compiler(text, flags, name, options.reproducer_dir)
     raise failure(stderr.replace("<stdin>", f"{name}.mlir"), _summary(status), notes)
-
-
-def _run(flags: tuple[str, ...], data: bytes, options: CompileOptions) -> tuple[int, bytes, str]:
-    """Exit status (``_TIMEOUT`` when it ran out of time), standard output and standard error of IREE's compiler."""
-    with temporary_folder() as folder:
-        # IREE's linker leaves its files if it is killed.
-        environment = os.environ | {"TMPDIR": str(folder)} if folder else None
-        quick = flags_with_library(flags, folder) if folder else flags
-        command = [iree.compiler_binary(), "-", "-o", "-", *quick, *without_plugins(flags)]
-        return _run_in(environment, command, data, options)
-
-
-def _run_in(
-    environment: dict[str, str] | None, command: list[str], data: bytes, options: CompileOptions
-) -> tuple[int, bytes, str]:
-    pipe, tie = subprocess.PIPE, _tied_to_this_process()
-    # Where util-linux is missing the child asks for it itself, which makes a slower fork of it.
-    ask = None if tie else functools.partial(end_with_parent, os.getpid())
-    try:
-        child = subprocess.Popen(
-            [*tie, *command], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, preexec_fn=ask
-        )
-    except OSError as error:
-        raise CompileError(f"IREE's compiler cannot be started: {error.strerror}", hint="reinstall it") from None
-    with child:
-        try:
-            if options.memory_limit is not None:
-                resource.prlimit(child.pid, resource.RLIMIT_AS, (options.memory_limit, options.memory_limit))
-            output, errors = child.communicate(data, budget.remaining())
-            return child.returncode, output, errors.decode(errors="replace")
-        except subprocess.TimeoutExpired:
-            return _TIMEOUT, b"", ""
-        finally:
-            # Also on Ctrl-C: no compiler outlives the call.
-            child.kill()
-
-
-@functools.cache
-def _tied_to_this_process() -> tuple[str, ...]:
-    """A prefix that lets the kernel kill the compiler when this process is killed, where util-linux has it."""
-    tool = shutil.which("setpriv")
-    if tool is None:
-        return ()
-    prefix = (tool, "--pdeathsig", "KILL", "--")
-    works = subprocess.run([*prefix, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return prefix if works.returncode == 0 else ()
 
 
 def _summary(status: int) -> str:

@@ -18,6 +18,7 @@ from hloforge.dialect.garbage import seldom_collecting
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program
 from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.compile.progress import told
 from hloforge.runtime.compile.specialize import SpecializingExecutable
 from hloforge.runtime.data.files import nest_temporary_folders, remove_pending, temporary_folder
 from hloforge.runtime.options import CompileOptions
@@ -29,16 +30,18 @@ _GRACE = 0.25
 
 @contextmanager
 def within(options: CompileOptions) -> Iterator[None]:
-    """Start the deadline of a compilation, unless it runs already.
+    """Start the deadline of a compilation, and tell who watches it what it does, unless both run already.
 
     Raises:
         CompileError: time or memory is spent.
     """
-    if budget.budget() is not None or (options.timeout is None and options.memory_limit is None):
+    wanted = (options.timeout, options.memory_limit, options.progress)
+    if budget.budget() is not None or wanted == (None, None, None):
         yield
         return
+    running = Budget(options.timeout, options.memory_limit, is_watched=options.progress is not None)
     try:
-        with budget.spending(Budget(options.timeout, options.memory_limit)):
+        with budget.spending(running), told(options.progress, running):
             yield
     except OverBudgetError as error:
         raise _as_compile_error(error) from None
@@ -103,7 +106,7 @@ class _PerCall:
 
 
 def in_child(function: Callable[[], Result]) -> Result | None:
-    """``function()`` in a child process that ends with the budget; None if there is no budget, or it runs in one.
+    """``function()`` in a child process that ends with the budget; None if nothing is limited, or it runs in one.
 
     Raises:
         OverBudgetError: the budget is spent.
@@ -111,7 +114,7 @@ def in_child(function: Callable[[], Result]) -> Result | None:
         Exception: what the function raised.
     """
     running = budget.budget()
-    if running is None or not may_fork() or budget.is_of_process():
+    if running is None or not running.is_limited or not may_fork() or budget.is_of_process():
         return None
     running.check()
     with temporary_folder() as folder:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from hloforge.dialect import budget
 from hloforge.runtime.artifact.manifest import tool_versions
-from hloforge.runtime.compile import cache, iree
+from hloforge.runtime.compile import cache, iree, timings
 from hloforge.runtime.compile.cpu_targets import processor
 from hloforge.runtime.compile.elf_symbols import ElfError, with_global_functions
 from hloforge.runtime.data.files import temporary_folder
@@ -114,7 +114,8 @@ def _library(asked: tuple[str, ...]) -> _Library | None:
         _seen.add(asked)
         return None
     else:
-        library = _made(asked)
+        with timings.part("library for this processor"):
+            library = _made(asked)
         if library and path:
             cache.keep(path, {"device": library.device}, library.code)
     _libraries[asked] = library

@@ -65,8 +65,8 @@ def _pipeline(target: str, settings: tuple[str, ...] = ()) -> list[Pass]:
 
 
 def options_json(options: CompileOptions) -> dict[str, Any]:
-    """The options as JSON; ``options_of`` reads them back."""
-    return {entry.name: _plain(getattr(options, entry.name)) for entry in fields(options)}
+    """The options as JSON, without what is no data; ``options_of`` reads them back."""
+    return {entry.name: _plain(getattr(options, entry.name)) for entry in fields(options) if entry.compare}
 
 
 def _plain(value: Any) -> Any:
