@@ -77,6 +77,8 @@ WORK = "hloforge.work"
 # Of a feed or transfer of a folded program: for which device it is.
 DEVICE = "hloforge.device"
 OPAQUE_SIZES = "hloforge.opaque_sizes"
+# Of a collective: its group is all members that there are, whatever its groups say.
+AMONG_ALL = "hloforge.among_all"
 KEY, NUMBER, SHAPE = "hloforge.key", "hloforge.number", "hloforge.shape"
 REFLECTION = "iree.reflection"
 
@@ -129,6 +131,7 @@ _ALL = (
     Mark(ROUNDED, On.OPERATION, "pipelines/decompose/real_arithmetic.py", "pipelines/legalize/bf16.py"),
     Mark(KEYS, On.OPERATION, "pipelines/decompose/sort.py", "pipelines/kernels/sorts/dispatch_sorts.py"),
     Mark(OPAQUE_SIZES, On.OPERATION, "pipelines/dynamic/dynamic_shapes.py", "pipelines/dynamic/dynamic_shapes.py"),
+    Mark(AMONG_ALL, On.OPERATION, "importers/reader.py", "pipelines/replicas/grid.py"),
     Mark(DEVICE, On.OPERATION, "pipelines/replicas/folder.py", _FEEDS),
     Mark(WORK, On.OPERATION, "pipelines/kernels/lang/loops.py", "runtime/compile/cost.py, share_dispatches.py"),
     Mark(KEY, On.OPERATION, f"{_SHARED}, pipelines/weights.py", f"{_SHARED}, pipelines/weights.py"),

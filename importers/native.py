@@ -18,6 +18,7 @@ from hloforge.dialect.nesting import bound_nesting, check_brackets
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
 from hloforge.importers.hlo_calls import calls_of, renamed_calls
+from hloforge.importers.hlo_members import with_named_members
 from hloforge.importers.hlo_proto import Computation, label
 from hloforge.importers.hlo_scaled import with_called_products
 from hloforge.importers.hlo_shapes import check_shapes
@@ -34,6 +35,7 @@ class Converted:
 
     Attributes:
         computations: with their instructions, in label order.
+        among_all: the labels of collectives whose one group is of all members, though they name one.
         parameter_shapes: XLA's text, layouts included, of the entry computation.
     """
 
@@ -42,6 +44,7 @@ class Converted:
     computations: list[Computation]
     parameter_shapes: tuple[str, ...]
     result_shape: str
+    among_all: frozenset[int] = frozenset()
 
 
 def hlo_text_to_mlir(text: str, file: str) -> Converted:
@@ -78,7 +81,8 @@ def hlo_proto_to_mlir(proto: bytes, file: str) -> Converted:
 def _convert(proto: bytes, file: str, text: str | None) -> Converted:
     try:
         shape = _hlo.XlaComputation(proto).program_shape()
-        labelled, computations = label(awaited_as_calls(with_kept_windows(with_listed_groups(proto))))
+        grouped, among_all = with_named_members(awaited_as_calls(with_kept_windows(with_listed_groups(proto))))
+        labelled, computations = label(grouped)
     except Exception as error:
         raise ImporterError(_status(error), location=Location(file)) from None
     locator = Locator(file, [i for computation in computations for i in computation.instructions])
@@ -97,7 +101,7 @@ def _convert(proto: bytes, file: str, text: str | None) -> Converted:
         raise _conversion_error(str(error), locator) from None
     _verify(bytecode, locator)
     parameters = tuple(str(parameter) for parameter in shape.parameter_shapes())
-    return Converted(bytecode, locator, computations, parameters, str(shape.result_shape()))
+    return Converted(bytecode, locator, computations, parameters, str(shape.result_shape()), among_all)
 
 
 def _status(error: Exception) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hloforge.dialect.errors import Error, ImporterError, Location, OptionError, name_text
-from hloforge.dialect.marks import DROPPED_ATTRIBUTES, GRAPH, PARTITIONED, SCALED_DOT
+from hloforge.dialect.forked import may_fork
+from hloforge.dialect.marks import AMONG_ALL, DROPPED_ATTRIBUTES, GRAPH, PARTITIONED, SCALED_DOT
 from hloforge.dialect.mlir import context, in_context, ir
 from hloforge.dialect.program import Program
 from hloforge.dialect.tuples import flatten_tuples
@@ -24,6 +25,7 @@ from hloforge.importers.vetting import check_signature, vet
 
 # What XLA's partitioner adds to the name of the entry computation.
 _PARTITIONED_NAME = "_spmd"
+_ALL_TO_ALL = "stablehlo.all_to_all"
 # Each round takes one attribute away; a file with more unknown ones is not of this format at all.
 _ROUNDS = 64
 
@@ -175,6 +177,7 @@ def _finish_hlo(converted: Converted, elided: str, seed: int) -> Program:
     convention = signature.from_hlo(converted, module)
     ops_by_label = locator.apply(module)
     vet(module, locator.file, own_targets=frozenset({SCALED_DOT}))
+    _mark_among_all(converted, ops_by_label)
     constants = _elided_constants(converted, ops_by_label)
     if constants and elided == "random":
         elision.fill_random(constants, seed)
@@ -186,6 +189,13 @@ def _finish_hlo(converted: Converted, elided: str, seed: int) -> Program:
         with in_context(module):
             module.operation.attributes[PARTITIONED] = ir.UnitAttr.get()
     return Program(module, convention, _module_name(module), locator.file)
+
+
+def _mark_among_all(converted: Converted, ops: dict[int, list[Any]]) -> None:
+    for number in converted.among_all:
+        for op in ops.get(number, ()):
+            if op.name == _ALL_TO_ALL:
+                op.attributes[AMONG_ALL] = ir.UnitAttr.get(op.context)
 
 
 def _elided_constants(converted: Converted, ops: dict[int, list[Any]]) -> dict[int, tuple[str, list[Any]]]:

@@ -27,11 +27,11 @@ from typing import Any, ClassVar
 
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind
-from hloforge.dialect.emission import emit, i64
+from hloforge.dialect.emission import emit, i64, i64_matrix
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import RNG_STATE
 from hloforge.dialect.mlir import AnyOp, entries, in_context, ir
-from hloforge.dialect.operations import location_of, operations, string_attribute
+from hloforge.dialect.operations import integers, location_of, operations, string_attribute
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.manager import op_text
@@ -137,6 +137,9 @@ def all_to_all_of_tuple(op: ir.Operation) -> Replacement:
     rows = ops.concat_in_dim([ops.reshape(Value(operand), [1, *first.dims]) for operand in op.operands], 0)
     shared = {name: op.attributes[name] for name in ("replica_groups", "channel_handle") if name in op.attributes}
     attributes = {name: ir.Attribute.parse(str(value).replace("#mhlo", "#stablehlo")) for name, value in shared.items()}
+    if not integers(op, "replica_groups"):
+        # StableHLO's form of one array names its members.
+        attributes["replica_groups"] = i64_matrix([list(range(count))], count)
     numbers = {"split_dimension": i64(0), "concat_dimension": i64(0), "split_count": i64(count)}
     exchanged = emit("stablehlo.all_to_all", [rows], rows.type, **attributes, **numbers)
     return [exchanged[number] for number in range(count)]

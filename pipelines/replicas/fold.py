@@ -44,7 +44,7 @@ from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.named import normalize
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.replicas.folder import IDS, Folder, Spread, is_same
-from hloforge.pipelines.replicas.grid import Grid, set_grid
+from hloforge.pipelines.replicas.grid import Grid, name_members, set_grid
 
 _REPLICATION = (NUM_REPLICAS, NUM_PARTITIONS)
 
@@ -68,6 +68,7 @@ class FoldReplicas(Pass):
         grid = Grid(self.replicas, self.partitions)
         signature = Signature.of(module)
         with in_context(module):
+            name_members(module, grid)
             entry = entry_function(module).operation
             _check_static(signature, entry)
             folded = folded_signature(signature, grid.devices)

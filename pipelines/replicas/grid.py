@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hloforge.dialect.emission import i64s
+from hloforge.dialect.emission import i64, i64_matrix, i64s
 from hloforge.dialect.errors import OptionError, UnsupportedError
-from hloforge.dialect.marks import GRID
+from hloforge.dialect.marks import AMONG_ALL, GRID
 from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
-from hloforge.dialect.operations import integers, location_of
+from hloforge.dialect.operations import integer, integers, location_of, operations
 
 _CROSSING_BOTH = frozenset({"stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter"})
 # Operations in which a device may be outside of all groups.
@@ -67,9 +67,32 @@ class Grid:
 
 
 def set_grid(module: ir.Module, grid: Grid) -> None:
-    """Write the grid that it is compiled for onto a module."""
+    """Write the grid that it is compiled for onto a module.
+
+    Raises:
+        UnsupportedError: as ``name_members``.
+    """
+    name_members(module, grid)
     with in_context(module):
         module.operation.attributes[GRID] = i64s([grid.replicas, grid.partitions])
+
+
+def name_members(module: ir.Module, grid: Grid) -> None:
+    """Name the members of collectives among all that there are, whose groups an importer could not know.
+
+    Raises:
+        UnsupportedError: an array cannot be split into as many parts.
+    """
+    with in_context(module):
+        for op in operations(module, {"stablehlo.all_to_all"}):
+            if AMONG_ALL in op.attributes:
+                members = grid.partitions if channel_of(op) > 0 else grid.replicas
+                size = op.operands[0].type.shape[integer(op, "split_dimension")]
+                if size % members:
+                    raise _mismatch(op, f"it splits {size} rows among {members} members", grid)
+                op.attributes["replica_groups"] = i64_matrix([list(range(members))], members)
+                op.attributes["split_count"] = i64(members)
+                del op.attributes[AMONG_ALL]
 
 
 def grid_of(module: ir.Module) -> Grid:
