@@ -11,7 +11,7 @@ from pathlib import Path
 from hloforge.dialect import budget
 from hloforge.dialect.errors import Error, PassError
 from hloforge.dialect.mlir import AnyOp, in_context, ir
-from hloforge.dialect.operations import location_of, operations
+from hloforge.dialect.operations import counted, location_of, operations
 from hloforge.pipelines.framework.defects import copy_of, find_defect
 from hloforge.pipelines.framework.passes import NativePass, NativePassError, Pass
 
@@ -56,7 +56,8 @@ class PassManager:
         given = copy_of(module) if self.verify else None
         done: list[Pass] = []
         try:
-            self._run(module, done)
+            with counted(module):
+                self._run(module, done)
         except NativePassError as error:
             raise (error if given is None else find_defect(given, done, error)) from None
         except (Error, MemoryError):

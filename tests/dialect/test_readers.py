@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hloforge.dialect.mlir import dense_elements, entries, in_context, ir, parse_module
-from hloforge.dialect.operations import integer, integers, operations, splat, stands_in
+from hloforge.dialect.operations import counted, integer, integers, operations, splat, stands_in
 
 _MODULE = """
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2x6xf32> {
@@ -44,3 +44,39 @@ def test_arrays_as_attributes() -> None:
         assert str(matrix) == "dense<[[1, -2]]> : tensor<1x2xi64>"
         typed = dense_elements(np.array([3, 4], np.int32), ir.VectorType.get([2], ir.IntegerType.get_signless(32)))
         assert str(typed) == "dense<[3, 4]> : vector<2xi32>"
+
+
+_NESTED = """
+func.func @main(%x: tensor<3xf32>, %n: tensor<i32>) -> tensor<3xf32> {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %w:2 = stablehlo.while(%i = %n, %a = %x) : tensor<i32>, tensor<3xf32>
+  cond {
+    %go = stablehlo.compare LT, %i, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %go : tensor<i1>
+  } do {
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %b = stablehlo.tanh %a : tensor<3xf32>
+    stablehlo.return %next, %b : tensor<i32>, tensor<3xf32>
+  }
+  REST
+  return %w#1 : tensor<3xf32>
+}
+"""
+
+
+def test_rare_operations_of_a_long_program_are_found_in_order() -> None:
+    rest = "\n".join(f"%y{n} = stablehlo.{('add %x, %x', 'tanh %x')[n % 50 == 0]} : tensor<3xf32>" for n in range(600))
+    module = parse_module(_NESTED.replace("REST", rest))
+    sets = [{"stablehlo.tanh"}, {"stablehlo.add"}, {"stablehlo.tanh", "stablehlo.compare", "func.func"}, {"no.such"}]
+    everything = operations(module)
+    with counted(module):
+        for names in sets:
+            expected = [op for op in everything if op.name in names]
+            assert operations(module, names) == expected
+            # What the first walk found may choose another way for the second one.
+            assert operations(module, names) == expected
+        for op in operations(module, {"stablehlo.tanh"}):
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
+        assert operations(module, {"stablehlo.tanh"}) == []
+    assert [op.name for op in operations(module, {"stablehlo.while"})] == ["stablehlo.while"]
