@@ -20,7 +20,9 @@ that reads an array ends up after a group in which an update overwrites it, thou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterator
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -57,6 +59,8 @@ _CASTS = frozenset(
     }
 )
 _NAMES = traits.NAMES | {"util.optimization_barrier"}
+# Operations whose results lie in the buffers of their first operands.
+_KEEPING = _NAMES | {UPDATE, SCATTER}
 # Operations that take or join parts, whose results may be names after all: what was padded or joined is sliced again.
 _PARTS = frozenset(f"stablehlo.{name}" for name in ("concatenate", "dynamic_slice", "pad", "slice"))
 # Operations that keep the order of elements if they have no more and no less of them.
@@ -243,7 +247,7 @@ def _number(result: SSAValue) -> int:
 
 
 def _end(region: ir.Region) -> Any:
-    return list(region.blocks[0].operations)[-1].operation
+    return region.blocks[0].operations[-1].operation
 
 
 # Writers
@@ -278,22 +282,53 @@ def _places(op: Any) -> list[int]:
     return list(range(len(op.results))) if op.name in _WHOLE or op.name == SCATTER else []
 
 
-def unsafe(op: ir.Operation, origins: dict[Any, Any]) -> Iterator[int]:
+class Known:
+    """What is asked of a module again and again, found once; the module stays as it is meanwhile.
+
+    Attributes:
+        origins: of arrays that updates have made, the first one in whose buffer they may lie.
+    """
+
+    def __init__(self) -> None:
+        self.origins: dict[Any, Any] = {}
+        self._orders: dict[Any, _Order] = {}
+        self._made_of: dict[tuple[Any, bool], set[Any]] = {}
+
+    def order(self, block: ir.Block) -> _Order:
+        """What the host waits for in a block."""
+        found = self._orders.get(block)
+        if found is None:
+            found = self._orders[block] = _Order(block)
+        return found
+
+    def made_of(self, origin: SSAValue, *, by_slices: bool) -> set[Any]:
+        """The values that are made of parts of an array, or of what updates make of it, element by element.
+
+        Args:
+            by_slices: follow slices with positions that a call computes, too.
+        """
+        key = (origin, by_slices)
+        if key not in self._made_of:
+            self._made_of[key] = _made_of(origin, by_slices)
+        return self._made_of[key]
+
+
+def unsafe(op: ir.Operation, known: Known) -> Iterator[int]:
     """The operands of a writer that need copies: arrays that somebody else reads, and what is written into them.
 
     Args:
-        origins: what is known of arrays that updates have made; empty at first, and kept for the next writer.
+        known: nothing at first, and kept for the next writer.
     """
     arrays = overwritten(op)
-    yield from (number for number in arrays if _is_read_after(op, number))
+    yield from (number for number in arrays if _is_read_after(op, number, known))
     if op.name in (UPDATE, SCATTER):
         # A scatter has indices between its arrays and its updates, a slice's update has starts after it.
         parts = [1] if op.name == UPDATE else range(len(arrays), len(op.operands))
-        earlier = {_origin(op.operands[number], origins) for number in arrays}
-        yield from (n for n in parts if _reads(op.operands[n], earlier, op, origins))
+        earlier = {_origin(op.operands[number], known.origins) for number in arrays}
+        yield from (n for n in parts if _reads(op.operands[n], earlier, op, known))
 
 
-def _is_read_after(op: Any, number: int) -> bool:
+def _is_read_after(op: Any, number: int, known: Known) -> bool:
     """Whether an operand of a writer is read when it may be overwritten, other than by the writer itself."""
     array = op.operands[number]
     places, names = [op], Names(array, op)
@@ -306,10 +341,10 @@ def _is_read_after(op: Any, number: int) -> bool:
         names = Names(array, around)
     uses = [use for name in names.values for use in name.uses]
     others = [use.owner.operation for use in uses if (use.owner.operation, use.operand_number) != (op, number)]
-    return any(_is_read_beside(place, array, others, is_writer=place == op) for place in places)
+    return any(_is_read_beside(place, array, others, known, is_writer=place == op) for place in places)
 
 
-def _is_read_beside(op: ir.Operation, array: Any, users: list[ir.Operation], *, is_writer: bool) -> bool:
+def _is_read_beside(op: ir.Operation, array: Any, users: list[ir.Operation], known: Known, *, is_writer: bool) -> bool:
     """Whether users of an array may read it after a writer, or a branch around one; those in other branches do not."""
     readers = [reader for user in users if (reader := in_block(user, op.block)) is not None]
     if not is_writer:
@@ -318,11 +353,14 @@ def _is_read_beside(op: ir.Operation, array: Any, users: list[ir.Operation], *, 
         return any(not reader.is_before_in_block(op) for reader in readers)
     if any(op.is_before_in_block(reader) for reader in readers):
         return True
-    apart = [reader for reader in readers if not needs(op, reader)]
-    return bool(apart) and (is_waited_for(op) or any(_may_run_late(reader, array, op) for reader in apart))
+    apart = _not_needed(op, readers)
+    if not apart:
+        return False
+    order = known.order(op.block)
+    return op in order.waited_for or any(_may_run_late(reader, array, op, order) for reader in apart)
 
 
-def _may_run_late(reader: Any, value: Any, op: ir.Operation) -> bool:
+def _may_run_late(reader: Any, value: Any, op: ir.Operation, order: _Order) -> bool:
     """Whether IREE may run a reader of an array after an update that is after it: where the host waits in between.
 
     It runs operations as late as their users allow, and an update perhaps as soon as its operands are there. An update
@@ -330,15 +368,15 @@ def _may_run_late(reader: Any, value: Any, op: ir.Operation) -> bool:
     """
     if reader.name in (UPDATE, SCATTER) and value in reader.operands:
         return True
-    places, needed = _waits(reader.block)
-    before = needed.get(op, -1)
+    before = order.needed.get(op, -1)
     pending, seen = [reader], set()
     while pending:
         current = pending.pop()
-        if current in places:
-            if any(before < place < places[current] for place in places.values()):
+        place = order.places.get(current)
+        if place is not None:
+            if order.waits_between(before, place):
                 return True
-        elif needed.get(current, -1) > before:
+        elif order.needed.get(current, -1) > before:
             return True
         elif current not in seen:
             seen.add(current)
@@ -352,7 +390,7 @@ def _origin(array: SSAValue, origins: dict[Any, Any]) -> Any:
     passed = []
     while array not in origins and not isinstance(array.owner, ir.Block):
         maker = array.owner.operation
-        if maker.name not in _NAMES | {UPDATE, SCATTER}:
+        if maker.name not in _KEEPING:
             break
         passed.append(array)
         array = maker.operands[_number(array)]
@@ -361,22 +399,51 @@ def _origin(array: SSAValue, origins: dict[Any, Any]) -> Any:
     return found
 
 
-def _reads(value: SSAValue, arrays: set[SSAValue], update: ir.Operation, origins: dict[Any, Any]) -> bool:
+def _reads(value: SSAValue, arrays: set[SSAValue], update: ir.Operation, known: Known) -> bool:
     """Whether a value is made of parts of some arrays other than the one that is overwritten, element by element."""
+    if any(value in known.made_of(array, by_slices=False) for array in arrays):
+        return True
+    # What reads no such part at all is most of a long program.
+    near = [known.made_of(array, by_slices=True) for array in arrays]
     pending, seen = [value], set()
     while pending:
         current = pending.pop()
-        if _origin(current, origins) in arrays:
-            return True
-        if current in seen or isinstance(current.owner, ir.Block):
+        if current in seen or not any(current in made for made in near):
             continue
+        if _origin(current, known.origins) in arrays:
+            return True
         seen.add(current)
-        op = current.owner.operation
-        if op.name == BARRIER and not _is_copy(op.operands[_number(current)]):
+        # An argument of a block is the array itself.
+        op: Any = defining_op(current)
+        if op.name == BARRIER:
             pending.append(op.operands[_number(current)])
-        elif (op.name in traits.VIEWS or op.name in traits.ELEMENTWISE) and not _is_the_same_part(op, update):
+        elif not _is_the_same_part(op, update):
             pending += op.operands
     return False
+
+
+def _made_of(origin: SSAValue, by_slices: bool) -> set[Any]:
+    """As ``Known.made_of``: follows the uses of an array and of its names."""
+    found, names = {origin}, {origin}
+    pending = [origin]
+    while pending:
+        value = pending.pop()
+        for use in value.uses:
+            op, number = use.owner.operation, use.operand_number
+            is_name = value in names and op.name in _KEEPING and number < len(op.results)
+            if is_name or (op.name == BARRIER and not _is_copy(value)):
+                made = [op.results[number]]
+            elif op.name in traits.VIEWS or op.name in traits.ELEMENTWISE:
+                made = list(op.results) if by_slices or op.name != "stablehlo.dynamic_slice" else []
+            else:
+                continue
+            for result in made:
+                if result not in found or (is_name and result not in names):
+                    found.add(result)
+                    if is_name:
+                        names.add(result)
+                    pending.append(result)
+    return found
 
 
 def _is_copy(value: SSAValue) -> bool:
@@ -412,19 +479,41 @@ def _has_reader_beside(op: ir.Operation, number: int) -> bool:
     others = [use for use in uses if (use.owner.operation, use.operand_number) != (op, number)]
     if names.is_from_outside:
         return bool(others) or sum(1 for _ in array.uses) > 1
-    return any(not needs(op, in_block(use.owner.operation, op.block)) for use in others)
+    return bool(_not_needed(op, [in_block(use.owner.operation, op.block) for use in others]))
 
 
-def _waits(block: ir.Block) -> tuple[dict[Any, int], dict[Any, int]]:
-    """The positions of a block's operations that the host waits for, and the last of these that each other needs."""
-    places: dict[Any, int] = {}
-    needed: dict[Any, int] = {}
-    for place, op in enumerate(op.operation for op in block.operations):
-        owners = [value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block)]
-        needed[op] = max((places.get(owner, needed.get(owner, -1)) for owner in owners), default=-1)
-        if op.name in _WAITS and not _is_constant(op):
-            places[op] = place
-    return places, needed
+class _Order:
+    """What the host waits for in a block.
+
+    Attributes:
+        places: the positions of the operations that it waits for.
+        needed: the last of these positions that each operation needs, -1 for none.
+    """
+
+    def __init__(self, block: ir.Block) -> None:
+        self.places: dict[Any, int] = {}
+        self.needed: dict[Any, int] = {}
+        self._block = block
+        for place, op in enumerate(op.operation for op in block.operations):
+            owners = [value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block)]
+            self.needed[op] = max(map(self._last, owners), default=-1)
+            if op.name in _WAITS and not _is_constant(op):
+                self.places[op] = place
+        self._sorted = list(self.places.values())
+
+    def _last(self, op: ir.Operation) -> int:
+        place = self.places.get(op)
+        return self.needed.get(op, -1) if place is None else place
+
+    def waits_between(self, before: int, after: int) -> bool:
+        """Whether the host waits for an operation after one position and before another one."""
+        first = bisect_right(self._sorted, before)
+        return first < len(self._sorted) and self._sorted[first] < after
+
+    @cached_property
+    def waited_for(self) -> set[ir.Operation]:
+        """The operations from whose results something is computed that the host waits for."""
+        return waited_for(self._block)
 
 
 def _is_constant(op: AnyOp) -> bool:
@@ -433,22 +522,8 @@ def _is_constant(op: AnyOp) -> bool:
     return all(not isinstance(owner, ir.Block) and owner.operation.name == "stablehlo.constant" for owner in owners)
 
 
-def is_waited_for(op: ir.Operation) -> bool:
-    """Whether the host waits for something that is computed from the results of an operation, in its block."""
-    pending, seen = list(op.results), set()
-    while pending:
-        for use in pending.pop().uses:
-            user = in_block(use.owner.operation, op.block)
-            if _is_wait(user, use):
-                return True
-            if user not in seen:
-                seen.add(user)
-                pending += user.results
-    return False
-
-
 def waited_for(block: ir.Block) -> set[ir.Operation]:
-    """The operations of a block of which ``is_waited_for`` holds, found in one pass."""
+    """The operations of a block from whose results something is computed there that the host waits for."""
     found: set[Any] = set()
     for op in reversed([op.operation for op in block.operations]):
         uses = [(in_block(use.owner.operation, block), use) for result in op.results for use in result.uses]
@@ -463,17 +538,25 @@ def _is_wait(user: AnyOp, use: Any) -> bool:
     return user.name in _WAITS or (starts is not None and use.operand_number >= starts)
 
 
-def needs(op: ir.Operation, other: ir.Operation) -> bool:
-    """Whether an operation computes with results of another one of its block."""
+def _not_needed(op: ir.Operation, others: Collection[ir.Operation]) -> list[ir.Operation]:
+    """Those of some operations before another one, in its block, with whose results it does not compute."""
+    first: Any = None
+    for other in others:
+        if first is None or other.is_before_in_block(first):
+            first = other
+    if first is None:
+        return []
     pending, seen = [op], set()
     while pending:
         current = pending.pop()
-        if current == other:
-            return True
-        if current in seen or not other.is_before_in_block(current):
+        if current in seen or current.is_before_in_block(first):
             continue
         seen.add(current)
-        operands = (value for inner in (current, *operations(current)) for value in inner.operands)
+        operands = (value for inner in (current, *_inside(current)) for value in inner.operands)
         owners = (value.owner.operation for value in operands if not isinstance(value.owner, ir.Block))
-        pending += (owner for owner in owners if owner.block == op.block)
-    return False
+        pending += (owner for owner in owners if owner not in seen and owner.block == op.block)
+    return [other for other in others if other not in seen]
+
+
+def _inside(op: ir.Operation) -> list[ir.Operation]:
+    return operations(op) if len(op.regions) else []

@@ -47,6 +47,7 @@ from hloforge.pipelines.analysis.aliasing import (
     LOOP,
     SCATTER,
     UPDATE,
+    Known,
     is_overwritten,
     overwritten,
     unsafe,
@@ -105,8 +106,8 @@ class DecideUpdates(Pass):
 
 
 def _unsafe(_: ir.Module, block: ir.Block) -> Iterator[tuple[Any, int]]:
-    origins: dict[Any, Any] = {}
-    return ((op, number) for op in writers(block) for number in unsafe(op, origins))
+    known = Known()
+    return ((op, number) for op in writers(block) for number in unsafe(op, known))
 
 
 def _parts(module: ir.Module, _: Any) -> Iterator[tuple[Any, int]]:
