@@ -149,9 +149,14 @@ def mlir_bytecode_to_bytecode(data: bytes, file: str) -> bytes:
 
 def portable_artifact_to_bytecode(data: bytes, file: str) -> bytes:
     """A StableHLO portable artifact (versioned VHLO). Raises ImporterError."""
+    return _bytecode(module_of_portable_artifact(data, file))
+
+
+def module_of_portable_artifact(data: bytes, file: str) -> Any:
+    """The same as a module, for bytes that jaxlib has just written."""
     with context() as ctx:
         try:
-            return _bytecode(_printable(_jax.mlir.deserialize_portable_artifact(data, ctx), file))
+            return _printable(_jax.mlir.deserialize_portable_artifact(data, ctx), file)
         except Error:
             raise
         except Exception as error:

@@ -213,8 +213,11 @@ def _read_mlir(data: bytes, form: Form, file: str, *, keep_marks: bool = False) 
         bytecode = guarded(native.mlir_text_to_bytecode, text, file)
     elif form is Form.MLIR_BYTECODE:
         bytecode = guarded(native.mlir_bytecode_to_bytecode, data, file)
-    else:
+    elif may_fork():
         bytecode = guarded(native.portable_artifact_to_bytecode, data, file)
+    else:
+        # Nothing lies between the reader and this process: a second context would be made in vain.
+        return _finish_mlir(native.module_of_portable_artifact(data, file), file, keep_marks=keep_marks)
     return _finish_mlir(_parse(bytecode), file, keep_marks=keep_marks)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import platform
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -117,7 +118,9 @@ def tool_versions() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found.items()))
 
 
+@cache
 def _version(package: str) -> str:
+    """A package's version, which takes two milliseconds to find."""
     try:
         return version(package)
     except PackageNotFoundError:

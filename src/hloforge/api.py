@@ -33,6 +33,8 @@ from hloforge.runtime.replicas.replicas import Replicas
 # ``mlir_module()`` (jax.export.Exported) or ``as_text()`` (jax.stages.Lowered).
 ProgramLike: TypeAlias = Source | Program | Any
 
+# How ``compile`` reads what says nothing else.
+_READING: dict[str, Any] = {"elided": "refuse", "seed": 0, "name": None, "drop_unknown_attributes": False}
 _OPTION_FIELDS = frozenset(CompileOptions.__dataclass_fields__)
 
 
@@ -80,7 +82,7 @@ def compile(
     callbacks = _callbacks(source)
     chosen = replace(chosen, host_calls=chosen.host_calls | callbacks.keys())
     targets = parse_targets(target)
-    reading: dict[str, Any] = {
+    reading = _READING | {
         "elided": elided,
         "seed": seed,
         "name": name,
@@ -121,12 +123,30 @@ def _compiled(
     if CUSTOM_PARTITIONING.encode() in contents:
         # The program names functions of this process by numbers, which are others' in the next one.
         options = replace(options, cache=False)
-    place = cache.entry(contents, reading | {"file": _file(source)}, target, options)
+    place = _place(contents, source, target, options, reading)
     executable = place.find()
     if executable is None or not has_functions(executable.manifest, options):
         executable = _compiled_anew(source, target, options, reading)
         place.store(executable)
     return executable
+
+
+def _place(
+    contents: bytes,
+    source: Program | NamedBytes,
+    target: Target,
+    options: CompileOptions,
+    reading: dict[str, Any],
+) -> cache.Entry:
+    """Where the cache has a compilation."""
+    return cache.entry(contents, reading | {"file": _file(source)}, target, options)
+
+
+def compiled_before(source: bytes, options: CompileOptions) -> Executable | None:
+    """What ``compile(source, options=options)`` made before, if the cache has it."""
+    (target,) = parse_targets("cpu")
+    named = NamedBytes(*load(source))
+    return _place(_contents(named), named, target, options, _READING).find()
 
 
 def _compiled_anew(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from hloforge.dialect.element_types import element_type
@@ -79,12 +79,14 @@ def step(
     return register
 
 
-def grow(maker: Maker, count: int, *, only_scalars: bool = False) -> None:
-    """Apply random steps."""
+def grow(maker: Maker, count: int, *, only_scalars: bool = False, names: Container[str] | None = None) -> None:
+    """Apply random steps; of these names, if some are given."""
     fitting = [
         known
         for known in STEPS
-        if (known.is_scalar or not only_scalars) and not (known.nests and (maker.level > 1 or only_scalars))
+        if (known.is_scalar or not only_scalars)
+        and not (known.nests and (maker.level > 1 or only_scalars))
+        and (names is None or known.name in names)
     ]
     for _ in range(count):
         chosen = maker.random.choices(

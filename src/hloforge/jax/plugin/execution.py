@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import hloforge
+from hloforge import api
 from hloforge.dialect.abi import crosses, donated_arguments, physical_element
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import (
@@ -29,7 +30,7 @@ from hloforge.dialect.errors import (
     UnsupportedError,
 )
 from hloforge.dialect.host_calls import JAX_CALLBACKS
-from hloforge.dialect.program import Signature
+from hloforge.dialect.program import Program as ReadProgram, Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.guard import trusted
 from hloforge.importers.native import portable_artifact_to_bytecode
@@ -40,6 +41,9 @@ from hloforge.jax.callbacks import functions_of
 from hloforge.jax.inspections import answer
 from hloforge.jax.plugin.compile_options import REPLICATED, Placement, op_sharding, overrides, placement
 from hloforge.jax.plugin.memory_kinds import memory_kinds
+from hloforge.jax.plugin.tiers import WORTH_A_THREAD, Tiered, waits_for_code
+from hloforge.pipelines.evaluation.plans import plan_of
+from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.runtime.artifact.code_signing import refuse_unsigned
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest
@@ -68,9 +72,6 @@ _INVALID_ARGUMENT, _NOT_FOUND, _RESOURCE_EXHAUSTED, _UNIMPLEMENTED, _INTERNAL = 
 # What IREE says where there is no memory.
 _NO_MEMORY = "allocator failed the request"
 _DLPACK_CPU = 1
-
-# From this many elements in its heaviest operation on a program takes longer than handing it to another thread.
-_WORTH_A_THREAD = 200_000
 
 
 @cache
@@ -152,6 +153,7 @@ class Program:
         in_background: whether it takes longer than handing it to another thread.
         run: from the buffer views of the arguments to those of the results.
         run_all: the same for all devices, a list for each.
+        made: the executable, which may have to be compiled first.
     """
 
     name: bytes
@@ -168,7 +170,7 @@ class Program:
     in_background: bool
     run: Callable[[list[Any]], list[Any]] | None
     run_all: Callable[[list[list[Any]]], list[list[Any]]] | None
-    executable: Executable = field(repr=False)
+    made: Callable[[], Executable] = field(repr=False)
 
     def costs(self) -> list[tuple[str, float]]:
         """What XLA's analysis says that a run costs (``flops``, ``bytes accessed`` …), by name."""
@@ -182,8 +184,9 @@ class Program:
 
     def serialize(self) -> bytes:
         """The program with its vmfb, for ``deserialize``."""
-        head = {"manifest": self.executable.manifest.to_json(), "text": len(self.text), "options": len(self.options)}
-        return b"".join((json.dumps(head).encode(), b"\n", self.text, self.options, self.executable.vmfb))
+        executable = self.made()
+        head = {"manifest": executable.manifest.to_json(), "text": len(self.text), "options": len(self.options)}
+        return b"".join((json.dumps(head).encode(), b"\n", self.text, self.options, executable.vmfb))
 
 
 class _Loaded:
@@ -233,8 +236,38 @@ def compile_program(code: bytes, options: bytes) -> Program:
     chosen = CompileOptions(replicas=where.replicas, partitions=where.partitions, host_calls=frozenset(JAX_CALLBACKS))
     with trusted():
         answer(code, chosen)
+        if len(where.devices) == 1 and not waits_for_code():
+            before = api.compiled_before(code, chosen)
+            if before is None and (tiered := _tiered(code, chosen)) is not None:
+                return _tiered_program(*tiered, code, options)
         executable = hloforge.compile(code, options=chosen)
     return _program(executable, code, options)
+
+
+def _tiered(code: bytes, chosen: CompileOptions) -> tuple[Tiered, ReadProgram] | None:
+    """A program that can run before it is compiled, and what was read; None if it cannot."""
+    program = read(code)
+    # Who donates an argument wants its memory for a result.
+    plan = None if donated_arguments(program.signature) else plan_of(program)
+    if plan is None:
+        return None
+
+    def compile() -> Executable:
+        with trusted():
+            return hloforge.compile(code, options=chosen)
+
+    return Tiered(plan, program.signature, compile), program
+
+
+def _tiered_program(tiered: Tiered, program: ReadProgram, code: bytes, options: bytes) -> Program:
+    return Program(
+        code_size=0,
+        in_background=tiered.is_long,
+        run=tiered.call_views,
+        run_all=None,
+        made=lambda: tiered.compiled,
+        **_facts(program.name, program.signature, hashlib.sha256(code + options), code, options),
+    )
 
 
 def deserialize(serialized: bytes, options: bytes) -> Program:
@@ -260,41 +293,51 @@ def deserialize(serialized: bytes, options: bytes) -> Program:
 
 def _program(executable: Executable, code: bytes, options: bytes) -> Program:
     where = placement(options)
-    fingerprint = hashlib.sha256(executable.vmfb).hexdigest()
-    runs = _loaded.of(executable, fingerprint, where)
+    digest = hashlib.sha256(executable.vmfb)
+    runs = _loaded.of(executable, digest.hexdigest(), where)
     manifest = executable.manifest
-    signature = manifest.signature
-    kinds = memory_kinds(code, len(signature.flat_parameters), len(signature.flat_results))
     return Program(
-        name=manifest.name.encode(),
-        fingerprint=fingerprint.encode(),
-        text=code,
-        options=options,
         code_size=len(executable.vmfb),
-        parameters=_parameters(signature, kinds[0]),
-        results=tuple(_value(shape, kind=kind) for shape, kind in zip(signature.flat_results, kinds[1], strict=True)),
-        shardings=_shardings(manifest, where.partitions),
-        replicas=where.replicas,
-        partitions=where.partitions,
-        devices=where.devices,
-        in_background=manifest.work >= _WORTH_A_THREAD and not _calls_python(manifest),
+        in_background=manifest.work >= WORTH_A_THREAD and not _calls_python(manifest),
         run=runs.call_views if isinstance(runs, Session) else None,
         run_all=runs.each_views if isinstance(runs, Replicas) else None,
-        executable=executable,
+        made=lambda: executable,
+        **_facts(manifest.name, manifest.signature, digest, code, options, manifest.sharded),
     )
 
 
-def _shardings(manifest: Manifest, partitions: int) -> tuple[bytes, ...]:
+def _facts(
+    name: str, signature: Signature, digest: Any, code: bytes, options: bytes, sharded: Sharded | None = None
+) -> dict[str, Any]:
+    """What C reads of any program."""
+    where = placement(options)
+    kinds = memory_kinds(code, len(signature.flat_parameters), len(signature.flat_results))
+    return {
+        "name": name.encode(),
+        "fingerprint": digest.hexdigest().encode(),
+        "text": code,
+        "options": options,
+        "parameters": _parameters(signature, kinds[0]),
+        "results": tuple(
+            _value(shape, kind=kind) for shape, kind in zip(signature.flat_results, kinds[1], strict=True)
+        ),
+        "shardings": _shardings(signature, sharded, where.partitions),
+        "replicas": where.replicas,
+        "partitions": where.partitions,
+        "devices": where.devices,
+    }
+
+
+def _shardings(signature: Signature, sharded: Sharded | None, partitions: int) -> tuple[bytes, ...]:
     """An OpSharding of each parameter and each result; without results one of their empty tuple, as XLA has it.
 
     A program of several partitions that says nothing of how its arrays lie has all of them on each device.
     """
-    if partitions == 1 and manifest.sharded is None:
+    if partitions == 1 and sharded is None:
         return ()
-    if manifest.sharded is not None:
-        parameters, results = manifest.sharded.parameters, manifest.sharded.results
+    if sharded is not None:
+        parameters, results = sharded.parameters, sharded.results
         return (*map(op_sharding, parameters), *(map(op_sharding, results) if results else (REPLICATED,)))
-    signature = manifest.signature
     return (REPLICATED,) * (len(signature.flat_parameters) + max(len(signature.flat_results), 1))
 
 
