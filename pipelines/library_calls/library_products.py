@@ -21,6 +21,7 @@ from hloforge.dialect.ops.dot import DotDimensionNumbers
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.library_calls.activations import activated
+from hloforge.pipelines.library_calls.narrowing import largest_size, narrowed
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target
 
 _EPILOGUES = {
@@ -38,16 +39,18 @@ def gemm(call: CustomCall) -> list[Value]:
     """a, b, c if beta is not 0, scales of 8-bit floats, a bias -> the product, what its gradient needs, a workspace."""
     config = call.configuration("gemm_backend_config")
     with_bias, name = _epilogue(call, str(config.get("epilogue", "DEFAULT")))
-    result = call.shapes[0]
-    if element_type(result.element).bits < 16:
+    result, is_scaled = call.shapes[0], call.target.endswith("$f8")
+    row = element_type(result.element)
+    if row.bits < 16 and not (is_scaled and row.is_float):
         raise UnsupportedError(f"@{call.target} with a result of {result.element}: its scale and range are not known")
     lhs, rhs, *others = call.operands
     wide = _wide(result)
     product = ops.dot_general(lhs, rhs, _numbers(config), preferred_element_type=wide)
     scale, beta = _alpha(config), float(config.get("beta", 0))
     added = others.pop(0) if beta else None
-    bias = others.pop() if with_bias and others else None
-    if call.target.endswith("$f8"):
+    arrays = [one for one in others if one.rank]
+    bias = others.pop(others.index(arrays[-1])) if with_bias and arrays else None
+    if is_scaled:
         product = _scaled(call, product, others)
     elif others:
         raise UnsupportedError(f"@{call.target} has {len(others)} operands more than its configuration tells")
@@ -58,10 +61,20 @@ def gemm(call: CustomCall) -> list[Value]:
     if bias is not None:
         spread = ops.convert_element_type(bias, wide)
         product = product + ops.broadcast_in_dim(spread, product.dims, [product.rank - 1])
-    found = [ops.convert_element_type(activated(product, name), result.element)]
+    value = activated(product, name)
+    found = [_in_8_bits(call, value, others) if row.bits < 16 else ops.convert_element_type(value, row)]
     if name and str(config["epilogue"]).endswith(_AUXILIARY):
         found.append(ops.convert_element_type(product, call.shapes[1].element))
+    if config.get("damax_output"):
+        found.append(ops.convert_element_type(largest_size(value), call.shapes[len(found)].element))
     return [*found, *workspace(call.shapes[len(found) :])]
+
+
+def _in_8_bits(call: CustomCall, value: Value, scales: Sequence[Value]) -> Value:
+    """The result times its own scale, which is the last one, cut to what its type holds."""
+    if len(scales) < 3:
+        raise UnsupportedError(f"@{call.target} with a result of {call.shapes[0].element} and no scale of it")
+    return narrowed(value, call.shapes[0].element, ops.convert_element_type(scales[-1], value.element_type))
 
 
 def _epilogue(call: CustomCall, text: str) -> tuple[bool, str]:
@@ -92,7 +105,7 @@ def _wide(shape: Shape) -> Any:
 
 
 def _scaled(call: CustomCall, product: Value, scales: Sequence[Value]) -> Value:
-    """The product by the scales of its factors; what follows them scales a result of 8 bits, which is refused."""
+    """The product by the scales of its factors; what follows them scales a result of 8 bits."""
     if len(scales) < 2 or any(scale.rank for scale in scales[:2]):
         raise UnsupportedError(f"@{call.target} without a number that scales each factor")
     for scale in scales[:2]:

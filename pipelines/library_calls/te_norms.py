@@ -1,81 +1,40 @@
 """Layer norm and RMS norm, and their gradients, as TransformerEngine's JAX functions call them.
 
-They are of the last elements of x, as many as there are factors. The gradient takes the means and the reciprocals of
-the deviations that the norm has found.
+They are of the last elements of x, as many as there are factors.
 
 Source: TransformerEngine ``normalization.h``, ``jax/csrc/extensions/normalization.cpp``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from hloforge.dialect import ops
-from hloforge.dialect.constants import constant, full
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.library_calls.library_products import workspace
+from hloforge.pipelines.library_calls.narrowing import narrowed
+from hloforge.pipelines.library_calls.norms import Norm
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target
-from hloforge.pipelines.library_calls.te_quantize import Quantizing, narrowed, observed, one_scale, wide
+from hloforge.pipelines.library_calls.te_quantize import Quantizing, observed, one_scale, wide
 
 # NVTE_Norm_Type.
 _KINDS = {0: True, 1: False}
 
 
-@dataclass(frozen=True)
-class _Norm:
-    """A norm of f32 ``[m, n]``.
-
-    Attributes:
-        factors: f32 ``[n]``.
-        has_mean: whether the mean is subtracted: a layer norm, not an RMS norm.
-    """
-
-    factors: Value
-    has_mean: bool
-
-    @staticmethod
-    def of(call: CustomCall, factors: Value, *, has_mean: bool) -> _Norm:
-        """Read a call's factors, which may be counted from 1."""
-        call.setting("sm_margin", 0)
-        flat = wide(ops.reshape(factors, [prod(factors.dims)]))
-        return _Norm(flat + 1.0 if call.setting("zero_centered_gamma", False) else flat, has_mean)
-
-    def rows(self, x: Value) -> Value:
-        """f32 ``[m, n]`` of an array."""
-        count = self.factors.dims[0]
-        return wide(ops.reshape(x, [prod(x.dims) // max(count, 1), count]))
-
-    def forward(self, x: Value, shifts: Value | None, epsilon: float) -> tuple[Value, Value, Value]:
-        """The normed rows, the means and the reciprocals of the deviations, ``[m]``."""
-        means = _mean(x) if self.has_mean else full(_mean(x), 0)
-        centred = x - _down(means, x) if self.has_mean else x
-        squares = _mean(centred * centred)
-        inverses = ops.rsqrt(squares + full(squares, epsilon))
-        found = centred * _down(inverses, x) * _along(self.factors, x)
-        if shifts is not None:
-            found = found + _along(wide(ops.reshape(shifts, self.factors.dims)), x)
-        return found, means, inverses
-
-    def backward(self, given: Value, x: Value, means: Value | None, inverses: Value) -> tuple[Value, Value, Value]:
-        """The gradients of the rows, of the factors and of the shifts."""
-        flat = [wide(ops.reshape(one, x.dims[:1])) for one in (means, inverses) if one is not None]
-        centred = x - _down(flat[0], x) if means is not None else x
-        normed = centred * _down(flat[-1], x)
-        scaled = given * _along(self.factors, x)
-        found = scaled - normed * _down(_mean(scaled * normed), x)
-        if self.has_mean:
-            found = found - _down(_mean(scaled), x)
-        return found * _down(flat[-1], x), _sum(given * normed), _sum(given)
+def _norm(call: CustomCall, factors: Value, *, has_mean: bool) -> Norm:
+    """The norm of a call, whose factors may be counted from 1."""
+    call.setting("sm_margin", 0)
+    flat = wide(ops.reshape(factors, [prod(factors.dims)]))
+    return Norm(flat + 1.0 if call.setting("zero_centered_gamma", False) else flat, has_mean)
 
 
 @custom_call_target("te_norm_forward_ffi")
 def forward(call: CustomCall) -> list[Value]:
     """x, scale, [greatest], factors, shifts -> the five results of quantizing, means, inverses, a workspace."""
     x, scale, *greatest, factors, shifts = call.operands
-    norm = _Norm.of(call, factors, has_mean=_has_mean(call))
+    norm = _norm(call, factors, has_mean=_has_mean(call))
     epsilon = float(call.setting("epsilon"))
     found, means, inverses = norm.forward(norm.rows(x), shifts if norm.has_mean else None, epsilon)
     read = Quantizing.of(call, x.rank - 1, scale, greatest[0] if greatest else None)
@@ -119,7 +78,7 @@ def rms_norm(call: CustomCall) -> list[Value]:
 
 
 def _forward(call: CustomCall, x: Value, factors: Value, shifts: Value | None, state: list[Value]) -> list[Value]:
-    norm = _Norm.of(call, factors, has_mean=shifts is not None)
+    norm = _norm(call, factors, has_mean=shifts is not None)
     found, *others = norm.forward(norm.rows(x), shifts, float(call.setting("eps")))
     shapes = call.shapes
     kept = others if norm.has_mean else others[1:]
@@ -152,7 +111,7 @@ def _backward(
     call: CustomCall, operands: tuple[Value, Value, Value | None, Value, Value], *, shifts: bool = True
 ) -> list[Value]:
     given, x, means, inverses, factors = operands
-    norm = _Norm.of(call, factors, has_mean=means is not None)
+    norm = _norm(call, factors, has_mean=means is not None)
     found = norm.backward(norm.rows(given), norm.rows(x), means, inverses)
     shapes = call.shapes
     kept = found if norm.has_mean else found[:2]
@@ -165,22 +124,3 @@ def _backward(
 
 def _as(value: Value, shape: Shape) -> Value:
     return ops.reshape(ops.convert_element_type(value, shape.element), shape.dimensions)
-
-
-def _mean(x: Value) -> Value:
-    total = ops.reduce(x, constant(0, "f32"), ops.add, [1])
-    return total / full(total, float(x.dims[1]))
-
-
-def _sum(x: Value) -> Value:
-    return ops.reduce(x, constant(0, "f32"), ops.add, [0])
-
-
-def _down(rows: Value, like: Value) -> Value:
-    """One number for each row."""
-    return ops.broadcast_in_dim(rows, like.dims, [0])
-
-
-def _along(columns: Value, like: Value) -> Value:
-    """One number for each column."""
-    return ops.broadcast_in_dim(columns, like.dims, [1])

@@ -24,6 +24,7 @@ from hloforge.dialect.idioms import zeros
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.library_calls.library_products import workspace
+from hloforge.pipelines.library_calls.narrowing import largest_size, narrowed
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target
 
 # JAXX_Scaling_Mode.
@@ -115,23 +116,6 @@ class Quantizing:
 
     def _kept(self, shape: Shape) -> Value:
         return _blank(shape) if self.greatest is None else ops.reshape(self.greatest, shape.dimensions)
-
-
-def largest_size(value: Value) -> Value:
-    """The greatest absolute value, a scalar; 0 of no numbers."""
-    first = constant(0, value.element_type)
-    return ops.reduce(ops.abs(value), first, ops.max, range(value.rank))
-
-
-def narrowed(value: Value, element: Any, scale: Value | None = None) -> Value:
-    """An f32 array in another type, scaled where that has 8 bits; numbers too large become the largest."""
-    row = element_type(element)
-    if row.bits > 8:
-        return ops.convert_element_type(value, row)
-    if scale is not None:
-        value = value * ops.broadcast(scale, value.dims)
-    most = float(ml_dtypes.finfo(row.dtype).max)
-    return ops.convert_element_type(ops.clamp(full(value, -most), value, full(value, most)), row)
 
 
 def by_blocks(matrix: Value, dimension: int, element: Any) -> tuple[Value, Value]:

@@ -91,6 +91,18 @@ class TestProducts:
         got, _ = call("__cublas$lt$matmul$f8", "(f32[16,16], s8[64])", [a, b, *scales], gemm(1, 0, []))
         np.testing.assert_allclose(got, 1.5 * (a.astype("f4") @ b.astype("f4")), rtol=1e-5, atol=1e-4)
 
+    def test_narrow_result(self) -> None:
+        """As XLA's rewriter finds it: times a scale, cut to the type, and the greatest size before that."""
+        a, b = draw(16, 32).astype(jnp.float8_e4m3fn), draw(32, 16).astype(jnp.float8_e4m3fn)
+        scales, bias, of_result = [np.float32(0.5), np.float32(3)], draw(16).astype("bfloat16"), np.float32(40)
+        config = gemm(1, 0, [], epilogue="BIAS", damax_output=True)
+        operands = [a, b, *scales, bias, of_result]
+        got, greatest, _ = call("__cublas$lt$matmul$f8", "(f8e4m3fn[16,16], f32[], s8[64])", operands, config)
+        want = 1.5 * (a.astype("f4") @ b.astype("f4")) + bias.astype("f4")
+        assert (np.abs(want * 40) > 448).any()
+        np.testing.assert_allclose(greatest, np.abs(want).max(), rtol=1e-5)
+        np.testing.assert_allclose(got.astype("f4"), np.clip(want * 40, -448, 448), rtol=0.07, atol=0.1)
+
     def test_onednn(self) -> None:
         a, b, bias = draw(2, 4, 6), draw(2, 3, 6), draw(3)
         config = {"onednn_matmul_config": {"transpose_b": True, "fusions": {"ops": ["BIAS", "GELU_ERF"]}}}
@@ -249,3 +261,35 @@ def test_norm_of_rows() -> None:
     got = call("__onednn$layernorm", "f32[4,9]", [x, scale, shift], config)
     want = jax.nn.standardize(x, epsilon=1e-3) * scale + shift
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+class TestNorm:
+    """cuDNN's layer norm of dimensions after the first."""
+
+    x, scales, shifts, given = draw(6, 4, 2, 1) * 2 + 1, draw(1, 4, 2, 1), draw(1, 4, 2, 1) - 1, draw(6, 4, 2, 1)
+
+    @staticmethod
+    def normed(x: Any, scales: Any, shifts: Any) -> Any:
+        centred = x - x.mean((1, 2, 3), keepdims=True)
+        return centred / jnp.sqrt((centred**2).mean((1, 2, 3), keepdims=True) + 1e-3) * scales + shifts
+
+    def call(self, kind: str, result: str, arguments: list[Any]) -> Any:
+        return call("__cudnn$norm", result, arguments, {"cudnn_norm_backend_config": {"epsilon": 1e-3, "kind": kind}})
+
+    def test_result_and_gradient(self) -> None:
+        arguments = [self.x, self.scales, self.shifts]
+        want, pull = jax.vjp(self.normed, *arguments)
+        got, _ = self.call("LAYER_FWD_INFER", "(f32[6,4,2,1], u8[16])", arguments)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+        result = "(f32[6,4,2,1], f32[6,1,1,1], f32[6,1,1,1], u8[16])"
+        got, means, inverses, _ = self.call("LAYER_FWD_TRAIN", result, arguments)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(means, self.x.mean((1, 2, 3), keepdims=True), rtol=1e-4, atol=1e-5)
+        result = "(f32[6,4,2,1], f32[1,4,2,1], f32[1,4,2,1], u8[16])"
+        found = self.call("LAYER_BWD", result, [self.x, self.scales, self.given, means, inverses])
+        for got, want in zip(found, pull(jnp.asarray(self.given)), strict=False):
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+
+    def test_another_kind_is_refused(self) -> None:
+        with pytest.raises(UnsupportedError, match="RMS_FWD"):
+            self.call("RMS_FWD", "(f32[6,4,2,1], u8[16])", [self.x, self.scales, self.shifts])
