@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 # A damaged file is quoted, and its names may be as long as itself.
 _LONGEST, _KEPT = 2000, 800
+_IN = "note: in "
 
 
 def name_text(name: str) -> str:
@@ -37,7 +38,7 @@ class Error(Exception):
     Args:
         message: one line, what is wrong, naming the thing; what is longer than a page loses its middle.
         location: where it is in the user's input.
-        op: the text of the operation concerned, if there is one.
+        op: the text of the operation concerned, if there is one; a line of the source may have a caret under it.
         hint: the way out.
         notes: further lines, each shown as a ``note:``.
     """
@@ -64,7 +65,7 @@ class Error(Exception):
         where = f"{self.location}: " if self.location else ""
         lines = [f"{where}error: {self.message}"]
         if self.op:
-            lines.append(f"note: in {self.op}")
+            lines.append(f"{_IN}{self.op}".replace("\n", "\n" + " " * len(_IN)))
         lines += [f"note: {note}" for note in self.notes]
         if self.hint:
             lines.append(f"note: {self.hint}")

@@ -131,6 +131,12 @@ def _text_form(text: str) -> Form | None:
     return Form.MLIR_TEXT if _MLIR_OP.search(text) else None
 
 
+def is_plain(text: str) -> bool:
+    """Whether a text begins as programs of its form do, so that nobody doubts which one it is."""
+    plain = without_opaque(text)
+    return bool(_HLO_START.match(plain) or _MLIR_START.match(plain))
+
+
 def _refuse_foreign(data: bytes) -> None:
     if data.startswith(b"PK\x03\x04"):
         raise _foreign_zip(data)

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hloforge.dialect.marks import INSTRUCTION_LABEL
-from hloforge.dialect.protobuf import Field, encode, fields, first, is_message
+from hloforge.dialect.protobuf import Field, encode, fields, first, is_message, unpack
 
 _MODULE_ENTRY_ID, _MODULE_ENTRY_NAME, COMPUTATIONS = 6, 2, 3
 _COMPUTATION_NAME, INSTRUCTIONS, _COMPUTATION_ID = 1, 2, 5
-_NAME, _OPCODE, _METADATA, _PARAMETER_NUMBER, _ID = 1, 2, 7, 9, 35
+_NAME, _OPCODE, _METADATA, _PARAMETER_NUMBER, _ID, _CALLED = 1, 2, 7, 9, 35, 38
 _OP_NAME, _SOURCE_FILE, _SOURCE_LINE = 2, 3, 4
 _WRAPPED_MODULE = 1
 # Names of the labels; no framework writes such an op_name.
@@ -26,7 +26,10 @@ LABEL = INSTRUCTION_LABEL
 
 @dataclass(frozen=True)
 class Instruction:
-    """What a location needs of an instruction. ``order`` counts within the computation in the order of the text."""
+    """What a location needs of an instruction. ``order`` counts within the computation in the order of the text.
+
+    ``called`` are the identities of the computations that it calls.
+    """
 
     name: str
     opcode: str
@@ -35,6 +38,7 @@ class Instruction:
     op_name: str
     source_file: str
     source_line: int
+    called: tuple[int, ...] = ()
 
 
 @dataclass
@@ -44,6 +48,7 @@ class Computation:
     name: str
     instructions: list[Instruction] = field(default_factory=list)
     is_entry: bool = False
+    identity: int = 0
 
     def in_text_order(self) -> list[Instruction]:
         return sorted(self.instructions, key=lambda instruction: instruction.order)
@@ -100,6 +105,7 @@ def label(module: bytes) -> tuple[bytes, list[Computation]]:
         ids.append(computation_id)
         out.append(encode(COMPUTATIONS, encoded))
     for computation, computation_id in zip(computations, ids, strict=True):
+        computation.identity = computation_id
         computation.is_entry = computation_id == entry_id
     return b"".join(out), computations
 
@@ -139,12 +145,21 @@ def _label_instruction(message: memoryview, number: int) -> tuple[Instruction, b
         op_name=_text(metadata, _OP_NAME),
         source_file=_text(metadata, _SOURCE_FILE),
         source_line=_number(metadata, _SOURCE_LINE),
+        called=_numbers(found, _CALLED),
     )
     return instruction, b"".join(out)
 
 
 def _text(found: dict[int, Field], number: int) -> str:
     return found[number].text if number in found else ""
+
+
+def _numbers(found: dict[int, Field], number: int) -> tuple[int, ...]:
+    """A packed list, or its only member."""
+    entry = found.get(number)
+    if entry is None:
+        return ()
+    return (entry.value,) if isinstance(entry.value, int) else tuple(unpack(entry.payload))
 
 
 def _number(found: dict[int, Field], number: int) -> int:

@@ -107,6 +107,7 @@ def positions(text: str, parsed: Iterable[Computation]) -> tuple[dict[int, Posit
     found: dict[int, Position] = {}
     lines: dict[str, int] = {}
     number = 0
+    parsed = list(parsed)
     for computation in parsed:
         source = unpaired.take(computation)
         if source is not None:
@@ -114,7 +115,23 @@ def positions(text: str, parsed: Iterable[Computation]) -> tuple[dict[int, Posit
             for index, position in _pair(computation, source.instructions):
                 found[number + index] = position
         number += len(computation.instructions)
+    _place_wrapped(parsed, found)
     return found, lines
+
+
+def _place_wrapped(parsed: Iterable[Computation], found: dict[int, Position]) -> None:
+    """The parser makes a computation of what ``add-start`` runs: its instructions are where that one is."""
+    numbers: dict[int, range] = {}
+    callers: list[tuple[int, Instruction]] = []
+    number = 0
+    for computation in parsed:
+        numbers[computation.identity] = range(number, number + len(computation.instructions))
+        callers += [(number + index, one) for index, one in enumerate(computation.instructions) if one.called]
+        number += len(computation.instructions)
+    for caller, instruction in callers:
+        if instruction.opcode == "async-start" and caller in found:
+            for inner in (inner for called in instruction.called for inner in numbers.get(called, ())):
+                found.setdefault(inner, found[caller])
 
 
 def function_name(computation: str) -> str:
@@ -184,10 +201,30 @@ def elided_constants(text: str) -> list[Position]:
 
 def parse_error(message: str) -> tuple[str, int, int]:
     """XLA's parser message as (message, line, column), zeros where it names none."""
-    match = _ERROR.search(message)
-    if match is None:
+    found = _ERROR.findall(message)
+    if not found:
         return message.strip().splitlines()[0], 0, 0
-    return match[3], int(match[1]), int(match[2])
+    # The first of several may say only what the others explain: "cannot parse as …:".
+    line, column, text = found[1] if found[0][2].endswith(":") and found[1:] else found[0]
+    return text, int(line), int(column)
+
+
+def blamed(text: str, message: str, line: int, column: int) -> tuple[int, int]:
+    """The line and column of what the parser's message is about.
+
+    What it finds once an instruction is read, it reports at the token that follows. It is the instruction before where
+    that token begins a line, except if it says what it expects there.
+    """
+    lines = text.splitlines()
+    if not 0 < line <= len(lines) or lines[line - 1][: column - 1].strip() or message.startswith("expect"):
+        return line, column
+    before = "\n".join(without_opaque(text).splitlines()[: line - 1])
+    starts = [found.start() for found in _INSTRUCTION.finditer(before)]
+    if not starts:
+        return line, column
+    start = starts[-1]
+    number = text.count("\n", 0, start)
+    return number + 1, start - (text.rfind("\n", 0, start) + 1) + 1
 
 
 def unknown_attribute(message: str) -> str:

@@ -16,6 +16,8 @@ from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.importers.hlo_proto import LABEL, Instruction
 from hloforge.importers.hlo_text import Position
 
+# How much of a line is shown.
+_WIDTH = 160
 _LABEL = re.compile(re.escape(LABEL) + r"(\d+)")
 
 
@@ -136,6 +138,20 @@ def _label_number(location: ir.Location) -> int | None:
         return None
     match = _LABEL.match(location.name_str)
     return int(match[1]) if match else None
+
+
+def pointed_at(text: str, line: int, column: int) -> str:
+    """A line of a text and a caret under a column, which counts from 1; of a long line the part around it."""
+    lines = text.splitlines()
+    if not 0 < line <= len(lines):
+        return ""
+    whole = lines[line - 1]
+    begin = len(whole) - len(whole.lstrip())
+    if column - begin > _WIDTH:
+        begin = column - _WIDTH // 2
+    shown = whole[begin : begin + _WIDTH].rstrip().replace("\t", " ")
+    at = column - 1 - begin
+    return f"{shown}\n{' ' * at}^" if 0 <= at <= len(shown) else shown
 
 
 def rename_buffer(module: ir.Module, file: str) -> None:

@@ -18,6 +18,7 @@ from hloforge.dialect.nesting import bound_nesting, check_brackets
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
 from hloforge.importers.hlo_calls import calls_of, renamed_calls
+from hloforge.importers.hlo_ffi import with_plain_attributes
 from hloforge.importers.hlo_members import with_named_members
 from hloforge.importers.hlo_proto import Computation, label
 from hloforge.importers.hlo_scaled import with_called_products
@@ -25,7 +26,7 @@ from hloforge.importers.hlo_shapes import check_shapes
 from hloforge.importers.hlo_starts import with_scalar_starts
 from hloforge.importers.hlo_tuples import with_constant_parts
 from hloforge.importers.hlo_windows import with_kept_windows
-from hloforge.importers.locations import Locator, rename_buffer
+from hloforge.importers.locations import Locator, pointed_at, rename_buffer
 from hloforge.importers.vetting import check_target
 
 
@@ -59,18 +60,22 @@ def hlo_text_to_mlir(text: str, file: str) -> Converted:
 
 def _parse_error(report: str, text: str, file: str) -> ImporterError:
     message, line, column = hlo_text.parse_error(report)
-    hint = ""
+    line, column = hlo_text.blamed(text, message, line, column)
+    hint = _NEWER if any(words in message for words in _OF_OTHER_VERSIONS) else ""
     if attribute := hlo_text.unknown_attribute(report):
         hint = (
             f"this version of XLA does not know {attribute!r}; --drop-unknown-attributes reads the program without it, "
             "which is safe where the attribute does not change the result"
         )
-    return ImporterError(message, location=Location(file, line, column), op=_source_line(text, line), hint=hint)
+    return ImporterError(message, location=Location(file, line, column), op=pointed_at(text, line, column), hint=hint)
 
 
-def _source_line(text: str, line: int) -> str:
-    lines = text.splitlines()
-    return lines[line - 1].strip()[:240] if 0 < line <= len(lines) else ""
+# An opcode, and an update of asynchronous work that brings operands of its own.
+_OF_OTHER_VERSIONS = ("Unknown opcode", "expect a single async op")
+_NEWER = (
+    "jaxlib's XLA does not read it: it is misspelt, of a newer XLA, or of a form that XLA's own passes write for "
+    "themselves (send-start); take StableHLO, or the dump from before XLA's passes"
+)
 
 
 def hlo_proto_to_mlir(proto: bytes, file: str) -> Converted:
@@ -93,7 +98,8 @@ def _convert(proto: bytes, file: str, text: str | None) -> Converted:
         check_target(target, locator.find(name) or Location(file))
     try:
         check_shapes(labelled, locator)
-        plain = with_constant_parts(with_scalar_starts(renamed_calls(labelled)))
+        known = with_plain_attributes(renamed_calls(labelled), locator)
+        plain = with_constant_parts(with_scalar_starts(known))
         bytecode = hlo_proto_to_stablehlo(with_called_products(plain))
     except Error:
         raise
@@ -177,17 +183,19 @@ def _parse(source: str | bytes, file: str) -> Any:
     try:
         return ir.Module.parse(source)
     except ir.MLIRError as error:
-        raise _mlir_error(error, file) from None
+        raise _mlir_error(error, file, source) from None
 
 
-def _mlir_error(error: Any, file: str) -> ImporterError:
+def _mlir_error(error: Any, file: str, source: str | bytes) -> ImporterError:
     if not error.error_diagnostics:
         return ImporterError(str(error).strip().splitlines()[0], location=Location(file))
     diagnostic = error.error_diagnostics[0]
     match = re.search(r'"-":(\d+):(\d+)', str(diagnostic.location))
+    line, column = (int(match[1]), int(match[2])) if match else (0, 0)
     return ImporterError(
         " ".join(diagnostic.message.split()),
-        location=Location(file, int(match[1]), int(match[2])) if match else Location(file),
+        location=Location(file, line, column),
+        op=pointed_at(source, line, column) if isinstance(source, str) else "",
         notes=tuple(" ".join(note.message.split()) for note in diagnostic.notes),
     )
 

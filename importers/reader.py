@@ -12,7 +12,7 @@ from hloforge.dialect.mlir import context, in_context, ir
 from hloforge.dialect.program import Program
 from hloforge.dialect.tuples import flatten_tuples
 from hloforge.importers import elided as elision, hlo_text, jax_export, native, signature
-from hloforge.importers.detect import Form, as_text, detect
+from hloforge.importers.detect import Form, as_text, detect, is_plain
 from hloforge.importers.exported_program import read_exported
 from hloforge.importers.guard import UNLIMITED, guarded
 from hloforge.importers.hlo_proto import unwrap
@@ -104,7 +104,7 @@ def _other_form(data: bytes) -> str:
         form = detect(data)
     except ImporterError:
         return ""
-    if form not in (Form.HLO_TEXT, Form.MLIR_TEXT):
+    if form not in (Form.HLO_TEXT, Form.MLIR_TEXT) or is_plain(_text(data)):
         return ""
     what = "HLO" if form is Form.HLO_TEXT else "MLIR"
     names = ", ".join(each.value for each in Form)

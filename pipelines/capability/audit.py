@@ -19,6 +19,8 @@ from hloforge.pipelines.library_calls.registry import similar_targets, target_of
 
 # Further findings are shown as notes, one a kind of operation, so that a user sees the whole task at once.
 _NOTES = 8
+# What holds the arrays of a call that is refused for itself.
+_PACKING = frozenset({"stablehlo.get_tuple_element", "stablehlo.tuple"})
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Audit(Pass):
     target: str = "cpu"
 
     def run(self, module: ir.Module) -> None:
-        found = list(findings(module, self.target))
+        found = sorted(findings(module, self.target), key=lambda one: one.op.name in _PACKING)
         if not found:
             return
         first, kinds = found[0], {finding.text: finding for finding in found[1:]}

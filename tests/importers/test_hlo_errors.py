@@ -1,0 +1,103 @@
+"""What a reader refuses is shown at its place: line, column, a caret, and the way out where there is one."""
+
+from __future__ import annotations
+
+import pytest
+
+import hloforge
+from hloforge.dialect.errors import ImporterError
+from hloforge.dialect.operations import operations
+
+WORK = "add { a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b) }\n"
+HEADER = "HloModule m\n" + WORK + "ENTRY e {\n  p = f32[4] parameter(0)\n"
+
+
+def refused(text: str) -> ImporterError:
+    with pytest.raises(ImporterError) as caught:
+        hloforge.read(text)
+    return caught.value
+
+
+def under_caret(error: ImporterError) -> str:
+    """The text from the caret on, in the report as a user sees it."""
+    lines = str(error).splitlines()
+    number = next(number for number, line in enumerate(lines) if line.strip() == "^")
+    return lines[number - 1][lines[number].index("^") :]
+
+
+@pytest.mark.parametrize(
+    ("line", "token"),
+    [
+        ("  ROOT s = f32[4] frobnicate(p)", "frobnicate(p)"),
+        ("\tROOT s = f32[4] add(p, zz)", "zz)"),
+        ("  ROOT s = f32[4] add(p, p), foo=1", "foo=1"),
+        ("  t = token[] after-all()\n  ROOT s = (f32[4], u32[], token[]) send-start(p, t), channel_id=1", "send-start"),
+        (f'  ROOT s = f32[4] add(p, p), metadata={{op_name="{"x" * 400}"}}, foo=1', "foo=1"),
+        ("  ROOT s = f32[4] call-update(p)", "s = f32[4] call-update(p)"),
+    ],
+)
+def test_the_caret_is_under_what_the_location_names(line: str, token: str) -> None:
+    error = refused(f"{HEADER}{line}\n}}\n")
+    assert error.location is not None
+    source = f"{HEADER}{line}".splitlines()[error.location.line - 1]
+    assert source[error.location.column - 1 :].startswith(token)
+    assert under_caret(error).startswith(token)
+    assert max(map(len, error.op.splitlines())) <= 160
+
+
+def test_mlir_has_a_caret_too() -> None:
+    error = refused("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = stablehlo.addd %x\n}")
+    assert str(error.location) == "<string>:2:8" and under_caret(error) == "stablehlo.addd %x"
+
+
+@pytest.mark.parametrize("opcode", ["send-start", "recv-start", "shuffle", "collective-reduce"])
+def test_an_opcode_of_another_version_says_what_to_take_instead(opcode: str) -> None:
+    error = refused(f"{HEADER}  ROOT s = f32[4] {opcode}(p)\n}}")
+    assert opcode in error.message and "before XLA's passes" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "is_in_doubt"),
+    [
+        ("HloModule m\nENTRY e { ROOT p = f32[4] frobnicate() }", False),
+        ("module {\n  frobnicate\n}", False),
+        ("%p = f32[4] parameter(0)\n%q = f32[4] frobnicate(p)", True),
+    ],
+)
+def test_another_form_is_named_only_where_the_form_is_in_doubt(text: str, is_in_doubt: bool) -> None:
+    assert ("format=" in str(refused(text))) == is_in_doubt
+
+
+def test_what_the_parser_wraps_is_where_its_start_is() -> None:
+    line = (
+        "  s = ((f32[4]), f32[2], s32[]) reduce-scatter-start(p), to_apply=add, dimensions={0}, replica_groups={}, "
+        "channel_id=1, use_global_device_ids=true\n  ROOT r = f32[2] reduce-scatter-done(s)\n}"
+    )
+    error = refused(HEADER + line)
+    assert "replica groups cannot be empty" in error.message and str(error.location) == "<string>:7:3"
+
+
+CALL = HEADER + '  ROOT r = f32[4] custom-call(p), custom_call_target="f", api_version=%s, backend_config=%s\n}'
+
+
+@pytest.mark.parametrize(
+    "configuration", ['"text"', '{"a": 1}', '"3"', '"{a = }"', '{"custom_call_backend_config": {"attributes": "[1]"}}']
+)
+def test_attributes_that_are_no_dictionary_are_refused_at_their_line(configuration: str) -> None:
+    error = refused(CALL % ("API_VERSION_TYPED_FFI", configuration))
+    assert str(error.location) == "<string>:7:8" and "@f: its backend_config is no dictionary of MLIR" in error.message
+    hloforge.read(CALL % ("API_VERSION_STATUS_RETURNING", configuration))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"),
+    [
+        ('"{eps = 1.0 : f32, n = 2 : i64}"', "{eps = 1.000000e+00 : f32, n = 2 : i64}"),
+        ('{"custom_call_backend_config": {"attributes": "{n = 2 : i64}"}, "operation_queue_id": "0"}', "{n = 2 : i64}"),
+        ('{"operation_queue_id": "0", "wait_on_operation_queues": []}', "{}"),
+    ],
+)
+def test_attributes_are_read_as_xla_writes_them_for_cpus_and_gpus(configuration: str, expected: str) -> None:
+    program = hloforge.read(CALL % ("API_VERSION_TYPED_FFI", configuration))
+    (call,) = operations(program.module, {"stablehlo.custom_call"})
+    assert str(call.attributes["backend_config"]) == expected
