@@ -15,6 +15,7 @@ from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, Fact, Facts
 from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.host_calls import similar_host_functions
+from hloforge.pipelines.library_calls.limits import what_is_known
 from hloforge.pipelines.library_calls.registry import similar_targets, target_of
 
 # Further findings are shown as notes, one a kind of operation, so that a user sees the whole task at once.
@@ -52,7 +53,8 @@ def _way_out(finding: Finding) -> str:
         return "compile what jax.jit(f).lower(x) returns, and not its text: only the object holds the Python functions"
     similar = [*similar_host_functions(finding.op), *similar_targets(target_of(finding.op))] if is_call else []
     names = f"; targets with similar names: {', '.join(similar)}" if similar else ""
-    return finding.row.hint + names
+    known = what_is_known(target_of(finding.op)) if is_call else ""
+    return finding.row.hint + (f"; {known}" if known else names)
 
 
 def findings(module: ir.Module, target: str) -> Iterable[Finding]:

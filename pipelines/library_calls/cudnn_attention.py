@@ -167,15 +167,6 @@ def biased_gradients(call: CustomCall) -> list[Value]:
     return _backward(call, 1)
 
 
-@custom_call_target("__cudnn$fmhaSoftmaxF8", "__cudnn$fmhaSoftmaxBackwardF8")
-def narrow(call: CustomCall) -> list[Value]:
-    """Refused: what is between its products has 8 bits as well."""
-    raise UnsupportedError(
-        f"@{call.target}: which of its weights cuDNN rounds to 8 bits, before or after their sum, is not documented",
-        hint="export the model with attention in bf16",
-    )
-
-
 def _forward(call: CustomCall, biases: int) -> list[Value]:
     read = _Configuration.of(call, "bmm1_dot_dimension_numbers")
     others = list(call.operands[3:])

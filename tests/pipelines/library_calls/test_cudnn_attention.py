@@ -13,7 +13,6 @@ from hloforge.importers.reader import read
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.named import normalize
 from hloforge.runtime.reference.engines import reference
-from tests.pipelines.library_calls.ffi_calls import run
 
 jax = pytest.importorskip("jax")
 sdpa = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
@@ -190,8 +189,3 @@ def test_what_is_not_known_is_refused(settings: dict[str, Any], message: str) ->
             arguments,
             SOFTMAX + ("Dropout" if "dropout_rate" in settings else ""),
         )
-
-
-def test_8_bits_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="8 bits"):
-        run("__cudnn$fmhaSoftmaxF8", ["bf16[2,4,16,8]"], [draw(2, 16, 4, 8)], "{}")
