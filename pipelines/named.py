@@ -87,6 +87,7 @@ from hloforge.pipelines.loops.hoist_products import HoistProducts
 from hloforge.pipelines.loops.interchange_loops import InterchangeLoops
 from hloforge.pipelines.loops.merge_induction_variables import MergeInductionVariables
 from hloforge.pipelines.loops.unroll_loops import UnrollLoops
+from hloforge.pipelines.loops.unroll_short_loops import UnrollShortLoops
 from hloforge.pipelines.normalize.choose_branches import ChooseBranches
 from hloforge.pipelines.normalize.drop_bounds import DropBounds
 from hloforge.pipelines.normalize.drop_copies import DropCopies
@@ -261,6 +262,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(
         MergeInductionVariables(), "IREE computes a second induction variable on the device; leaves it without readers"
     ),
+    Stage(UnrollShortLoops(), "one dispatch instead of one for each iteration; leaves equal operations to cse"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left, so that IREE gets less IR"),
     Stage(LegalizeEqualResults(), "IREE mixes up a dispatch's results where two are equal; cse found the simple ones"),
     Stage(HoistProducts(), "loop-invariant code motion: IREE computes the same product in each iteration"),

@@ -126,16 +126,14 @@ class Planner:
         multiplies, adds: whether floats are multiplied, and added.
     """
 
-    def __init__(self, module: ir.Module, rules: Mapping[str, Rule], flows: Mapping[str, FlowRule]) -> None:
+    def __init__(
+        self, functions: Mapping[str, ir.Operation], rules: Mapping[str, Rule], flows: Mapping[str, FlowRule]
+    ) -> None:
         self.size = 1
         self.multiplies = self.adds = False
         self._rules, self._flows = rules, flows
         self._numbers: dict[Any, int] = {}
-        self._functions = {
-            ir.StringAttr(op.attributes["sym_name"]).value: op.operation
-            for op in module.body.operations
-            if op.operation.name == "func.func"
-        }
+        self._functions = functions
         self._within: list[str] = []
 
     def body(self, block: ir.Block) -> Body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hloforge.dialect.mlir import ir
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.evaluation.arithmetic import ARITHMETIC
 from hloforge.pipelines.evaluation.control import FLOWS
@@ -19,7 +20,12 @@ def plan_of(program: Program) -> Plan | None:
     """
     if program.template is not None:
         return None
-    planner = Planner(program.module, _RULES, FLOWS)
+    functions = {
+        ir.StringAttr(op.attributes["sym_name"]).value: op.operation
+        for op in program.module.body.operations
+        if op.operation.name == "func.func"
+    }
+    planner = Planner(functions, _RULES, FLOWS)
     try:
         body = planner.body(entry_function(program.module).operation.regions[0].blocks[0])
     except UnplannedError:

@@ -50,7 +50,7 @@ _MOST_TURNS, _MOST_OPERATIONS = 8, 512
 _MOST_WORK, _MOST_ELEMENTS = 16, 8
 
 
-class _Count(NamedTuple):
+class Count(NamedTuple):
     """A loop's counter: the carry's number, its step, and how many iterations it counts."""
 
     number: int
@@ -69,7 +69,7 @@ class UnrollLoops(MachinePass):
     def run(self, module: ir.Module) -> None:
         with in_context(module):
             for loop in operations(module, ["stablehlo.while"]):
-                count = _count(loop)
+                count = count_of(loop)
                 if count is None or not _does_little(loop, self.machine):
                     continue
                 length = len(list(loop.regions[1].blocks[0].operations))
@@ -79,24 +79,24 @@ class UnrollLoops(MachinePass):
                     _unroll(loop, count, times)
 
 
-def _count(loop: ir.Operation) -> _Count | None:
+def count_of(loop: ir.Operation) -> Count | None:
     """The counter of a loop whose number of iterations is known."""
     condition, body = (region.blocks[0] for region in loop.regions)
-    test = defining_op(_end(condition).operands[0], "stablehlo.compare")
+    test = defining_op(end_of(condition).operands[0], "stablehlo.compare")
     if test is None or "LT" not in str(test.attributes["comparison_direction"]):
         return None
     counter, bound = test.operands
     if counter.owner != condition or not isinstance(counter.type.element_type, ir.IntegerType):
         return None
     number = ir.BlockArgument(counter).arg_number
-    step = defining_op(_end(body).operands[number], "stablehlo.add")
+    step = defining_op(end_of(body).operands[number], "stablehlo.add")
     if step is None or step.operands[0] != body.arguments[number]:
         return None
     known = [_constant(value) for value in (loop.operands[number], bound, step.operands[1])]
     if any(value is None for value in known):
         return None
     first, limit, by = (int(value) for value in known if value is not None)
-    return _Count(number, by, (limit - first) // by) if by > 0 and limit > first and not (limit - first) % by else None
+    return Count(number, by, (limit - first) // by) if by > 0 and limit > first and not (limit - first) % by else None
 
 
 def _constant(value: SSAValue) -> int | None:
@@ -107,7 +107,7 @@ def _constant(value: SSAValue) -> int | None:
     return int(splat(op))
 
 
-def _end(block: ir.Block) -> ir.Operation:
+def end_of(block: ir.Block) -> ir.Operation:
     return list(block.operations)[-1].operation
 
 
@@ -115,7 +115,7 @@ def _does_little(loop: ir.Operation, machine: Machine) -> bool:
     """Whether an iteration multiplies a little, and does nothing that is not known to be plain."""
     *body, _ = (op.operation for op in loop.regions[1].blocks[0].operations)
     products = [op for op in body if op.name == _PRODUCT]
-    if not products or any(op.name not in _PLAIN for op in body) or not all(map(_is_static, body)):
+    if not products or any(op.name not in _PLAIN for op in body) or not all(map(is_static, body)):
         return False
     others = [op for op in body if op.name not in (_PRODUCT, "stablehlo.dynamic_update_slice")]
     largest = max((prod(result.type.shape) for op in others for result in op.results), default=0)
@@ -123,11 +123,11 @@ def _does_little(loop: ir.Operation, machine: Machine) -> bool:
     return is_small and sum(map(multiplications, products)) <= machine.work_of(_MOST_WORK)
 
 
-def _is_static(op: AnyOp) -> bool:
+def is_static(op: AnyOp) -> bool:
     return all(isinstance(value.type, ir.RankedTensorType) and value.type.has_static_shape for value in op.results)
 
 
-def _unroll(loop: Any, count: _Count, times: int) -> None:
+def _unroll(loop: Any, count: Count, times: int) -> None:
     body = loop.regions[1].blocks[0]
     *turn, end = (op.operation for op in body.operations)
     returned = list(end.operands)

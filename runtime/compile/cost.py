@@ -44,6 +44,7 @@ _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _SHARED = ("flow.", "stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce", *_ELEMENTWISE)
 # Operations that IREE gives the memory of an operand; dispatches of our own are among them.
 _IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"}
+_SOURCES = {"stablehlo.constant", "stablehlo.iota"}
 # Operations from which IREE's search for constant expressions is slow, and elements of a constant worth finding.
 _LONG, _TABLE = 256, 256
 
@@ -94,10 +95,12 @@ def gains_by_data_tiling(module: ir.Module) -> bool:
 
 
 def hoists_in_vain(module: ir.Module) -> bool:
-    """Whether IREE would look long for constant expressions, and find none that are worth computing once.
+    """Whether IREE finds no constant expressions that are worth computing once, or looks too long for them.
 
-    Its search takes minutes for some hundred operations in one kernel (tanh of c128: 468 operations, 200 s); what it
-    finds matters where a program has tables or weights. Programs of loops are left alone: without hoisted constants
+    What it finds it compiles as a module of its own, and reads from memory in each call: in vain where it is counted
+    and compared only (JAX's normal numbers: a third of 1.2 s, and a table for each call to read). Its search takes
+    minutes for some hundred operations in one kernel (tanh of c128: 468 operations, 200 s). It pays where a program
+    has tables or weights, or functions of constants. Programs of loops are left alone: without hoisted constants
     IREE takes some loops in other forms, one of which was wrong (docs/status.md). So are updates of arrays, which IREE
     makes in the memory of constants that others read (``jnp.insert`` beside a median), and programs of weights.
     """
@@ -105,7 +108,19 @@ def hoists_in_vain(module: ir.Module) -> bool:
     if any(op.name in _IN_PLACE for op in found) or weights_of(module):
         return False
     tables = (op for op in found if op.name == "stablehlo.constant" and _elements(op.results[0].type) >= _TABLE)
-    return len(found) >= _LONG and all(map(_is_splat, tables))
+    return all(map(_is_splat, tables)) and (len(found) >= _LONG or not _computes_of_constants(found))
+
+
+def _computes_of_constants(found: Sequence[ir.Operation]) -> bool:
+    """Whether more than counting and comparing depends on constants alone."""
+    constant: set[Any] = set()
+    for op in found:
+        if op.name not in _SOURCES and not (len(op.operands) and all(operand in constant for operand in op.operands)):
+            continue
+        if op.name not in _SOURCES | _REPEATED | (ELEMENTWISE - _COSTLY):
+            return True
+        constant.update(op.results)
+    return False
 
 
 def _is_splat(constant: ir.Operation) -> bool:

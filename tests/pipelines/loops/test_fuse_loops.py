@@ -173,7 +173,7 @@ def test_dynamic_sizes_stay() -> None:
 
 def test_a_loop_inside_of_one_with_much_work_is_fused() -> None:
     def body(i: Value, x: Value, s: Value) -> list[Value]:
-        (inner,) = for_loop(3, [s], lambda j, v: [ops.tanh(v)])
+        (inner,) = for_loop(30, [s], lambda j, v: [ops.tanh(v)])
         return [ops.tanh(x), inner]
 
     program = loop(body, "f32[100000]", "f32[4]")

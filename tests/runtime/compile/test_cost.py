@@ -30,11 +30,29 @@ def _with_update(x: Value) -> Value:
     return ops.dynamic_update_slice(_long(x), np.ones(4, np.float32), [np.int32(1)])
 
 
+def _masked(x: Value) -> Value:
+    return ops.select(ops.lt(ops.iota("s32", [512], 0), 100), x, ops.neg(x))
+
+
+def _with_positions(x: Value) -> Value:
+    return ops.add(x, ops.sin(ops.iota("f32", [512], 0)))
+
+
 @pytest.mark.parametrize(
     ("build", "in_vain"),
-    [(_long, True), (ops.sin, False), (_with_table, False), (_with_loop, False), (_with_update, False)],
+    [
+        (_long, True),
+        (ops.sin, True),
+        (_masked, True),
+        (_with_positions, False),
+        (_with_table, False),
+        (_with_loop, False),
+        (_with_update, False),
+    ],
 )
-def test_long_programs_without_tables_loops_and_updates_are_not_searched(build: object, in_vain: bool) -> None:
+def test_programs_without_tables_loops_updates_and_functions_of_constants_are_not_searched(
+    build: object, in_vain: bool
+) -> None:
     with Builder("searched") as builder:
         x = builder.parameter(0, "f32[512]", "x")
         assert callable(build)
