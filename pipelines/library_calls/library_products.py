@@ -44,7 +44,7 @@ def gemm(call: CustomCall) -> list[Value]:
     if row.bits < 16 and not (is_scaled and row.is_float):
         raise UnsupportedError(f"@{call.target} with a result of {result.element}: its scale and range are not known")
     lhs, rhs, *others = call.operands
-    wide = _wide(result)
+    wide = wide_type(result)
     product = ops.dot_general(lhs, rhs, _numbers(config), preferred_element_type=wide)
     scale, beta = _alpha(config), float(config.get("beta", 0))
     added = others.pop(0) if beta else None
@@ -98,7 +98,7 @@ def _alpha(config: dict[str, Any]) -> complex | float:
     return complex(real, imaginary) if imaginary else real
 
 
-def _wide(shape: Shape) -> Any:
+def wide_type(shape: Shape) -> Any:
     """The type of the sums: f32 for 16-bit floats."""
     element = element_type(shape.element)
     return element_type("f32") if element.kind is Kind.FLOAT and element.bits < 32 else element
@@ -139,30 +139,49 @@ def onednn_matmul(call: CustomCall) -> list[Value]:
         raise UnsupportedError(f"@{call.target} of weights in oneDNN's own order")
     lhs, rhs, *others = call.operands
     result = call.shapes[0]
-    wide = _wide(result)
+    wide = wide_type(result)
     rank = lhs.rank
     columns, rows = rank - 1, rank - 2
     contracted = [rows if config.get("transpose_a") else columns], [columns if config.get("transpose_b") else rows]
     batch = list(range(rank - 2))
     value = ops.dot_general(lhs, rhs, DotDimensionNumbers(*contracted, batch, batch), preferred_element_type=wide)
-    for fused in config.get("fusions", {}).get("ops", ()):
-        if fused in ("BIAS", "BINARY_ADD", "SUM") and others:
-            value = value + _spread(others.pop(0), value)
-        elif fused == "LINEAR":
-            value = value * constant(_float(config["fusions"].get("alpha_typecast", 0)), wide)
-        elif fused in _FUSED:
-            value = activated(value, _FUSED[fused])
-        else:
-            raise UnsupportedError(f"@{call.target} fuses {fused}, which hloforge does not know")
-    if others:
-        raise UnsupportedError(f"@{call.target} has {len(others)} operands more than its configuration tells")
+    value = fused(call, config.get("fusions", {}), value, others, value.rank - 1)
     value = ops.reshape(ops.convert_element_type(value, result.element), result.dimensions)
     return [value, *workspace(call.shapes[1:])]
 
 
-def _spread(value: Value, like: Value) -> Value:
-    """A bias or array at the end of the dimensions of another one, in its type."""
+def fused(call: CustomCall, fusions: dict[str, Any], value: Value, others: list[Value], feature: int) -> Value:
+    """What oneDNN computes of a result at once.
+
+    Args:
+        fusions: the operations in their order.
+        others: their arrays, all of which must be read.
+        feature: the dimension of the result that a bias is along.
+    """
+    factors = [float(number) for number in fusions.get("alpha", ())]
+    for name in fusions.get("ops", ()):
+        if name in ("BIAS", "BINARY_ADD", "SUM") and others:
+            value = value + _spread(others.pop(0), value, feature)
+        elif name == "LINEAR":
+            # Programs had the bits of one factor before they had a list of them.
+            factor = factors.pop(0) if factors else _float(fusions.get("alpha_typecast", 0))
+            value = value * constant(factor, value.element_type)
+        elif name in _FUSED:
+            if name == "ELU" and factors and factors.pop(0) != 1:
+                raise UnsupportedError(f"@{call.target} fuses ELU with another factor than 1")
+            value = activated(value, _FUSED[name])
+        else:
+            raise UnsupportedError(f"@{call.target} fuses {name}, which hloforge does not know")
+    if others:
+        raise UnsupportedError(f"@{call.target} has {len(others)} operands more than its configuration tells")
+    return value
+
+
+def _spread(value: Value, like: Value, feature: int) -> Value:
+    """A bias along the features of an array, or an array at the end of its dimensions, in its type."""
     converted = ops.convert_element_type(value, like.element_type)
+    if value.rank == 1:
+        return ops.broadcast_in_dim(converted, like.dims, [feature])
     first = like.rank - value.rank
     kept = [d for d, size in enumerate(value.dims) if size == like.dims[first + d]]
     squeezed = ops.reshape(converted, [value.dims[d] for d in kept])

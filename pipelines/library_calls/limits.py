@@ -30,8 +30,11 @@ _KNOWN: tuple[tuple[str, str], ...] = (
         "export the model with attention in bf16",
     ),
     (r"__cudnn\$convForwardGraph", "it is a serialized graph of operations that cuDNN fuses with a convolution"),
-    (r"__cublas\$lt\$matmul\$mx|__cublas\$lt\$groupedMatmul.*", "its scales or groups are not computed"),
-    (r"__onednn\$.*", "it is oneDNN's, whose weights may stand in an order of its own"),
+    (
+        r"__cublas\$lt\$matmul\$mx|__cublas\$lt\$groupedMatmul.*",
+        "its scales stand in an order of cuBLAS, or its groups are not computed",
+    ),
+    (r"__onednn\$.*", "it is one of oneDNN's that XLA's sources do not describe"),
     (
         r"InvertDiagBlocks(Lower|Upper)Triangular",
         "it is XLA's for TPUs, part of a triangular solve: export the model for another platform",

@@ -263,6 +263,58 @@ def test_norm_of_rows() -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+class TestOneDnnConvolution:
+    """In both forms of its configuration: numbers as they are, and one larger."""
+
+    @pytest.mark.parametrize("shift", [0, 1])
+    @pytest.mark.parametrize("name", CONVOLUTIONS)
+    def test_agrees(self, name: str, shift: int) -> None:
+        case = Convolution(name)
+        stride, padding, dilation, groups, labels = CONVOLUTIONS[name]
+        image, kernel, output = labels
+
+        def data(letters: str) -> dict[str, Any]:
+            spatial = [str(letters.index(letter) + shift) for letter in "HW"]
+            return {
+                "batch_dim": str(letters.index("N")),
+                "feature_dim": str(letters.index("C")),
+                "spatial_dims": spatial,
+            }
+
+        weights = {"input_feature_dim": str(kernel.index("I")), "output_feature_dim": str(kernel.index("O"))}
+        weights["spatial_dims"] = [str(kernel.index(letter) + shift) for letter in "HW"]  # type: ignore[assignment]
+        window = {
+            "pad_left": [str(low + shift) for low, _ in padding],
+            "pad_right": [str(high + shift) for _, high in padding],
+            "strides": [str(number + shift) for number in stride],
+            "window_dilations": [str(number + shift) for number in dilation],
+        }
+        config = {
+            "dims": "4",
+            "input": {"data": data(image)},
+            "kernel": {"filter": weights},
+            "output": {"data": data(output)},
+            "window": window,
+            "feature_groups": str(groups),
+            "fusions": {"ops": ["BIAS", "LINEAR", "RELU"], "alpha": [0.5]},
+        }
+        bias = draw(6)
+        want = case.function(case.x, case.kernel)
+        spread = bias.reshape([-1 if axis == case.feature else 1 for axis in range(4)])
+        arguments = [case.x, case.kernel, bias]
+        got = call("__onednn$convolution", shape(want), arguments, {"onednn_conv_config": config})
+        np.testing.assert_allclose(got, np.maximum(0.5 * (want + spread), 0), rtol=1e-4, atol=1e-4)
+
+    @pytest.mark.parametrize(
+        ("config", "message"),
+        [({"optimization_config": {"weights_prepacked": True}}, "own order"), ({}, "which dimension")],
+    )
+    def test_what_is_not_known_is_refused(self, config: dict[str, Any], message: str) -> None:
+        case = Convolution("plain")
+        with pytest.raises(UnsupportedError, match=message):
+            call("__onednn$convolution", "f32[2,9,8,6]", [case.x, case.kernel], {"onednn_conv_config": config})
+
+
 class TestNorm:
     """cuDNN's layer norm of dimensions after the first."""
 
