@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cmp_to_key
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -97,6 +98,26 @@ def _rare(root: ir.Module, wanted: frozenset[str]) -> list[ir.Operation]:
     return [op.operation for op in found]
 
 
+def types_of(root: ir.Module | AnyOp) -> set[ir.Type]:
+    """The types of all values below ``root``, and those that its functions take and return."""
+    found: set[ir.Type] = set()
+    go_on = ir.WalkResult.ADVANCE
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for result in op.results:
+            found.add(result.type)
+        for region in op.regions:
+            for block in region.blocks:
+                found.update(argument.type for argument in block.arguments)
+            if "function_type" in op.attributes:
+                type_ = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
+                found.update(type_.inputs, type_.results)
+        return go_on
+
+    root.operation.walk(visit)
+    return found
+
+
 def defining_op(value: Any, *names: str) -> ir.Operation | None:
     """The operation that makes a value (of ``ir``); None for an argument of a block.
 
@@ -139,6 +160,15 @@ def in_block(op: ir.Operation | None, block: ir.Block) -> Any:
     while op is not None and op.block != block:
         op = None if op.parent is None else op.parent.operation
     return op
+
+
+def in_order(found: Iterable[ir.Operation]) -> list[ir.Operation]:
+    """Some operations of one block in the order in which they stand there."""
+
+    def compared(one: ir.Operation, other: ir.Operation) -> int:
+        return -1 if one.is_before_in_block(other) else 1
+
+    return sorted(found, key=cmp_to_key(compared))
 
 
 def stands_in(op: AnyOp, name: str) -> bool:

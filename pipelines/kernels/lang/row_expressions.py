@@ -120,8 +120,10 @@ class RowExpression:
             return self._is_reduction(op)
         if op.name in _SHAPING:
             return self.spread(op) is not None
-        is_alike = all(Value(operand).dims == Value(result).dims for operand in op.operands)
-        return is_alike and has_code(op) and all(map(_is_taken, (*op.operands, result)))
+        # Dispatches that are there already have operands that are no arrays.
+        if not has_code(op) or not all(map(_is_taken, (*op.operands, result))):
+            return False
+        return all(Value(operand).dims == Value(result).dims for operand in op.operands)
 
     def _is_reduction(self, op: AnyOp) -> bool:
         """Whether rows of the array's sizes are reduced, from a constant."""

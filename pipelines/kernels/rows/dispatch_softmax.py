@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import AnyOp, arith, in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import in_order, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner
 from hloforge.pipelines.framework.builders import (
@@ -70,9 +70,14 @@ class DispatchSoftmax(MachinePass):
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
-            for op in operations(module, {EXPONENTIAL}):
-                rows = None if stands_in_dispatch(op) else _rows_of(op, self.machine)
+            found = operations(module, {EXPONENTIAL})
+            places = {op: place for place, op in enumerate(found)}
+            # The end of one expression, which is erased, may be the next exponential.
+            erased = set()
+            for place, op in enumerate(found):
+                rows = None if place in erased or stands_in_dispatch(op) else _rows_of(op, self.machine)
                 if rows is not None:
+                    erased.add(places.get(rows.root))
                     with ir.InsertionPoint(rows.root), rows.root.location:
                         replace(rows.root, [rows.dispatched()])
 
@@ -99,11 +104,7 @@ def _followers(exponential: Any, dims: tuple[int, ...]) -> list[Any]:
         new = [user for user in users - found if user.block == exponential.block and _is_by_rows(user)]
         found |= set(new)
         waiting += new
-    return [
-        op.operation
-        for op in exponential.block
-        if op.operation in found and Value(op.operation.results[0]).dims == dims
-    ]
+    return in_order(op for op in found if Value(op.results[0]).dims == dims)
 
 
 def _is_by_rows(op: AnyOp) -> bool:

@@ -75,3 +75,21 @@ def test_exponentials_that_others_read_are_left() -> None:
     check(both, rows(64, 300), made=0)
     check(apart, rows(64, 300) / 10, made=0)
     check(masked, np.round(rows(64, 300)), made=1)
+
+
+def test_exponentials_of_exponentials() -> None:
+    """The end of one expression is the next exponential, and its arrays come from dispatches that are there already."""
+
+    def repeated(x: Any) -> Any:
+        for _ in range(5):
+            e = jnp.exp(x - jnp.max(x, 1, keepdims=True))
+            x = 300.0 * e / jnp.sum(e, 1, keepdims=True)
+        return x
+
+    x = rows(256, 256)
+    text = jax.jit(repeated).lower(x).as_text()
+    assert dispatches(text) > 1
+    with jax.enable_x64(True):
+        expected = np.asarray(repeated(jnp.asarray(x, jnp.float64)))
+    # Each exponential magnifies the error of the one before.
+    np.testing.assert_allclose(hloforge.compile(text, cache=False).load()(x), expected, rtol=1e-3, atol=1e-3)
