@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, ir
-from hloforge.dialect.operations import defining_op
+from hloforge.dialect.operations import block_of, defining_op
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.builders import only_element, read_vector
 from hloforge.pipelines.kernels.lang import loops as code
@@ -80,16 +81,18 @@ class Ending:
             first = users[0].results[0]
         if Value(first).dims[-1] != count:
             return None
-        made, known = [], {first}
-        for op in first.owner.operation.block:
-            if known.intersection(op.operation.operands):
-                if not _is_made_of(op.operation, known):
-                    break
-                made.append(op.operation)
-                known.add(op.operation.results[0])
-        inner = {first, *(op.results[0] for op in made[:-1])}
+        made: dict[Any, None] = {}
+        known = {first}
+        readers = sorted(_readers(first))
+        while readers and _is_made_of(op := heappop(readers).op, known):
+            if op not in made:
+                made[op] = None
+                known.add(op.results[0])
+                for reader in _readers(op.results[0]):
+                    heappush(readers, reader)
+        inner = [first, *(op.results[0] for op in made)][: len(made)]
         is_closed = all(use.owner.operation in made for value in inner for use in value.uses)
-        return cls(first, made) if made and is_closed and _is_plain(made[-1].results[0]) else None
+        return cls(first, list(made)) if made and is_closed and _is_plain(next(reversed(made)).results[0]) else None
 
     @property
     def element(self) -> Any:
@@ -115,6 +118,22 @@ class Ending:
         if self.first.owner.name == "stablehlo.slice":
             self.first.owner.erase()
         return array
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """An operation, ordered by its position in its block."""
+
+    op: Any
+
+    def __lt__(self, other: _Reader) -> bool:
+        return bool(self.op.is_before_in_block(other.op))
+
+
+def _readers(value: Any) -> list[_Reader]:
+    """The operations of a value's block that read it."""
+    users = [use.owner.operation for use in value.uses]
+    return [_Reader(user) for user in users if user.block == block_of(value)]
 
 
 def _is_made_of(op: ir.Operation, known: set[SSAValue]) -> bool:
