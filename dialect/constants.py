@@ -11,11 +11,13 @@ from hloforge.dialect.element_types import ElementType, Kind, element_type, mlir
 from hloforge.dialect.emission import emit, i64, i64s
 from hloforge.dialect.errors import OperationError
 from hloforge.dialect.mlir import dense_elements, ir
-from hloforge.dialect.operations import defining_op
+from hloforge.dialect.operations import defining_op, is_made_by
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.traits import shape_operand
 from hloforge.dialect.values import Operand, Value
 
+# Has the sizes of its result as an operand.
+_SPREAD = "stablehlo.dynamic_broadcast_in_dim"
 _PYTHON_TYPES = (bool, int, float, complex)
 
 
@@ -126,7 +128,7 @@ def spread(value: Value, like: Value, dimensions: Sequence[int] = ()) -> Value:
     if shape.is_static:
         return emit("stablehlo.broadcast_in_dim", [value], shape, broadcast_dimensions=mapped)
     if any(size < 0 for size in shape.dimensions):
-        return emit("stablehlo.dynamic_broadcast_in_dim", [value, sizes_of(like)], shape, broadcast_dimensions=mapped)
+        return emit(_SPREAD, [value, sizes_of(like)], shape, broadcast_dimensions=mapped)
     return _spread_to_bound(value, like, dimensions)
 
 
@@ -150,8 +152,10 @@ def sizes_of(value: Value) -> Value:
     """The dimension sizes of a value as an s32 vector, read at run time where dynamic."""
     source = value.ir
     while (op := defining_op(source)) is not None and (operand := shape_operand(op)) is not None:
-        source = operand
-    if op is not None and op.name == "stablehlo.dynamic_broadcast_in_dim":
+        # The sizes that an operand was given are nearer than where they come from.
+        given = (each for each in op.operands if is_made_by(each, _SPREAD) and each.type.rank == operand.type.rank)
+        source = next(given, operand)
+    if op is not None and op.name == _SPREAD:
         known = Value(op.operands[1])
         return known if known.element_type.name == "s32" else emit("stablehlo.convert", [known], _sizes_type(known))
     return _sizes_at_run_time(Value(source))

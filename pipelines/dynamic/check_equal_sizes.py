@@ -23,9 +23,9 @@ from hloforge.dialect.abi import SHAPE_ASSERTION, crosses
 from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import in_context, ir, stablehlo
-from hloforge.dialect.operations import operations, string_attribute
+from hloforge.dialect.operations import operations, string_attribute, types_of
 from hloforge.dialect.program import Signature, entry_function
-from hloforge.pipelines.dynamic.size_symbols import POINTWISE, size_of
+from hloforge.pipelines.dynamic.size_symbols import POINTWISE, Known, size_of
 from hloforge.pipelines.framework import generics as at
 from hloforge.pipelines.framework.builders import create
 from hloforge.pipelines.framework.passes import Pass, register
@@ -45,24 +45,32 @@ class CheckEqualSizes(Pass):
     name: ClassVar[str] = "check-equal-sizes"
 
     def run(self, module: ir.Module) -> None:
+        if not any(map(_is_dynamic, types_of(module))):
+            return
         names = [leaf.name for leaf in Signature.of(module).flat_parameters if crosses(leaf.shape)]
         with in_context(module):
             entry = entry_function(module).operation
             block = entry.regions[0].blocks[0]
-            found = {pair for op in operations(entry) for pair in _meeting(op, block)}
+            known: Known = {}
+            found = {pair for op in operations(entry) for pair in _meeting(op, block, known)}
             with ir.InsertionPoint.at_block_begin(block), entry.location:
                 for left, right in sorted(found):
                     _assert_equal(block, left, right, names)
+            # Assertions change no size.
             for op in operations(entry):
-                _check_returned(op)
+                _check_returned(op, known)
 
 
-def _check_returned(op: ir.Operation) -> None:
+def _is_dynamic(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.RankedTensorType) and not type_.has_static_shape
+
+
+def _check_returned(op: ir.Operation, known: Known) -> None:
     """Assert what an operation takes for equal where a host function chose one of the sizes."""
     for (left, d), (right, e) in _equal(op):
         if not (left.type.is_dynamic_dim(d) or right.type.is_dynamic_dim(e)):
             continue
-        symbols = size_of(left, d), size_of(right, e)
+        symbols = size_of(left, d, known), size_of(right, e, known)
         calls = [call for symbol in symbols if (call := _host_call(symbol)) is not None]
         if calls and symbols[0] != symbols[1]:
             target = HostCall.from_json(string_attribute(calls[0], HOST_CALL)).target
@@ -80,12 +88,12 @@ def _host_call(symbol: Any) -> Any:
     return owner.operation
 
 
-def _meeting(op: ir.Operation, block: ir.Block) -> Iterator[tuple[Place, Place]]:
+def _meeting(op: ir.Operation, block: ir.Block, known: Known) -> Iterator[tuple[Place, Place]]:
     """The dimensions of different arguments that an operation takes for equal."""
     for (left, d), (right, e) in _equal(op):
         if not (left.type.is_dynamic_dim(d) and right.type.is_dynamic_dim(e)):
             continue
-        one, other = (_place(size_of(value, number), block) for value, number in ((left, d), (right, e)))
+        one, other = (_place(size_of(value, number, known), block) for value, number in ((left, d), (right, e)))
         if one is not None and other is not None and one != other:
             yield min(one, other), max(one, other)
 

@@ -7,6 +7,7 @@ back to where their sizes come from.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
@@ -18,6 +19,17 @@ from hloforge.dialect.operations import defining_op, integer, integers
 from hloforge.dialect.traits import ELEMENTWISE
 
 Symbol: TypeAlias = int | tuple[Any, ...]
+# The names of dimensions' sizes, by value and dimension.
+Known: TypeAlias = dict[tuple[Any, int], Symbol]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A dimension of a value."""
+
+    value: Any
+    dimension: int
+
 
 # Operations whose results have the sizes of every operand of their rank.
 POINTWISE = (ELEMENTWISE - {"stablehlo.bitcast_convert"}) | {
@@ -34,20 +46,39 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def size_of(value: SSAValue, dimension: int) -> Symbol:
-    """The name of a dimension's size of a value (an ``ir.Value``)."""
+def size_of(value: SSAValue, dimension: int, known: Known | None = None) -> Symbol:
+    """The name of a dimension's size of a value (an ``ir.Value``).
+
+    Args:
+        known: names that were found before and are remembered here, while the operations stay as they are.
+    """
+    met = []
     while True:
-        if not value.type.is_dynamic_dim(dimension):
-            return int(value.type.get_dim_size(dimension))
-        op = defining_op(value)
-        if op is None:
-            return "size", value, dimension
-        if op.name in _LISTED:
-            return element(op.operands[_LISTED[op.name]], dimension)
-        source = _source(op, value, dimension)
-        if source is None:
-            return "size", value, dimension
-        value, dimension = source
+        if known is not None and (value, dimension) in known:
+            found = known[value, dimension]
+            break
+        met.append((value, dimension))
+        source = _source_of_size(value, dimension, known)
+        if not isinstance(source, _Place):
+            found = source
+            break
+        value, dimension = source.value, source.dimension
+    if known is not None:
+        known.update(dict.fromkeys(met, found))
+    return found
+
+
+def _source_of_size(value: SSAValue, dimension: int, known: Known | None) -> Symbol | _Place:
+    """The name of a dimension's size, or a value and its dimension of the same size, which is nearer to the name."""
+    if not value.type.is_dynamic_dim(dimension):
+        return int(value.type.get_dim_size(dimension))
+    op = defining_op(value)
+    if op is None:
+        return "size", value, dimension
+    if op.name in _LISTED:
+        return element(op.operands[_LISTED[op.name]], dimension, known)
+    source = _source(op, value, dimension)
+    return ("size", value, dimension) if source is None else _Place(*source)
 
 
 def _source(op: AnyOp, value: Any, dimension: int) -> tuple[Any, int] | None:
@@ -67,27 +98,31 @@ def _source(op: AnyOp, value: Any, dimension: int) -> tuple[Any, int] | None:
     return None
 
 
-def element(vector: SSAValue, number: int) -> Symbol:
-    """The name of an element of integers (an ``ir.Value`` of static size), counted in row-major order."""
+def element(vector: SSAValue, number: int, known: Known | None = None) -> Symbol:
+    """The name of an element of integers (an ``ir.Value`` of static size), counted in row-major order.
+
+    Args:
+        known: as of ``size_of``.
+    """
     op = defining_op(vector)
     if op is None:
         return "element", vector, number
     if op.name == "stablehlo.constant":
         return int(array_of(op.attributes["value"]).reshape(-1)[number])
     if op.name in ("stablehlo.convert", "stablehlo.reshape"):
-        return element(op.operands[0], number)
+        return element(op.operands[0], number, known)
     if op.name == "stablehlo.get_dimension_size":
-        return size_of(op.operands[0], integer(op, "dimension"))
+        return size_of(op.operands[0], integer(op, "dimension"), known)
     if op.name == "stablehlo.concatenate" and integer(op, "dimension") == 0:
         for part in op.operands:
             count = prod(part.type.shape)
             if number < count:
-                return element(part, number)
+                return element(part, number, known)
             number -= count
     if op.name == "stablehlo.slice":
-        return element(op.operands[0], _source_of_slice(op, number))
+        return element(op.operands[0], _source_of_slice(op, number), known)
     if op.name in _ARITHMETIC:
-        return _folded(op.name, *(element(operand, number) for operand in op.operands))
+        return _folded(op.name, *(element(operand, number, known) for operand in op.operands))
     return "element", vector, number
 
 
