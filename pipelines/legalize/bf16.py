@@ -31,7 +31,7 @@ from typing import ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.marks import ROUNDED
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import operations, stands_in
+from hloforge.dialect.operations import operations, stands_in, types_of
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import ROUNDING, computes_in_bf16, is_integer_to_bf16
 from hloforge.pipelines.framework.passes import Pass, register
@@ -130,6 +130,10 @@ def _is_of_floats(op: ir.Operation) -> bool:
     return not isinstance(op.operands[0].type.element_type, ir.IntegerType)
 
 
+def _is_of_bf16(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.RankedTensorType) and isinstance(type_.element_type, ir.BF16Type)
+
+
 def _touches_a_function(op: ir.Operation) -> bool:
     """Whether the operation, or a bf16 operation that uses its result, is more than arithmetic."""
     users = [use.owner.operation for use in op.results[0].uses]
@@ -188,6 +192,8 @@ class LegalizeBf16(Pass):
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
+            if not any(map(_is_of_bf16, types_of(module))):
+                return
             by_library = any(_is_of_floats(op) for op in operations(module, _LIBRARY))
         arithmetic = in_f32_by_library if by_library else in_f32
         apply_patterns(module, (*arithmetic, *integer_by_f32, *iota_by_integers))

@@ -24,7 +24,7 @@ from hloforge.dialect.constants import full, spread
 from hloforge.dialect.element_types import mlir_type
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import AnyOp, in_context, ir
-from hloforge.dialect.operations import blocks, operations
+from hloforge.dialect.operations import blocks, operations, types_of
 from hloforge.dialect.quantized import Quantized, is_quantized, quantized, storage_of
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import Fact, Facts
@@ -68,6 +68,8 @@ class _Concerned:
 
 def _retype(module: ir.Module) -> list[_Concerned]:
     """Give every quantized value its storage type; returns the operations to correct."""
+    if not any(map(is_quantized, types_of(module))):
+        return []
     known: dict[Any, Quantized] = {}
 
     def row(type_: ir.RankedTensorType) -> Quantized | None:

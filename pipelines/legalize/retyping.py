@@ -17,7 +17,7 @@ from hloforge.dialect.constants import dense
 from hloforge.dialect.dense_values import array_of
 from hloforge.dialect.element_types import ElementType, element_type, mlir_type
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import blocks, operations
+from hloforge.dialect.operations import blocks, operations, types_of
 from hloforge.dialect.values import Value
 
 # The element type that holds the values of another one; None leaves it alone.
@@ -48,9 +48,11 @@ def retype(module: ir.Module, storage: Storage) -> list[Retyped]:
     Returns:
         The operations that the change concerns, in program order within each block.
     """
+    row_of = cache(_row)
+    if not any(storage(row) for type_ in types_of(module) if (row := row_of(type_)) is not None):
+        return []
     found = []
     everything = operations(module)
-    row_of = cache(_row)
     for op in everything:
         operands, results = (tuple(row_of(value.type) for value in values) for values in (op.operands, op.results))
         if any(row is not None and storage(row) for row in (*operands, *results)):

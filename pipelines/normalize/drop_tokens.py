@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir, stablehlo
-from hloforge.dialect.operations import blocks, location_of, operations
+from hloforge.dialect.operations import blocks, location_of, operations, types_of
 from hloforge.pipelines.capability.audit import Finding, describe, refusal
 from hloforge.pipelines.capability.capabilities import capability
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
@@ -55,6 +55,8 @@ class DropTokens(Pass):
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):
+            if not any(map(_is_token, types_of(module))):
+                return
             holders = [op for op in operations(module) if op.name not in _MAKERS and _holds_token(op)]
             for op in holders:
                 if op.name not in _CARRIERS:
