@@ -99,13 +99,15 @@ gpu-pack: $(STAMP)
 	$(BIN)/python -m benchmarks.gpu.pack --pack=$(GPU_PACK) $(GPU_OPTIONS)
 
 # docs/support.md from the capability tables, those of README.md and docs/performance.md from the last measurements and the
-# expected failures, docs/operations.md from the docstrings, and docs/upstream.md from the ledger of IREE's faults.
+# expected failures, docs/operations.md from the docstrings, docs/upstream.md from the ledger of IREE's faults, and
+# docs/opcodes.md from a module for each opcode of HLO.
 tables: $(STAMP)
 	$(BIN)/python -m tests.operations.support_page
 	$(BIN)/python -m benchmarks.render
 	$(BIN)/python -m tests.operations.reference_page
 	$(BIN)/python -m tests.upstream.page
 	$(BIN)/python -m tests.pipelines.framework.machine_page
+	$(BIN)/python -m tests.importers.opcodes_page
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache

@@ -1,7 +1,7 @@
 """Custom calls of MHLO's operations, under a name that XLA's converter leaves alone.
 
 Before: a custom call of ``mhlo.erf``, which the converter takes for an operation of its own and crashes on; after: one
-of ``chlo.erf``, which ``lower-mhlo`` knows.
+of ``chlo.erf``, which ``lower-mhlo`` knows. The same is made of opcodes that the converter does not know: ``mulhi``.
 
 Field numbers: xla/service/hlo.proto (HloInstructionProto).
 """
@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from hloforge.dialect.protobuf import encode, fields, first, rewrite
 from hloforge.importers.hlo_proto import COMPUTATIONS, INSTRUCTIONS
 
-_METADATA, _OP_NAME, _TARGET = 7, 2, 28
+_OPCODE, _METADATA, _OP_NAME, _TARGET = 2, 7, 2, 28
 _PREFIX, _OTHER = b"mhlo.", b"chlo."
 # Those that the converter makes operations of: they compute with sizes.
 _CONVERTED = frozenset({b"mhlo.dynamic_broadcast_in_dim", b"mhlo.dynamic_reshape", b"mhlo.real_dynamic_slice"})
+# Opcodes that the converter does not know.
+_UNCONVERTED = frozenset({b"mulhi"})
 
 
 def calls_of(module: bytes, prefix: str) -> Iterator[tuple[str, str]]:
@@ -41,12 +43,16 @@ def renamed_calls(module: bytes) -> bytes:
     Raises:
         ValueError: the bytes are not a module.
     """
-    if _PREFIX not in module:
+    if not any(name in module for name in (_PREFIX, *_UNCONVERTED)):
         return module
     return rewrite(memoryview(module), COMPUTATIONS, lambda one: rewrite(one, INSTRUCTIONS, _renamed))
 
 
 def _renamed(instruction: memoryview) -> bytes | memoryview:
+    opcode = first(instruction, _OPCODE)
+    if opcode is not None and (name := bytes(opcode.payload)) in _UNCONVERTED:
+        call = encode(_OPCODE, b"custom-call") + encode(_TARGET, _OTHER + name)
+        return b"".join([instruction[: opcode.start], call, instruction[opcode.end :]])
     target = first(instruction, _TARGET)
     name = bytes(target.payload) if target else b""
     if target is None or not name.startswith(_PREFIX) or name in _CONVERTED:

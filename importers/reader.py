@@ -15,6 +15,7 @@ from hloforge.importers import elided as elision, hlo_text, jax_export, native, 
 from hloforge.importers.detect import Form, as_text, detect, is_plain
 from hloforge.importers.exported_program import read_exported
 from hloforge.importers.guard import UNLIMITED, guarded
+from hloforge.importers.hlo_newer import with_known_opcode
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.native import Converted
 from hloforge.importers.onnx.reader import read_onnx
@@ -158,7 +159,9 @@ def _convert_text(text: str, file: str, drop: bool, memory: int | None) -> tuple
             return guarded(native.hlo_text_to_mlir, text, file, memory=memory), dropped
         except ImporterError as error:
             attribute, where = hlo_text.unknown_attribute(error.message), error.location
-            without = hlo_text.drop_from_metadata(text, attribute) if attribute else text
+            without = (
+                hlo_text.drop_from_metadata(text, attribute) if attribute else with_known_opcode(text, error.message)
+            )
             if without != text:
                 text = without
                 continue

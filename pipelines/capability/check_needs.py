@@ -119,12 +119,13 @@ def _is_manual(op: ir.Operation) -> bool:
 
 
 def _of_calls(calls: Sequence[ir.Operation], target: str, notes: Sequence[str]) -> UnsupportedError:
-    return refusal(Finding(calls[0], _row(target)), target, (*_notes_of_calls(calls), *notes))
+    return refusal(Finding(calls[0], _row(calls[0], target)), target, (*_notes_of_calls(calls), *notes))
 
 
-def _row(target: str) -> Capability:
-    """What a target's table says of functions that the host does not have."""
-    return next(row for row in table(target) if row.op == _CALL and row.verdict is Verdict.REJECT)
+def _row(call: ir.Operation, target: str) -> Capability:
+    """What a target's table says of a function that the host does not have."""
+    names = (f"{_CALL}@{target_of(call)}", _CALL)
+    return next(row for row in table(target) if row.op in names and row.verdict is Verdict.REJECT)
 
 
 def _notes_of_calls(calls: Sequence[ir.Operation]) -> list[str]:

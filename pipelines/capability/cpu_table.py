@@ -491,6 +491,11 @@ ROWS: tuple[Capability, ...] = (
     *decompose("lower-feeds", "IREE has no feeds and channels; the session has them", *_FEEDS),
     *decompose("legalize-host-calls", "IREE imports functions of the host", "stablehlo.custom_call", form=is_host_call),
     *reject(
+        "it exchanges as many rows as the program computes, and the devices' host moves arrays of known sizes",
+        "stablehlo.custom_call@ragged_all_to_all",
+        hint="exchange padded blocks by all-to-all",
+    ),
+    *reject(
         "its target names a function of the host that is not registered",
         "stablehlo.custom_call",
         hint="register it: hloforge.host.register(name, function), or name it: --host-call=NAME, --library=FILE",
