@@ -19,6 +19,7 @@ from typing import Any
 
 from hloforge.dialect.errors import ImporterError
 from hloforge.dialect.program import Program
+from hloforge.dialect.temporary import PREFIX
 from hloforge.importers.saved_model import Child, read_model
 
 _PYTORCH = Child("hloforge.torch.worker", "PyTorch")
@@ -73,7 +74,7 @@ def read_exported(data: bytes, file: str, parse: Callable[[bytes], Program]) -> 
     vet(data)
     if _holds(file, data):
         return read_model(file, parse, _PYTORCH)
-    copy = tempfile.NamedTemporaryFile(prefix="hloforge-", suffix=".pt2")  # noqa: SIM115 - a template reads it again
+    copy = tempfile.NamedTemporaryFile(prefix=PREFIX, suffix=".pt2")  # noqa: SIM115 - a template reads it again
     copy.write(data)
     copy.flush()
     program = read_model(copy.name, parse, _PYTORCH)

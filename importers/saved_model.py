@@ -19,6 +19,7 @@ from typing import Any
 from hloforge.dialect.errors import ImporterError, Location, UnsupportedError
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
+from hloforge.dialect.temporary import PREFIX
 
 # Represents the bytes of a model that is a folder; what follows tells its files from others.
 MARK = b"hloforge: SavedModel "
@@ -120,7 +121,7 @@ class Template:
 
     def read(self, sizes: list[list[int]] | None) -> Program:
         """The program for sizes; without them, as far as it is known."""
-        with tempfile.TemporaryDirectory(prefix="hloforge-") as folder:
+        with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
             output = Path(folder) / "program.mlirbc"
             command = [sys.executable, "-m", self.child.worker, self.path, str(output)]
             command += [json.dumps(sizes) if sizes is not None else ""]

@@ -81,6 +81,7 @@ def command(
     """
     from hloforge.dialect.errors import Error
     from hloforge.tools import bisecting
+    from hloforge.tools.interrupts import in_order
     from hloforge.tools.streams import write_text
     from hloforge.tools.verifying import Asked
 
@@ -96,7 +97,8 @@ def command(
         without=frozenset(without),
         plugins=plugins,
     )
-    with progress("bisecting") as say:
+    # Ctrl-C ends the search, and what it has found is written.
+    with in_order(), progress("bisecting") as say:
         found = bisecting.bisect(source, target, compile_options_of(**compiler), reading, asked, budget, say)
     if found is None:
         click.echo("nothing is wrong: the program compiles, and its results agree with the references")

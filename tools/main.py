@@ -32,8 +32,6 @@ COMMANDS: dict[str, str] = {
 }
 
 _DEBUG = "--debug"
-# On Ctrl-C it ends in order and writes the smallest program found so far.
-_ENDS_IN_ORDER = "bisect"
 
 
 class Hloforge(click.Group):
@@ -87,8 +85,7 @@ def cli(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the command; always ends in SystemExit."""
-    if _ENDS_IN_ORDER not in (sys.argv[1:] if arguments is None else arguments):
-        end_on_signals()
+    end_on_signals()
     cli.main(arguments)
 
 

@@ -15,6 +15,8 @@ Say = Callable[[str], None]
 
 # Seconds from which a part of a step is worth a line, until a line says what is being done, and between its changes.
 _SHOWN, _PATIENCE, _INTERVAL = 1e-4, 1.0, 0.1
+# Columns of the sign that turns, with a space.
+_SPINNER = 2
 # What says things on the line that is shown: a command has one.
 _shown: list[Say] = []
 
@@ -46,11 +48,13 @@ def progress(title: str) -> Iterator[Say]:
 
         from hloforge.tools.terminal import console, one_line
 
-        with console(stderr=True).status("") as status:
+        shown = console(stderr=True)
+        with shown.status("") as status:
             while True:
                 step = f": {doing[0]}" if doing[0] else ""
-                seconds = f"({time.monotonic() - start:.0f} s)"
-                status.update(Text(one_line(f"{title} {seconds}{step}"), no_wrap=True, overflow="ellipsis"))
+                line = Text(one_line(f"{title} ({time.monotonic() - start:.0f} s){step}"))
+                line.truncate(shown.width - _SPINNER, overflow="ellipsis")
+                status.update(line)
                 if done.wait(_INTERVAL):
                     return
 

@@ -39,6 +39,7 @@ def run_guarded(action: Callable[[], Any], *, debug: bool) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         return _quietly()

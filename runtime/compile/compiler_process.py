@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import resource
-import shutil
 import subprocess
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -59,7 +58,7 @@ def run_compiler(
 def _run(
     command: list[str], data: bytes, options: CompileOptions, environment: dict[str, str] | None = None
 ) -> tuple[int, bytes, str]:
-    pipe, tie = subprocess.PIPE, _tied_to_this_process()
+    pipe, tie = subprocess.PIPE, iree.tied_to_this_process()
     # Where util-linux is missing the child asks for it itself, which makes a slower fork of it.
     ask = None if tie else functools.partial(end_with_parent, os.getpid())
     try:
@@ -79,14 +78,3 @@ def _run(
         finally:
             # Also on Ctrl-C: no compiler outlives the call.
             child.kill()
-
-
-@functools.cache
-def _tied_to_this_process() -> tuple[str, ...]:
-    """A prefix that lets the kernel kill the compiler when this process is killed, where util-linux has it."""
-    tool = shutil.which("setpriv")
-    if tool is None:
-        return ()
-    prefix = (tool, "--pdeathsig", "KILL", "--")
-    works = subprocess.run([*prefix, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return prefix if works.returncode == 0 else ()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 from hloforge.dialect.errors import CompileError, LoadError
@@ -28,6 +31,17 @@ def _compiler_tool(name: str) -> str:
         raise CompileError(
             f"IREE's compiler is not installed: {error}", hint="pip install iree-base-compiler"
         ) from None
+
+
+@functools.cache
+def tied_to_this_process() -> tuple[str, ...]:
+    """A prefix that lets the kernel kill the compiler when this process is killed, where util-linux has it."""
+    tool = shutil.which("setpriv")
+    if tool is None:
+        return ()
+    prefix = (tool, "--pdeathsig", "KILL", "--")
+    works = subprocess.run([*prefix, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return prefix if works.returncode == 0 else ()
 
 
 def runtime_binary(name: str) -> str:

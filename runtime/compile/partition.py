@@ -10,6 +10,7 @@ Source: XLA "SPMD partitioner"; Shardy "Propagation".
 from __future__ import annotations
 
 import io
+import os
 import re
 import signal
 import subprocess
@@ -26,10 +27,12 @@ from hloforge.dialect.marks import PART_LABEL
 from hloforge.dialect.mlir import dense_elements, in_context, ir, parse_module, stablehlo
 from hloforge.dialect.operations import drop_argument_locations, file_location, operations
 from hloforge.dialect.program import Program, entry_function
+from hloforge.dialect.temporary import VARIABLE, prefix_of_child
 from hloforge.pipelines.replicas.annotations import check_devices, drop_gspmd, is_sharded, uses_shardy
 from hloforge.pipelines.replicas.shards import Sharded, Sharding
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
 from hloforge.runtime.compile.custom_partitioning import QUESTION, answered
+from hloforge.runtime.data.files import remove_temporary
 from hloforge.runtime.data.frames import read_frame, write_frame
 from hloforge.runtime.options import CompileOptions
 
@@ -206,7 +209,8 @@ def _ask(request: dict[str, Any], module: ir.Module, timeout: float | None) -> t
     failures: list[Exception] = []
     late = threading.Event()
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
+        pipe, prefix = subprocess.PIPE, prefix_of_child()
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, env=os.environ | {VARIABLE: prefix})
         timer = threading.Timer(timeout or threading.TIMEOUT_MAX, _end, (process, late))
         timer.daemon = True
         timer.start()
@@ -220,6 +224,7 @@ def _ask(request: dict[str, Any], module: ir.Module, timeout: float | None) -> t
             timer.cancel()
             process.kill()
             process.communicate()
+            remove_temporary(prefix)
     if late.is_set():
         return {"error": f"XLA's partitioner did not finish within {timeout:g} s", "hint": "allow it more time"}, b""
     if "error" in reply and failures:

@@ -25,6 +25,7 @@ from hloforge.dialect.hlo_groups import with_listed_groups
 from hloforge.dialect.mlir import _hlo, _jax, hlo_proto_to_stablehlo, in_context, ir, parse_module
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.protobuf import fields
+from hloforge.dialect.temporary import PREFIX
 from hloforge.runtime.compile.custom_partitioning import TARGET, pass_on
 from hloforge.runtime.data.frames import read_frame, write_frame
 
@@ -59,7 +60,7 @@ def partition(module: bytes, partitions: int, shardy: bool) -> bytes:
         except Exception as error:
             refusals.append(str(error).strip().partition("\n")[0])
 
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
         compiling = threading.Thread(target=compile_whole, daemon=True)
         compiling.start()
         while (proto := _written(folder)) is None and compiling.is_alive():

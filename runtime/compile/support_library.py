@@ -14,6 +14,7 @@ second. The linker is IREE's own in both.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shlex
 import subprocess
@@ -53,6 +54,7 @@ func.func @twice(%argument: tensor<4xf32>) -> tensor<4xf32> {
 }
 """
 _OBJECT = "support.o"
+_TEMPORARY = "temporary"
 # As IREE calls the first device, also in messages of the runtime.
 _DEVICE = "__device_0"
 _HOST = "--iree-llvmcpu-target-cpu=host"
@@ -137,10 +139,18 @@ def _made(asked: tuple[str, ...]) -> _Library | None:
         if folder is None:
             return None
         dumps = (f"--iree-hal-dump-executable-{what}-to={folder}" for what in ("sources", "intermediates"))
-        command = [iree.compiler_binary(), "-", "-o", "/dev/null", *asked, *dumps]
+        command = [*iree.tied_to_this_process(), iree.compiler_binary(), "-", "-o", "/dev/null", *asked, *dumps]
         try:
+            # IREE's linker leaves its files if it is killed.
+            (folder / _TEMPORARY).mkdir()
+            environment = os.environ | {"TMPDIR": str(folder / _TEMPORARY)}
             done = subprocess.run(
-                command, input=_SMALLEST, capture_output=True, check=False, timeout=budget.remaining()
+                command,
+                input=_SMALLEST,
+                capture_output=True,
+                check=False,
+                timeout=budget.remaining(),
+                env=environment,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from hloforge.dialect.errors import CompileError
+from hloforge.dialect.temporary import PREFIX
 
 # What is to go if the process ends by a signal, while no block of ours will be left in order.
 _pending: set[Path] = set()
@@ -31,6 +32,14 @@ def remove_pending() -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
+def remove_temporary(prefix: str = PREFIX) -> None:
+    """Remove all temporary files and folders whose names begin so: of this process, its forks and its workers."""
+    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with suppress(OSError):
+            path.unlink()
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def nest_temporary_folders(folder: Path | None) -> None:
     """Make a child's temporary folders in one that its parent removes; what is pending is the parent's."""
     _pending.clear()
@@ -43,7 +52,7 @@ def temporary_folder() -> Iterator[Path | None]:
     """A folder that is removed with all that lies in it; None where none can be made."""
     try:
         # Pending before it is there, for a signal may come in between.
-        folder = Path(_nest[-1] if _nest else tempfile.gettempdir(), f"hloforge-{uuid4().hex}")
+        folder = Path(_nest[-1] if _nest else tempfile.gettempdir(), f"{PREFIX}{uuid4().hex}")
         _pending.add(folder)
         folder.mkdir(mode=0o700)
     except OSError:

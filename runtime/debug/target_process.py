@@ -21,6 +21,8 @@ from hloforge.dialect import errors
 from hloforge.dialect.errors import Error, Location
 from hloforge.dialect.program import Parameter, Program, Signature
 from hloforge.dialect.shapes import Shape
+from hloforge.dialect.temporary import VARIABLE, prefix_of_child
+from hloforge.runtime.data.files import remove_temporary
 from hloforge.runtime.data.frames import read_frame, write_frame
 from hloforge.runtime.debug.stages import Recipe, Stage, bytecode, options_json
 from hloforge.runtime.options import CompileOptions
@@ -90,6 +92,7 @@ class TargetProcess:
         self._keys = itertools.count()
         self._child: subprocess.Popen[bytes] | None = None
         self._errors: Any = None
+        self._temporary = prefix_of_child()
 
     def compile(
         self, program: Program, recipe: Recipe, *, device: str | None = None, threads: int | None = None
@@ -128,6 +131,7 @@ class TargetProcess:
         self.generation += 1
         _kill(child)
         child.wait()
+        remove_temporary(self._temporary)  # what a killed one could not remove
         for stream in (child.stdin, child.stdout, self._errors):
             with suppress(BrokenPipeError):
                 if stream is not None:
@@ -152,7 +156,12 @@ class TargetProcess:
             command = [sys.executable, "-P", "-m", "hloforge.runtime.debug.target_worker", *map(str, self.plugins)]
             # A session of its own: Ctrl-C reaches the parent alone, which ends the whole group.
             self._child = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                start_new_session=True,
+                env=os.environ | {VARIABLE: self._temporary},
             )
         return self._child
 

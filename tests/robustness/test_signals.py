@@ -1,13 +1,16 @@
-"""Ctrl-C and SIGTERM at any time: the status says so, nothing is printed, and no file and no process is left."""
+"""Ctrl-C and SIGTERM at any time: status and one line say so, and no file and no process is left."""
 
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lo
 
 COMMAND = [sys.executable, "-m", "hloforge.tools.start"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
+LINES = {signal.SIGINT: b"interrupted\n", signal.SIGTERM: b"terminated\n"}
 
 ENDLESS = """HloModule endless
 more {
@@ -121,7 +125,7 @@ def test_while_the_compiler_runs(number: signal.Signals, tmp_path: Path) -> None
         return bool(compilers)
 
     command.wait_until(compiles)
-    assert command.end(number) == (128 + number, b"", b"")
+    assert command.end(number) == (128 + number, b"", LINES[number])
     assert all(map(gone, compilers))
     assert command.files() == []
 
@@ -132,7 +136,7 @@ def test_while_a_program_runs_that_does_not_end(number: signal.Signals, endless:
     command.wait_until(lambda: command.has_mapped("_runtime_libs"))
     time.sleep(0.5)
     start = time.monotonic()
-    assert command.end(number) == (128 + number, b"", b"")
+    assert command.end(number) == (128 + number, b"", LINES[number])
     assert time.monotonic() - start < 10
     assert command.files() == []
 
@@ -141,7 +145,7 @@ def test_while_a_program_runs_that_does_not_end(number: signal.Signals, endless:
 def test_while_extension_modules_are_imported(number: signal.Signals, tmp_path: Path) -> None:
     command = Command(tmp_path, "compile", program(tmp_path))
     command.wait_until(lambda: command.has_mapped("_multiarray"))
-    assert command.end(number) == (128 + number, b"", b"")
+    assert command.end(number) == (128 + number, b"", LINES[number])
     assert command.files() == []
 
 
@@ -154,9 +158,88 @@ def test_at_any_time(number: signal.Signals, step: int, tmp_path: Path) -> None:
     time.sleep(0.1 * step)
     status: Any = command.end(number)
     files = [path.name for path in command.files() if path.name != ".lock"]
-    assert status in ((128 + number, b"", b""), (0, b"", b""))
+    assert status in ((128 + number, b"", LINES[number]), (0, b"", b""))
     assert set(files) <= {"a.vmfb"} | {name for name in files if name.endswith(".cached")}
     assert all(path.stat().st_size > 1000 for path in command.files() if path.suffix in (".vmfb", ".cached"))
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_native_code_holds_pythons_lock(number: signal.Signals, tmp_path: Path) -> None:
+    """As MLIR's passes do: no Python runs there, and the folder is removed by another process."""
+    code = (
+        "import ctypes\n"
+        "from hloforge.runtime.data.files import temporary_folder\n"
+        "from hloforge.tools.interrupts import end_on_signals\n"
+        "end_on_signals()\n"
+        "with temporary_folder() as folder:\n"
+        "    (folder / 'file').touch()\n"
+        "    print(flush=True)\n"
+        "    mutex = ctypes.create_string_buffer(64)\n"
+        "    for _ in range(2): ctypes.PyDLL(None).pthread_mutex_lock(mutex)\n"
+    )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    pipe = subprocess.PIPE
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, env=environment)
+    assert child.stdout is not None and child.stdout.read(1) == b"\n"
+    assert len(list(tmp_path.iterdir())) == 1
+    time.sleep(0.2)
+    child.send_signal(number)
+    output, errors = child.communicate(timeout=30)
+    assert (child.returncode, output, errors) == (128 + number, b"", LINES[number])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "verify", "bisect", "profile", "tune"])
+def test_ctrl_c_in_a_terminal(command: str, tmp_path: Path) -> None:
+    """It goes to all that run there: the command, its guard, compilers, workers and reference engines."""
+    home = {name: tmp_path / name for name in ("tmp", "cache", "out")}
+    for folder in home.values():
+        folder.mkdir()
+    mark = uuid.uuid4().hex
+    places = {"TMPDIR": str(home["tmp"]), "HLOFORGE_CACHE_DIR": str(home["cache"]), "HLOFORGE_TEST": mark}
+    words = [*COMMAND, command, str(program(tmp_path))] + ["--input=zeros"] * (command == "run")
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(home["out"])
+        os.execve(words[0], words, os.environ | places | {"TERM": "xterm"})
+    if command == "compile":
+        wait_for(lambda: any(b"iree-compile" in words_of(pid) for pid in marked(mark)))
+    else:
+        time.sleep(4.0)  # while reading, compiling or running: none of them comes to an end
+    os.write(terminal, b"\x03")
+    said = b""
+    with suppress(OSError):  # the terminal is gone
+        while part := os.read(terminal, 1 << 16):
+            said += part
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status == 130, said
+    assert said.endswith(b"interrupted\r\n") and said.count(b"interrupted") == 1
+    assert b"Traceback" not in said
+    assert all(map(gone, marked(mark)))
+    assert list(home["tmp"].rglob("*")) + list(home["out"].rglob("*")) == []
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def words_of(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def marked(mark: str) -> list[int]:
+    """The processes with a mark in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
 
 
 def test_a_fork_of_the_command_takes_signals_for_itself() -> None:

@@ -20,7 +20,7 @@ import pytest
 from hloforge.dialect.errors import CompileError, Location, OptionError
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
-from hloforge.runtime.compile import compiler_process, in_place_audit, iree
+from hloforge.runtime.compile import in_place_audit, iree
 from hloforge.runtime.compile.compiler import compile_module, compile_program
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
@@ -163,7 +163,7 @@ def test_time_runs_out_and_the_compiler_with_it(fake: Any, tmp_path: Path) -> No
 
 def test_a_missing_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iree, "compiler_binary", lambda: "/nowhere/iree-compile")
-    monkeypatch.setattr(compiler_process, "_tied_to_this_process", lambda: ())
+    monkeypatch.setattr(iree, "tied_to_this_process", lambda: ())
     assert "cannot be started: No such file" in failing(read(ADD)).message
 
 
@@ -276,7 +276,7 @@ def test_kill_during_compile_leaves_no_file(tmp_path: Path, delay: float) -> Non
     assert left == [] or left == [output]
 
 
-@pytest.mark.skipif(not compiler_process._tied_to_this_process(), reason="no setpriv of util-linux here")
+@pytest.mark.skipif(not iree.tied_to_this_process(), reason="no setpriv of util-linux here")
 def test_the_compiler_dies_with_its_parent(fake: Any, tmp_path: Path) -> None:
     script = fake(f"echo $$ > {tmp_path}/pid; exec sleep 600")
     child = start(tmp_path / "add.vmfb", script)

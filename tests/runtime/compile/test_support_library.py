@@ -57,7 +57,7 @@ def test_calls_of_the_library_are_resolved(
         linked.extend(flag for flag in found if flag.startswith(LINKER))
         return found
 
-    monkeypatch.setattr("hloforge.runtime.compile.compiler.flags_with_library", spied)
+    monkeypatch.setattr("hloforge.runtime.compile.compiler_process.flags_with_library", spied)
     generator = np.random.default_rng(5)
     a, b = (generator.uniform(-50, 50, 37).astype(dtype) for _ in range(2))
     # Without the decomposition LLVM calls fmod of C.
