@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from hloforge.dialect import budget
 from hloforge.dialect.bounded_reading import size_limit
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.mlir import ir
@@ -157,6 +158,7 @@ def _compiled_anew(
 
     def make(_: Program | None, options: CompileOptions) -> Executable:
         source.seek(0)  # another target may have read it
+        budget.enter("reading")
         return compile_program(as_program(source, **reading), target, options)
 
     return make_executable(make, None, options)
