@@ -139,6 +139,7 @@ from hloforge.pipelines.workarounds.transposed_reductions import LegalizeTranspo
 from hloforge.pipelines.workarounds.unsigned_reverse import LegalizeUnsignedReverse
 from hloforge.pipelines.workarounds.whole_slices import LegalizeWholeSlices
 from hloforge.pipelines.workarounds.wide_fills import LegalizeWideFills
+from hloforge.pipelines.workarounds.widened_broadcasts import LegalizeWidenedBroadcasts
 from hloforge.pipelines.workarounds.window_padding import LegalizeWindowPadding
 
 
@@ -313,6 +314,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(
         LegalizeRearrangedOperands(), "IREE mixes up the types before and after; large transpositions are dispatches"
     ),
+    Stage(LegalizeWidenedBroadcasts(), "IREE refuses conversions after two broadcasts of a reshape"),
     Stage(LegalizeWideFills(), "IREE merges equal fills of 64 bits, and writes into one; sees the parts of c128"),
     Stage(
         LegalizePaddings(), "IREE merges two paddings and forgets the steps of one; runs after passes that move them"

@@ -110,6 +110,14 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="nested_pads.mlir",
     ),
     Workaround(
+        "widened-broadcasts",
+        "merges conversions of two broadcasts of a reshape too late, and refuses what it makes of them",
+        passes=("legalize-widened-broadcasts",),
+        where=("pipelines/workarounds/widened_broadcasts.py",),
+        since="3.12.0",
+        reproducer="widened_broadcasts.mlir",
+    ),
+    Workaround(
         "wide-fills",
         "merges fills of 64 bits after it has decided that each may be overwritten",
         passes=("legalize-wide-fills",),
