@@ -59,6 +59,8 @@ _CASTS = frozenset(
     }
 )
 _NAMES = traits.NAMES | {"util.optimization_barrier"}
+# Of so few values it is soon found what they are made of.
+_FEW_VALUES = 100
 # Operations whose results lie in the buffers of their first operands.
 _KEEPING = _NAMES | {UPDATE, SCATTER}
 # Operations that take or join parts, whose results may be names after all: what was padded or joined is sliced again.
@@ -401,23 +403,41 @@ def _origin(array: SSAValue, origins: dict[Any, Any]) -> Any:
 
 def _reads(value: SSAValue, arrays: set[SSAValue], update: ir.Operation, known: Known) -> bool:
     """Whether a value is made of parts of some arrays other than the one that is overwritten, element by element."""
-    if any(value in known.made_of(array, by_slices=False) for array in arrays):
+    is_found = _is_found(value, arrays, update, known, None)
+    if is_found is None and any(value in known.made_of(array, by_slices=False) for array in arrays):
         return True
-    # What reads no such part at all is most of a long program.
-    near = [known.made_of(array, by_slices=True) for array in arrays]
-    pending, seen = [value], set()
+    if is_found is None:
+        # What reads no such part at all is most of a long program.
+        near = [known.made_of(array, by_slices=True) for array in arrays]
+        is_found = _is_found(value, arrays, update, known, near)
+    return bool(is_found)
+
+
+def _is_found(
+    value: SSAValue, arrays: set[SSAValue], update: ir.Operation, known: Known, near: list[set[Any]] | None
+) -> bool | None:
+    """As ``_reads``: goes back from the value.
+
+    Args:
+        near: looks at values in one of these sets alone; at all if it is None, but gives up early by returning None.
+    """
+    pending = [value]
+    seen: set[Any] = set()
     while pending:
         current = pending.pop()
-        if current in seen or not any(current in made for made in near):
+        if current in seen or not (near is None or any(current in made for made in near)):
             continue
         if _origin(current, known.origins) in arrays:
             return True
+        if near is None and len(seen) > _FEW_VALUES:
+            return None
         seen.add(current)
-        # An argument of a block is the array itself.
         op: Any = defining_op(current)
-        if op.name == BARRIER:
+        if op is None:
+            continue
+        if op.name == BARRIER and not _is_copy(op.operands[_number(current)]):
             pending.append(op.operands[_number(current)])
-        elif not _is_the_same_part(op, update):
+        elif (op.name in traits.VIEWS or op.name in traits.ELEMENTWISE) and not _is_the_same_part(op, update):
             pending += op.operands
     return False
 
