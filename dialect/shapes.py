@@ -5,7 +5,9 @@ Source: XLA "Shapes and Layout"; text as in ``bf16[8,1,1280]{2,1,0:T(8,128)(2,1)
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -113,6 +115,16 @@ class Shape:
 
         The bound of ``tensor<?xf32, #stablehlo.bounds<5>>`` is read: ``f32[<=5]``.
         """
+        known = _memory.shapes
+        if known is None:
+            return cls._of_type(type_)
+        shape = known.get(type_)
+        if shape is None:
+            shape = known[type_] = cls._of_type(type_)
+        return shape
+
+    @classmethod
+    def _of_type(cls, type_: ir.Type) -> Shape:
         if isinstance(type_, ir.RankedTensorType):
             sizes = tuple(type_.shape)
             if not sizes or min(sizes) >= 0:
@@ -238,6 +250,26 @@ class Shape:
         sizes = ",".join(map(_size_text, self.dimensions, self.dynamic))
         layout = "" if self.layout is None else str(self.layout)
         return f"{self.element.name}[{sizes}]" + (layout if layout != "{}" else "")
+
+
+class _Memory(threading.local):
+    """The shapes of types that this thread has asked for; None while they are not remembered."""
+
+    shapes: dict[ir.Type, Shape] | None = None
+
+
+_memory = _Memory()
+
+
+@contextmanager
+def remembered_shapes() -> Iterator[None]:
+    """Remember the shapes of types, and so the types' context, until the block ends."""
+    before = _memory.shapes
+    _memory.shapes = {} if before is None else before
+    try:
+        yield
+    finally:
+        _memory.shapes = before
 
 
 def _size_text(size: int, dynamic: bool) -> str:

@@ -12,6 +12,7 @@ from hloforge.dialect import budget
 from hloforge.dialect.errors import Error, PassError
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import counted, location_of, operations
+from hloforge.dialect.shapes import remembered_shapes
 from hloforge.pipelines.framework.defects import copy_of, find_defect
 from hloforge.pipelines.framework.passes import NativePass, NativePassError, Pass
 
@@ -56,7 +57,7 @@ class PassManager:
         given = copy_of(module) if self.verify else None
         done: list[Pass] = []
         try:
-            with counted(module):
+            with counted(module), remembered_shapes():
                 self._run(module, done)
         except NativePassError as error:
             raise (error if given is None else find_defect(given, done, error)) from None
