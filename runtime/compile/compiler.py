@@ -89,9 +89,11 @@ _NO_IMPLICIT_PRODUCTS = "--iree-codegen-llvmgpu-use-igemm=false"
 _TO_SCHEDULE = "--compile-to=stream"
 # Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
 _STOP, _RESUME = "--compile-to=executable-targets", "--compile-from=executable-targets"
-# With threads IREE prepares its passes once for each, which takes longer than small programs do; on two cores larger
-# ones are not faster with them. Its checks after each pass stay: see "Compilation" in docs/status.md.
+# Threads share the dispatches of a program. With one or two of these they only prepare IREE's passes once more. IREE's
+# checks after each pass stay: see "Compilation" in docs/status.md.
 _SERIAL = "--mlir-disable-threading"
+# Lines of a program of several dispatches; a third of them are locations.
+_SEVERAL_DISPATCHES = 100
 _SIGNALS = {int(number): number.name for number in signal.Signals}
 # LLVM goes on without what it does not know; a misspelt feature would only show as slowness.
 _UNRECOGNIZED = re.compile(r"^'([^']*)' is not a recognized (\w+) for this target", re.MULTILINE)
@@ -417,7 +419,8 @@ def _compile_in_child(
 ) -> bytes:
     """IREE's output; it also prints into the folder, if any, what ``in_place_audit`` reads."""
     silent = in_place_audit.flags(audited) if audited else ()  # a reproducer does not need them
-    serial = () if any(flag.lstrip("-").startswith(_SERIAL.lstrip("-")) for flag in flags) else (_SERIAL,)
+    is_chosen = any(flag.lstrip("-").startswith(_SERIAL.lstrip("-")) for flag in flags)
+    serial = () if is_chosen or text.count(b"\n") >= _SEVERAL_DISPATCHES else (_SERIAL,)
     with within(options):
         budget.enter(COMPILER)
         status, vmfb, stderr = run_compiler((*flags, *serial, *silent), text, options, audited)

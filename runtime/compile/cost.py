@@ -44,6 +44,7 @@ _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _SHARED = ("flow.", "stablehlo.convolution", "stablehlo.dot_general", "stablehlo.reduce", *_ELEMENTWISE)
 # Operations that IREE gives the memory of an operand; dispatches of our own are among them.
 _IN_PLACE = {DISPATCH, "stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.while"}
+_FEW_STEPS = 16
 _SOURCES = {"stablehlo.constant", "stablehlo.iota"}
 # Operations from which IREE's search for constant expressions is slow, and elements of a constant worth finding.
 _LONG, _TABLE = 256, 256
@@ -112,12 +113,14 @@ def hoists_in_vain(module: ir.Module) -> bool:
 
 
 def _computes_of_constants(found: Sequence[ir.Operation]) -> bool:
-    """Whether more than counting and comparing depends on constants alone."""
+    """Whether more than counting and comparing depends on constants alone: a function, or the many steps of one."""
     constant: set[Any] = set()
+    steps = 0
     for op in found:
         if op.name not in _SOURCES and not (len(op.operands) and all(operand in constant for operand in op.operands)):
             continue
-        if op.name not in _SOURCES | _REPEATED | (ELEMENTWISE - _COSTLY):
+        steps += op.name not in _SOURCES | _REPEATED
+        if steps > _FEW_STEPS or op.name not in _SOURCES | _REPEATED | (ELEMENTWISE - _COSTLY):
             return True
         constant.update(op.results)
     return False
