@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import jax_script
 from benchmarks.__main__ import machine, reason
 from benchmarks.cases import Array
 from benchmarks.engines import PLAIN_FLAGS, nest_arguments, nothing
@@ -223,10 +224,36 @@ def document(results: dict[str, Any]) -> str:
             table(["ratio", "geometric mean", "worst"], summary),
             "",
             table(header, rows),
+            *_script(results.get("script")),
             *(["", "What failed:", "", *failures] if failures else []),
             "",
         ]
     )
+
+
+def _script(measured: dict[str, Any] | None) -> list[str]:
+    """What ``benchmarks.jax_script`` measured."""
+    if not measured:
+        return []
+    rows = []
+    for engine, label in (("hloforge", "hloforge, cold"), ("cached", "hloforge, again"), ("xla", "JAX's CPU")):
+        pairs = zip(jax_script.total(measured[engine]), jax_script.total(measured["xla"]), strict=True)
+        parts = [statistics.median(one[part] for one in measured[engine]) for part in jax_script.PARTS]
+        rows.append(
+            [
+                label,
+                seconds(statistics.median(jax_script.total(measured[engine]))),
+                times(statistics.median(ours / theirs for ours, theirs in pairs)),
+                *map(seconds, parts),
+            ]
+        )
+    return [
+        "",
+        "An ordinary script of JAX (`benchmarks/jax_script.py`): parameters drawn eagerly, 200 steps of training",
+        "in one compiled function, an evaluation of eager operations; a process of its own with its imports.",
+        "",
+        table(["", "whole", "/ JAX's CPU", *jax_script.PARTS], rows),
+    ]
 
 
 def main() -> None:
@@ -245,6 +272,9 @@ def main() -> None:
         value = ratio(found, "xla")
         print(f"{value:.2f} of XLA's time" if value else found["failures"], file=sys.stderr, flush=True)
         results["cases"].append(found)
+    if not options.only:
+        print("JAX script", file=sys.stderr, flush=True)
+        results["script"] = jax_script.measure(options.turns, options.timeout)
     options.output.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     if options.output == RESULTS:
         DOCUMENT.write_text(document(results))
