@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.facts import NORMALIZED, REWRITES, Fact, Facts
@@ -34,7 +35,12 @@ def known_call(op: ir.Operation) -> Replacement:
         return NoMatch(f"no decomposition of @{call.target}")
     if not all(value.type.has_static_shape for value in (*op.operands, *op.results)):
         return NoMatch("dynamic size")
-    results = decomposition(call)
+    try:
+        results = decomposition(call)
+    except (IndexError, TypeError, ValueError) as error:
+        # A call of another form: operands that are missing, settings of another kind.
+        counts = f"{len(call.operands)} operands and {len(call.shapes)} results"
+        raise UnsupportedError(f"@{call.target} has a form that hloforge does not know ({counts}): {error}") from error
     call.check_read()
     return results
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from hloforge.dialect.errors import UnregisteredError
+from hloforge.dialect.errors import UnregisteredError, UnsupportedError
 from hloforge.runtime.compile.compiler import compile_program
 from hloforge.runtime.options import CompileOptions
 from tests.pipelines.library_calls.ffi_calls import program, run
@@ -29,6 +31,23 @@ def test_what_is_known(target: str, message: str) -> None:
     with pytest.raises(UnregisteredError) as caught:
         compile_program(program(target, ["f32[2,4]"], [X], "{}"))
     assert message in str(caught.value.hint)
+    assert caught.value.location
+
+
+@pytest.mark.parametrize(
+    ("target", "configuration"),
+    [
+        ("te_fused_attn_forward_ffi", {"qkv_layout": 9, "mask_type": 0, "bias_type": 0, "scaling_factor": 1.0}),
+        ("te_norm_forward_ffi", {"norm_type": 0, "epsilon": 1e-3}),
+        ("te_topk_ffi", {"k_value": "many"}),
+        ("__cudnn$norm", '{"cudnn_norm_backend_config": {"epsilon": "small"}}'),
+    ],
+)
+def test_a_call_of_another_form_is_one_error(target: str, configuration: Any) -> None:
+    with pytest.raises(
+        UnsupportedError, match=r"a form that hloforge does not know \(1 operands and 1 results\)"
+    ) as caught:
+        run(target, ["f32[2,4]"], [X], configuration)
     assert caught.value.location
 
 
