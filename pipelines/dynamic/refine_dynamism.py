@@ -21,10 +21,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import integer, operations, string_attribute
 from hloforge.dialect.program import entry_function
-from hloforge.pipelines.framework.passes import NativePass, Pass, register
+from hloforge.pipelines.framework.defects import copy_of
+from hloforge.pipelines.framework.passes import NativePass, Pass, diagnostic_text, place, register
 from hloforge.pipelines.framework.patterns import apply_patterns
 from hloforge.pipelines.normalize.lower_dynamic_calls import dynamic_call
 
@@ -44,7 +46,12 @@ _CANONICALIZE = NativePass("func.func(stablehlo-canonicalize-dynamism)")
 @register
 @dataclass(frozen=True)
 class RefineDynamism(Pass):
-    """Replace dynamic operations by static ones where the program fixes their sizes."""
+    """Replace dynamic operations by static ones where the program fixes their sizes.
+
+    Raises (on run):
+        UnsupportedError: the sizes that the program fixes do not fit an operation. XLA pads arrays to their bounds, so
+            that it computes something of unequal ones.
+    """
 
     name: ClassVar[str] = "refine-dynamism"
 
@@ -53,15 +60,65 @@ class RefineDynamism(Pass):
             if not any(map(_depends_on_sizes, operations(module))):
                 return
             can_refine = _can_refine(module)
-            # Each turn of ours lets the native pass see further, past the operations that it does not know.
-            while True:
-                if can_refine:
-                    _REFINE.run(module)
-                _CANONICALIZE.run(module)
-                lowered = apply_patterns(module, dynamic_call).rewritten
-                refined = can_refine and _refine_others(module)
-                if not lowered and not refined:
-                    return
+            before = copy_of(module) if can_refine and any(map(_carries_sizes, operations(module))) else None
+            _refine(module, can_refine=can_refine)
+            if before is not None and _mismatch(module) is not None:
+                # The native pass gives a loop the sizes of its first values; other turns have others.
+                _restore(module, before)
+                _hide_sizes(module)
+                _refine(module, can_refine=False)
+            if (mismatch := _mismatch(module)) is not None:
+                raise mismatch
+
+
+def _refine(module: ir.Module, *, can_refine: bool) -> None:
+    # Each turn of ours lets the native pass see further, past the operations that it does not know.
+    while True:
+        if can_refine:
+            _REFINE.run(module)
+        _CANONICALIZE.run(module)
+        lowered = apply_patterns(module, dynamic_call).rewritten
+        refined = can_refine and _refine_others(module)
+        if not lowered and not refined:
+            return
+
+
+def _carries_sizes(op: AnyOp) -> bool:
+    return op.name == "stablehlo.while" and not all(_is_static(result.type) for result in op.results)
+
+
+def _hide_sizes(module: ir.Module) -> None:
+    """Keep sizes from folding: a loop that carries several has none that is known."""
+    for op in operations(module, _DYNAMIC):
+        for number, operand in enumerate(op.operands):
+            if number and operand.type.rank == 1 and isinstance(operand.type.element_type, ir.IntegerType):
+                with ir.InsertionPoint(op), op.location:
+                    hidden = ir.Operation.create(
+                        "stablehlo.optimization_barrier", results=[operand.type], operands=[operand]
+                    )
+                op.operands[number] = hidden.results[0]
+
+
+def _restore(module: ir.Module, before: ir.Module) -> None:
+    for op in list(module.body.operations):
+        op.operation.erase()
+    with ir.InsertionPoint(module.body):
+        for op in before.body.operations:
+            op.operation.clone()
+
+
+def _mismatch(module: ir.Module) -> UnsupportedError | None:
+    """The error for sizes that do not fit each other."""
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        return UnsupportedError(
+            f"the sizes of arrays do not fit each other: {diagnostic_text(error)}",
+            location=place(error),
+            hint="arrays of bounded size are computed at their sizes, and not padded to bounds: set the same sizes "
+            "where an operation takes several of them",
+        )
+    return None
 
 
 def _depends_on_sizes(op: ir.Operation) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from hloforge.dialect.abi import crosses
 from hloforge.dialect.constants import dense
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.errors import ArgumentError, PassError
+from hloforge.dialect.errors import ArgumentError, PassError, UnsupportedError
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import integers, operations
 from hloforge.dialect.program import Parameter, Program, Signature, entry_function
@@ -147,8 +147,8 @@ def specialize(
         try:
             _refine_arguments(copy.module, entry, {number: shape for number, (_, shape) in numbers.items()})
             copy.module.operation.verify()
-        except (PassError, ir.MLIRError) as error:
-            reason = error.message if isinstance(error, PassError) else diagnostic_text(error)
+        except (PassError, UnsupportedError, ir.MLIRError) as error:
+            reason = diagnostic_text(error) if isinstance(error, ir.MLIRError) else error.message
             raise ArgumentError(f"the program does not take ({', '.join(map(str, shapes))}): {reason}") from None
         NativePass("symbol-dce").run(copy.module)
         results = _function_type(entry_function(copy.module).operation).results

@@ -165,7 +165,8 @@ def place(error: Any) -> Location | None:
     """Where the operation is that an MLIRError names first, in its diagnostics or their notes."""
     for diagnostic in getattr(error, "error_diagnostics", None) or ():
         for one in (diagnostic, *diagnostic.notes):
-            if found := file_location(one.location):
+            # Diagnostics have locations of no class, which tell nothing.
+            if found := file_location(ir.Location.from_attr(one.location.attr, one.location.context)):
                 return found
     return None
 

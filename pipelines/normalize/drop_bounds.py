@@ -10,7 +10,8 @@ After::
 
 IREE knows no bounds, and a bound read as a size would make a wrong program. The signature keeps the bounds of
 arguments, so that a session refuses larger ones. Operations that take their sizes from the type of their result
-(``broadcast_in_dim``, ``reshape``, ``slice`` up to the bound) get their dynamic form, with the sizes of the operand.
+(``broadcast_in_dim``, ``reshape``, ``slice`` and ``gather`` up to the bound) get their dynamic form, with the sizes of
+the operand.
 Source: StableHLO spec "Dynamism", ``TypeExtensions``.
 """
 
@@ -84,6 +85,18 @@ def slice_to_size(op: ir.Operation) -> Replacement:
     return emit("stablehlo.real_dynamic_slice", operands, type_)
 
 
+@pattern("stablehlo.gather")
+def gather_to_sizes(op: ir.Operation) -> Replacement:
+    """Of a bounded dimension a part as large as the bound is the whole dimension."""
+    x, taken = Value(op.operands[0]), integers(op, "slice_sizes")
+    whole = {number for number, size in enumerate(taken) if x.type.is_dynamic_dim(number) and size == x.dims[number]}
+    if not _is_bounded(x.type) or not _is_bounded(op.results[0].type) or not whole:
+        return NoMatch("no bounded dimension is taken whole")
+    sizes = [_size(x, number) if number in whole else size for number, size in enumerate(taken)]
+    kept = {name: op.attributes[name] for name in ("dimension_numbers", "indices_are_sorted") if name in op.attributes}
+    return emit("stablehlo.dynamic_gather", [x, Value(op.operands[1]), _vector(sizes)], op.results[0].type, **kept)
+
+
 @pattern("stablehlo.custom_call")
 def changed_form(op: ir.Operation) -> Replacement:
     """What XLA's ``DynamicPadder`` writes: an array filled up to its bounds, with its sizes, and the reverse.
@@ -134,7 +147,8 @@ class DropBounds(Pass):
                 return
             # From here on the types of main no longer tell the bounds.
             Signature.of(module).attach(module)
-            apply_patterns(module, (*broadcast_to_sizes, *reshape_to_sizes, *slice_to_size, *changed_form))
+            to_sizes = (*broadcast_to_sizes, *reshape_to_sizes, *slice_to_size, *gather_to_sizes)
+            apply_patterns(module, (*to_sizes, *changed_form))
             for op in operations(module):
                 for value in _values(op):
                     if _is_bounded(value.type):
