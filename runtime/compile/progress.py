@@ -40,9 +40,10 @@ def told(listener: Callable[[str], object] | None, running: Budget) -> Iterator[
 
     def tell() -> None:
         nonlocal said
-        if running.phase not in ("", said):
-            said = running.phase
-            listener(said)
+        phase = running.phase
+        if phase not in ("", said):
+            said = phase
+            listener(phase)
 
     with _repeated(tell):
         yield
@@ -93,11 +94,13 @@ class CompilerWatch:
 
     def phase(self) -> str:
         """What is being done now, in a few words."""
-        if any(name.endswith(".o") for name in set(_names(self._temporary)) - self._before):
-            return f"{COMPILER}: linking"
         begun = sorted(self._printed.rglob(f"*_{_BEFORE}.mlir"))
         if not begun:
             return f"{COMPILER}: forming dispatches"
+        # Those of constants that were computed before may still be there.
+        objects = (name for name in set(_names(self._temporary)) - self._before if name.endswith(".o"))
+        if any(_time(self._temporary / name) >= max(map(_time, begun)) for name in objects):
+            return f"{COMPILER}: linking"
         # Constants are computed by modules inside the program's, which come first.
         module = min((path.parent.parent for path in begun), key=lambda path: len(path.parts))
         count = sum(path.parent.parent == module for path in begun)
@@ -119,6 +122,13 @@ def _names(folder: Path) -> list[str]:
     with suppress(OSError):
         return [path.name for path in folder.iterdir()]
     return []
+
+
+def _time(path: Path) -> int:
+    """When a file was written; 0 where it is gone."""
+    with suppress(OSError):
+        return path.stat().st_mtime_ns
+    return 0
 
 
 def _executables(path: Path) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import time
@@ -106,6 +107,10 @@ def test_phases_of_iree_follow_its_files(tmp_path: Path) -> None:
     text = '@d_0::@f @d_1::@g @d_0::@f @"d 2"::@h'
     prints(outer, "util_func_main/0_0_iree-stream-schedule-concurrency.mlir", text)
     begins(outer, "d_0")
+    assert watch.phase() == "IREE's compiler: dispatch 1 of 3"
+    left = temporary / "jit_linked-5678.o"  # of the constants
+    left.touch()
+    os.utime(left, (1, 1))
     assert watch.phase() == "IREE's compiler: dispatch 1 of 3"
     begins(outer, "d_1")
     assert watch.phase() == "IREE's compiler: dispatch 2 of 3"
