@@ -69,6 +69,9 @@ class DispatchSoftmax(MachinePass):
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SHARED_DISPATCHES})
 
     def run(self, module: ir.Module) -> None:
+        if not operations(module, {REDUCE}):
+            # Nothing is normalized, and each exponential would be looked at with all that follows.
+            return
         with in_context(module):
             found = operations(module, {EXPONENTIAL})
             places = {op: place for place, op in enumerate(found)}
