@@ -122,11 +122,24 @@ _COMPARISONS = {
 }  # fmt: skip
 
 
+def _total_order(row: ElementType) -> Kernel:
+    """Integers in the order of floats: -NaN, numbers with -0 before 0, NaN."""
+    signed = np.dtype(f"i{row.bits // 8}")
+    most = signed.type(np.iinfo(signed).max)
+
+    def key(x: Array) -> Any:
+        bits = np.asarray(x).view(signed)
+        return np.where(bits < 0, bits ^ most, bits)
+
+    return key
+
+
 def _compare(_: Planner, op: ir.Operation) -> Kernel:
     row = element(op.operands[0])
-    if "compare_type" in op.attributes and "TOTALORDER" in str(op.attributes["compare_type"]):
-        raise UnplannedError(op.name)
     direction = stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    if "compare_type" in op.attributes and "TOTALORDER" in str(op.attributes["compare_type"]):
+        comparison, key = _COMPARISONS[direction], _total_order(row)
+        return lambda a, b: comparison(key(a), key(b))
     if row.is_complex and direction not in ("EQ", "NE"):
         raise UnplannedError(op.name)
     return _COMPARISONS[direction]

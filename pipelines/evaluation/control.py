@@ -20,6 +20,7 @@ from hloforge.pipelines.evaluation.plan import (
     integers,
     move,
 )
+from hloforge.pipelines.evaluation.sorts import sort
 
 
 def _call(planner: Planner, op: ir.Operation, inputs: list[int]) -> Flow:
@@ -177,5 +178,6 @@ FLOWS: dict[str, FlowRule] = {
     "stablehlo.if": _if,
     "stablehlo.reduce": _reduce,
     "stablehlo.scatter": _scatter,
+    "stablehlo.sort": sort,
     "stablehlo.while": _while,
 }

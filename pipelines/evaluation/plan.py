@@ -162,11 +162,15 @@ class Planner:
         """Where a value is during a run."""
         return self._numbers[value]
 
-    def _new(self, value: Any) -> int:
-        element_and_dims(value.type)
-        self._numbers[value] = self.size
+    def place(self) -> int:
+        """A number for what is no value of the program."""
         self.size += 1
         return self.size - 1
+
+    def _new(self, value: Any) -> int:
+        element_and_dims(value.type)
+        self._numbers[value] = self.place()
+        return self._numbers[value]
 
     def _step(self, op: ir.Operation) -> tuple[Step, int]:
         """What runs an operation, and what it costs."""

@@ -23,7 +23,7 @@ from tests.fuzz.step import grow
 # Steps that make operations which plans have; most of the programs of others have none.
 _NAMES = """
     arithmetic branched called choice clamped comparison conversion dynamically_sliced extreme fenced gathered greatest
-    joined jump logic looped move_sign padded parts quotient reduced reshaped reversed_ same_bits scattered
+    joined jump logic looped move_sign ordered padded parts quotient reduced reshaped reversed_ same_bits scattered
     scattered_once shift sliced spread transposed updated
 """
 NAMES = frozenset(_NAMES.split())

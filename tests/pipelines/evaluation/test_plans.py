@@ -170,6 +170,57 @@ def test_gathers(numbers: str, sizes: str, indices: str, result: str) -> None:
     _agrees(_text(body, f"%a: tensor<2x3x4xi32>, %i: tensor<{indices}xi32>", f"tensor<{result}xi32>"), _ROWS, given)
 
 
+@pytest.mark.parametrize("direction", ["EQ", "LT", "GE"])
+def test_comparisons_in_total_order(direction: str) -> None:
+    kind = "(tensor<12xf32>, tensor<12xf32>) -> tensor<12xi1>"
+    body = f"%r = stablehlo.compare {direction}, %a, %b, TOTALORDER : {kind}"
+    plan = plan_of(
+        read(_text(f"{body}\nreturn %r : tensor<12xi1>", "%a: tensor<12xf32>, %b: tensor<12xf32>", "tensor<12xi1>"))
+    )
+    assert plan is not None
+    order = np.array([-np.nan, -np.inf, -2, -1e-45, -0.0, 0.0, 1e-45, 2, 3e9, np.inf, np.nan, np.nan], np.float32)
+    order[0], order[10:] = np.copysign(order[0], -1), np.copysign(order[10:], 1)
+    ranks = np.array([*range(11), 10])
+    for shift in range(12):
+        (found,) = plan([order, np.roll(order, shift)])
+        compare = {"EQ": np.equal, "LT": np.less, "GE": np.greater_equal}[direction]
+        assert found.tolist() == compare(ranks, np.roll(ranks, shift)).tolist()
+
+
+def _sort(comparison: str, *, is_stable: bool = True, sizes: str = "3x7", dimension: int = 1) -> str:
+    settings = f"dimension = {dimension} : i64, is_stable = {str(is_stable).lower()}"
+    body = f"""%r:2 = "stablehlo.sort"(%a, %i) <{{{settings}}}> ({{
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>, %m: tensor<i32>, %n: tensor<i32>):
+        %c = {comparison} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }}) : (tensor<{sizes}xf32>, tensor<{sizes}xi32>) -> (tensor<{sizes}xf32>, tensor<{sizes}xi32>)
+    return %r#0, %r#1 : tensor<{sizes}xf32>, tensor<{sizes}xi32>"""
+    types = f"tensor<{sizes}xf32>, tensor<{sizes}xi32>"
+    return _text(body, f"%a: tensor<{sizes}xf32>, %i: tensor<{sizes}xi32>", f"({types})")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dimension"), [("3x7", 1), ("3x7", 0), ("2x5x3", 1), ("1x1", 1), ("0x4", 1), ("4x0", 1)]
+)
+@pytest.mark.parametrize("direction", ["LT", "GT"])
+def test_stable_sorts(sizes: str, dimension: int, direction: str) -> None:
+    shape = tuple(map(int, sizes.split("x")))
+    count = int(np.prod(shape))
+    keys = (np.arange(count) * 7 % 4).astype(np.float32).reshape(shape)
+    text = _sort(f"stablehlo.compare {direction}, %x, %y", sizes=sizes, dimension=dimension)
+    _agrees(text, keys, np.arange(count, dtype=np.int32).reshape(shape))
+
+
+def test_sorts_by_no_order_are_given_up() -> None:
+    plan = plan_of(read(_sort("stablehlo.compare LT, %x, %y")))
+    assert plan is not None
+    keys = np.array([[1, np.nan, 0, 2, np.nan, -1, 5]] * 3, np.float32)
+    with pytest.raises(SpentError):
+        plan([keys, np.zeros((3, 7), np.int32)])
+    assert plan_of(read(_sort("stablehlo.compare LT, %x, %y", is_stable=False))) is None
+    assert plan_of(read(_sort("stablehlo.compare LT, %x, %y", sizes="3x70000"))) is None
+
+
 _SET = "stablehlo.return %q : tensor<i32>"
 _ADD = "%s = stablehlo.add %p, %q : tensor<i32>\n stablehlo.return %s : tensor<i32>"
 
