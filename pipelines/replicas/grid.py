@@ -136,8 +136,11 @@ def sources_of(op: AnyOp, grid: Grid) -> dict[int, int]:
     Raises:
         UnsupportedError: a pair names what is not in the grid.
     """
-    pairs = _expanded(op, _rows(op, "source_target_pairs"), grid)
-    return {target: source for source, target in pairs}
+    rows = _rows(op, "source_target_pairs")
+    if not any(rows):
+        # No pair is nobody, where no group would be everybody.
+        return {}
+    return {target: source for source, target in _expanded(op, rows, grid)}
 
 
 def transfers_of(op: AnyOp, grid: Grid) -> dict[int, int]:

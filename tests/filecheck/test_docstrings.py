@@ -27,7 +27,7 @@ _NAME = re.compile(r"(?<![\w.%/])[a-z_]\w*(?:\.[a-z_]\w*)+(?!\w)")
 # The passes whose output the program is before they run, with the reason.
 UNSEEN = {"flatten-tuples": "the reader takes apart the tuples of StableHLO text itself"}
 # The passes whose docstrings show no IR, with the reason.
-WITHOUT_IR = {"audit": "it rewrites nothing"}
+WITHOUT_IR = {"audit": "it rewrites nothing", "check-needs": "it rewrites nothing"}
 # The other files that show IR, of which no pass by itself makes anything, with the reason.
 WITHOUT_PASS = {
     "hloforge.pipelines.delta_debugging.outline": "hloforge bisect calls it",
