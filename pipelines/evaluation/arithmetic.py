@@ -162,7 +162,7 @@ def _convert(_: Planner, op: ir.Operation) -> Kernel:
         return lambda x: x != 0
     if _is_integer(old) and (new.is_integer or new.name in EXACT_FLOATS):
         return lambda x: x.astype(new.dtype)
-    if old.is_float and new.is_float and (old.name, new.name) != ("f64", "f16") and _rounds_once(old, new):
+    if old.is_float and new.is_float and _rounds_once(old, new):
         return lambda x: x.astype(new.dtype)
     if old.name in EXACT_FLOATS and new.is_integer:
         return _saturating(new)
@@ -196,10 +196,6 @@ def _floats(kernel: Kernel) -> Rule:
         return kernel
 
     return rule
-
-
-def _same(_: Planner, __: ir.Operation) -> Kernel:
-    return lambda x: x
 
 
 def _abs(_: Planner, op: ir.Operation) -> Kernel:
