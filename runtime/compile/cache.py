@@ -42,6 +42,8 @@ FOLDER_VARIABLE = "HLOFORGE_CACHE_DIR"
 LIMIT_VARIABLE = "HLOFORGE_CACHE_LIMIT"
 _LIMIT = 4 * 2**30
 _SUFFIX = ".cached"
+# Machine code of single executables (``assembly.kernel_cache``).
+KERNEL_SUFFIX = ".kernel"
 # What compilations are linked with (``support_library``): a few files, which are not counted.
 LIBRARY_SUFFIX = ".library"
 _ABANDONED_SECONDS = 3600.0
@@ -85,7 +87,7 @@ class Entry:
         if not keep(self.path, {"manifest": executable.manifest.to_json()}, executable.vmfb):
             return False
         with suppress(OSError):
-            _trim(self.path.parent, limit())
+            trim(self.path.parent)
         return True
 
 
@@ -177,9 +179,9 @@ def limit() -> int:
 
 
 def usage(home: Path) -> tuple[int, int]:
-    """How many compilations a folder holds, and their bytes."""
-    sizes = [status.st_size for status in _files(home).values()]
-    return len(sizes), sum(sizes)
+    """How many compilations a folder holds, and the bytes of these and of the kernels."""
+    files = _files(home)
+    return sum(path.suffix == _SUFFIX for path in files), sum(status.st_size for status in files.values())
 
 
 def clear(home: Path) -> None:
@@ -188,8 +190,9 @@ def clear(home: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _trim(home: Path, allowed: int) -> None:
+def trim(home: Path) -> None:
     """Remove what was not used for longest until the rest fits; another process that is at it will do."""
+    allowed = limit()
     with suppress(filelock.Timeout), filelock.FileLock(home / ".lock", timeout=0, mode=0o600):
         _remove_abandoned(home)
         files = _files(home)
@@ -203,7 +206,7 @@ def _trim(home: Path, allowed: int) -> None:
 
 def _remove_abandoned(home: Path) -> None:
     """Remove the temporary files of writers that were killed; nobody writes one for as long as this."""
-    for path in home.glob(f".*{_SUFFIX}.*.tmp"):
+    for path in home.glob(".*.tmp"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
                 path.unlink()
@@ -211,9 +214,10 @@ def _remove_abandoned(home: Path) -> None:
 
 def _files(home: Path) -> dict[Path, os.stat_result]:
     found = {}
-    for path in home.glob(f"*{_SUFFIX}"):
-        with suppress(FileNotFoundError):  # removed by another process meanwhile
-            found[path] = path.stat()
+    for suffix in (_SUFFIX, KERNEL_SUFFIX):
+        for path in home.glob(f"*{suffix}"):
+            with suppress(FileNotFoundError):  # removed by another process meanwhile
+                found[path] = path.stat()
     return found
 
 

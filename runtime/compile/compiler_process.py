@@ -14,6 +14,7 @@ from hloforge.dialect import budget
 from hloforge.dialect.errors import CompileError
 from hloforge.dialect.forked import end_with_parent
 from hloforge.runtime.compile import iree
+from hloforge.runtime.compile.assembly.assembler import assembled
 from hloforge.runtime.compile.plugins import without_plugins
 from hloforge.runtime.compile.progress import CompilerWatch
 from hloforge.runtime.compile.support_library import flags_with_library
@@ -43,6 +44,9 @@ def run_compiler(
         if folder is None:
             return _run([iree.compiler_binary(), "-", "-o", "-", *flags, *without_plugins(flags)], data, options)
         quick = flags_with_library(flags, folder)
+        made = assembled(quick, data, options, folder, printed)
+        if made is not None:
+            return 0, made, ""
         running = budget.budget()
         watch = CompilerWatch(folder, printed) if running is not None and running.is_watched else None
         clock = CompilerClock(folder, flags, is_elided=printed is not None)

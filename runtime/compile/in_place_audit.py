@@ -31,7 +31,7 @@ from hloforge.runtime.compile.buffer_flow import CONCURRENT, EXECUTE, LOOPS, Flo
 
 # After this pass nothing changes of what is overwritten, and when, but that IREE merges equal fills of 64 bits, which
 # ``Flow`` takes for one buffer.
-_PASS = "iree-stream-schedule-concurrency"
+PASS = "iree-stream-schedule-concurrency"
 
 # Operations that the host only begins, and operations with such ones in them.
 _ASYNCHRONOUS = frozenset({EXECUTE, "scf.for", "scf.if", "scf.index_switch", "scf.while"})
@@ -68,7 +68,7 @@ class OverwrittenError(CompileError):
 def flags(folder: Path) -> tuple[str, ...]:
     """Flags by which IREE's compiler leaves in a folder what ``check`` reads."""
     return (
-        f"--mlir-print-ir-after={_PASS}",
+        f"--mlir-print-ir-after={PASS}",
         f"--mlir-print-ir-tree-dir={folder}",
         "--mlir-print-op-generic",
         "--mlir-print-debuginfo",
@@ -86,7 +86,7 @@ def check(folder: Path, donated: frozenset[int]) -> None:
     Raises:
         OverwrittenError: a read cannot be proved right, by its line; or there is nothing to read.
     """
-    paths = sorted(folder.rglob(f"*_{_PASS}.mlir"))
+    paths = sorted(folder.rglob(f"*_{PASS}.mlir"))
     if not paths:
         raise OverwrittenError(
             "IREE printed no text that shows its updates in place", hint="reinstall iree-base-compiler"
@@ -106,7 +106,7 @@ def check(folder: Path, donated: frozenset[int]) -> None:
 
 
 def clashes(text: str, donated: frozenset[int] = frozenset()) -> list[Clash]:
-    """The reads of a function, in IREE's generic form after ``_PASS``, that cannot be proved right; one for each write.
+    """The reads of a function, in IREE's generic form after ``PASS``, that cannot be proved right; one for each write.
 
     Args:
         text: one function or initializer, with locations.

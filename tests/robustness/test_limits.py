@@ -20,6 +20,7 @@ from hloforge.dialect.errors import CompileError
 from hloforge.dialect.forked import StoppedError, run_forked
 from hloforge.importers.guard import guarded
 from hloforge.pipelines.framework.passes import NativePass
+from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.options import CompileOptions
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children are forked on Linux only")
@@ -83,6 +84,7 @@ def test_one_deadline_for_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     """IREE's compiler is run again with other flags where it fails: not when the time is up."""
     runs: list[Any] = []
     monkeypatch.setattr("hloforge.runtime.compile.compiler.iree.compiler_binary", lambda: "/bin/sleep")
+    monkeypatch.setenv(server.VARIABLE, "0")
     monkeypatch.setattr(
         "hloforge.runtime.compile.compiler_process._run", lambda command, *rest: runs.append(command) or slow(*rest)
     )

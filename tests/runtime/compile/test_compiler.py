@@ -21,6 +21,7 @@ from hloforge.dialect.errors import CompileError, Location, OptionError
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.runtime.compile import in_place_audit, iree
+from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.compiler import compile_module, compile_program
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
@@ -51,6 +52,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
         monkeypatch.setattr(iree, "compiler_binary", lambda: str(path))
+        monkeypatch.setenv(server.VARIABLE, "0")
         return path
 
     return install
@@ -163,6 +165,7 @@ def test_time_runs_out_and_the_compiler_with_it(fake: Any, tmp_path: Path) -> No
 
 def test_a_missing_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iree, "compiler_binary", lambda: "/nowhere/iree-compile")
+    monkeypatch.setenv(server.VARIABLE, "0")
     monkeypatch.setattr(iree, "tied_to_this_process", lambda: ())
     assert "cannot be started: No such file" in failing(read(ADD)).message
 
@@ -248,12 +251,16 @@ def test_diagnostics_of_a_file_name_it(tmp_path: Path) -> None:
 
 
 COMPILE_A_FILE = """
+import os
 import sys
 from hloforge.importers.reader import read
 from hloforge.runtime.compile import iree
+from hloforge.runtime.compile.assembly import server
+from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.compiler import compile_program
 if len(sys.argv) > 2:
     iree.compiler_binary = lambda: sys.argv[2]
+    os.environ[server.VARIABLE] = "0"
 program = read("HloModule add\\nENTRY main { x = f32[4] parameter(0)\\n ROOT sum = f32[4] add(x, x) }")
 print("ready", flush=True)
 try:

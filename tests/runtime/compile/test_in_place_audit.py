@@ -168,7 +168,7 @@ def test_other_parts_of_one_buffer_are_apart() -> None:
 
 
 def test_a_folder_is_checked(tmp_path: Path) -> None:
-    path = tmp_path / "main" / f"0_{in_place_audit._PASS}.mlir"
+    path = tmp_path / "main" / f"0_{in_place_audit.PASS}.mlir"
     path.parent.mkdir()
     path.write_text(function(*_WRONG["read after it was written"]))
     with pytest.raises(OverwrittenError, match="p:2:1 what is read at p:3:1"):
@@ -178,7 +178,7 @@ def test_a_folder_is_checked(tmp_path: Path) -> None:
 def test_nothing_to_read_is_no_proof(tmp_path: Path) -> None:
     with pytest.raises(OverwrittenError, match="printed no text that shows its updates in place"):
         check(tmp_path, frozenset())
-    (tmp_path / f"0_{in_place_audit._PASS}.mlir").write_text('"util.func"() ({ tied_operands = [0 : index]')
+    (tmp_path / f"0_{in_place_audit.PASS}.mlir").write_text('"util.func"() ({ tied_operands = [0 : index]')
     with pytest.raises(OverwrittenError, match="cannot be parsed"):
         check(tmp_path, frozenset())
 

@@ -9,6 +9,7 @@ import pytest
 
 import hloforge
 from hloforge.dialect.errors import CompileError
+from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.timings import CompilerClock, part, recorded
 
 ADD = "HloModule m\nENTRY e {\n  x = f32[40] parameter(0)\n  ROOT y = f32[40] add(x, x)\n}\n"
@@ -19,7 +20,8 @@ PHASES = [
 ]  # fmt: skip
 
 
-def test_phases_llvm_and_the_linker() -> None:
+def test_phases_llvm_and_the_linker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(server.VARIABLE, "0")
     hloforge.compile(ADD, cache=False)  # the first one of a process may be linked in another way
     start = time.perf_counter()
     with recorded() as parts:
@@ -33,6 +35,18 @@ def test_phases_llvm_and_the_linker() -> None:
     tick = 0.01
     assert 0 < parts["  LLVM"] + parts["  linker"] <= parts["hal"] + tick
     assert sum(seconds for name, seconds in parts.items() if name not in shares) <= taken + tick
+    assert measured.vmfb == hloforge.compile(ADD, cache=False).vmfb
+
+
+@pytest.mark.skipif(not server.is_available(), reason="the server of IREE's compiler runs on Linux alone")
+def test_parts_of_what_the_server_compiles() -> None:
+    hloforge.compile(ADD, cache=False)  # the first one of a process may be linked in another way
+    hloforge.compile(ADD, cache=False)
+    with recorded() as parts:
+        measured = hloforge.compile(ADD, cache=False)
+    steps = ["dispatches", "code generation", "LLVM and linker", "bytecode"]
+    assert [name for name in parts if name in steps] == steps
+    assert all(parts[step] > 0 for step in steps)
     assert measured.vmfb == hloforge.compile(ADD, cache=False).vmfb
 
 

@@ -1,0 +1,144 @@
+"""The process that has IREE's compiler warm (``worker.py``), and requests to its children.
+
+One server answers all threads of a process and the processes forked from it. It ends when the last of them has closed
+its socket, and its children end with it. Linux alone has it: elsewhere forks are unsafe or missing.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from hloforge.dialect import budget
+from hloforge.dialect.forked import AVAILABLE
+from hloforge.runtime.compile.assembly.messages import receive, send
+
+# Set to 0, it has each program compiled by a process of ``iree-compile`` alone.
+VARIABLE = "HLOFORGE_COMPILER_SERVER"
+_WORKER = "hloforge.runtime.compile.assembly.worker"
+
+
+class GoneError(Exception):
+    """A child or the server has ended, or the time for it has."""
+
+
+class Server:
+    """The end of this process. Use ``server``."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._control: socket.socket | None = None
+
+    def start(self) -> None:
+        """Start the process, unless it runs; it is ready in a third of a second, and requests wait for that."""
+        with self._lock:
+            if self._control is None:
+                self._control = _started()
+
+    def request(self, kind: str, source: bytes, fields: Mapping[str, object]) -> Request:
+        """Ask a child of its own.
+
+        Raises:
+            GoneError: there is no server.
+        """
+        self.start()
+        try:
+            return Request(self._connected(), kind, source, fields)
+        except (OSError, GoneError):
+            self._forget()
+            raise GoneError from None
+
+    def _connected(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            assert self._control is not None
+            socket.send_fds(self._control, [b"C"], [theirs.fileno()])
+        return ours
+
+    def _forget(self) -> None:
+        with self._lock:
+            if self._control is not None:
+                self._control.close()
+            self._control = None
+
+
+class Request:
+    """A child that answers; used as a context, it does not outlive the block."""
+
+    def __init__(self, connection: socket.socket, kind: str, source: bytes, fields: Mapping[str, object]) -> None:
+        self._connection = connection
+        # It waits for the request meanwhile, so that the number is its own.
+        self._process = os.pidfd_open(int(self.receive()[0]))
+        self.send([json.dumps({"kind": kind, **fields}).encode(), source])
+
+    def __enter__(self) -> Request:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        # It may be anywhere in native code.
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._process, signal.SIGKILL)
+        os.close(self._process)
+
+    def send(self, blobs: Sequence[bytes]) -> None:
+        """Send a message. Raises GoneError."""
+        try:
+            send(self._connection, blobs)
+        except OSError:
+            raise GoneError from None
+
+    def receive(self) -> list[bytes]:
+        """Wait for a message, until the budget is spent. Raises GoneError."""
+        self._connection.settimeout(budget.remaining())
+        try:
+            return receive(self._connection)
+        except (OSError, EOFError):
+            raise GoneError from None
+
+
+@functools.cache
+def server() -> Server:
+    """The server of this process."""
+    return Server()
+
+
+def is_available() -> bool:
+    """Whether there can be a server here."""
+    return AVAILABLE and os.environ.get(VARIABLE) != "0" and _library() is not None
+
+
+def prepare() -> None:
+    """Have the server ready by the time that it is asked."""
+    if is_available():
+        with suppress(OSError):
+            server().start()
+
+
+@functools.cache
+def _library() -> Path | None:
+    """The compiler as a library, found without loading it."""
+    found = importlib.util.find_spec("iree.compiler")
+    folders = found.submodule_search_locations if found else None
+    paths = (Path(folder, "_mlir_libs", "libIREECompiler.so") for folder in folders or ())
+    return next((path for path in paths if path.exists()), None)
+
+
+def _started() -> socket.socket:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        os.set_inheritable(theirs.fileno(), True)
+        command = [sys.executable, "-P", "-m", _WORKER, str(theirs.fileno()), str(_library())]
+        silent = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+        # In a group of its own, because Ctrl-C is none of its business: it ends with its socket.
+        os.posix_spawn(command[0], command, os.environ, file_actions=silent, setpgroup=0)
+    return ours
