@@ -42,8 +42,8 @@ FOLDER_VARIABLE = "HLOFORGE_CACHE_DIR"
 LIMIT_VARIABLE = "HLOFORGE_CACHE_LIMIT"
 _LIMIT = 4 * 2**30
 _SUFFIX = ".cached"
-# Machine code of single executables (``assembly.kernel_cache``).
-KERNEL_SUFFIX = ".kernel"
+# Machine code of executables (``assembly.library_cache``).
+KERNELS_SUFFIX = ".kernels"
 # What compilations are linked with (``support_library``): a few files, which are not counted.
 LIBRARY_SUFFIX = ".library"
 _ABANDONED_SECONDS = 3600.0
@@ -214,7 +214,7 @@ def _remove_abandoned(home: Path) -> None:
 
 def _files(home: Path) -> dict[Path, os.stat_result]:
     found = {}
-    for suffix in (_SUFFIX, KERNEL_SUFFIX):
+    for suffix in (_SUFFIX, KERNELS_SUFFIX):
         for path in home.glob(f"*{suffix}"):
             with suppress(FileNotFoundError):  # removed by another process meanwhile
                 found[path] = path.stat()

@@ -2,8 +2,8 @@
 
 ``iree-compile`` makes all of a program in one process. Here a child of the server (``server.py``) brings the program to
 dispatches and then to bytecode, by IREE's own passes (``passes.py``) in contexts of the few dialects that are left,
-where they take a third of the time. Its executables are compiled by other children meanwhile, one for each processor,
-unless their code is in the cache (``kernel_cache.py``). What this cannot compile, ``iree-compile`` compiles, or tells
+where they take a third of the time. Its executables are compiled by other children, one for each processor at a time,
+unless their code is in the cache (``library_cache.py``). What this cannot compile, ``iree-compile`` compiles, or tells
 why it cannot.
 """
 
@@ -12,14 +12,22 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from hloforge.dialect import budget
 from hloforge.runtime.compile import timings
 from hloforge.runtime.compile.assembly import server
-from hloforge.runtime.compile.assembly.kernel_cache import Kernel, KernelCache, canonical, key_of
+from hloforge.runtime.compile.assembly.library_cache import (
+    Library,
+    LibraryCache,
+    canonical,
+    chunks,
+    key_of,
+    library_of,
+)
 from hloforge.runtime.compile.in_place_audit import PASS, flags as audit_flags
 from hloforge.runtime.compile.plugins import without_plugins
 from hloforge.runtime.compile.progress import COMPILER
@@ -29,21 +37,29 @@ _SERIAL = "--mlir-disable-threading"
 # A device whose description has all that its executables depend on (``support_library``).
 _DEVICE = "--iree-hal-target-device=__device_0="
 _LINKER = "--iree-llvmcpu-system-linker-path="
-# While constants are hoisted, IREE compiles and runs programs inside the program.
+# Where constants are hoisted, IREE compiles and runs programs inside the program, which are audited too.
 _NO_HOISTING = "--iree-opt-const-expr-hoisting=false"
+_ELIDING = "--mlir-elide-"
+# They are printed with all of their constants. Bytes of a program for which that is no matter.
+_SHORT = 2**22
+_KEEPING = "--iree-llvmcpu-keep-linker-artifacts"
 _DATA_TILING = "--iree-dispatch-creation-data-tiling"
-_NEEDED = (_DEVICE, _LINKER, _NO_HOISTING)
+_NEEDED = (_DEVICE, _LINKER)
 _OF_CODE = ("--iree-llvmcpu-", "--iree-opt-level=")
+_O2 = "--iree-opt-level=O2"
+_ASSERTIONS = "--iree-opt-strip-assertions=false"
+_IN_ORDER = "--iree-stream-partitioning-favor=debug"
 # Flags that mean the same here.
 _KNOWN = (
     *_NEEDED,
     *_OF_CODE,
     _DATA_TILING,
+    _NO_HOISTING,
     _SERIAL,
     "--iree-input-type=stablehlo",
     "--iree-input-demote-f64-to-f32=false",
-    "--iree-opt-strip-assertions=false",
-    "--iree-stream-partitioning-favor=debug",
+    _ASSERTIONS,
+    _IN_ORDER,
     "--iree-vm-bytecode-module-strip-source-map=true",
 )
 _FORMAT = re.compile(r'"(embedded-elf-\w+)"')
@@ -51,7 +67,7 @@ _FORMAT = re.compile(r'"(embedded-elf-\w+)"')
 # tiles of data alone call it.
 _WITHOUT_LIBRARY = ("link_embedded = false, ", "link_embedded = false, link_ukernel_bitcode = false, ")
 
-_kernels = KernelCache()
+_known = LibraryCache()
 
 
 def assembled(
@@ -91,7 +107,6 @@ class _Assembly:
 
     def __init__(self, flags: list[str], options: CompileOptions, folder: Path, printed: Path | None) -> None:
         self._flags, self._options, self._folder, self._printed = flags, options, folder, printed
-        self._cache = _kernels if options.cache else None
 
     def vmfb(self, program: bytes) -> bytes:
         """Raises GoneError if it cannot be made."""
@@ -102,99 +117,135 @@ class _Assembly:
         with ExitStack() as children:
             with timings.part("dispatches"):
                 _say("forming dispatches")
-                host = children.enter_context(
-                    self._child("program", program, {"flags": self._flags, "format": found[1]})
-                )
+                fields: dict[str, object] = {"flags": self._flags, "format": found[1], "device": "", "dispatches": {}}
+                if _O2 in self._flags and _NO_HOISTING in self._flags:
+                    strips, tiles = _ASSERTIONS not in self._flags, _DATA_TILING in self._flags
+                    fields["device"] = device.removeprefix(_DEVICE)
+                    fields["dispatches"] = {"strips_assertions": strips, "tiles_data": tiles}
+                    fields["flags"] = self._flags if _IN_ORDER in self._flags else []
+                else:
+                    program = self._dispatches(program)
+                host = children.enter_context(self._child("program", program, fields))
                 audited, head, *texts = host.receive()
             if self._printed is not None:
                 (self._printed / f"assembly_{PASS}.mlir").write_bytes(audited)
             names: list[str] = json.loads(head)
-            kernels = self._kernels_of(names, [text.decode() for text in texts], children)
+            libraries = _Libraries(self._child, self._flags, self._folder, caching=self._options.cache)
+            libraries.begin(dict(zip(names, (text.decode() for text in texts), strict=True)), children)
             with timings.part("code generation"):
-                exports = kernels.exports()
-            host.send([exports[name].encode() for name in names])
+                exports = libraries.exports()
+            places = json.dumps(libraries.places).encode()
+            host.send([places, *(export.encode() for export in exports.values())])
             with timings.part("LLVM and linker"):
-                binaries = kernels.binaries()
+                binaries = libraries.binaries()
             with timings.part("bytecode"):
                 _say("bytecode")
-                host.send([binaries[name] for name in names])
+                host.send([json.dumps(list(binaries)).encode(), *binaries.values()])
                 return host.receive()[0]
+
+    def _dispatches(self, program: bytes) -> bytes:
+        """A program of dispatches as bytecode, in a child of its own because flags change how all is printed."""
+        flags = self._flags
+        if _NO_HOISTING not in flags:
+            if self._printed is None or len(program) > _SHORT:
+                raise server.GoneError
+            flags = [*flags, *(flag for flag in audit_flags(self._printed) if not flag.startswith(_ELIDING))]
+        with self._child("dispatches", program, {"flags": flags}) as child:
+            return child.receive()[0]
 
     def _child(self, kind: str, source: bytes, fields: Mapping[str, object]) -> server.Request:
         limits = {"memory": self._options.memory_limit or 0, "temporary": str(self._folder)}
-        return server.server().request(kind, source, {**fields, **limits})
-
-    def _kernels_of(self, names: Sequence[str], texts: Sequence[str], children: ExitStack) -> _Kernels:
-        """Begin to compile what is not known."""
-        chosen = [flag for flag in self._flags if flag.startswith(_OF_CODE)]
-        of_key = [flag for flag in chosen if not flag.startswith(_LINKER)]
-        keys: dict[str, str] = {}
-        unknown: dict[str, str] = {}
-        kernels = _Kernels(keys, self._cache)
-        for name, text in zip(names, map(canonical, names, texts), strict=True):
-            keys[name] = key = key_of(text, of_key)
-            if not kernels.knows(key):
-                unknown[key] = text
-        plugins = without_plugins(self._flags)
-        for number, group in enumerate(_groups(unknown)):
-            binaries = self._folder / f"binaries{number}"
-            binaries.mkdir()
-            flags = [
-                *chosen,
-                *plugins,
-                _SERIAL,
-                "--iree-hal-link-executables=false",
-                f"--iree-hal-dump-executable-binaries-to={binaries}",
-            ]
-            module = "\n".join(("module {", *(_exported(key, text) for key, text in group.items()), "}"))
-            fields = {"flags": flags, "names": list(group), "binaries": str(binaries)}
-            child = children.enter_context(self._child("kernels", module.encode(), fields))
-            kernels.await_from(child, list(group))
-        return kernels
+        return server.server().request(kind, source, {**limits, **fields})
 
 
-class _Kernels:
-    """The kernels of a program's executables, of which some are being compiled."""
+class _Libraries:
+    """The libraries of a program's executables, of which some are being compiled.
 
-    def __init__(self, keys: Mapping[str, str], cache: KernelCache | None) -> None:
-        self._keys, self._cache, self._total = keys, cache, 0
-        self._known: dict[str, Kernel] = {}
+    Attributes:
+        places: the library of each executable and its kernel there, by its name in the program.
+    """
+
+    def __init__(
+        self, child: Callable[..., server.Request], flags: Sequence[str], folder: Path, *, caching: bool
+    ) -> None:
+        self._child, self._folder = child, folder
+        self._cache = _known if caching else None
+        chosen = [flag for flag in flags if flag.startswith(_OF_CODE)]
+        self._of_key = [flag for flag in chosen if not flag.startswith(_LINKER)]
+        # The child links, because it has the linker warm as well.
+        _, *self._linker = shlex.split(next(flag for flag in chosen if flag.startswith(_LINKER)))
+        self._flags = [*self._of_key, f"{_LINKER}true", _KEEPING, *without_plugins(flags), _SERIAL]
+        self.places: dict[str, tuple[str, str]] = {}
+        self._found: dict[str, Library] = {}
         self._exports: dict[str, str] = {}
-        self._children: list[tuple[server.Request, list[str]]] = []
+        self._waiting: list[tuple[str, str]] = []
+        self._running: list[tuple[str, server.Request]] = []
+        # Of all libraries, in the order of the program.
+        self._sizes: dict[str, int] = {}
 
-    def knows(self, key: str) -> bool:
-        if self._cache and key not in self._known and (kernel := self._cache.find(key)):
-            self._known[key] = kernel
-        return key in self._known
+    def begin(self, texts: Mapping[str, str], children: ExitStack) -> None:
+        """Find what is known, and begin to compile the rest.
 
-    def await_from(self, child: server.Request, keys: list[str]) -> None:
-        self._children.append((child, keys))
+        Args:
+            texts: of executables by name.
+            children: ends what runs.
+        """
+        self._children = children
+        keys, sources = {}, {}
+        for name, text in texts.items():
+            plain = canonical(name, text)
+            keys[name] = key = key_of(plain, self._of_key)
+            sources[key] = _exported(key, plain)
+        for chunk in chunks(list(sources)):
+            library = library_of(chunk)
+            self._sizes[library] = len(chunk)
+            self.places |= {name: (library, key) for name, key in keys.items() if key in chunk}
+            if self._cache and (found := self._cache.find(library)):
+                self._found[library] = found
+            else:
+                module = "\n".join(("module {", *(sources[key] for key in chunk), "}"))
+                self._waiting.append((library, module))
+        if self._sizes:
+            self._start()
+
+    def _start(self) -> None:
+        while self._waiting and len(self._running) < len(os.sched_getaffinity(0)):
+            library, module = self._waiting.pop(0)
+            folder = self._folder / library
+            folder.mkdir()
+            fields = {"flags": self._flags, "linker": self._linker, "temporary": str(folder)}
+            child = self._children.enter_context(self._child("library", module.encode(), fields))
+            self._running.append((library, child))
+        waiting = sum(self._sizes[library] for library, _ in self._waiting)
+        total = sum(self._sizes.values())
+        _say(f"dispatch {total - waiting} of {total}")
 
     def exports(self) -> dict[str, str]:
-        """The text of each executable without its code, by its name in the program."""
-        self._total = len(set(self._keys.values()))
-        done = self._total - sum(len(keys) for _, keys in self._children)
-        for child, keys in self._children:
-            _say(f"dispatch {done + 1} of {self._total}")
-            done += len(keys)
-            texts = [blob.decode() for blob in child.receive()]
-            if len(texts) != len(keys):
-                raise server.GoneError
-            self._exports.update(zip(keys, texts, strict=True))
-        self._exports.update((key, kernel.export) for key, kernel in self._known.items())
-        return {name: self._exports[key].replace(f"@{key}", f"@{name}", 1) for name, key in self._keys.items()}
+        """The text of each library without its code, by name."""
+        while self._waiting:
+            library, child = self._running.pop(0)
+            self._take_export(library, child)
+            self._take_code(library, child)
+            self._start()
+        for library, child in self._running:
+            self._take_export(library, child)
+        self._exports |= {library: found.export for library, found in self._found.items()}
+        return {library: self._exports[library].replace("@library", f"@{library}", 1) for library in self._sizes}
 
     def binaries(self) -> dict[str, bytes]:
-        """The code of each executable, by its name in the program."""
-        made = {}
-        for child, keys in self._children:
-            _say(f"dispatch {self._total} of {self._total}, then LLVM")
-            for key, code in zip(keys, child.receive(), strict=True):
-                made[key] = Kernel(self._exports[key], code)
+        """The code of each library, by name."""
+        _say("LLVM")
+        for library, child in self._running:
+            self._take_code(library, child)
+        return {library: self._found[library].code for library in self._sizes}
+
+    def _take_export(self, library: str, child: server.Request) -> None:
+        self._exports[library] = child.receive()[0].decode()
+
+    def _take_code(self, library: str, child: server.Request) -> None:
+        self._found[library] = made = Library(self._exports[library], child.receive()[0])
         if self._cache:
-            self._cache.add(made)
-        self._known.update(made)
-        return {name: self._known[key].code for name, key in self._keys.items()}
+            self._cache.add({library: made})
 
 
 def _say(what: str) -> None:
@@ -204,16 +255,9 @@ def _say(what: str) -> None:
 
 
 def _exported(key: str, text: str) -> str:
-    """An executable under the name of its key, which no pass drops because nothing in its module refers to it."""
+    """An executable by the name of its key, which no pass drops because nothing in its module refers to it."""
+    text = text.replace("@kernel", f"@{key}")
     start = text.index("@")
     name = re.match(r'@(?:"[^"]*"|[\w$.]+)', text[start:])
     assert name is not None
     return f"hal.executable public @{key}{text[start + name.end() :]}"
-
-
-def _groups(texts: Mapping[str, str]) -> list[dict[str, str]]:
-    """Texts shared out evenly by length, at most as many groups as this process has processors."""
-    groups: list[dict[str, str]] = [{} for _ in range(min(len(os.sched_getaffinity(0)), len(texts)))]
-    for key, text in sorted(texts.items(), key=lambda item: -len(item[1])):
-        min(groups, key=lambda group: sum(map(len, group.values())))[key] = text
-    return groups

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 EXECUTABLE = "hal.executable"
 # What may follow the name of an executable in that of its function.
 _ENDS = ("", "_")
+_END = "    }\n  }"
 # As ``iree-hal-initialize-devices`` writes it for a device of this machine, whose registry text cannot name.
 _DEVICE = """
 util.global private @__device_0 : !hal.device
@@ -50,32 +53,56 @@ util.initializer {{
 def without_code(text: str) -> list[str]:
     """Each executable of a module, in the order of its text, without what is inside its variants."""
     parts = re.split(rf"^  {EXECUTABLE} (?:public|private) ", text, flags=re.MULTILINE)[1:]
-    return [f"  {EXECUTABLE} private {part[: part.index('      builtin.module')]}    }}\n  }}" for part in parts]
+    return [f"  {EXECUTABLE} private {part[: part.index('      builtin.module')]}{_END}" for part in parts]
 
 
-def renamed(host: str, names: Sequence[str]) -> str:
-    """A host's text that calls the functions of executables by the names that all kernels have (``kernel_cache``)."""
-    known = frozenset(names)
+def joined(executables: Sequence[str]) -> str:
+    """Executables without code as one of the name ``library``, as IREE links them.
 
-    def rename(match: re.Match[str]) -> str:
-        return f"{match[1]}kernel{match[4]}" if match[2] in known and match[4][:1] in _ENDS else match[0]
+    Raises:
+        ValueError: what they are compiled for differs, or they have constants of their own.
+    """
+    variants = [executable.partition("\n")[2] for executable in executables]
+    (target,) = {variant.partition("\n")[0] for variant in variants}
+    functions = "".join(variant.partition("\n")[2].removesuffix(_END) for variant in variants)
+    if "hal.executable.constant.block" in functions:
+        raise ValueError("constants")
+    number = itertools.count()
+    functions = re.sub(r"(?<= ordinal\()\d+(?=\) layout\()", lambda _: str(next(number)), functions)
+    return f"  {EXECUTABLE} private @library {{\n{target}\n{functions}{_END}"
 
-    return re.sub(r"(@([\w$.]+)::@[\w$.]+::@)(\2)(\w*)", rename, host)
+
+def moved(host: str, places: Mapping[str, Sequence[str]]) -> str:
+    """A host's text that calls the functions of executables in libraries.
+
+    Args:
+        places: of each executable the library and the name there, with which its functions' names begin.
+    """
+
+    def move(match: re.Match[str]) -> str:
+        name, variant, function, rest = match.groups()
+        if name not in places:
+            return match[0]
+        library, kernel = places[name]
+        is_renamed = function == name and rest[:1] in _ENDS
+        return f"@{library}::@{variant}::@{kernel if is_renamed else function}{rest}"
+
+    return re.sub(r"@([\w$.]+)::@([\w$.]+)::@(\1|)([\w$.]*)", move, host)
 
 
-def with_binaries(text: str, binaries: dict[str, bytes], format_: str) -> str:
-    """A host's text with its device looked up, and binaries in the place of its executables' variants."""
+def with_marks(host: str, format_: str) -> str:
+    """A host's text with its device looked up, and in the place of its executables' variants bytes that name them."""
     lines, kept, name = [], True, ""
-    for line in text.splitlines():
+    for line in host.splitlines():
         if line.startswith(f"  {EXECUTABLE} private @"):
             name = line.split("@")[1].split(" ")[0].strip('"')
         if line.startswith("  util.global private @__device_0 ="):
             lines.append(_DEVICE.format(format=format_))
         elif line.startswith("    hal.executable.variant public @"):
-            variant, data = line.split("@")[1].split(" ")[0], binaries[name]
+            variant = line.split("@")[1].split(" ")[0]
             lines.append(
-                f'"hal.executable.binary"() <{{data = dense<"0x{data.hex()}"> : vector<{len(data)}xi8>, '
-                f'format = "{format_}", mime_type = "application/x-elf", sym_name = "{variant}"}}> : () -> ()'
+                f'"hal.executable.binary"() <{{data = {_mark(name)}, format = "{format_}", '
+                f'mime_type = "application/x-elf", sym_name = "{variant}"}}> : () -> ()'
             )
             kept = False
         elif kept:
@@ -83,3 +110,26 @@ def with_binaries(text: str, binaries: dict[str, bytes], format_: str) -> str:
         elif line == "    }":
             kept = True
     return "\n".join(lines)
+
+
+def with_binaries(host: str, binaries: Mapping[str, bytes]) -> str:
+    """A text with each executable's binary in the place of its mark.
+
+    Raises:
+        ValueError: a mark is not there.
+    """
+    for name, code in binaries.items():
+        mark = _mark(name)
+        if mark not in host:
+            raise ValueError(name)
+        host = host.replace(mark, _elements(code))
+    return host
+
+
+def _mark(name: str) -> str:
+    # More than a hundred, which MLIR prints as such a string.
+    return _elements(hashlib.sha256(name.encode()).digest() * 8)
+
+
+def _elements(data: bytes) -> str:
+    return f'dense<"0x{data.hex().upper()}"> : vector<{len(data)}xi8>'

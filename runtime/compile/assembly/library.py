@@ -31,6 +31,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ireeCompilerInvocationOutputIR": (_POINTER, (_POINTER, _POINTER)),
     "ireeCompilerInvocationOutputIRBytecode": (_POINTER, (_POINTER, _POINTER, ctypes.c_int)),
     "ireeCompilerInvocationOutputVMBytecode": (_POINTER, (_POINTER, _POINTER)),
+    "ireeCompilerRunLldMain": (ctypes.c_int, (ctypes.c_int, _POINTER)),
     "mlirContextEnableMultithreading": (None, (_POINTER, ctypes.c_bool)),
 }
 
@@ -51,7 +52,7 @@ class Compiler:
         libraries: Any = importlib.import_module("iree.compiler._mlir_libs")
         bindings: Any = importlib.import_module("iree.compiler._mlir_libs._mlir")
         passes: Any = importlib.import_module("iree.compiler.passmanager")
-        self._context, self._module = bindings.ir._Context, bindings.ir.Module
+        self._context, self._module, self._attribute = bindings.ir._Context, bindings.ir.Module, bindings.ir.Attribute
         self._registry, self._passes = libraries.get_dialect_registry, passes.PassManager
         self._functions = {}
         api = ctypes.CDLL(path)
@@ -70,6 +71,11 @@ class Compiler:
         words = (ctypes.c_char_p * (len(flags) + 1))(b"iree-compile", *(flag.encode() for flag in flags))
         self.call("ireeCompilerSetupGlobalCL", len(words), words, b"", False)
 
+    def link(self, words: Sequence[str]) -> None:
+        """Run IREE's linker, which ends this process."""
+        command = (ctypes.c_char_p * (len(words) + 2))(b"iree-lld", *(word.encode() for word in words), None)
+        self.call("ireeCompilerRunLldMain", len(words) + 1, command)
+
     def parse(self, source: bytes | str) -> Any:
         """A module in a context of its own, which loads the dialects alone that the module or a pass has.
 
@@ -79,6 +85,10 @@ class Compiler:
         context.enable_multithreading(False)
         context.append_dialect_registry(self._registry())
         return self._module.parse(source, context=context)
+
+    def set_attribute(self, module: Any, name: str, value: str) -> None:
+        """Give a module an attribute, as MLIR prints it."""
+        module.operation.attributes[name] = self._attribute.parse(value, context=module.context)
 
     def run(self, module: Any, passes: str) -> None:
         """Run passes, which are a pipeline in MLIR's textual form without its root."""

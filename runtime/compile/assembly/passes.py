@@ -15,6 +15,32 @@ def _functions(passes: str) -> str:
 
 _CLEANUP = f"{_functions('canonicalize,cse,iree-util-simplify-global-accesses')},iree-util-fold-globals,iree-util-ipo"
 
+
+def to_dispatches(*, strips_assertions: bool, tiles_data: bool) -> tuple[str, str]:
+    """Passes from StableHLO to dispatches at O2 without hoisting of constants, before and after the device is chosen.
+
+    Args:
+        strips_assertions: as ``--iree-opt-strip-assertions``.
+        tiles_data: as ``--iree-dispatch-creation-data-tiling``.
+    """
+    strips, tiles = (str(choice).lower() for choice in (strips_assertions, tiles_data))
+    before = (
+        "iree-stablehlo-input-transformation-pipeline",
+        "iree-import-public",
+        "iree-import-ml-program",
+        "iree-sanitize-module-names",
+        "iree-abi-transformation-pipeline",
+    )
+    after = (
+        "iree-hal-materialize-target-devices{defaultDevice=}",
+        "iree-global-optimization-transformation-pipeline{outer-dim-concat=true generalize-matmul=true"
+        f" const-eval=false const-expr-hoisting=false strip-assertions={strips}}}",
+        f"iree-dispatch-creation-pipeline{{aggressive-fusion=true const-expr-hoisting=false data-tiling={tiles}}}",
+        "iree-flow-transformation-pipeline",
+    )
+    return ",".join(before), ",".join(after)
+
+
 # Until it is known which operation runs when and in which array it writes: what the audit reads.
 TO_SCHEDULE = ",".join(
     (

@@ -22,8 +22,11 @@ from hloforge.dialect import budget
 from hloforge.dialect.forked import AVAILABLE
 from hloforge.runtime.compile.assembly.messages import receive, send
 
-# Set to 0, it has each program compiled by a process of ``iree-compile`` alone.
+# Set to 0, it has each program compiled by a process of ``iree-compile`` alone; set to "loud", the server and its
+# children say on standard error what goes wrong.
 VARIABLE = "HLOFORGE_COMPILER_SERVER"
+# numpy, which the compiler's bindings import, has threads otherwise, which forked children lack.
+_ALONE = {"OPENBLAS_NUM_THREADS": "1"}
 _WORKER = "hloforge.runtime.compile.assembly.worker"
 
 
@@ -138,7 +141,8 @@ def _started() -> socket.socket:
     with theirs:
         os.set_inheritable(theirs.fileno(), True)
         command = [sys.executable, "-P", "-m", _WORKER, str(theirs.fileno()), str(_library())]
-        silent = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+        is_loud = os.environ.get(VARIABLE) == "loud"
+        silent = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(2 if is_loud else 3)]
         # In a group of its own, because Ctrl-C is none of its business: it ends with its socket.
-        os.posix_spawn(command[0], command, os.environ, file_actions=silent, setpgroup=0)
+        os.posix_spawn(command[0], command, os.environ | _ALONE, file_actions=silent, setpgroup=0)
     return ours

@@ -15,16 +15,26 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hloforge.runtime.compile.assembly import passes
-from hloforge.runtime.compile.assembly.executables import EXECUTABLE, renamed, with_binaries, without_code
+from hloforge.runtime.compile.assembly.executables import (
+    EXECUTABLE,
+    joined,
+    moved,
+    with_binaries,
+    with_marks,
+    without_code,
+)
 from hloforge.runtime.compile.assembly.library import Compiler, Invocation
 from hloforge.runtime.compile.assembly.messages import receive, send
 
 _PR_SET_PDEATHSIG = 1
+_OF_BYTECODE = ("--iree-vm-bytecode-module-strip-source-map=true",)
+# As IREE has its linker make libraries.
+_SHARED = ("-nostdlib", "-static", "-shared")
 # Everything is run once before anything is forked: the code that a first compilation touches comes from disk.
 _WARM = b"""
 func.func @warm(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
@@ -32,6 +42,7 @@ func.func @warm(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
   return %sum : tensor<4xf32>
 }
 """
+_WARM_LIBRARY = "library_warm"
 _WARM_FORMAT = "embedded-elf"
 _WARM_FLAGS = (
     "--iree-hal-target-device=local",
@@ -41,27 +52,41 @@ _WARM_FLAGS = (
 )
 
 
-def _program(compiler: Compiler, request: dict[str, Any], source: bytes, connection: socket.socket) -> None:
-    """A program but for the code of its executables.
-
-    Says what the audit reads, the names of the executables, and their texts; is told the executables without their
-    code, and then their binaries, in the same order; says the vmfb.
-    """
+def _dispatches(compiler: Compiler, request: dict[str, Any], source: bytes, connection: socket.socket) -> None:
+    """A program until it consists of dispatches: says it as bytecode."""
     compiler.choose(request["flags"])
     program = Invocation(compiler, source)
     program.compile("flow")
-    audited, host, executables = apart(compiler, program.output("IRBytecode", -1))
-    names = list(executables)
+    send(connection, [program.output("IRBytecode", -1)])
+
+
+def _program(compiler: Compiler, request: dict[str, Any], source: bytes, connection: socket.socket) -> None:
+    """A program, or dispatches as bytecode, but for the code of its executables.
+
+    Says what the audit reads, the names of the executables, and their texts; is told in which library each is, and
+    these libraries without code, and then their names and binaries; says the vmfb.
+    """
+    if request["flags"]:
+        compiler.choose(request["flags"])
+    module = compiler.parse(source)
+    if request["device"]:
+        before, after = passes.to_dispatches(**request["dispatches"])
+        compiler.run(module, before)
+        compiler.set_attribute(module, "hal.device.targets", f"[{request['device']} : !hal.device]")
+        compiler.run(module, after)
+    audited, host, executables = apart(compiler, module)
     texts = (text.encode() for text in executables.values())
-    send(connection, [audited.encode(), json.dumps(names).encode(), *texts])
-    module = with_exports(compiler, host, names, [text.decode() for text in receive(connection)])
-    binaries = dict(zip(names, receive(connection), strict=True))
-    send(connection, [finished(compiler, module, binaries, request["format"])])
+    send(connection, [audited.encode(), json.dumps(list(executables)).encode(), *texts])
+    places, *libraries = receive(connection)
+    # Nothing depends on the code itself, which is not there yet.
+    host = moved(host, json.loads(places))
+    text = without_binaries(compiler, host, [library.decode() for library in libraries], request["format"])
+    names, *binaries = receive(connection)
+    send(connection, [finished(compiler, text, dict(zip(json.loads(names), binaries, strict=True)))])
 
 
-def apart(compiler: Compiler, dispatches: bytes) -> tuple[str, str, dict[str, str]]:
+def apart(compiler: Compiler, module: Any) -> tuple[str, str, dict[str, str]]:
     """Of a program of dispatches: the text for the audit, the host's without executables, and these by name."""
-    module = compiler.parse(dispatches)
     compiler.run(module, passes.TO_SCHEDULE)
     audited = module.operation.get_asm(
         print_generic_op_form=True, enable_debug_info=True, large_elements_limit=16, large_resource_limit=16
@@ -75,39 +100,53 @@ def apart(compiler: Compiler, dispatches: bytes) -> tuple[str, str, dict[str, st
     return audited, module.operation.get_asm(use_local_scope=True), executables
 
 
-def with_exports(compiler: Compiler, host: str, names: Sequence[str], exports: Sequence[str]) -> Any:
-    """A host that calls the HAL, with executables that have no code."""
-    head, _, body = renamed(host, names).partition("\n")
-    module = compiler.parse("\n".join((head, *exports, body)))
+def without_binaries(compiler: Compiler, host: str, libraries: Sequence[str], format_: str) -> str:
+    """A host as the text of its bytecode, with a mark in the place of each library's binary."""
+    head, _, body = host.partition("\n")
+    module = compiler.parse("\n".join((head, *libraries, body)))
     compiler.run(module, passes.TO_HAL)
-    return module
-
-
-def finished(compiler: Compiler, module: Any, binaries: dict[str, bytes], format_: str) -> bytes:
-    """The vmfb of such a host."""
-    module = compiler.parse(with_binaries(module.operation.get_asm(use_local_scope=True), binaries, format_))
+    module = compiler.parse(with_marks(module.operation.get_asm(use_local_scope=True), format_))
     compiler.run(module, passes.TO_BYTECODE)
-    return Invocation(compiler, module.operation.get_asm().encode(), threads=False).output("VMBytecode")
+    return str(module.operation.get_asm())
 
 
-def _kernels(compiler: Compiler, request: dict[str, Any], source: bytes, connection: socket.socket) -> None:
-    """Executables: says their texts without code when that is generated, and then their binaries."""
+def finished(compiler: Compiler, text: str, binaries: Mapping[str, bytes]) -> bytes:
+    """The vmfb of such a host."""
+    program = Invocation(compiler, with_binaries(text, binaries).encode(), _OF_BYTECODE, threads=False)
+    return program.output("VMBytecode")
+
+
+def _library(compiler: Compiler, request: dict[str, Any], source: bytes, connection: socket.socket) -> None:
+    """A library of executables: says its text without code when that is generated, and then its binary."""
     compiler.choose(request["flags"])
     program = Invocation(compiler, source)
     program.compile("executable-targets", since="executable-sources")
-    send(connection, [part.encode() for part in without_code(program.output("IR").decode())])
+    send(connection, [joined(without_code(program.output("IR").decode())).encode()])
     program.compile("hal", since="executable-targets")
-    folder = Path(request["binaries"])
-    send(connection, [next(folder.glob(f"*_{name}_*")).read_bytes() for name in request["names"]])
+    (code,) = Path(request["temporary"]).glob("*.o")
+    library = code.with_suffix(".linked")
+    os.waitpid(_link(compiler, [*request["linker"], *_SHARED, "-o", str(library), str(code)]), 0)
+    send(connection, [library.read_bytes()])
 
 
-_REQUESTS = {"program": _program, "kernels": _kernels}
+def _link(compiler: Compiler, words: Sequence[str]) -> int:
+    """Begin to link, in a child because the linker ends its process; its number."""
+    child = os.fork()
+    if child == 0:
+        try:
+            compiler.link(words)
+        finally:
+            os._exit(1)
+    return child
+
+
+_REQUESTS = {"dispatches": _dispatches, "program": _program, "library": _library}
 
 
 def serve(compiler: Compiler, connection: socket.socket) -> None:
     """Answer one request in a child of its own."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # IREE waits for its linker.
+    # A linker is waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     send(connection, [str(os.getpid()).encode()])
     head, source = receive(connection)
@@ -146,13 +185,16 @@ def _warm(compiler: Compiler) -> None:
     """Run what requests run."""
     program = Invocation(compiler, _WARM, _WARM_FLAGS, threads=False)
     program.compile("flow")
-    _, host, executables = apart(compiler, program.output("IRBytecode", -1))
+    _, host, executables = apart(compiler, compiler.parse(program.output("IRBytecode", -1)))
     program.compile("executable-targets", since="flow")
-    exports = [text.replace("@warm_dispatch_0_", "@kernel_") for text in without_code(program.output("IR").decode())]
-    module = with_exports(compiler, host, list(executables), exports)
-    finished(compiler, module, dict.fromkeys(executables, b"\0"), _WARM_FORMAT)
+    library = joined(without_code(program.output("IR").decode())).replace("@library", f"@{_WARM_LIBRARY}", 1)
+    host = moved(host, {name: (_WARM_LIBRARY, name) for name in executables})
+    finished(compiler, without_binaries(compiler, host, [library], _WARM_FORMAT), {_WARM_LIBRARY: b"\0"})
     program.compile("end", since="executable-targets")
-    program.output("VMBytecode")
+    before, after = passes.to_dispatches(strips_assertions=True, tiles_data=False)
+    module = compiler.parse(_WARM)
+    compiler.run(module, before)
+    compiler.run(module, after)
 
 
 if __name__ == "__main__":
