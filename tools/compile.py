@@ -48,6 +48,10 @@ def command(
       hloforge compile model.hlo -o model.vmfb
       hloforge compile model.mlir --target=cpu:generic --iree-opt-level=O2 --timings
     """
+    from hloforge.runtime.compile.assembly import server
+
+    # It gets ready while Python loads what reads and lowers programs.
+    server.prepare()
     from hloforge.tools.building import build
 
     options = compile_options_of(**compiler)

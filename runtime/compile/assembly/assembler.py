@@ -67,7 +67,7 @@ _FORMAT = re.compile(r'"(embedded-elf-\w+)"')
 # tiles of data alone call it.
 _WITHOUT_LIBRARY = ("link_embedded = false, ", "link_embedded = false, link_ukernel_bitcode = false, ")
 
-_known = LibraryCache()
+known = LibraryCache()
 
 
 def assembled(
@@ -169,7 +169,7 @@ class _Libraries:
         self, child: Callable[..., server.Request], flags: Sequence[str], folder: Path, *, caching: bool
     ) -> None:
         self._child, self._folder = child, folder
-        self._cache = _known if caching else None
+        self._cache = known if caching else None
         chosen = [flag for flag in flags if flag.startswith(_OF_CODE)]
         self._of_key = [flag for flag in chosen if not flag.startswith(_LINKER)]
         # The child links, because it has the linker warm as well.
@@ -234,7 +234,8 @@ class _Libraries:
 
     def binaries(self) -> dict[str, bytes]:
         """The code of each library, by name."""
-        _say("LLVM")
+        total = sum(self._sizes.values())
+        _say(f"dispatch {total} of {total}, then LLVM")
         for library, child in self._running:
             self._take_code(library, child)
         return {library: self._found[library].code for library in self._sizes}

@@ -57,7 +57,7 @@ class Server:
         try:
             return Request(self._connected(), kind, source, fields)
         except (OSError, GoneError):
-            self._forget()
+            self.close()
             raise GoneError from None
 
     def _connected(self) -> socket.socket:
@@ -67,7 +67,8 @@ class Server:
             socket.send_fds(self._control, [b"C"], [theirs.fileno()])
         return ours
 
-    def _forget(self) -> None:
+    def close(self) -> None:
+        """Let the process end, if it runs."""
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -75,12 +76,17 @@ class Server:
 
 
 class Request:
-    """A child that answers; used as a context, it does not outlive the block."""
+    """A child that answers; used as a context, it does not outlive the block.
+
+    Attributes:
+        number: of the child's process.
+    """
 
     def __init__(self, connection: socket.socket, kind: str, source: bytes, fields: Mapping[str, object]) -> None:
         self._connection = connection
         # It waits for the request meanwhile, so that the number is its own.
-        self._process = os.pidfd_open(int(self.receive()[0]))
+        self.number = int(self.receive()[0])
+        self._process = os.pidfd_open(self.number)
         self.send([json.dumps({"kind": kind, **fields}).encode(), source])
 
     def __enter__(self) -> Request:
@@ -117,7 +123,7 @@ def server() -> Server:
 
 def is_available() -> bool:
     """Whether there can be a server here."""
-    return AVAILABLE and os.environ.get(VARIABLE) != "0" and _library() is not None
+    return AVAILABLE and os.environ.get(VARIABLE) != "0" and library() is not None
 
 
 def prepare() -> None:
@@ -128,7 +134,7 @@ def prepare() -> None:
 
 
 @functools.cache
-def _library() -> Path | None:
+def library() -> Path | None:
     """The compiler as a library, found without loading it."""
     found = importlib.util.find_spec("iree.compiler")
     folders = found.submodule_search_locations if found else None
@@ -140,7 +146,7 @@ def _started() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         os.set_inheritable(theirs.fileno(), True)
-        command = [sys.executable, "-P", "-m", _WORKER, str(theirs.fileno()), str(_library())]
+        command = [sys.executable, "-P", "-m", _WORKER, str(theirs.fileno()), str(library())]
         is_loud = os.environ.get(VARIABLE) == "loud"
         silent = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(2 if is_loud else 3)]
         # In a group of its own, because Ctrl-C is none of its business: it ends with its socket.
