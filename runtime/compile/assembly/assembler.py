@@ -10,52 +10,38 @@ why it cannot.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from hloforge.dialect import budget
 from hloforge.runtime.compile import timings
 from hloforge.runtime.compile.assembly import server
-from hloforge.runtime.compile.assembly.library_cache import (
-    Library,
-    LibraryCache,
-    canonical,
-    chunks,
-    key_of,
-    library_of,
-)
+from hloforge.runtime.compile.assembly.libraries import LINKER, OF_CODE, SERIAL, Libraries, say
 from hloforge.runtime.compile.in_place_audit import PASS, flags as audit_flags
 from hloforge.runtime.compile.plugins import without_plugins
-from hloforge.runtime.compile.progress import COMPILER
 from hloforge.runtime.options import CompileOptions
 
-_SERIAL = "--mlir-disable-threading"
 # A device whose description has all that its executables depend on (``support_library``).
 _DEVICE = "--iree-hal-target-device=__device_0="
-_LINKER = "--iree-llvmcpu-system-linker-path="
 # Where constants are hoisted, IREE compiles and runs programs inside the program, which are audited too.
 _NO_HOISTING = "--iree-opt-const-expr-hoisting=false"
 _ELIDING = "--mlir-elide-"
 # They are printed with all of their constants. Bytes of a program for which that is no matter.
 _SHORT = 2**22
-_KEEPING = "--iree-llvmcpu-keep-linker-artifacts"
 _DATA_TILING = "--iree-dispatch-creation-data-tiling"
-_NEEDED = (_DEVICE, _LINKER)
-_OF_CODE = ("--iree-llvmcpu-", "--iree-opt-level=")
-_O2 = "--iree-opt-level=O2"
+_NEEDED = (_DEVICE, LINKER)
+_LEVEL = "--iree-opt-level="
+_O2 = f"{_LEVEL}O2"
 _ASSERTIONS = "--iree-opt-strip-assertions=false"
 _IN_ORDER = "--iree-stream-partitioning-favor=debug"
 # Flags that mean the same here.
 _KNOWN = (
     *_NEEDED,
-    *_OF_CODE,
+    *OF_CODE,
     _DATA_TILING,
     _NO_HOISTING,
-    _SERIAL,
+    SERIAL,
     "--iree-input-type=stablehlo",
     "--iree-input-demote-f64-to-f32=false",
     _ASSERTIONS,
@@ -66,8 +52,6 @@ _FORMAT = re.compile(r'"(embedded-elf-\w+)"')
 # IREE reads its library of micro-kernels for each executable, which takes longer than LLVM takes for most. Products in
 # tiles of data alone call it.
 _WITHOUT_LIBRARY = ("link_embedded = false, ", "link_embedded = false, link_ukernel_bitcode = false, ")
-
-known = LibraryCache()
 
 
 def assembled(
@@ -92,14 +76,14 @@ def assembled(
 def _flags(flags: Sequence[str], printed: Path | None) -> list[str] | None:
     """The flags for a child of the server; None if it does not know some, or lacks what it needs."""
     of_audit = audit_flags(printed) if printed else ()
-    kept = [flag for flag in flags if flag not in of_audit and flag != _SERIAL]
+    kept = [flag for flag in flags if flag not in of_audit and flag != SERIAL]
     if not all(flag.startswith(_KNOWN) for flag in kept):
         return None
     if not all(any(flag.startswith(needed) for flag in kept) for needed in _NEEDED):
         return None
     if _DATA_TILING not in kept:
         kept = [flag.replace(*_WITHOUT_LIBRARY) if flag.startswith(_DEVICE) else flag for flag in kept]
-    return [*kept, *without_plugins(kept), _SERIAL]
+    return [*kept, *without_plugins(kept), SERIAL]
 
 
 class _Assembly:
@@ -116,9 +100,10 @@ class _Assembly:
             raise server.GoneError
         with ExitStack() as children:
             with timings.part("dispatches"):
-                _say("forming dispatches")
+                say("forming dispatches")
                 fields: dict[str, object] = {"flags": self._flags, "format": found[1], "device": "", "dispatches": {}}
-                if _O2 in self._flags and _NO_HOISTING in self._flags:
+                levels = [flag for flag in self._flags if flag.startswith(_LEVEL)]
+                if levels == [_O2] and _NO_HOISTING in self._flags:
                     strips, tiles = _ASSERTIONS not in self._flags, _DATA_TILING in self._flags
                     fields["device"] = device.removeprefix(_DEVICE)
                     fields["dispatches"] = {"strips_assertions": strips, "tiles_data": tiles}
@@ -130,7 +115,7 @@ class _Assembly:
             if self._printed is not None:
                 (self._printed / f"assembly_{PASS}.mlir").write_bytes(audited)
             names: list[str] = json.loads(head)
-            libraries = _Libraries(self._child, self._flags, self._folder, caching=self._options.cache)
+            libraries = Libraries(self._child, self._flags, self._folder, caching=self._options.cache)
             libraries.begin(dict(zip(names, (text.decode() for text in texts), strict=True)), children)
             with timings.part("code generation"):
                 exports = libraries.exports()
@@ -139,7 +124,7 @@ class _Assembly:
             with timings.part("LLVM and linker"):
                 binaries = libraries.binaries()
             with timings.part("bytecode"):
-                _say("bytecode")
+                say("bytecode")
                 host.send([json.dumps(list(binaries)).encode(), *binaries.values()])
                 return host.receive()[0]
 
@@ -156,109 +141,3 @@ class _Assembly:
     def _child(self, kind: str, source: bytes, fields: Mapping[str, object]) -> server.Request:
         limits = {"memory": self._options.memory_limit or 0, "temporary": str(self._folder)}
         return server.server().request(kind, source, {**limits, **fields})
-
-
-class _Libraries:
-    """The libraries of a program's executables, of which some are being compiled.
-
-    Attributes:
-        places: the library of each executable and its kernel there, by its name in the program.
-    """
-
-    def __init__(
-        self, child: Callable[..., server.Request], flags: Sequence[str], folder: Path, *, caching: bool
-    ) -> None:
-        self._child, self._folder = child, folder
-        self._cache = known if caching else None
-        chosen = [flag for flag in flags if flag.startswith(_OF_CODE)]
-        self._of_key = [flag for flag in chosen if not flag.startswith(_LINKER)]
-        # The child links, because it has the linker warm as well.
-        _, *self._linker = shlex.split(next(flag for flag in chosen if flag.startswith(_LINKER)))
-        self._flags = [*self._of_key, f"{_LINKER}true", _KEEPING, *without_plugins(flags), _SERIAL]
-        self.places: dict[str, tuple[str, str]] = {}
-        self._found: dict[str, Library] = {}
-        self._exports: dict[str, str] = {}
-        self._waiting: list[tuple[str, str]] = []
-        self._running: list[tuple[str, server.Request]] = []
-        # Of all libraries, in the order of the program.
-        self._sizes: dict[str, int] = {}
-
-    def begin(self, texts: Mapping[str, str], children: ExitStack) -> None:
-        """Find what is known, and begin to compile the rest.
-
-        Args:
-            texts: of executables by name.
-            children: ends what runs.
-        """
-        self._children = children
-        keys, sources = {}, {}
-        for name, text in texts.items():
-            plain = canonical(name, text)
-            keys[name] = key = key_of(plain, self._of_key)
-            sources[key] = _exported(key, plain)
-        for chunk in chunks(list(sources)):
-            library = library_of(chunk)
-            self._sizes[library] = len(chunk)
-            self.places |= {name: (library, key) for name, key in keys.items() if key in chunk}
-            if self._cache and (found := self._cache.find(library)):
-                self._found[library] = found
-            else:
-                module = "\n".join(("module {", *(sources[key] for key in chunk), "}"))
-                self._waiting.append((library, module))
-        if self._sizes:
-            self._start()
-
-    def _start(self) -> None:
-        while self._waiting and len(self._running) < len(os.sched_getaffinity(0)):
-            library, module = self._waiting.pop(0)
-            folder = self._folder / library
-            folder.mkdir()
-            fields = {"flags": self._flags, "linker": self._linker, "temporary": str(folder)}
-            child = self._children.enter_context(self._child("library", module.encode(), fields))
-            self._running.append((library, child))
-        waiting = sum(self._sizes[library] for library, _ in self._waiting)
-        total = sum(self._sizes.values())
-        _say(f"dispatch {total - waiting} of {total}")
-
-    def exports(self) -> dict[str, str]:
-        """The text of each library without its code, by name."""
-        while self._waiting:
-            library, child = self._running.pop(0)
-            self._take_export(library, child)
-            self._take_code(library, child)
-            self._start()
-        for library, child in self._running:
-            self._take_export(library, child)
-        self._exports |= {library: found.export for library, found in self._found.items()}
-        return {library: self._exports[library].replace("@library", f"@{library}", 1) for library in self._sizes}
-
-    def binaries(self) -> dict[str, bytes]:
-        """The code of each library, by name."""
-        total = sum(self._sizes.values())
-        _say(f"dispatch {total} of {total}, then LLVM")
-        for library, child in self._running:
-            self._take_code(library, child)
-        return {library: self._found[library].code for library in self._sizes}
-
-    def _take_export(self, library: str, child: server.Request) -> None:
-        self._exports[library] = child.receive()[0].decode()
-
-    def _take_code(self, library: str, child: server.Request) -> None:
-        self._found[library] = made = Library(self._exports[library], child.receive()[0])
-        if self._cache:
-            self._cache.add({library: made})
-
-
-def _say(what: str) -> None:
-    """Tell whoever watches the compilation what is being done."""
-    if (running := budget.budget()) is not None:
-        running.say(f"{COMPILER}: {what}")
-
-
-def _exported(key: str, text: str) -> str:
-    """An executable by the name of its key, which no pass drops because nothing in its module refers to it."""
-    text = text.replace("@kernel", f"@{key}")
-    start = text.index("@")
-    name = re.match(r'@(?:"[^"]*"|[\w$.]+)', text[start:])
-    assert name is not None
-    return f"hal.executable public @{key}{text[start + name.end() :]}"

@@ -14,7 +14,7 @@ import pytest
 
 import hloforge
 from hloforge.runtime.compile import cache
-from hloforge.runtime.compile.assembly import assembler, server
+from hloforge.runtime.compile.assembly import assembler, libraries, server
 from hloforge.runtime.compile.assembly.library_cache import LibraryCache
 
 pytestmark = pytest.mark.skipif(not server.is_available(), reason="forked children are Linux's alone")
@@ -132,7 +132,7 @@ def test_known_kernels_are_not_compiled_again(
     monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "cache"))
     hloforge.compile(PROGRAMS["elementwise"], cache=False)  # the library for this processor is made anew
     text = PROGRAMS["elementwise"]
-    monkeypatch.setattr(assembler, "known", LibraryCache())
+    monkeypatch.setattr(libraries, "known", LibraryCache())
     asked.clear()
     hloforge.compile(text, cache=True)
     assert asked == ["program", "library"]
@@ -141,8 +141,8 @@ def test_known_kernels_are_not_compiled_again(
         "-> tensor<33x65xf32> {", "-> (tensor<33x65xf32>, tensor<2xf32>) {"
     )
     other = other.replace("return %1 : tensor<33x65xf32>", "return %1, %c : tensor<33x65xf32>, tensor<2xf32>")
-    for libraries in (assembler.known, LibraryCache()):  # in this process, and on disk
-        monkeypatch.setattr(assembler, "known", libraries)
+    for known in (libraries.known, LibraryCache()):  # in this process, and on disk
+        monkeypatch.setattr(libraries, "known", known)
         asked.clear()
         executable = hloforge.compile(other, name="other", cache=True)
         assert asked == ["program"]

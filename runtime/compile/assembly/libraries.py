@@ -1,0 +1,134 @@
+"""The libraries of a program's executables: those that are known, and those that children of the server compile."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from hloforge.dialect import budget
+from hloforge.runtime.compile.assembly.library_cache import Library, LibraryCache, canonical, chunks, key_of, library_of
+from hloforge.runtime.compile.assembly.server import Request
+from hloforge.runtime.compile.plugins import without_plugins
+from hloforge.runtime.compile.progress import COMPILER
+
+SERIAL = "--mlir-disable-threading"
+LINKER = "--iree-llvmcpu-system-linker-path="
+# Flags of the code generator and of LLVM.
+OF_CODE = ("--iree-llvmcpu-", "--iree-opt-level=")
+_KEEPING = "--iree-llvmcpu-keep-linker-artifacts"
+
+known = LibraryCache()
+
+
+class Libraries:
+    """The libraries of a program.
+
+    Args:
+        child: begins to ask the server, as ``Server.request`` does.
+        flags: of the program's compilation.
+        folder: for temporary files.
+        caching: whether libraries may be known, and are kept.
+
+    Attributes:
+        places: the library of each executable and its kernel there, by its name in the program.
+    """
+
+    def __init__(self, child: Callable[..., Request], flags: Sequence[str], folder: Path, *, caching: bool) -> None:
+        self._child, self._folder = child, folder
+        self._cache = known if caching else None
+        chosen = [flag for flag in flags if flag.startswith(OF_CODE)]
+        self._of_key = [flag for flag in chosen if not flag.startswith(LINKER)]
+        # The child links, because it has the linker warm as well.
+        _, *self._linker = shlex.split(next(flag for flag in chosen if flag.startswith(LINKER)))
+        self._flags = [*self._of_key, f"{LINKER}true", _KEEPING, *without_plugins(flags), SERIAL]
+        self.places: dict[str, tuple[str, str]] = {}
+        self._found: dict[str, Library] = {}
+        self._exports: dict[str, str] = {}
+        self._waiting: list[tuple[str, str]] = []
+        self._running: list[tuple[str, Request]] = []
+        # Of all libraries, in the order of the program.
+        self._sizes: dict[str, int] = {}
+
+    def begin(self, texts: Mapping[str, str], children: ExitStack) -> None:
+        """Find what is known, and begin to compile the rest.
+
+        Args:
+            texts: of executables by name.
+            children: ends what runs.
+        """
+        self._children = children
+        keys, sources = {}, {}
+        for name, text in texts.items():
+            plain = canonical(name, text)
+            keys[name] = key = key_of(plain, self._of_key)
+            sources[key] = _exported(key, plain)
+        for chunk in chunks(list(sources)):
+            library = library_of(chunk)
+            self._sizes[library] = len(chunk)
+            self.places |= {name: (library, key) for name, key in keys.items() if key in chunk}
+            if self._cache and (found := self._cache.find(library)):
+                self._found[library] = found
+            else:
+                module = "\n".join(("module {", *(sources[key] for key in chunk), "}"))
+                self._waiting.append((library, module))
+        if self._sizes:
+            self._start()
+
+    def _start(self) -> None:
+        while self._waiting and len(self._running) < len(os.sched_getaffinity(0)):
+            library, module = self._waiting.pop(0)
+            folder = self._folder / library
+            folder.mkdir()
+            fields = {"flags": self._flags, "linker": self._linker, "temporary": str(folder)}
+            child = self._children.enter_context(self._child("library", module.encode(), fields))
+            self._running.append((library, child))
+        waiting = sum(self._sizes[library] for library, _ in self._waiting)
+        total = sum(self._sizes.values())
+        say(f"dispatch {total - waiting} of {total}")
+
+    def exports(self) -> dict[str, str]:
+        """The text of each library without its code, by name."""
+        while self._waiting:
+            library, child = self._running.pop(0)
+            self._take_export(library, child)
+            self._take_code(library, child)
+            self._start()
+        for library, child in self._running:
+            self._take_export(library, child)
+        self._exports |= {library: found.export for library, found in self._found.items()}
+        return {library: self._exports[library].replace("@library", f"@{library}", 1) for library in self._sizes}
+
+    def binaries(self) -> dict[str, bytes]:
+        """The code of each library, by name."""
+        total = sum(self._sizes.values())
+        say(f"dispatch {total} of {total}, then LLVM")
+        for library, child in self._running:
+            self._take_code(library, child)
+        return {library: self._found[library].code for library in self._sizes}
+
+    def _take_export(self, library: str, child: Request) -> None:
+        self._exports[library] = child.receive()[0].decode()
+
+    def _take_code(self, library: str, child: Request) -> None:
+        self._found[library] = made = Library(self._exports[library], child.receive()[0])
+        if self._cache:
+            self._cache.add({library: made})
+
+
+def say(what: str) -> None:
+    """Tell whoever watches the compilation what is being done."""
+    if (running := budget.budget()) is not None:
+        running.say(f"{COMPILER}: {what}")
+
+
+def _exported(key: str, text: str) -> str:
+    """An executable by the name of its key, which no pass drops because nothing in its module refers to it."""
+    text = text.replace("@kernel", f"@{key}")
+    start = text.index("@")
+    name = re.match(r'@(?:"[^"]*"|[\w$.]+)', text[start:])
+    assert name is not None
+    return f"hal.executable public @{key}{text[start + name.end() :]}"
