@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hloforge.dialect import budget
 from hloforge.runtime.compile.assembly.library_cache import Library, LibraryCache, canonical, chunks, key_of, library_of
-from hloforge.runtime.compile.assembly.server import Request
+from hloforge.runtime.compile.assembly.server import Request, wait
 from hloforge.runtime.compile.plugins import without_plugins
 from hloforge.runtime.compile.progress import COMPILER
 
@@ -49,7 +49,7 @@ class Libraries:
         self._found: dict[str, Library] = {}
         self._exports: dict[str, str] = {}
         self._waiting: list[tuple[str, str]] = []
-        self._running: list[tuple[str, Request]] = []
+        self._running: dict[Request, str] = {}
         # Of all libraries, in the order of the program.
         self._sizes: dict[str, int] = {}
 
@@ -85,20 +85,15 @@ class Libraries:
             folder.mkdir()
             fields = {"flags": self._flags, "linker": self._linker, "temporary": str(folder)}
             child = self._children.enter_context(self._child("library", module.encode(), fields))
-            self._running.append((library, child))
+            self._running[child] = library
         waiting = sum(self._sizes[library] for library, _ in self._waiting)
         total = sum(self._sizes.values())
         say(f"dispatch {total - waiting} of {total}")
 
     def exports(self) -> dict[str, str]:
         """The text of each library without its code, by name."""
-        while self._waiting:
-            library, child = self._running.pop(0)
-            self._take_export(library, child)
-            self._take_code(library, child)
-            self._start()
-        for library, child in self._running:
-            self._take_export(library, child)
+        while self._waiting or any(library not in self._exports for library in self._running.values()):
+            self._listen()
         self._exports |= {library: found.export for library, found in self._found.items()}
         return {library: self._exports[library].replace("@library", f"@{library}", 1) for library in self._sizes}
 
@@ -106,17 +101,22 @@ class Libraries:
         """The code of each library, by name."""
         total = sum(self._sizes.values())
         say(f"dispatch {total} of {total}, then LLVM")
-        for library, child in self._running:
-            self._take_code(library, child)
+        while self._running:
+            self._listen()
         return {library: self._found[library].code for library in self._sizes}
 
-    def _take_export(self, library: str, child: Request) -> None:
-        self._exports[library] = child.receive()[0].decode()
-
-    def _take_code(self, library: str, child: Request) -> None:
-        self._found[library] = made = Library(self._exports[library], child.receive()[0])
-        if self._cache:
-            self._cache.add({library: made})
+    def _listen(self) -> None:
+        """Take what children say next: first the text, then the code, after which another one may begin."""
+        for child in wait(self._running):
+            library, (said,) = self._running[child], child.receive()
+            if library not in self._exports:
+                self._exports[library] = said.decode()
+                continue
+            del self._running[child]
+            self._found[library] = made = Library(self._exports[library], said)
+            if self._cache:
+                self._cache.add({library: made})
+            self._start()
 
 
 def say(what: str) -> None:

@@ -10,11 +10,12 @@ import functools
 import importlib.util
 import json
 import os
+import select
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -99,6 +100,10 @@ class Request:
             signal.pidfd_send_signal(self._process, signal.SIGKILL)
         os.close(self._process)
 
+    def fileno(self) -> int:
+        """Of its connection, for ``select``."""
+        return self._connection.fileno()
+
     def send(self, blobs: Sequence[bytes]) -> None:
         """Send a message. Raises GoneError."""
         try:
@@ -113,6 +118,14 @@ class Request:
             return receive(self._connection)
         except (OSError, EOFError):
             raise GoneError from None
+
+
+def wait(requests: Iterable[Request]) -> list[Request]:
+    """Those that say something, as soon as one does. Raises GoneError if there is no time left for that."""
+    found, _, _ = select.select(list(requests), [], [], budget.remaining())
+    if not found:
+        raise GoneError
+    return found
 
 
 @functools.cache
