@@ -26,6 +26,8 @@ from hloforge.runtime.compile.assembly.messages import receive, send
 # Set to 0, it has each program compiled by a process of ``iree-compile`` alone; set to "loud", the server and its
 # children say on standard error what goes wrong.
 VARIABLE = "HLOFORGE_COMPILER_SERVER"
+# Servers that end before they answer, one after the other, until there is no further one.
+_TRIES = 3
 # numpy, which the compiler's bindings import, has threads otherwise, which forked children lack.
 _ALONE = {"OPENBLAS_NUM_THREADS": "1"}
 _WORKER = "hloforge.runtime.compile.assembly.worker"
@@ -41,6 +43,7 @@ class Server:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
+        self._tries = _TRIES
 
     def start(self) -> None:
         """Start the process, unless it runs; it is ready in a third of a second, and requests wait for that."""
@@ -54,12 +57,18 @@ class Server:
         Raises:
             GoneError: there is no server.
         """
+        if not self._tries:
+            raise GoneError
         self.start()
         try:
-            return Request(self._connected(), kind, source, fields)
+            request = Request(self._connected(), kind, source, fields)
         except (OSError, GoneError):
             self.close()
+            # The next program has another one, but not for ever where none can run.
+            self._tries -= 1
             raise GoneError from None
+        self._tries = _TRIES
+        return request
 
     def _connected(self) -> socket.socket:
         ours, theirs = socket.socketpair()

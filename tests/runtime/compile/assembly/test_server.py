@@ -90,6 +90,17 @@ def test_a_server_that_was_killed_is_replaced(own: server.Server) -> None:
         assert request.receive()
 
 
+def test_where_no_server_can_run_none_is_started_any_more(own: server.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    monkeypatch.setattr(server, "_WORKER", "no.such.module")
+    original = server._started
+    monkeypatch.setattr(server, "_started", lambda: started.append(1) or original())
+    for _ in range(5):
+        with pytest.raises(server.GoneError):
+            own.request("program", b"module {}", FIELDS)
+    assert len(started) == 3
+
+
 def test_a_program_is_compiled_without_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     class Dead(server.Server):
         def request(self, *_: object) -> server.Request:
