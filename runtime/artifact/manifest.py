@@ -20,6 +20,8 @@ from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.runtime.artifact.attempts import FIRST, Attempts
 
 REFLECTION_KEY = "hloforge.manifest"
+# Beside it: the names of dispatches in the program by those of their kernels, as JSON (``compile/assembly``).
+DISPATCHES_KEY = "hloforge.dispatches"
 # Raised when a reader of the previous format would misread the new one. Format 2 has ``attempts``; without it, the
 # manifest is written in format 1, which an older hloforge reads as well.
 FORMAT = 2

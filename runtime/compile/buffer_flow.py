@@ -164,9 +164,11 @@ class Flow:
         for region in at.op.regions:
             at.needs |= self._walk(region, at.path, (*at.parents, at))
         if at.name == "arith.constant":
-            value = at.op.attributes["value"]
-            if isinstance(value, ir.IntegerAttr):
-                self._constants[at.results[0]] = int(value.value)
+            # jaxlib has no class for the attributes of some arrays, which are no position anyway.
+            if not isinstance(at.op.results[0].type, ir.ShapedType):
+                value = at.op.attributes["value"]
+                if isinstance(value, ir.IntegerAttr):
+                    self._constants[at.results[0]] = int(value.value)
         elif at.op.regions:
             self._pass_regions(at)
         else:

@@ -6,8 +6,9 @@ The Python bindings start a profiler as well, but name no file for what it recor
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ _MODE_OF_DEVICES = "queue-events,dispatch-events,executable-metadata"
 _TRANSFERS = frozenset({"execute", "copy", "fill", "update", "read", "write"})
 _NO_INDEX = 2**32 - 1
 _NUMPY_KINDS = {"b": "i", "i": "i", "u": "i", "f": "f"}
+
+
+_KERNEL = re.compile(r"kernel_[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,16 @@ def record(
         return _split((), count)
     export = run_tool("iree-profile", ["export", "--format=ireeperf-jsonl", str(profile)], deadline, {})
     rows = [json.loads(line) for line in export.splitlines() if line]
+    for row in rows:
+        if isinstance(key := row.get("key"), str):
+            row["key"] = _name(key, session.dispatch_names)
     return _split(_events(rows), count)
+
+
+def _name(function: str, names: Mapping[str, str]) -> str:
+    """The name of a kernel's function in its program."""
+    kernel = _KERNEL.match(function)
+    return names.get(kernel[0], kernel[0]) + function[kernel.end() :] if kernel else function
 
 
 def _device_options(device: str, threads: int | Sequence[int] | None) -> list[str]:

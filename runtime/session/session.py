@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from hloforge.dialect.program import ENTRY, Signature
 from hloforge.runtime.artifact import bundle
 from hloforge.runtime.artifact.code_signing import Key, Verified, verified
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.artifact.manifest import REFLECTION_KEY, Manifest
+from hloforge.runtime.artifact.manifest import DISPATCHES_KEY, REFLECTION_KEY, Manifest
 from hloforge.runtime.artifact.manifest_check import check_manifest
 from hloforge.runtime.artifact.plain_vmfb import signature_of_declaration
 from hloforge.runtime.artifact.vm_modules import ADVICE as _ADVICE, vm_module
@@ -148,11 +149,22 @@ def _manifest(entry: Any) -> Manifest:
     return Manifest("module", signature_of_declaration(reflection.get("iree.abi.declaration", "")))
 
 
+def _dispatch_names(entry: Any) -> dict[str, str]:
+    """As the vmfb says it; none where it says something else."""
+    try:
+        found = json.loads(entry.reflection.get(DISPATCHES_KEY, "{}"))
+    except (*FAILURES, ValueError, RecursionError):
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {kernel: name for kernel, name in pairs if isinstance(name, str)}
+
+
 class Session(Background):
     """A program on a device. Calls are safe from several threads at once.
 
     Attributes:
         manifest: what the vmfb says of itself.
+        dispatch_names: names of dispatches in the program by those of their kernels, where they differ.
         device: the name of the driver that it runs on.
         feeds: infeed, outfeed and channels of the program.
     """
@@ -171,6 +183,7 @@ class Session(Background):
         self._deadline = Deadline(deadline) if deadline is not None else None
         entry = _entry(module)
         self._take_manifest(_manifest(entry))
+        self.dispatch_names = _dispatch_names(entry)
         threads = threads if threads is not None else self.manifest.threads or None
         self.device = driver or self.manifest.device or _driver_of(self.manifest, threads)
         self._device = devices.device(self.device, threads)

@@ -21,6 +21,11 @@ ROOT = Path(marks.__file__).parent.parent
 FOLDERS = ("dialect", "importers", "pipelines", "runtime", "src/hloforge", "tools")
 OF_FILES = {
     "hloforge.manifest": "the key of the manifest in a vmfb",
+    "hloforge.dispatches": "the key of its dispatches' names",
+    "iree.compiler": "a package",
+    "iree.compiler._mlir_libs": "a package",
+    "iree.compiler._mlir_libs._mlir": "a module",
+    "iree.compiler.passmanager": "a module",
     "hloforge.profile": "the kind of a profile",
     "hloforge.time-profile": "the kind of a measurement",
     "hloforge.verification": "the kind of a report",

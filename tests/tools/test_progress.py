@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hloforge.runtime.compile.assembly import server
 from hloforge.tools.progress import progress, silent
 from tests.tools.command import Call
 
@@ -70,17 +71,29 @@ def test_nothing_is_shown_where_there_is_no_terminal(capsys: pytest.CaptureFixtu
     assert capsys.readouterr() == ("", "")
 
 
+BY_PARTS = ("  dispatches", "  code generation", "  LLVM and linker", "  bytecode")
+WHOLE = ("  input", "  executable-targets (code generation)", "  hal", "    LLVM", "    linker", "  vm")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        pytest.param("", BY_PARTS, marks=pytest.mark.skipif(not server.is_available(), reason="Linux alone")),
+        ("0", WHOLE),
+    ],
+    ids=["by parts", "by iree-compile"],
+)
 def test_timings_have_phases_and_the_cache(
-    call: Call, add: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chosen: str, expected: tuple[str, ...], call: Call, add: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HLOFORGE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv(server.VARIABLE, chosen)
     vmfb = tmp_path / "a.vmfb"
     first = call("compile", add, "-o", vmfb, "--timings", "--timeout=100")
     assert first.exit_code == 0, first.stderr
     names = re.findall(r"^( *\S.*?) +\d+\.\d ms", first.stderr, re.MULTILINE)
     inside = names[names.index("iree-compile") + 1 :]
-    for name in ("  input", "  executable-targets (code generation)", "  hal", "    LLVM", "    linker", "  vm"):
-        assert name in inside, first.stderr
+    assert [name for name in inside if name in expected] == list(expected), first.stderr
     assert {"read", "look up", "store", "write"} <= set(names)
     (entry,) = (tmp_path / "cache").glob("*.cached")
     assert f"note: cpu:host: not found in the cache, now in it: {entry}\n" in first.stderr

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from hloforge.runtime.artifact.manifest import DISPATCHES_KEY
 from hloforge.runtime.compile import timings
 from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.assembly.libraries import LINKER, OF_CODE, SERIAL, Libraries, say
@@ -101,7 +102,8 @@ class _Assembly:
         with ExitStack() as children:
             with timings.part("dispatches"):
                 say("forming dispatches")
-                fields: dict[str, object] = {"flags": self._flags, "format": found[1], "device": "", "dispatches": {}}
+                fields: dict[str, object] = {"flags": self._flags, "format": found[1], "names": DISPATCHES_KEY}
+                fields |= {"device": "", "dispatches": {}}
                 levels = [flag for flag in self._flags if flag.startswith(_LEVEL)]
                 if levels == [_O2] and _NO_HOISTING in self._flags:
                     strips, tiles = _ASSERTIONS not in self._flags, _DATA_TILING in self._flags

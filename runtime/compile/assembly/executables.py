@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import re
 from collections.abc import Mapping, Sequence
 
@@ -88,6 +89,12 @@ def moved(host: str, places: Mapping[str, Sequence[str]]) -> str:
         return f"@{library}::@{variant}::@{kernel if is_renamed else function}{rest}"
 
     return re.sub(r"@([\w$.]+)::@([\w$.]+)::@(\1|)([\w$.]*)", move, host)
+
+
+def named(host: str, key: str, names: Mapping[str, str]) -> str:
+    """A host's text whose function says these names where it says what it is (``iree.reflection``)."""
+    said = json.dumps(names).replace('"', "\\22")
+    return host.replace("iree.reflection = {", f'iree.reflection = {{{key} = "{said}", ', 1)
 
 
 def with_marks(host: str, format_: str) -> str:

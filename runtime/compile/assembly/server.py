@@ -42,7 +42,8 @@ class Server:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._control: socket.socket | None = None
+        # A number, because Python warns of objects that are still open when it ends.
+        self._control: int | None = None
         self._tries = _TRIES
 
     def start(self) -> None:
@@ -72,16 +73,21 @@ class Server:
 
     def _connected(self) -> socket.socket:
         ours, theirs = socket.socketpair()
-        with theirs:
-            assert self._control is not None
-            socket.send_fds(self._control, [b"C"], [theirs.fileno()])
+        with theirs, self._lock:
+            if self._control is None:
+                raise GoneError
+            control = socket.socket(fileno=self._control)
+            try:
+                socket.send_fds(control, [b"C"], [theirs.fileno()])
+            finally:
+                control.detach()
         return ours
 
     def close(self) -> None:
         """Let the process end, if it runs."""
         with self._lock:
             if self._control is not None:
-                self._control.close()
+                os.close(self._control)
             self._control = None
 
 
@@ -164,7 +170,7 @@ def library() -> Path | None:
     return next((path for path in paths if path.exists()), None)
 
 
-def _started() -> socket.socket:
+def _started() -> int:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         os.set_inheritable(theirs.fileno(), True)
@@ -173,4 +179,4 @@ def _started() -> socket.socket:
         silent = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(2 if is_loud else 3)]
         # In a group of its own, because Ctrl-C is none of its business: it ends with its socket.
         os.posix_spawn(command[0], command, os.environ | _ALONE, file_actions=silent, setpgroup=0)
-    return ours
+    return ours.detach()

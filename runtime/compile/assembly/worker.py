@@ -24,6 +24,7 @@ from hloforge.runtime.compile.assembly.executables import (
     EXECUTABLE,
     joined,
     moved,
+    named,
     with_binaries,
     with_marks,
     without_code,
@@ -79,7 +80,8 @@ def _program(compiler: Compiler, request: dict[str, Any], source: bytes, connect
     send(connection, [audited.encode(), json.dumps(list(executables)).encode(), *texts])
     places, *libraries = receive(connection)
     # Nothing depends on the code itself, which is not there yet.
-    host = moved(host, json.loads(places))
+    host = moved(host, found := json.loads(places))
+    host = named(host, request["names"], {kernel: name for name, (_, kernel) in found.items()})
     text = without_binaries(compiler, host, [library.decode() for library in libraries], request["format"])
     names, *binaries = receive(connection)
     send(connection, [finished(compiler, text, dict(zip(json.loads(names), binaries, strict=True)))])
