@@ -10,7 +10,7 @@ import functools
 import importlib.util
 import json
 import os
-import select
+import selectors
 import signal
 import socket
 import sys
@@ -137,10 +137,13 @@ class Request:
 
 def wait(requests: Iterable[Request]) -> list[Request]:
     """Those that say something, as soon as one does. Raises GoneError if there is no time left for that."""
-    found, _, _ = select.select(list(requests), [], [], budget.remaining())
+    with selectors.DefaultSelector() as selector:
+        for request in requests:
+            selector.register(request, selectors.EVENT_READ, request)
+        found = selector.select(budget.remaining())
     if not found:
         raise GoneError
-    return found
+    return [key.data for key, _ in found]
 
 
 @functools.cache
