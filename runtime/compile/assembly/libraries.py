@@ -22,6 +22,8 @@ OF_CODE = ("--iree-llvmcpu-", "--iree-opt-level=")
 _KEEPING = "--iree-llvmcpu-keep-linker-artifacts"
 
 known = LibraryCache()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=known.after_fork)
 
 
 class Libraries:

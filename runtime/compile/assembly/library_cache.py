@@ -89,6 +89,10 @@ class LibraryCache:
         self._libraries: OrderedDict[str, Library] = OrderedDict()
         self._lock = threading.Lock()
 
+    def after_fork(self) -> None:
+        """Go on in a forked child, where no other thread will ever let go of what it held."""
+        self._lock = threading.Lock()
+
     def find(self, name: str) -> Library | None:
         """A library of this process, or else the one on disk; None if there is none."""
         with self._lock:

@@ -64,9 +64,10 @@ class Server:
         try:
             request = Request(self._connected(), kind, source, fields)
         except (OSError, GoneError):
-            self.close()
-            # The next program has another one, but not for ever where none can run.
-            self._tries -= 1
+            if budget.remaining() != 0:
+                self.close()
+                # The next program has another one, but not for ever where none can run.
+                self._tries -= 1
             raise GoneError from None
         self._tries = _TRIES
         return request
@@ -82,6 +83,10 @@ class Server:
             finally:
                 control.detach()
         return ours
+
+    def after_fork(self) -> None:
+        """Go on in a forked child, where no other thread will ever let go of what it held."""
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         """Let the process end, if it runs."""
@@ -149,7 +154,10 @@ def wait(requests: Iterable[Request]) -> list[Request]:
 @functools.cache
 def server() -> Server:
     """The server of this process."""
-    return Server()
+    started = Server()
+    if AVAILABLE:
+        os.register_at_fork(after_in_child=started.after_fork)
+    return started
 
 
 def is_available() -> bool:

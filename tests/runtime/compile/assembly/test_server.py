@@ -14,6 +14,7 @@ import pytest
 
 import hloforge
 from hloforge.dialect.budget import Budget, spending
+from hloforge.dialect.forked import UNLIMITED, run_forked
 from hloforge.runtime.compile.assembly import server
 
 pytestmark = pytest.mark.skipif(not server.is_available(), reason="forked children are Linux's alone")
@@ -88,6 +89,29 @@ def test_a_server_that_was_killed_is_replaced(own: server.Server) -> None:
         own.request("program", b"module {}", FIELDS)
     with own.request("program", b"module {}", FIELDS) as request:
         assert request.receive()
+
+
+def test_a_deadline_ends_no_server(own: server.Server) -> None:
+    with own.request("program", b"module {}", FIELDS) as request:
+        request.receive()
+        with spending(Budget(1e-9, None)), pytest.raises(server.GoneError):
+            own.request("program", b"module {}", FIELDS)
+        # Its other children go on.
+        time.sleep(0.2)
+        assert _is_alive(request.number)
+
+
+def test_a_forked_process_asks_the_same_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    server.server().start()
+    monkeypatch.setattr(server, "_started", lambda: pytest.fail("another server"))
+    with server.server()._lock:  # as another thread may
+        asked = run_forked(lambda: _answer(server.server()), seconds=60, memory=UNLIMITED)
+    assert asked
+
+
+def _answer(asked: server.Server) -> bool:
+    with asked.request("program", b"module {}", FIELDS) as request:
+        return bool(request.receive())
 
 
 def test_where_no_server_can_run_none_is_started_any_more(own: server.Server, monkeypatch: pytest.MonkeyPatch) -> None:
