@@ -18,7 +18,7 @@ from pathlib import Path
 from hloforge.runtime.artifact.manifest import DISPATCHES_KEY
 from hloforge.runtime.compile import timings
 from hloforge.runtime.compile.assembly import server
-from hloforge.runtime.compile.assembly.libraries import LINKER, OF_CODE, SERIAL, Libraries, say
+from hloforge.runtime.compile.assembly.libraries import LEVEL, LINKER, O2, OF_CODE, SERIAL, Libraries, say
 from hloforge.runtime.compile.in_place_audit import PASS, flags as audit_flags
 from hloforge.runtime.compile.plugins import without_plugins
 from hloforge.runtime.options import CompileOptions
@@ -32,8 +32,6 @@ _ELIDING = "--mlir-elide-"
 _SHORT = 2**22
 _DATA_TILING = "--iree-dispatch-creation-data-tiling"
 _NEEDED = (_DEVICE, LINKER)
-_LEVEL = "--iree-opt-level="
-_O2 = f"{_LEVEL}O2"
 _ASSERTIONS = "--iree-opt-strip-assertions=false"
 _IN_ORDER = "--iree-stream-partitioning-favor=debug"
 # Flags that mean the same here.
@@ -104,8 +102,8 @@ class _Assembly:
                 say("forming dispatches")
                 fields: dict[str, object] = {"flags": self._flags, "format": found[1], "names": DISPATCHES_KEY}
                 fields |= {"device": "", "dispatches": {}}
-                levels = [flag for flag in self._flags if flag.startswith(_LEVEL)]
-                if levels == [_O2] and _NO_HOISTING in self._flags:
+                levels = [flag for flag in self._flags if flag.startswith(LEVEL)]
+                if levels == [O2] and _NO_HOISTING in self._flags:
                     strips, tiles = _ASSERTIONS not in self._flags, _DATA_TILING in self._flags
                     fields["device"] = device.removeprefix(_DEVICE)
                     fields["dispatches"] = {"strips_assertions": strips, "tiles_data": tiles}

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 EXECUTABLE = "hal.executable"
 # What may follow the name of an executable in that of its function.
 _ENDS = ("", "_")
-_END = "    }\n  }"
 # As ``iree-hal-initialize-devices`` writes it for a device of this machine, whose registry text cannot name.
 _DEVICE = """
 util.global private @__device_0 : !hal.device
@@ -51,26 +50,20 @@ util.initializer {{
 """
 
 
-def without_code(text: str) -> list[str]:
-    """Each executable of a module, in the order of its text, without what is inside its variants."""
-    parts = re.split(rf"^  {EXECUTABLE} (?:public|private) ", text, flags=re.MULTILINE)[1:]
-    return [f"  {EXECUTABLE} private {part[: part.index('      builtin.module')]}{_END}" for part in parts]
-
-
 def joined(executables: Sequence[str]) -> str:
-    """Executables without code as one of the name ``library``, as IREE links them.
+    """Executables without code, as MLIR prints them, as one of the name ``library``, as IREE links them.
 
     Raises:
         ValueError: what they are compiled for differs, or they have constants of their own.
     """
-    variants = [executable.partition("\n")[2] for executable in executables]
-    (target,) = {variant.partition("\n")[0] for variant in variants}
-    functions = "".join(variant.partition("\n")[2].removesuffix(_END) for variant in variants)
+    variants = [executable.splitlines()[1:-2] for executable in executables]
+    (target,) = {variant[0] for variant in variants}
+    functions = "\n".join(line for variant in variants for line in variant[1:])
     if "hal.executable.constant.block" in functions:
         raise ValueError("constants")
     number = itertools.count()
     functions = re.sub(r"(?<= ordinal\()\d+(?=\) layout\()", lambda _: str(next(number)), functions)
-    return f"  {EXECUTABLE} private @library {{\n{target}\n{functions}{_END}"
+    return f"  {EXECUTABLE} private @library {{\n{target}\n{functions}\n    }}\n  }}"
 
 
 def moved(host: str, places: Mapping[str, Sequence[str]]) -> str:

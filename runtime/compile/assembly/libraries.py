@@ -18,7 +18,9 @@ from hloforge.runtime.compile.progress import COMPILER
 SERIAL = "--mlir-disable-threading"
 LINKER = "--iree-llvmcpu-system-linker-path="
 # Flags of the code generator and of LLVM.
-OF_CODE = ("--iree-llvmcpu-", "--iree-opt-level=")
+LEVEL = "--iree-opt-level="
+O2 = f"{LEVEL}O2"
+OF_CODE = ("--iree-llvmcpu-", LEVEL)
 _KEEPING = "--iree-llvmcpu-keep-linker-artifacts"
 
 known = LibraryCache()
@@ -47,6 +49,7 @@ class Libraries:
         # The child links, because it has the linker warm as well.
         _, *self._linker = shlex.split(next(flag for flag in chosen if flag.startswith(LINKER)))
         self._flags = [*self._of_key, f"{LINKER}true", _KEEPING, *without_plugins(flags), SERIAL]
+        self._is_o2 = [flag for flag in chosen if flag.startswith(LEVEL)] == [O2]
         self.places: dict[str, tuple[str, str]] = {}
         self._found: dict[str, Library] = {}
         self._exports: dict[str, str] = {}
@@ -85,7 +88,7 @@ class Libraries:
             library, module = self._waiting.pop(0)
             folder = self._folder / library
             folder.mkdir()
-            fields = {"flags": self._flags, "linker": self._linker, "temporary": str(folder)}
+            fields = {"flags": self._flags, "is_o2": self._is_o2, "linker": self._linker, "temporary": str(folder)}
             child = self._children.enter_context(self._child("library", module.encode(), fields))
             self._running[child] = library
         waiting = sum(self._sizes[library] for library, _ in self._waiting)

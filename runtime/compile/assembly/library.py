@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import io
 from collections.abc import Sequence
 from typing import Any
 
 _POINTER = ctypes.c_void_p
+_BYTECODE = b"ML\xefR"
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "ireeCompilerGlobalInitialize": (None, ()),
     "ireeCompilerSetupGlobalCL": (None, (ctypes.c_int, _POINTER, ctypes.c_char_p, ctypes.c_bool)),
@@ -86,6 +88,12 @@ class Compiler:
         context.append_dialect_registry(self._registry())
         return self._module.parse(source, context=context)
 
+    def bytecode(self, module: Any) -> bytes:
+        """A module as MLIR's bytecode."""
+        stream = io.BytesIO()
+        module.operation.write_bytecode(stream)
+        return stream.getvalue()
+
     def set_attribute(self, module: Any, name: str, value: str) -> None:
         """Give a module an attribute, as MLIR prints it."""
         module.operation.attributes[name] = self._attribute.parse(value, context=module.context)
@@ -117,10 +125,11 @@ class Invocation:
         if compiler.call("ireeCompilerSessionSetFlags", session, len(words), words):
             raise CompilerError("unknown flag")
         self._invocation = compiler.call("ireeCompilerInvocationCreate", session)
-        # MLIR text ends with a zero, and stays with its owner.
-        self._text = source + b"\0"
+        # Text ends with a zero, bytecode does not; both stay with their owner.
+        is_text = not source.startswith(_BYTECODE)
+        self._source = source + b"\0" if is_text else source
         found = _POINTER()
-        place = (self._text, len(self._text), True, ctypes.byref(found))
+        place = (self._source, len(self._source), is_text, ctypes.byref(found))
         compiler.call("ireeCompilerSourceWrapBuffer", session, b"<stdin>", *place)
         if not compiler.call("ireeCompilerInvocationParseSource", self._invocation, found):
             raise CompilerError("the program cannot be parsed")

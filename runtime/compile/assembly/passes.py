@@ -146,3 +146,10 @@ TO_BYTECODE = ",".join(
         "iree-vm-convert-to-yieldable-calls,iree-vm-drop-optimization-barriers,iree-vm-materialize-ref-discards)",
     )
 )
+# From an executable's source to LLVM's dialect, at O2.
+TO_CODE = (
+    "hal.executable(hal.executable.variant(iree-codegen-configuration-preprocessing-pipeline,"
+    "builtin.module(iree-codegen-llvmcpu-configuration-pipeline{opt-level=O2},"
+    "iree-codegen-llvmcpu-lowering-pipeline{opt-level=O2}),"
+    "iree-codegen-translation-postprocessing-pipeline))"
+)

@@ -27,12 +27,12 @@ from hloforge.runtime.compile.assembly.executables import (
     named,
     with_binaries,
     with_marks,
-    without_code,
 )
 from hloforge.runtime.compile.assembly.library import Compiler, Invocation
 from hloforge.runtime.compile.assembly.messages import receive, send
 
 _PR_SET_PDEATHSIG = 1
+_VARIANT = "hal.executable.variant"
 _OF_BYTECODE = ("--iree-vm-bytecode-module-strip-source-map=true",)
 # As IREE has its linker make libraries.
 _SHARED = ("-nostdlib", "-static", "-shared")
@@ -121,14 +121,32 @@ def finished(compiler: Compiler, text: str, binaries: Mapping[str, bytes]) -> by
 def _library(compiler: Compiler, request: dict[str, Any], source: bytes, connection: socket.socket) -> None:
     """A library of executables: says its text without code when that is generated, and then its binary."""
     compiler.choose(request["flags"])
-    program = Invocation(compiler, source)
-    program.compile("executable-targets", since="executable-sources")
-    send(connection, [joined(without_code(program.output("IR").decode())).encode()])
+    if request["is_o2"]:
+        module = compiler.parse(source)
+        compiler.run(module, passes.TO_CODE)
+        program = Invocation(compiler, compiler.bytecode(module))
+    else:
+        program = Invocation(compiler, source)
+        program.compile("executable-targets", since="executable-sources")
+        module = compiler.parse(program.output("IRBytecode", -1))
+    send(connection, [joined(exports_of(module)).encode()])
     program.compile("hal", since="executable-targets")
     (code,) = Path(request["temporary"]).glob("*.o")
     library = code.with_suffix(".linked")
     os.waitpid(_link(compiler, [*request["linker"], *_SHARED, "-o", str(library), str(code)]), 0)
     send(connection, [library.read_bytes()])
+
+
+def exports_of(module: Any) -> list[str]:
+    """Each executable of a module as text, in order, after its code is taken away."""
+    found = []
+    for executable in [op.operation for op in module.body.operations if op.operation.name == EXECUTABLE]:
+        (variant,) = [op for op in executable.regions[0].blocks[0].operations if op.operation.name == _VARIANT]
+        for inner in list(variant.regions[0].blocks[0].operations):
+            if inner.operation.name == "builtin.module":
+                inner.operation.erase()
+        found.append(executable.get_asm(use_local_scope=True))
+    return found
 
 
 def _link(compiler: Compiler, words: Sequence[str]) -> int:
@@ -188,11 +206,13 @@ def _warm(compiler: Compiler) -> None:
     program = Invocation(compiler, _WARM, _WARM_FLAGS, threads=False)
     program.compile("flow")
     _, host, executables = apart(compiler, compiler.parse(program.output("IRBytecode", -1)))
-    program.compile("executable-targets", since="flow")
-    library = joined(without_code(program.output("IR").decode())).replace("@library", f"@{_WARM_LIBRARY}", 1)
+    module = compiler.parse("\n".join(("module {", *executables.values(), "}")))
+    compiler.run(module, passes.TO_CODE)
+    code = compiler.bytecode(module)
+    library = joined(exports_of(module)).replace("@library", f"@{_WARM_LIBRARY}", 1)
     host = moved(host, {name: (_WARM_LIBRARY, name) for name in executables})
     finished(compiler, without_binaries(compiler, host, [library], _WARM_FORMAT), {_WARM_LIBRARY: b"\0"})
-    program.compile("end", since="executable-targets")
+    Invocation(compiler, code, threads=False).compile("end", since="executable-targets")
     before, after = passes.to_dispatches(strips_assertions=True, tiles_data=False)
     module = compiler.parse(_WARM)
     compiler.run(module, before)

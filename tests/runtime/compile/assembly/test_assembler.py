@@ -160,7 +160,7 @@ COMPARE = """
 import json, sys
 from hloforge.runtime.compile.assembly import passes
 from hloforge.runtime.compile.assembly.library import Compiler, Invocation
-from hloforge.runtime.compile.assembly import server
+from hloforge.runtime.compile.assembly import server, worker
 
 compiler = Compiler(str(server.library()))
 flags = [
@@ -180,15 +180,28 @@ for name, source in json.load(sys.stdin).items():
     compiler.set_attribute(module, "hal.device.targets", f"[{device.partition(' = ')[2]}]")
     compiler.run(module, after)
     print(name, str(module.operation.get_asm(use_local_scope=True)) == expected, len(expected))
+    _, _, executables = worker.apart(compiler, module)
+    for name, executable in executables.items():
+        source = "module {" + executable + "}"
+        program = Invocation(compiler, source.encode())
+        program.compile("executable-targets", since="executable-sources")
+        expected = str(compiler.parse(program.output("IRBytecode", -1)).operation.get_asm(use_local_scope=True))
+        code = compiler.parse(source)
+        compiler.run(code, passes.TO_CODE)
+        made = str(code.operation.get_asm(use_local_scope=True))
+        # The session adds its device to the module.
+        made, expected = (text[text.index("  hal.executable ") :] for text in (made, expected))
+        print(name, made == expected, len(expected))
 """
 
 
-def test_dispatches_are_those_of_iree_compile() -> None:
+def test_dispatches_and_their_code_are_those_of_iree_compile() -> None:
     """IREE's own phases print the same text, but for those that the server leaves out, which change nothing."""
     programs = {name.replace(" ", "-"): text for name, text in PROGRAMS.items()}
     command = [sys.executable, "-c", COMPARE]
     done = subprocess.run(command, input=json.dumps(programs), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     compared = [line.split() for line in done.stdout.splitlines()]
-    assert [name for name, _, _ in compared] == list(programs)
-    assert all(equal == "True" and int(length) > 500 for _, equal, length in compared)
+    assert set(programs) < {name for name, _, _ in compared} and len(compared) > 12
+    assert all(int(length) > 500 for _, _, length in compared)
+    assert not [name for name, equal, _ in compared if equal != "True"]

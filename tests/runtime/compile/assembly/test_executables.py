@@ -4,39 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from hloforge.runtime.compile.assembly.executables import joined, moved, with_binaries, with_marks, without_code
+from hloforge.runtime.compile.assembly.executables import joined, moved, named, with_binaries, with_marks
 
-TRANSLATED = """module {
-  hal.executable public @kernel_a {
+EXECUTABLES = (
+    """hal.executable public @kernel_a {
     hal.executable.variant public @embedded_elf target(<"llvm-cpu", "embedded-elf-x86_64", {cpu = "one"}>) {
-      hal.executable.export public @kernel_a_sum ordinal(0) layout(#hal.pipeline.layout<bindings = []>) count(%arg0: !hal.device) -> (index, index, index) {
+      hal.executable.export public @kernel_a_sum ordinal(0) layout(#p) count(%arg0: !hal.device) -> (index, index, index) {
         %c1 = arith.constant 1 : index
         hal.return %c1, %c1, %c1 : index, index, index
       }
-      builtin.module {
-        llvm.func @kernel_a_sum() {
-          llvm.return
-        }
-      }
     }
-  }
-  hal.executable public @kernel_b {
+  }""",
+    """hal.executable public @kernel_b {
     hal.executable.variant public @embedded_elf target(<"llvm-cpu", "embedded-elf-x86_64", {cpu = "one"}>) {
-      hal.executable.export public @kernel_b ordinal(0) layout(#hal.pipeline.layout<bindings = []>)
-      builtin.module {
-      }
+      hal.executable.export public @kernel_b ordinal(0) layout(#p)
     }
-  }
-}
-"""  # noqa: E501
+  }""",
+)
 
 
 def test_executables_without_code_are_one_library() -> None:
-    library = joined(without_code(TRANSLATED))
-    assert "llvm" not in library.replace("llvm-cpu", "") and "builtin.module" not in library
+    library = joined(EXECUTABLES)
     assert library.count("hal.executable.variant") == 1
     assert "@kernel_a_sum ordinal(0) layout" in library and "@kernel_b ordinal(1) layout" in library
-    assert library.startswith("  hal.executable private @library {\n") and library.endswith("\n    }\n  }")
+    assert library.startswith("  hal.executable private @library {\n") and library.endswith(")\n    }\n  }")
     assert "hal.return %c1, %c1, %c1" in library
 
 
@@ -49,9 +40,10 @@ def test_executables_without_code_are_one_library() -> None:
     ids=["another processor", "constants of its own"],
 )
 def test_what_cannot_be_one_library_is_refused(old: str, new: str) -> None:
-    assert old in TRANSLATED
+    first, second = EXECUTABLES
+    assert old in second
     with pytest.raises(ValueError, match=r"."):
-        joined(without_code(TRANSLATED.replace(old, new)))
+        joined((first, second.replace(old, new)))
 
 
 def test_a_host_calls_what_has_moved() -> None:
@@ -71,8 +63,15 @@ def test_a_host_calls_what_has_moved() -> None:
     )
 
 
+def test_names_are_said_once_as_json() -> None:
+    host = 'util.func @main() attributes {iree.reflection = {a = "b"}} {\nutil.func @f() {iree.reflection = {}}'
+    found = named(host, "names", {"kernel_1": "main_dispatch_0"})
+    assert '{iree.reflection = {names = "{\\22kernel_1\\22: \\22main_dispatch_0\\22}", a = "b"}}' in found
+    assert found.count("names") == 1
+
+
 def test_marks_become_binaries() -> None:
-    library = joined(without_code(TRANSLATED)).replace("@library", "@library_x", 1)
+    library = joined(EXECUTABLES).replace("@library", "@library_x", 1)
     host = f"module {{\n  util.global private @__device_0 = #hal.device.target<>\n{library}\n  util.func @main()\n}}"
     marked = with_marks(host, "embedded-elf-x86_64")
     assert '"hal.device.id" :: "local*"' in marked and "#hal.device.target<>" not in marked
