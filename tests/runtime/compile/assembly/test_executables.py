@@ -9,9 +9,9 @@ from hloforge.runtime.compile.assembly.executables import joined, moved, named, 
 EXECUTABLES = (
     """hal.executable public @kernel_a {
     hal.executable.variant public @embedded_elf target(<"llvm-cpu", "embedded-elf-x86_64", {cpu = "one"}>) {
-      hal.executable.export public @kernel_a_sum ordinal(0) layout(#p) count(%arg0: !hal.device) -> (index, index, index) {
+      hal.executable.export public @kernel_a_sum ordinal(0) layout(#p) count(%d: !hal.device) -> (index) {
         %c1 = arith.constant 1 : index
-        hal.return %c1, %c1, %c1 : index, index, index
+        hal.return %c1 : index
       }
     }
   }""",
@@ -28,7 +28,7 @@ def test_executables_without_code_are_one_library() -> None:
     assert library.count("hal.executable.variant") == 1
     assert "@kernel_a_sum ordinal(0) layout" in library and "@kernel_b ordinal(1) layout" in library
     assert library.startswith("  hal.executable private @library {\n") and library.endswith(")\n    }\n  }")
-    assert "hal.return %c1, %c1, %c1" in library
+    assert "hal.return %c1 : index" in library
 
 
 @pytest.mark.parametrize(
