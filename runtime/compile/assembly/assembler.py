@@ -68,7 +68,8 @@ def assembled(
         return None
     try:
         return _Assembly(ours, options, folder, printed).vmfb(program)
-    except server.GoneError:
+    except (server.GoneError, OSError):
+        # A temporary file cannot be written: iree-compile will say so.
         return None
 
 
