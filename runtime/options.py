@@ -24,7 +24,7 @@ class CompileOptions:
 
     Attributes:
         flags: further flags of IREE's compiler, each ``--iree-…``; a later one overrides hloforge's own.
-        isolation: ``process`` (a crash of the compiler is an error) or ``none`` (in this process, without known kernels).
+        isolation: ``process`` (a crash of the compiler is an error) or ``none`` (in this one, without known kernels).
         timeout: seconds that all of a compilation may take: reading, passes, IREE's compiler with all its attempts;
             None for no limit. A form of a dynamic program that a call compiles has as many again.
         memory_limit: bytes that each of its processes may take: IREE's compiler, and the child that reads and runs the
