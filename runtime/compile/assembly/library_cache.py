@@ -5,7 +5,8 @@ Its key is a digest of this text, which names the processor and its features, of
 the versions of the compiler. A few executables of a program, which follow each other, are linked into a library,
 because IREE adds a dozen functions to each that take LLVM as long as a small kernel does. A library has no others, so
 that nobody gets code of programs that are not his. Files are among those of ``cache``, whose rules of trust and size
-hold for them.
+hold for them. Their names depend on hloforge's own sources too, whose passes make the code; the names of libraries and
+kernels, which vmfbs hold, do not.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hloforge.runtime.artifact.manifest import tool_versions
 from hloforge.runtime.compile import cache
@@ -63,6 +65,11 @@ def _digest(*texts: str) -> str:
     return hashlib.sha256(repr((texts, tool_versions())).encode()).hexdigest()[:_DIGITS]
 
 
+def _file(home: Path, name: str) -> Path:
+    """Where a library is in the cache."""
+    return home / f"{name}_{_digest(repr(cache.sources()))}{cache.KERNELS_SUFFIX}"
+
+
 def chunks(keys: Sequence[str]) -> list[list[str]]:
     """Kernels of a program as those of its libraries.
 
@@ -100,7 +107,7 @@ class LibraryCache:
                 self._libraries.move_to_end(name)
                 return self._libraries[name]
         home = cache.folder()
-        kept = cache.recall(home / f"{name}{cache.KERNELS_SUFFIX}") if home is not None else None
+        kept = cache.recall(_file(home, name)) if home is not None else None
         if kept is None or not isinstance(kept[0].get("export"), str):
             return None
         library = Library(kept[0]["export"], kept[1])
@@ -114,8 +121,7 @@ class LibraryCache:
         home = cache.folder()
         if home is not None and libraries:
             for name, library in libraries.items():
-                place = home / f"{name}{cache.KERNELS_SUFFIX}"
-                cache.keep(place, {"export": library.export}, library.code)
+                cache.keep(_file(home, name), {"export": library.export}, library.code)
             cache.trim(home)
 
     def _remember(self, name: str, library: Library) -> None:

@@ -66,6 +66,13 @@ def test_a_library_is_found_by_another_process(tmp_path: Path, monkeypatch: pyte
     assert LibraryCache().find("library_1") is None
 
 
+def test_what_other_passes_made_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "cache"))
+    LibraryCache().add({"library_1": Library("export", b"code")})
+    monkeypatch.setattr(cache, "sources", lambda: (("passes.py", 1, 2),))
+    assert LibraryCache().find("library_1") is None
+
+
 def test_one_process_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.FOLDER_VARIABLE, "")
     libraries = LibraryCache()
