@@ -73,10 +73,10 @@ class Compiler:
         words = (ctypes.c_char_p * (len(flags) + 1))(b"iree-compile", *(flag.encode() for flag in flags))
         self.call("ireeCompilerSetupGlobalCL", len(words), words, b"", False)
 
-    def link(self, words: Sequence[str]) -> None:
-        """Run IREE's linker, which ends this process."""
+    def link(self, words: Sequence[str]) -> int:
+        """Run IREE's linker, which may end this process; its status."""
         command = (ctypes.c_char_p * (len(words) + 2))(b"iree-lld", *(word.encode() for word in words), None)
-        self.call("ireeCompilerRunLldMain", len(words) + 1, command)
+        return int(self.call("ireeCompilerRunLldMain", len(words) + 1, command))
 
     def parse(self, source: bytes | str) -> Any:
         """A module in a context of its own, which loads the dialects alone that the module or a pass has.

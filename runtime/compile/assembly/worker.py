@@ -133,7 +133,7 @@ def _library(compiler: Compiler, request: dict[str, Any], source: bytes, connect
     program.compile("hal", since="executable-targets")
     (code,) = Path(request["temporary"]).glob("*.o")
     library = code.with_suffix(".linked")
-    os.waitpid(_link(compiler, [*request["linker"], *_SHARED, "-o", str(library), str(code)]), 0)
+    _link(compiler, [*request["linker"], *_SHARED, "-o", str(library), str(code)])
     send(connection, [library.read_bytes()])
 
 
@@ -149,15 +149,18 @@ def exports_of(module: Any) -> list[str]:
     return found
 
 
-def _link(compiler: Compiler, words: Sequence[str]) -> int:
-    """Begin to link, in a child because the linker ends its process; its number."""
+def _link(compiler: Compiler, words: Sequence[str]) -> None:
+    """Link in a child, because the linker may end its process. Raises OSError if it fails."""
     child = os.fork()
     if child == 0:
+        status = 1
         try:
-            compiler.link(words)
+            status = compiler.link(words)
         finally:
-            os._exit(1)
-    return child
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if status:
+        raise OSError(f"the linker ended with {status}")
 
 
 _REQUESTS = {"dispatches": _dispatches, "program": _program, "library": _library}
