@@ -1,0 +1,86 @@
+"""A program as kernels and the order in which they run: what code generation says and ``runtime/compile/direct`` makes.
+
+A kernel is LLVM IR text of its own, which names nothing of its program, so that equal kernels have equal texts and
+machine code is kept by content. It reads and writes arrays, which a program places in buffers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# The name of a kernel's entry in its text; globals and functions of its own begin with it and a dot.
+ENTRY = "kernel"
+# Where arrays of the transient and of the constant buffer begin.
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """An array at the border of a program, dense and row-major.
+
+    Attributes:
+        element: as MLIR spells it: ``f32``, ``ui8``, ``i1`` (a byte each), ``complex<f64>``.
+        element_bytes: of one element in memory.
+    """
+
+    element: str
+    shape: tuple[int, ...]
+    element_bytes: int
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return math.prod(self.shape) * self.element_bytes
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Bytes of a buffer that a dispatch reads or writes.
+
+    Attributes:
+        buffer: the number of a parameter; then those of the results, the transient buffer, and the constants.
+        offset: in bytes.
+        length: in bytes.
+    """
+
+    buffer: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """A kernel that runs once for each workgroup.
+
+    Attributes:
+        kernel: its number among the program's.
+        bindings: its arrays, in the order of its text.
+        workgroups: how many run, in any order and at once.
+    """
+
+    kernel: int
+    bindings: tuple[Binding, ...]
+    workgroups: int = 1
+
+
+@dataclass(frozen=True)
+class KernelProgram:
+    """A program of static sizes.
+
+    Attributes:
+        parameters: arrays of the caller, which no kernel writes.
+        results: arrays that the program makes, each in a buffer of its own.
+        transient: bytes of the buffer that is gone after the call; 0 for none.
+        constants: what the constant buffer holds; empty for none.
+        kernels: LLVM IR texts, each with ``define i32 @kernel(ptr %environment, ptr %state, ptr %workgroup)``, whose
+            arguments are those of ``iree_hal_executable_dispatch_v0_t``.
+        dispatches: in order; each sees what those before it have written.
+    """
+
+    parameters: tuple[ArrayType, ...]
+    results: tuple[ArrayType, ...]
+    transient: int
+    constants: bytes
+    kernels: tuple[str, ...]
+    dispatches: tuple[Dispatch, ...]

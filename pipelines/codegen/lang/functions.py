@@ -1,0 +1,310 @@
+"""Functions of a kernel as they are written: instructions, loops, branches, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.lang.values import (
+    I1,
+    I8,
+    I64,
+    POINTER,
+    Number,
+    Value,
+    element_of,
+    lanes_of,
+    literal,
+    vector_of,
+)
+
+
+class Function:
+    """The body of a function.
+
+    Attributes:
+        lines: of LLVM's text so far.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._count = 0
+        self._block = "entry"
+        # Of the entry, where stack memory is taken: in a loop it would grow.
+        self._stack: list[str] = []
+        self._metadata: list[str] = []
+
+    # Instructions
+
+    def name(self) -> str:
+        self._count += 1
+        return f"%v{self._count}"
+
+    def emit(self, text: str, kind: str) -> Value:
+        """An instruction with a result of a type."""
+        name = self.name()
+        self.lines.append(f"  {name} = {text}")
+        return Value(self, kind, name)
+
+    def do(self, text: str) -> None:
+        """An instruction without a result."""
+        self.lines.append(f"  {text}")
+
+    def constant(self, number: float, kind: str) -> Value:
+        """A number, or a vector that repeats it."""
+        lanes, element = lanes_of(kind), element_of(kind)
+        text = literal(number, element)
+        return Value(self, kind, f"splat ({element} {text})" if lanes else text)
+
+    def index(self, number: Number) -> Value:
+        """A number of 64 bits."""
+        return number if isinstance(number, Value) else Value(self, I64, str(int(number)))
+
+    def binary(self, what: str, left: Value, right: Value) -> Value:
+        return self.emit(f"{what} {left.kind} {left.text}, {right.text}", left.kind)
+
+    def cast(self, what: str, value: Value, element: str) -> Value:
+        kind = vector_of(element, lanes_of(value.kind))
+        return self.emit(f"{what} {value.kind} {value.text} to {kind}", kind)
+
+    def intrinsic(self, name: str, kind: str, *operands: Value, flags: str = "") -> Value:
+        """A call of ``llvm.NAME`` that is overloaded for a type."""
+        lanes = lanes_of(kind)
+        short = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(
+            element_of(kind), element_of(kind)
+        )
+        suffix = f"v{lanes}{short}" if lanes else short
+        # These say what they give where an operand is zero or the smallest integer.
+        extra = ", i1 false" if name in ("ctlz", "cttz", "abs") else ""
+        arguments = ", ".join(map(repr, operands))
+        return self.emit(f"call {flags}{kind} @llvm.{name}.{suffix}({arguments}{extra})", kind)
+
+    def spread(self, value: Value, lanes: int) -> Value:
+        """A vector that repeats a number."""
+        kind = vector_of(value.kind, lanes)
+        if value.is_constant:
+            return Value(self, kind, f"splat ({value.kind} {value.text})")
+        first = self.emit(f"insertelement {kind} poison, {value.kind} {value.text}, i64 0", kind)
+        return self.emit(f"shufflevector {kind} {first.text}, {kind} poison, <{lanes} x i32> zeroinitializer", kind)
+
+    def shuffle(self, left: Value, right: Value | None, places: Sequence[int]) -> Value:
+        """Elements of one or two vectors, by their places in both."""
+        mask = ", ".join(f"i32 {place}" for place in places)
+        kind = vector_of(element_of(left.kind), len(places))
+        other = right.text if right is not None else "poison"
+        return self.emit(
+            f"shufflevector {left.kind} {left.text}, {left.kind} {other}, <{len(places)} x i32> <{mask}>", kind
+        )
+
+    def extract(self, vector: Value, place: Number) -> Value:
+        at = self.index(place)
+        return self.emit(f"extractelement {vector.kind} {vector.text}, {at}", element_of(vector.kind))
+
+    # Memory
+
+    def load(self, pointer: Value, kind: str, align: int = 0) -> Value:
+        """What is at an address; ``align`` is known of it, in bytes (0: as for an element of the type)."""
+        suffix = f", align {align}" if align else f", align {_align(kind)}"
+        return self.emit(f"load {kind}, ptr {pointer.text}{suffix}", kind)
+
+    def store(self, value: Value, pointer: Value, align: int = 0) -> None:
+        suffix = f", align {align}" if align else f", align {_align(value.kind)}"
+        self.do(f"store {value.kind} {value.text}, ptr {pointer.text}{suffix}")
+
+    def offset(self, pointer: Value, kind: str, place: Number) -> Value:
+        """The address of an element of an array of this element type."""
+        if not isinstance(place, Value) and place == 0:
+            return pointer
+        return self.emit(f"getelementptr inbounds {kind}, ptr {pointer.text}, {self.index(place)}", POINTER)
+
+    def stack(self, kind: str, count: int = 1, align: int = 64) -> Value:
+        """Memory of the call, not set, for ``count`` elements."""
+        name = self.name()
+        self._stack.append(f"  {name} = alloca {kind}, i64 {count}, align {align}")
+        return Value(self, POINTER, name)
+
+    def clear(self, pointer: Value, size: Number) -> None:
+        """Set bytes to zero."""
+        self.do(f"call void @llvm.memset.p0.i64(ptr {pointer.text}, i8 0, {self.index(size)}, i1 false)")
+
+    def copy(self, target: Value, source: Value, size: Number) -> None:
+        """Copy bytes that do not overlap."""
+        self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target.text}, ptr {source.text}, {self.index(size)}, i1 false)")
+
+    # Control
+
+    def label(self) -> str:
+        self._count += 1
+        return f"b{self._count}"
+
+    def begin(self, label: str) -> None:
+        """Instructions that follow belong to this block."""
+        self.lines.append(f"{label}:")
+        self._block = label
+
+    @property
+    def block(self) -> str:
+        """The label of the block that is being written."""
+        return self._block
+
+    def loop(
+        self,
+        start: Number,
+        stop: Number,
+        step: int = 1,
+        *,
+        carried: Sequence[Value] = (),
+        hints: str = "",
+    ) -> Loop:
+        """``with function.loop(0, n) as i``; with ``carried`` values see ``Loop``.
+
+        Args:
+            hints: metadata of LLVM's loop passes, such as ``unroll.disable`` or ``vectorize.enable``, by commas.
+        """
+        return Loop(self, self.index(start), self.index(stop), step, tuple(carried), hints)
+
+    @contextmanager
+    def if_(self, condition: Value) -> Iterator[None]:
+        """Instructions that run where a flag holds."""
+        yes, after = self.label(), self.label()
+        self.do(f"br i1 {condition.text}, label %{yes}, label %{after}")
+        self.begin(yes)
+        yield
+        self.do(f"br label %{after}")
+        self.begin(after)
+
+    def branch(
+        self, condition: Value, yes: Callable[[], Sequence[Value]], no: Callable[[], Sequence[Value]]
+    ) -> list[Value]:
+        """The values of one of two functions, of which only that one runs."""
+        labels = self.label(), self.label(), self.label()
+        self.do(f"br i1 {condition.text}, label %{labels[0]}, label %{labels[1]}")
+        found: list[tuple[str, Sequence[Value]]] = []
+        for label, run in zip(labels, (yes, no), strict=False):
+            self.begin(label)
+            values = run()
+            found.append((self.block, values))
+            self.do(f"br label %{labels[2]}")
+        self.begin(labels[2])
+        (first, yeses), (second, noes) = found
+        return [
+            self.emit(f"phi {y.kind} [ {y.text}, %{first} ], [ {n.text}, %{second} ]", y.kind)
+            for y, n in zip(yeses, noes, strict=True)
+        ]
+
+    def metadata(self, hints: str) -> str:
+        """The name of a loop's metadata, which ``text`` numbers."""
+        self._metadata.append(hints)
+        return f"!KERNEL_LOOP_{len(self._metadata) - 1}!"
+
+    def text(self, header: str, number: int = 0) -> tuple[str, int]:
+        """The function, and the number of the next metadata.
+
+        Args:
+            header: what stands before the body, such as ``define i32 @kernel(ptr %a)``.
+            number: of the first metadata.
+        """
+        body = "\n".join(self.lines)
+        nodes = []
+        for place, hints in enumerate(self._metadata):
+            parts, items = [], [f"!{number}"]
+            for offset, hint in enumerate(hints.split(","), 1):
+                what, _, value = hint.partition("=")
+                suffix = f", {value}" if value else ""
+                parts.append(f'!{number + offset} = !{{!"llvm.loop.{what}"{suffix}}}')
+                items.append(f"!{number + offset}")
+            nodes += [f"!{number} = distinct !{{{', '.join(items)}}}", *parts]
+            body = body.replace(f"!KERNEL_LOOP_{place}!", f"!{number}")
+            number += len(items)
+        stack = "".join(line + "\n" for line in self._stack)
+        return f"{header} {{\nentry:\n{stack}{body}\n}}\n" + "".join(node + "\n" for node in nodes), number
+
+
+class Loop:
+    """A counted loop, whose body runs at least once for no ``stop`` at or below ``start``.
+
+    ``with function.loop(0, n, carried=[zero]) as (i, [total]): loop.next([total + x])`` where ``loop`` is the object that
+    was made before; its ``results`` are the carried values after it. Without carried values ``as i``.
+    """
+
+    def __init__(
+        self, function: Function, start: Value, stop: Value, step: int, carried: tuple[Value, ...], hints: str
+    ) -> None:
+        self._function, self._start, self._stop, self._step = function, start, stop, step
+        self._carried, self._hints = carried, hints
+        self._next: list[Value] = list(carried)
+        self.results: list[Value] = []
+
+    def next(self, values: Sequence[Value]) -> None:
+        """The carried values of the next iteration."""
+        self._next = list(values)
+
+    def __enter__(self) -> object:
+        function = self._function
+        self._before = function.block
+        self._runs = self._start.is_constant and self._stop.is_constant and int(self._start.text) < int(self._stop.text)
+        self._head, self._after = function.label(), function.label()
+        if self._runs:
+            function.do(f"br label %{self._head}")
+        else:
+            enters = self._start.compare("slt", self._stop)
+            function.do(f"br i1 {enters.text}, label %{self._head}, label %{self._after}")
+        function.begin(self._head)
+        self._place = len(function.lines)
+        self._phis = [Value(function, I64, function.name())]
+        self._phis += [Value(function, value.kind, function.name()) for value in self._carried]
+        return (self._phis[0], self._phis[1:]) if self._carried else self._phis[0]
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            return
+        function = self._function
+        following = function.emit(f"add nuw nsw i64 {self._phis[0].text}, {self._step}", I64)
+        more = following.compare("slt", self._stop)
+        back = function.block
+        hints = f", !llvm.loop {function.metadata(self._hints)}" if self._hints else ""
+        function.do(f"br i1 {more.text}, label %{self._head}, label %{self._after}{hints}")
+        lines = []
+        for phi, first, then in zip(self._phis, (self._start, *self._carried), (following, *self._next), strict=True):
+            lines.append(f"  {phi.text} = phi {phi.kind} [ {first.text}, %{self._before} ], [ {then.text}, %{back} ]")
+        function.lines[self._place : self._place] = lines
+        function.begin(self._after)
+        self.results = []
+        for first, then in zip(self._carried, self._next, strict=True):
+            if self._runs:
+                self.results.append(then)
+                continue
+            self.results.append(
+                function.emit(f"phi {then.kind} [ {first.text}, %{self._before} ], [ {then.text}, %{back} ]", then.kind)
+            )
+
+
+@dataclass(frozen=True)
+class Array:
+    """Elements of one LLVM type in memory.
+
+    Attributes:
+        pointer: to the first.
+        kind: of an element in memory.
+    """
+
+    pointer: Value
+    kind: str
+
+    def at(self, place: Number, lanes: int = 0) -> Value:
+        """An element, or as many as ``lanes`` that follow each other."""
+        function = self.pointer.function
+        return function.load(function.offset(self.pointer, self.kind, place), vector_of(self.kind, lanes))
+
+    def put(self, value: Value, place: Number) -> None:
+        """Write an element, or a vector of them."""
+        function = self.pointer.function
+        function.store(value, function.offset(self.pointer, self.kind, place))
+
+
+def _align(kind: str) -> int:
+    element = element_of(kind)
+    if element in (I1, I8):
+        return 1
+    return {"i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4}.get(element, 8)
