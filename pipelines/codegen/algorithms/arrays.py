@@ -1,0 +1,55 @@
+"""Arrays in memory that an algorithm reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.elements import memory
+from hloforge.pipelines.codegen.elements.kinds import Element, single
+from hloforge.pipelines.codegen.lang.values import Number, Value
+
+__all__ = ["Combine", "Element", "Elements", "parts"]
+
+# New values of several arrays' elements from the old ones and others that meet them.
+Combine = Callable[[list[Element], list[Element]], Sequence[Element]]
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Elements of one type that follow each other.
+
+    Attributes:
+        pointer: to the first.
+        element: the type as MLIR spells it.
+    """
+
+    pointer: Value
+    element: str
+
+    def at(self, place: Number, lanes: int = 0) -> Element:
+        """An element, or as many as ``lanes`` that follow each other."""
+        return memory.load(self.pointer.function, self.pointer, self.element, place, lanes)
+
+    def number(self, place: Number) -> Value:
+        """An element that is no complex one."""
+        return single(self.at(place))
+
+    def put(self, value: Element, place: Number) -> None:
+        """Write an element, or several."""
+        memory.store(self.pointer.function, value, self.pointer, self.element, place)
+
+    def moved(self, place: Number) -> Elements:
+        """The array that begins at one of its elements."""
+        function = self.pointer.function
+        return Elements(function.offset(self.pointer, f"[{self.size} x i8]", place), self.element)
+
+    @property
+    def size(self) -> int:
+        """Of an element, in bytes."""
+        return memory.size(self.element)
+
+
+def parts(value: Element) -> tuple[Value, ...]:
+    """The values of an element: one, or two of a complex number."""
+    return (value,) if isinstance(value, Value) else value

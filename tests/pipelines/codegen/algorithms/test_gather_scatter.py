@@ -1,0 +1,222 @@
+"""Gathers and scatters of random geometry, against loops that follow the specification's text."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings, strategies as st
+
+from hloforge.pipelines.codegen.algorithms.arrays import Elements
+from hloforge.pipelines.codegen.algorithms.gather import Gather, clamped_starts, inside_update
+from hloforge.pipelines.codegen.algorithms.places import flat, nest, strides_of
+from hloforge.pipelines.codegen.algorithms.scatter import Scatter
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Value
+from tests.pipelines.codegen.jit import compiled
+
+_TYPES = {"i32": np.int32, "ui8": np.uint8, "i64": np.int64, "ui64": np.uint64, "i8": np.int8}
+
+
+@st.composite
+def _windows(draw: Any) -> dict[str, Any]:
+    """Dimension numbers that gathers and scatters share: batching, collapsed and window dimensions in any order."""
+    rank = draw(st.integers(1, 4))
+    operand = [draw(st.integers(1, 4)) for _ in range(rank)]
+    batching = sorted(draw(st.sets(st.integers(0, rank - 1), max_size=1)))
+    others = [dim for dim in range(rank) if dim not in batching]
+    collapsed = sorted(draw(st.sets(st.sampled_from(others), max_size=2))) if others else []
+    mapped = list(draw(st.permutations(others)))[: draw(st.integers(0, len(others)))] if others else []
+    sizes = [1 if dim in (*batching, *collapsed) else draw(st.integers(1, operand[dim])) for dim in range(rank)]
+    batch = [draw(st.integers(1, 3)) for _ in range(draw(st.integers(len(batching), 2)))]
+    index_batching = list(draw(st.permutations(range(len(batch)))))[: len(batching)]
+    for dim, place in zip(batching, index_batching, strict=True):
+        batch[place] = operand[dim]
+    implicit = len(mapped) == 1 and draw(st.booleans())
+    vector = len(batch) if implicit else draw(st.integers(0, len(batch)))
+    indices = list(batch)
+    if not implicit:
+        indices.insert(vector, len(mapped))
+    index_batching = [place if implicit or place < vector else place + 1 for place in index_batching]
+    windows = [dim for dim in range(rank) if dim not in (*batching, *collapsed)]
+    total = len(windows) + len(batch)
+    offsets = sorted(list(draw(st.permutations(range(total))))[: len(windows)])
+    result, window, rest = [], iter(windows), iter(batch)
+    for place in range(total):
+        result.append(sizes[next(window)] if place in offsets else next(rest))
+    return {
+        "operand": tuple(operand),
+        "batching": tuple(batching),
+        "index_batching": tuple(index_batching),
+        "collapsed": tuple(collapsed),
+        "mapped": tuple(mapped),
+        "sizes": tuple(sizes),
+        "indices": tuple(indices),
+        "vector": vector,
+        "offsets": tuple(offsets),
+        "result": tuple(result),
+        "windows": windows,
+        "type": draw(st.sampled_from(sorted(_TYPES))),
+        "seed": draw(st.integers(0, 1000)),
+    }
+
+
+def _starts(found: dict[str, Any], index: tuple[int, ...], indices: Any) -> list[int]:
+    """The start that the specification gives for an index of the result, not clamped."""
+    batch = [number for place, number in enumerate(index) if place not in found["offsets"]]
+    if found["vector"] < len(found["indices"]):
+        where: list[Any] = list(batch)
+        where.insert(found["vector"], slice(None))
+        vector = indices[tuple(where)]
+        full = list(batch)
+        full.insert(found["vector"], None)
+    else:
+        vector, full = [indices[tuple(batch)]], list(batch)
+    start = [0] * len(found["operand"])
+    for component, dim in enumerate(found["mapped"]):
+        start[dim] = int(vector[component])
+    for dim, place in zip(found["batching"], found["index_batching"], strict=True):
+        start[dim] = full[place]
+    return start
+
+
+def _offset(found: dict[str, Any], index: tuple[int, ...]) -> list[int]:
+    offset = [0] * len(found["operand"])
+    for dim, place in zip(found["windows"], found["offsets"], strict=True):
+        offset[dim] = index[place]
+    return offset
+
+
+def _random_indices(found: dict[str, Any], random: Any) -> Any:
+    type_ = _TYPES[found["type"]]
+    indices = random.integers(-2, 6, found["indices"]).astype(type_)
+    wild = random.random(found["indices"]) < 0.1
+    info = np.iinfo(type_)
+    return np.where(wild, random.choice(np.array([info.min, info.max], type_), found["indices"]), indices).astype(type_)
+
+
+@given(_windows())
+@settings(max_examples=60, deadline=None)
+def test_gathers_read_what_the_specification_says(found: dict[str, Any]) -> None:
+    random = np.random.default_rng(found["seed"])
+    operand = random.standard_normal(found["operand"]).astype(np.float32)
+    indices = _random_indices(found, random)
+    gather = Gather(
+        found["operand"],
+        found["indices"],
+        found["offsets"],
+        found["collapsed"],
+        found["mapped"],
+        found["vector"],
+        found["sizes"],
+        found["batching"],
+        found["index_batching"],
+        signed=not found["type"].startswith("u"),
+    )
+    assert gather.shape == found["result"]
+
+    def write(function: Function, pointers: list[Value]) -> None:
+        source, places, target = (
+            Elements(p, element) for p, element in zip(pointers, ("f32", found["type"], "f32"), strict=True)
+        )
+        with nest(function, found["result"]) as index:
+            steps = strides_of(found["indices"])
+            own = gather.operand_index(index, lambda at: places.number(flat(at, steps)))
+            target.put(source.at(flat(own, strides_of(found["operand"]))), flat(index, strides_of(found["result"])))
+
+    actual = np.zeros(found["result"], np.float32)
+    compiled(write, 3)(operand, indices, actual)
+    expected = np.zeros_like(actual)
+    for index in product(*map(range, found["result"])):
+        start = [
+            min(max(number, 0), size - part)
+            for number, size, part in zip(_starts(found, index, indices), found["operand"], found["sizes"], strict=True)
+        ]
+        own = [a + b for a, b in zip(start, _offset(found, index), strict=True)]
+        expected[index] = operand[tuple(own)]
+    np.testing.assert_array_equal(actual, expected)
+
+
+@given(_windows(), st.sampled_from(["add", "assign", "two"]), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_scatters_combine_whole_windows_in_order(found: dict[str, Any], how: str, computed: bool) -> None:
+    random = np.random.default_rng(found["seed"])
+    operands = [random.integers(0, 9, found["operand"]).astype(np.float32) for _ in range(2)]
+    indices = _random_indices(found, random)
+    updates = [random.integers(0, 9, found["result"]).astype(np.float32) for _ in range(2)]
+    scatter = Scatter(
+        found["operand"],
+        found["indices"],
+        found["result"],
+        found["offsets"],
+        found["collapsed"],
+        found["mapped"],
+        found["vector"],
+        found["batching"],
+        found["index_batching"],
+        signed=not found["type"].startswith("u"),
+    )
+
+    def combine(old: Any, new: Any) -> list[Any]:
+        if how == "two":
+            return [old[0] * 2.0 + new[1], old[1] - new[0]]
+        return [new[0], new[1]] if how == "assign" else [old[0] + new[0], old[1] + new[1]]
+
+    def write(function: Function, pointers: list[Value]) -> None:
+        places = Elements(pointers[0], found["type"])
+        arrays = [Elements(pointer, "f32") for pointer in pointers[1:]]
+        steps, own = strides_of(found["indices"]), strides_of(found["result"])
+        scatter.write(
+            function,
+            arrays[:2],
+            lambda at: places.number(flat(at, steps)),
+            (lambda index: [array.at(flat(index, own)) for array in arrays[2:]]) if computed else arrays[2:],
+            combine,
+        )
+
+    actual = [operand.copy() for operand in operands]
+    compiled(write, 5)(indices, *actual, *updates)
+    expected = [operand.copy() for operand in operands]
+    for index in product(*map(range, found["result"])):
+        start = _starts(found, index, indices)
+        ranges = zip(start, found["operand"], found["sizes"], strict=True)
+        if all(0 <= number <= size - part for number, size, part in ranges):
+            at = tuple(a + b for a, b in zip(start, _offset(found, index), strict=True))
+            new = combine([one[at] for one in expected], [update[index] for update in updates])
+            for one, element in zip(expected, new, strict=True):
+                one[at] = element
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(-3, 9)), min_size=1, max_size=3))
+@settings(max_examples=25, deadline=None)
+def test_dynamic_slices_and_their_updates_stay_within_bounds(dims: list[tuple[int, int, int]]) -> None:
+    shape = tuple(max(a, b) for a, b, _ in dims)
+    sizes = tuple(min(a, b) for a, b, _ in dims)
+    starts = np.array([start for *_, start in dims], np.int32)
+    operand = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    update = -np.arange(np.prod(sizes), dtype=np.float32).reshape(sizes) - 1
+
+    def write(function: Function, pointers: list[Value]) -> None:
+        source, new, places, target = (
+            Elements(p, element) for p, element in zip(pointers, ("f32", "f32", "i32", "f32"), strict=True)
+        )
+        found = clamped_starts([places.number(place) for place in range(len(shape))], shape, sizes)
+        with nest(function, shape) as index:
+            place = flat(index, strides_of(shape))
+            flag, own = inside_update(index, found, shape, sizes)
+
+            def yes() -> list[Value]:
+                return [new.number(flat(own, strides_of(sizes)))]
+
+            chosen = function.branch(flag, yes, lambda: [source.number(place)]) if flag else yes()
+            target.put(chosen[0], place)
+
+    actual = np.zeros_like(operand)
+    compiled(write, 4)(operand, update, starts, actual)
+    expected = operand.copy()
+    corner = [min(max(int(s), 0), size - part) for s, size, part in zip(starts, shape, sizes, strict=True)]
+    expected[tuple(slice(c, c + part) for c, part in zip(corner, sizes, strict=True))] = update
+    np.testing.assert_array_equal(actual, expected)
