@@ -1,0 +1,96 @@
+"""Arithmetic and bits of integers and flags.
+
+What StableHLO leaves open is XLA's: division by zero gives all ones (-1), the remainder by zero the dividend, the
+smallest integer by -1 itself; shifts by the width and more give zeros, or copies of the sign. Sums of flags are "or",
+products "and". Source: XLA "Operation Semantics", ``ElementalIrEmitter``.
+"""
+
+from __future__ import annotations
+
+from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value, bits_of
+
+# Quotients of numbers of so many bits are exact in floats of twice as many: 1/x, the least distance to the next
+# integer in units of the quotient, is far above their last place.
+_EXACT_IN_FLOAT, _EXACT_IN_DOUBLE = 16, 32
+
+
+def divide(x: Value, y: Value, *, signed: bool) -> Value:
+    """The quotient towards zero."""
+    none = y.equals(0)
+    return none.where(-1, _quotient(x, _safe(x, y, none, signed), signed))
+
+
+def remainder(x: Value, y: Value, *, signed: bool) -> Value:
+    """What is left of ``x`` by ``divide``, with its sign."""
+    none = y.equals(0)
+    divisor = _safe(x, y, none, signed)
+    if y.is_constant or bits_of(x.kind) > _EXACT_IN_DOUBLE:
+        rest = x.srem(divisor) if signed else x.urem(divisor)
+    else:
+        rest = x - _quotient(x, divisor, signed) * divisor
+    return none.where(x, rest)
+
+
+def _safe(x: Value, y: Value, none: Value, signed: bool) -> Value:
+    """A divisor for which the quotient exists; the smallest integer by 1 is itself, as by -1."""
+    if not signed:
+        return none.where(1, y)
+    overflow = x.equals(-(1 << (bits_of(x.kind) - 1))) & y.equals(-1)
+    return (none | overflow).where(1, y)
+
+
+def _quotient(x: Value, y: Value, signed: bool) -> Value:
+    bits = bits_of(x.kind)
+    # A constant divisor becomes a product; vector units divide no integers, but floats.
+    if y.is_constant or bits > _EXACT_IN_DOUBLE:
+        return x.sdiv(y) if signed else x.udiv(y)
+    wide = FLOAT if bits <= _EXACT_IN_FLOAT else DOUBLE
+    ratio = x.as_(wide, signed=signed) / y.as_(wide, signed=signed)
+    narrow = x.function.cast("fptosi" if signed else "fptoui", ratio, I32)
+    return narrow.as_(f"i{bits}")
+
+
+def absolute(x: Value) -> Value:
+    """The magnitude; of the smallest integer itself."""
+    return x.call("abs")
+
+
+def sign(x: Value, *, signed: bool) -> Value:
+    """-1, 0 or 1."""
+    one = x.minimum(1, signed=signed)
+    return one.maximum(-1) if signed else one
+
+
+def shift_left(x: Value, amount: Value) -> Value:
+    width = bits_of(x.kind)
+    return amount.compare("ult", width).where(x << amount, 0)
+
+
+def shift_right_logical(x: Value, amount: Value) -> Value:
+    width = bits_of(x.kind)
+    return amount.compare("ult", width).where(x.shifted_right(amount), 0)
+
+
+def shift_right_arithmetic(x: Value, amount: Value) -> Value:
+    return x.shifted_right(amount.minimum(bits_of(x.kind) - 1, signed=False), signed=True)
+
+
+def power(x: Value, y: Value, *, signed: bool) -> Value:
+    """x to the power y, modulo 2^width; negative exponents give the reciprocal towards zero (1/0 is -1).
+
+    By squarings for each bit of the exponent that may matter.
+    """
+    bits = bits_of(x.kind)
+    one = x.like(1)
+    result, factor = one, x
+    for bit in range(bits):
+        used = (y & (1 << bit if bit < bits - 1 else -(1 << bit))).differs(0)
+        result = used.where(result * factor, result)
+        if bit < bits - 1:
+            factor = factor * factor
+    if not signed:
+        return result
+    odd = (y & 1).differs(0)
+    # 1/1, 1/-1, 1/0 as a division gives it, and 0 for all else.
+    inverse = x.equals(1).where(one, x.equals(-1).where(odd.where(-1, one), x.equals(0).where(-1, x.like(0))))
+    return (y < 0).where(inverse, result)

@@ -1,0 +1,101 @@
+"""Logarithms of floats: ln x, ln(1 + x).
+
+x = 2^k (1 + f) by the exponent's bits, ln x = k ln 2 + ln(1 + f). Subnormal numbers count as zeros, as XLA's processor
+flags have it. Sources: S. Moshier, Cephes, logf.c; FreeBSD msun e_log.c (Sun Microsystems, 1993); W. Kahan's log1p,
+HP-15C Advanced Functions Handbook (1982).
+"""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+from hloforge.pipelines.codegen.elements.arithmetic import (
+    LEAST_NORMAL,
+    from_bits,
+    magnitude,
+    mantissa_bits,
+    polynomial,
+    two_sum,
+)
+from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value, element_of
+
+# (ln(1+f) - f + f^2/2) / f^3 for f from sqrt(1/2) - 1 to sqrt(2) - 1.
+_CEPHES = (
+    3.3333331174e-1,
+    -2.4999993993e-1,
+    2.0000714765e-1,
+    -1.6668057665e-1,
+    1.4249322787e-1,
+    -1.2420140846e-1,
+    1.1676998740e-1,
+    -1.1514610310e-1,
+    7.0376836292e-2,
+)
+# ln((1+s)/(1-s)) = 2s + s R(s^2), to 2^-58.45 for |s| below 0.1716
+_SERIES = (
+    6.666666666666735130e-01,
+    3.999999999940941908e-01,
+    2.857142874366239149e-01,
+    2.222219843214978396e-01,
+    1.818357216161805012e-01,
+    1.531383769920937332e-01,
+    1.479819860511658591e-01,
+)
+# ln 2 as a part whose small multiples are exact, and the rest.
+_LN2 = {FLOAT: (0.693359375, -2.12194440e-4), DOUBLE: (6.93147180369123816490e-01, 1.90821492927058770002e-10)}
+# The bits of sqrt(1/2), and below 1 + 2^k (sqrt(1/2) - 1): numbers from there to twice it belong to one k.
+_LOWEST = {FLOAT: 0x3F3504F3, DOUBLE: 0x3FE6A09E667F3BCD}
+# Below it, ln(1 + x) is x.
+_TINY = {FLOAT: 2.0**-25, DOUBLE: 2.0**-54}
+
+
+def split(x: Value) -> tuple[Value, Value]:
+    """A positive normal number as ``2**k`` times one from sqrt(1/2) to sqrt(2): the bits of k, and the latter."""
+    element, shift = element_of(x.kind), mantissa_bits(x)
+    word = x.bits()
+    exponent = (word - _LOWEST[element]) & -(1 << shift)
+    return exponent, from_bits(word - exponent)
+
+
+def _of_parts(exponent: Value, f: Value) -> Value:
+    """k ln 2 + ln(1 + f)."""
+    element, shift = element_of(f.kind), mantissa_bits(f)
+    k = _as_float(exponent, element, shift)
+    high, low = _LN2[element]
+    square = f * f
+    if element == FLOAT:
+        tail = square * f * polynomial(f, _CEPHES) + k * low
+        return k * high + (f + (tail - square * 0.5))
+    s = f / (f + 2.0)
+    half = square * 0.5
+    z = s * s
+    tail = s * (half + z * polynomial(z, _SERIES))
+    return k * high - ((half - (tail + k * low)) - f)
+
+
+def _as_float(exponent: Value, element: str, shift: int) -> Value:
+    if element == FLOAT:
+        return exponent.shifted_right(shift, signed=True).as_(FLOAT)
+    # Vector units convert i32 to f64 faster than i64, and some have nothing for the latter.
+    return exponent.shifted_right(shift, signed=True).as_("i32").as_(DOUBLE)
+
+
+def log(x: Value) -> Value:
+    """The natural logarithm; -inf of zero and subnormal numbers, NaN of negative ones."""
+    least = LEAST_NORMAL[element_of(x.kind)]
+    exponent, mantissa = split(x)
+    result = (x < inf).where(_of_parts(exponent, mantissa - 1.0), x)
+    result = (x < least).where(-inf, result)
+    return (x <= -least).where(nan, result)
+
+
+def log_plus_one(x: Value) -> Value:
+    """ln(1 + x): the rounding error of the sum, scaled like it, is added to f."""
+    element = element_of(x.kind)
+    total, error = two_sum(x.like(1.0), x)
+    exponent, mantissa = split(total)
+    # 2^-k: the sum is finite and at least 2^-53, where its error is 0.
+    scale = from_bits(x.like(1.0).bits() - exponent)
+    result = (x < inf).where(_of_parts(exponent, (mantissa - 1.0) + error * scale), x)
+    result = (x <= -1.0).where(x.equals(-1.0).where(x.like(-inf), nan), result)
+    return (magnitude(x) < _TINY[element]).where(x, result)

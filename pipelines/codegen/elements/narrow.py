@@ -1,0 +1,38 @@
+"""Half precision in ``float`` registers: rounding after an operation, and the bits of bfloat16.
+
+bfloat16 is rounded by integer arithmetic, for instructions exist on few processors and flush subnormal numbers.
+Source: XLA "EmitF32ToBF16".
+"""
+
+from __future__ import annotations
+
+from hloforge.pipelines.codegen.lang.values import I16, I32, Value
+
+_HIGH_HALF = -(1 << 16)
+_QUIET = 1 << 22
+
+
+def rounded(value: Value, element: str) -> Value:
+    """A float as the nearest number of an element type, ties to even; NaN stays NaN. Wider types leave it alone."""
+    if element == "f16":
+        return value.as_("half").as_("float")
+    return _as_bfloat(value) if element == "bf16" else value
+
+
+def _as_bfloat(value: Value) -> Value:
+    word = value.bits()
+    even = word.shifted_right(16) & 1
+    nearest = word + 0x7FFF + even
+    # A NaN whose payload is in the low bits would become infinite.
+    chosen = value.is_nan().where(word | _QUIET, nearest) & _HIGH_HALF
+    return value.function.cast("bitcast", chosen, "float")
+
+
+def bits_of_bfloat(value: Value) -> Value:
+    """The 16 bits of a bfloat16 in a float register."""
+    return value.bits().shifted_right(16).as_(I16)
+
+
+def bfloat_of_bits(word: Value) -> Value:
+    """The bfloat16 of 16 bits as a float."""
+    return word.function.cast("bitcast", word.as_(I32, signed=False) << 16, "float")

@@ -1,0 +1,93 @@
+"""Sine, cosine and tangent of f32, in f64: the angle modulo pi/2, two polynomials, and a choice by quadrant.
+
+An angle below 2^128 needs three parts of 2/pi, chosen by its magnitude, whose products with 24 bits are exact. Sources:
+M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM 18 (1983); FreeBSD msun k_sindf.c,
+k_cosdf.c (Sun Microsystems, 1993). f64 is taken apart before by ``decompose-trigonometric``.
+"""
+
+from __future__ import annotations
+
+from hloforge.pipelines.codegen.elements.arithmetic import INTEGER_ORIGIN, from_bits, magnitude, polynomial
+from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value
+
+# sin r = r + r^3 S(r^2), cos r = 1 + r^2 C(r^2) for |r| <= pi/4, to 32 bits.
+_SINE = (
+    -0.166666666416265235595,
+    0.0083333293858894631756,
+    -0.000198393348360966317347,
+    0.0000027183114939898219064,
+)
+_COSINE = (
+    -0.499999997251031003120,
+    0.0416666233237390631894,
+    -0.00138867637746099294692,
+    0.0000243904487962774090654,
+)
+# From which magnitude on, and parts of 2/pi without the bits whose products are whole turns (``decompose/
+# angle_reduction.py``).
+_PARTS = (
+    (0.0, (0.6366197690367699, 3.3308114738561656e-09, 2.276010073078396e-18)),
+    (2.0**50, (2.568255319523871e-08, 7.166494882838848e-17, 2.8376220177865265e-25)),
+    (2.0**77, (7.166494882838848e-17, 2.83762200841452e-25, 9.372006544409767e-34)),
+    (2.0**104, (1.1109428103129918e-24, 4.018688549560441e-33, 1.590011303568902e-41)),
+)
+_PI_OVER_2 = 1.5707963267948966
+# Below it, x^3/3 is under half an ulp of x.
+_TINY = 2.0**-14
+_SIGN = -(1 << 63)
+
+
+def sine(x: Value) -> Value:
+    wide, quadrant, sine, cosine = _reduced(x)
+    chosen = _odd(quadrant).where(cosine, sine)
+    return _tiny_as_is(x, _negated_if(chosen, (quadrant << 62) ^ wide.bits()))
+
+
+def cosine(x: Value) -> Value:
+    _, quadrant, sine, cosine = _reduced(x)
+    return _negated_if(_odd(quadrant).where(sine, cosine), (quadrant + 1) << 62).as_(FLOAT)
+
+
+def tangent(x: Value) -> Value:
+    wide, quadrant, sine, cosine = _reduced(x)
+    odd = _odd(quadrant)
+    ratio = odd.where(cosine, sine) / odd.where(sine, cosine)
+    return _tiny_as_is(x, _negated_if(ratio, (quadrant << 63) ^ wide.bits()))
+
+
+def _reduced(x: Value) -> tuple[Value, Value, Value, Value]:
+    """The angle as f64, its quadrant (the low two bits), and sine and cosine of the rest; NaN for infinite angles."""
+    wide = x.as_(DOUBLE)
+    size = magnitude(wide)
+    parts = [wide.like(part) for part in _PARTS[0][1]]
+    for start, row in _PARTS[1:]:
+        above = size >= start
+        parts = [above.where(new, old) for new, old in zip(row, parts, strict=True)]
+    upper, upper_turns = _without_turns(size * parts[0])
+    middle, middle_turns = _without_turns(size * parts[1])
+    shifted = (upper + middle) + INTEGER_ORIGIN[DOUBLE]
+    r = (((upper - (shifted - INTEGER_ORIGIN[DOUBLE])) + middle) + size * parts[2]) * _PI_OVER_2
+    square = r * r
+    sine = r + (square * r) * polynomial(square, _SINE)
+    cosine = square * polynomial(square, _COSINE) + 1.0
+    return wide, shifted.bits() + upper_turns + middle_turns, sine, cosine
+
+
+def _without_turns(x: Value) -> tuple[Value, Value]:
+    """A float64 from 0 to 2^52 without the nearest integer, and that integer, modulo 2^52."""
+    shifted = x + 2.0**52
+    return x - (shifted - 2.0**52), shifted.bits()
+
+
+def _odd(quadrant: Value) -> Value:
+    # The sign bit decides: vector units choose by it without a comparison.
+    return (quadrant << 63) < 0
+
+
+def _negated_if(value: Value, word: Value) -> Value:
+    """``value`` with its sign changed where the highest bit of ``word`` is set."""
+    return from_bits(value.bits() ^ (word & _SIGN))
+
+
+def _tiny_as_is(x: Value, result: Value) -> Value:
+    return (magnitude(x) < _TINY).where(x, result.as_(FLOAT))
