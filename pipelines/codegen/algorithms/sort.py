@@ -1,0 +1,260 @@
+"""Stable sorts of the rows of several arrays along one dimension.
+
+Source: StableHLO spec "sort". By keys (``sort_keys.py``): up to some hundred elements move to their ranks; the few
+first of many are selected; others are sorted by the digits of their keys. By any other comparator: insertion into short
+runs, which are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
+from hloforge.pipelines.codegen.algorithms.merge_sort import Less, MergeSort
+from hloforge.pipelines.codegen.algorithms.places import divided, flat
+from hloforge.pipelines.codegen.algorithms.radix_sort import RadixSort
+from hloforge.pipelines.codegen.algorithms.rank_sort import padded, write_ranks
+from hloforge.pipelines.codegen.algorithms.scratch import part
+from hloforge.pipelines.codegen.algorithms.select_first import SelectFirst
+from hloforge.pipelines.codegen.algorithms.sort_keys import Keys, word_of
+from hloforge.pipelines.codegen.lang.functions import Array, Function
+from hloforge.pipelines.codegen.lang.values import I32, I64, Number, Value
+
+# Computes an element of an operand at the indices [outer, place in the row, inner].
+Reader = Callable[[Sequence[Number]], Element]
+
+# Up to so many elements with keys of 32 bits, and of more, ranks are counted: where digits take longer, on a Zen 4.
+_RANKED, _RANKED_WIDE = 128, 192
+# Up to so many first elements are selected instead of sorting all.
+_SELECTED = 160
+
+
+@dataclass(frozen=True)
+class Sort:
+    """A sort of arrays ``[outer, n, inner]`` along n.
+
+    Attributes:
+        elements: the type of each array's elements.
+        order: keys, or whether a record is before another.
+        kept: how many first elements of each row are asked for; None for all.
+    """
+
+    outer: int
+    n: int
+    inner: int
+    elements: tuple[str, ...]
+    order: Keys | Less
+    kept: int | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.outer * self.inner
+
+    @cached_property
+    def count(self) -> int:
+        """How many elements of each row are written."""
+        return self.n if self.kept is None else min(self.kept, self.n)
+
+    @cached_property
+    def scratch(self) -> int:
+        """Bytes that a call works in."""
+        if not isinstance(self.order, Keys):
+            return MergeSort(self.n, self.elements).scratch
+        if self._is_ranked:
+            return sum(-(-size // 64) * 64 for size in (*self._key_bytes, padded(self.n) * 4))
+        if self._is_selected:
+            return self._selection.scratch + self._key_bytes[0]
+        return max(self._radix(number).scratch for number in range(len(self._keys.widths)))
+
+    @cached_property
+    def _keys(self) -> Keys:
+        assert isinstance(self.order, Keys)
+        return self.order.packed()
+
+    @property
+    def _kinds(self) -> list[str]:
+        """Integer types of the keys in memory, for vectors."""
+        return [word_of(max(32, width)) for width in self._keys.widths]
+
+    @property
+    def _key_bytes(self) -> list[int]:
+        return [padded(self.n) * int(kind[1:]) // 8 for kind in self._kinds]
+
+    @property
+    def _is_ranked(self) -> bool:
+        return self.n <= (_RANKED if self._kinds == [I32] else _RANKED_WIDE)
+
+    @property
+    def _is_selected(self) -> bool:
+        return len(self._kinds) == 1 and self.count <= min(_SELECTED, self.n // 8)
+
+    @property
+    def _selection(self) -> SelectFirst:
+        return SelectFirst(self.count, self.n, self._kinds[0])
+
+    def _radix(self, key: int) -> RadixSort:
+        width = self._keys.widths[key]
+        if self._is_restored:
+            return RadixSort(self.n, word_of(width), 0, width, False)
+        if width <= 32:
+            return RadixSort(self.n, I64, 32, width, False)
+        return RadixSort(self.n, I64, 0, width, True)
+
+    @property
+    def _is_restored(self) -> bool:
+        """Whether the keys are all there is to sort."""
+        return len(self.elements) == 1 and self._keys.restore is not None
+
+    def write(
+        self,
+        function: Function,
+        sources: Sequence[Elements | Reader],
+        targets: Sequence[Elements | None],
+        memory: Value,
+        rows: tuple[Number, Number] | None = None,
+    ) -> None:
+        """Write the loops.
+
+        Args:
+            sources: the operands, or what computes their elements.
+            targets: the results, ``[outer, count, inner]``; None for those that nobody reads.
+            memory: ``scratch`` bytes.
+            rows: the first of the rows to sort, and the one after the last; None for all.
+        """
+        if not self.count or not self.rows:
+            return
+        first, last = rows or (0, self.rows)
+        loop: Any = function.loop(first, last)
+        with loop as row:
+            outer, inner = divided(row, self.inner)
+            _Row(self, function, sources, targets, memory, outer, inner).sort()
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The work on one row."""
+
+    sort_: Sort
+    function: Function
+    sources: Sequence[Elements | Reader]
+    targets: Sequence[Elements | None]
+    memory: Value
+    outer: Number
+    inner: Number
+
+    def sort(self) -> None:
+        if not isinstance(self.sort_.order, Keys):
+            merged = MergeSort(self.sort_.n, self.sort_.elements)
+            found = merged.write(self.function, self.memory, self.read, self.sort_.order)
+            self._copy(lambda place: place, sources=found)
+        elif self.sort_._is_ranked:
+            self._by_ranks()
+        elif self.sort_._is_selected:
+            self._by_selection()
+        else:
+            self._by_digits()
+
+    def read(self, place: Value) -> list[Element]:
+        """The record at a place of the row."""
+        return [self._element(source, place) for source in self.sources]
+
+    def _element(self, source: Elements | Reader, place: Number) -> Element:
+        if isinstance(source, Elements):
+            return source.at(self._place(place, self.sort_.n))
+        return source([self.outer, place, self.inner])
+
+    def _place(self, place: Number, length: int) -> Number:
+        inner = self.sort_.inner
+        return flat([self.outer, place, self.inner], [length * inner, inner, 1])
+
+    def _keys_in(self, memory: Value) -> list[Array]:
+        """Compute the keys of the row; the greatest ones follow them."""
+        arrays, start, n = [], 0, self.sort_.n
+        for kind, size in zip(self.sort_._kinds, self.sort_._key_bytes, strict=True):
+            arrays.append(Array(part(memory, start), kind))
+            start += -(-size // 64) * 64
+        loop: Any = self.function.loop(0, n)
+        with loop as place:
+            for array, key in zip(arrays, self.sort_._keys.compute(self.read(place)), strict=True):
+                array.put(key.as_(array.kind, signed=False), place)
+        rest: Any = self.function.loop(n, padded(n)) if padded(n) > n else None
+        if rest is not None:
+            with rest as place:
+                for array in arrays:
+                    array.put(self.function.constant(-1, array.kind), place)
+        return arrays
+
+    def _by_ranks(self) -> None:
+        function = self.function
+        keys = self._keys_in(self.memory)
+        ranks = Array(part(self.memory, sum(-(-size // 64) * 64 for size in self.sort_._key_bytes)), I32)
+        write_ranks(function, keys, self.sort_.n, ranks)
+        loop: Any = function.loop(0, self.sort_.n)
+        with loop as place:
+            rank = ranks.at(place).as_(I64, signed=False)
+            if self.sort_.count == self.sort_.n:
+                self._move(place, rank)
+                return
+            with function.if_(rank < self.sort_.count):
+                self._move(place, rank)
+
+    def _by_selection(self) -> None:
+        selection = self.sort_._selection
+        keys = self._keys_in(part(self.memory, selection.scratch))
+        numbers = selection.write(self.function, self.memory, keys[0])
+        self._copy(lambda place: numbers.at(place).as_(I64, signed=False))
+
+    def _by_digits(self) -> None:
+        keys, order = self.sort_._keys, (lambda place: place)
+        words = None
+        for number in reversed(range(len(keys.widths))):
+            radix = self.sort_._radix(number)
+            words, numbers = radix.write(self.function, self.memory, self._word(number, radix, order))
+            order = _numbers_of(radix, words, numbers)
+        assert words is not None
+        if self.sort_._is_restored and self.targets[0] is not None:
+            self._restore(words)
+        elif not self.sort_._is_restored:
+            self._copy(order)
+
+    def _word(
+        self, key: int, radix: RadixSort, order: Callable[[Value], Value]
+    ) -> Callable[[Value], tuple[Value, Value | None]]:
+        """What is sorted by a key: the key, and the number of the record in one word with it or beside it."""
+
+        def word(place: Value) -> tuple[Value, Value | None]:
+            number = order(place)
+            bits = self.sort_._keys.compute(self.read(number))[key].as_(radix.kind, signed=False)
+            if self.sort_._is_restored:
+                return bits, None
+            return (bits, number.as_(I32)) if radix.indexed else ((bits << 32) | number, None)
+
+        return word
+
+    def _restore(self, words: Array) -> None:
+        restore, target = self.sort_._keys.restore, self.targets[0]
+        assert restore is not None and target is not None
+        loop: Any = self.function.loop(0, self.sort_.count)
+        with loop as place:
+            target.put(restore[1](words.at(place)), self._place(place, self.sort_.count))
+
+    def _copy(self, order: Callable[[Value], Value], sources: Sequence[Elements] | None = None) -> None:
+        """Write the records of some numbers of the row, or of other arrays."""
+        loop: Any = self.function.loop(0, self.sort_.count)
+        with loop as place:
+            self._move(order(place), place, sources)
+
+    def _move(self, source: Value, target: Value, sources: Sequence[Elements] | None = None) -> None:
+        into = self._place(target, self.sort_.count)
+        for number, array in enumerate(self.targets):
+            if array is not None:
+                array.put(sources[number].at(source) if sources else self._element(self.sources[number], source), into)
+
+
+def _numbers_of(radix: RadixSort, words: Array, numbers: Array) -> Callable[[Value], Value]:
+    if radix.indexed:
+        return lambda place: numbers.at(place).as_(I64, signed=False)
+    return lambda place: words.at(place) & 0xFFFFFFFF
