@@ -1,0 +1,96 @@
+"""The function ``main`` of a module: it checks its arguments, runs the recorded dispatches, and returns arrays."""
+
+from __future__ import annotations
+
+from hloforge.pipelines.codegen.kernel_program import KernelProgram
+from hloforge.runtime.compile.direct import hal
+from hloforge.runtime.compile.direct.bytecode import Code, Function, moved
+from hloforge.runtime.compile.direct.rodata import Rodata
+from hloforge.runtime.compile.direct.schedule import slots_of
+from hloforge.runtime.compile.direct.shared import ALLOCATOR, COMMANDS, DEVICE, await_fence
+
+
+def main_of(program: KernelProgram, rodata: Rodata) -> Function:
+    """The function that takes and returns views of buffers.
+
+    Raises:
+        DirectError: more values than a function can have.
+    """
+    code = Code(hal.NUMBERS, len(program.parameters))
+    device, allocator = code.load(*DEVICE), code.load(*ALLOCATOR)
+    buffers = [_argument(code, program, rodata, number, allocator) for number in range(len(program.parameters))]
+    sizes = [result.size for result in program.results] + [program.transient] * bool(program.transient)
+    buffers += [_allocated(code, allocator, size) for size in sizes]
+    if program.dispatches:
+        _run(code, program, device, buffers)
+    views = []
+    for result, buffer in zip(program.results, buffers[len(program.parameters) :], strict=False):
+        views.append(code.reference())
+        code.call(
+            "hal.buffer_view.create",
+            moved(buffer),
+            code.i64(0),
+            code.i64(result.size),
+            code.i32(hal.element_type(result)),
+            code.i32(hal.DENSE),
+            [code.i64(size) for size in result.shape],
+            results=[views[-1]],
+        )
+    code.return_(*map(moved, views))
+    return code.finish()
+
+
+def _argument(code: Code, program: KernelProgram, rodata: Rodata, number: int, allocator: int) -> int:
+    """The buffer of an argument that is what the program takes."""
+    parameter, view, buffer = program.parameters[number], code.parameter(number), code.reference()
+    code.call(
+        "hal.buffer_view.assert",
+        view,
+        moved(code.rodata(rodata.text(f"input{number}"))),
+        code.i32(hal.element_type(parameter)),
+        code.i32(hal.DENSE),
+        [code.i64(size) for size in parameter.shape],
+    )
+    code.call("hal.buffer_view.buffer", moved(view), results=[buffer])
+    code.call(
+        "hal.buffer.assert",
+        buffer,
+        moved(code.rodata(rodata.text("tensor"))),
+        allocator,
+        code.i64(parameter.size),
+        code.i32(hal.VISIBLE),
+        code.i32(hal.USAGE),
+    )
+    return buffer
+
+
+def _allocated(code: Code, allocator: int, size: int) -> int:
+    buffer = code.reference()
+    code.call(
+        "hal.allocator.allocate",
+        allocator,
+        code.i64(hal.ANY_QUEUE),
+        code.i32(hal.OWN),
+        code.i32(hal.USAGE),
+        code.i64(max(size, 1)),
+        results=[buffer],
+    )
+    return buffer
+
+
+def _run(code: Code, program: KernelProgram, device: int, buffers: list[int]) -> None:
+    """Execute the recorded dispatches on these buffers, and wait until they have ended."""
+    sizes = [array.size for array in (*program.parameters, *program.results)] + [program.transient]
+    fence = code.reference()
+    code.call("hal.fence.create", device, code.i64(0), results=[fence])
+    code.call(
+        "hal.device.queue.execute.indirect",
+        device,
+        code.i64(hal.ANY_QUEUE),
+        code.null(),
+        fence,
+        moved(code.load(*COMMANDS)),
+        code.i64(0),
+        [[buffers[number], code.i64(0), code.i64(sizes[number])] for number in slots_of(program)],
+    )
+    await_fence(code, fence)

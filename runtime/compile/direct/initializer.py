@@ -1,0 +1,142 @@
+"""The function ``__init`` of a module: the device, the machine code, the constants, and the recorded dispatches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hloforge.pipelines.codegen.kernel_program import KernelProgram
+from hloforge.runtime.compile.direct import hal
+from hloforge.runtime.compile.direct.bytecode import (
+    ADD_I32,
+    AND_I32,
+    LESS_I32,
+    NONNULL,
+    NONZERO_I64,
+    Code,
+    Function,
+    moved,
+)
+from hloforge.runtime.compile.direct.rodata import Rodata
+from hloforge.runtime.compile.direct.schedule import barriers_of, constants_of, slots_of
+from hloforge.runtime.compile.direct.shared import ALLOCATOR, COMMANDS, DEVICE, await_fence
+
+
+def init_of(
+    program: KernelProgram, exports: Sequence[str], rodata: Rodata, library: tuple[int, int], constants: tuple[int, int]
+) -> Function:
+    """The function that runs when the module is loaded.
+
+    Args:
+        exports: the name of each kernel in the library.
+        library: place and size of the machine code behind the module.
+        constants: the same of the constant buffer's bytes.
+    """
+    code = Code(hal.NUMBERS)
+    device = _chosen_device(code, rodata)
+    allocator = code.reference()
+    code.call("hal.device.allocator", device, results=[allocator])
+    code.store(device, *DEVICE)
+    code.store(allocator, *ALLOCATOR)
+    if program.dispatches:
+        buffer = _constant_buffer(code, rodata, device, allocator, constants) if program.constants else code.null()
+        executable = _loaded(code, rodata, device, library)
+        code.store(moved(_recorded(code, program, exports, rodata, device, executable, buffer)), *COMMANDS)
+    code.return_()
+    return code.finish()
+
+
+def _chosen_device(code: Code, rodata: Rodata) -> int:
+    """The first device of this machine that takes the machine code."""
+    count, number, is_fit, holds = (code.number(32) for _ in range(4))
+    value, device = code.number(64), code.reference()
+    code.call("hal.devices.count", results=[count])
+    code.compute(ADD_I32, code.i32(0), code.i32(0), number)
+    code.branch("look")
+    code.block("look")
+    code.compute(LESS_I32, number, count, holds)
+    code.branch_if(holds, "ask", "absent")
+    code.block("ask")
+    code.call("hal.devices.get", number, results=[device])
+    for key, pattern, then in (("hal.device.id", "local*", "loads"), ("hal.executable.format", hal.FORMAT, "found")):
+        asked = moved(code.rodata(rodata.text(key))), moved(code.rodata(rodata.text(pattern)))
+        code.call("hal.device.query.i64", device, *asked, results=[is_fit, value])
+        code.compute(NONZERO_I64, value, holds)
+        code.compute(AND_I32, is_fit, holds, holds)
+        code.branch_if(holds, then, "next")
+        if then == "loads":
+            code.block("loads")
+    code.block("next")
+    code.compute(ADD_I32, number, code.i32(1), number)
+    code.branch("look")
+    code.block("absent")
+    code.fail(code.i32(hal.UNAVAILABLE), f"HAL device `__device_0` not found or unavailable: local, {hal.FORMAT}")
+    code.block("found")
+    return device
+
+
+def _loaded(code: Code, rodata: Rodata, device: int, library: tuple[int, int]) -> int:
+    executable = code.reference()
+    code.call(
+        "hal.executable.create",
+        device,
+        code.i64(hal.ANY_QUEUE),
+        moved(code.rodata(rodata.text(hal.FORMAT))),
+        moved(code.rodata(rodata.external(*library))),
+        code.null(),
+        results=[executable],
+    )
+    return executable
+
+
+def _constant_buffer(code: Code, rodata: Rodata, device: int, allocator: int, constants: tuple[int, int]) -> int:
+    """The constants as they lie in the file if the device can read them there, or else a copy."""
+    buffer, file, fence, is_mapped = code.reference(), code.reference(), code.reference(), code.number(32)
+    data = code.rodata(rodata.external(*constants))
+    usual = code.i32(hal.OWN), code.i32(hal.CONSTANT_USAGE)
+    start, size, queue = code.i64(0), code.i64(constants[1]), code.i64(hal.ANY_QUEUE)
+    tries = code.i32(1)
+    code.call("hal.allocator.import", allocator, tries, queue, *usual, data, start, size, results=[buffer])
+    code.compute(NONNULL, buffer, is_mapped)
+    code.branch_if(is_mapped, "ready", "copy")
+    code.block("copy")
+    code.call("hal.allocator.allocate", allocator, queue, *usual, size, results=[buffer])
+    opened = device, queue, code.i32(hal.READ), data, start, size, code.i32(0)
+    code.call("hal.ex.file.from_memory", *opened, results=[file])
+    code.call("hal.fence.create", device, start, results=[fence])
+    code.call("hal.device.queue.read", device, queue, code.null(), fence, file, start, buffer, start, size, start)
+    await_fence(code, fence)
+    code.branch("ready")
+    code.block("ready")
+    return buffer
+
+
+def _recorded(
+    code: Code, program: KernelProgram, exports: Sequence[str], rodata: Rodata, device: int, executable: int, data: int
+) -> int:
+    """The command buffer of all dispatches."""
+    commands, slots = code.reference(), slots_of(program)
+    place = {buffer: number for number, buffer in enumerate(slots)}
+    constants, one, zero, nothing = constants_of(program), code.i32(1), code.i32(0), code.i64(0)
+    arguments = code.i32(0), code.i32(hal.CATEGORIES), code.i64(hal.ANY_QUEUE), code.i32(len(slots))
+    code.call("hal.command_buffer.create", device, *arguments, results=[commands])
+    functions: dict[str, int] = {}
+    for dispatch, waits in zip(program.dispatches, barriers_of(program), strict=True):
+        name = exports[dispatch.kernel]
+        if name not in functions:
+            functions[name] = code.number(64)
+            text = moved(code.rodata(rodata.text(name)))
+            code.call("hal.executable.lookup.function", executable, text, results=[functions[name]])
+        if waits:
+            code.call(
+                "hal.command_buffer.execution_barrier", commands, code.i32(hal.BEFORE), code.i32(hal.AFTER), nothing
+            )
+        bindings = []
+        for binding in dispatch.bindings:
+            where = (zero, data) if binding.buffer == constants else (code.i32(place[binding.buffer]), code.null())
+            bindings.append([zero, *where, code.i64(binding.offset), code.i64(binding.length)])
+        workgroups = code.i32(dispatch.workgroups), one, one
+        function = functions[name]
+        code.call("hal.command_buffer.dispatch", commands, executable, function, *workgroups, nothing, [], bindings)
+    code.call("hal.command_buffer.execution_barrier", commands, code.i32(hal.BEFORE), code.i32(hal.AFTER), nothing)
+    code.call("hal.command_buffer.finalize", commands)
+    return commands

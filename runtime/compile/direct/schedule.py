@@ -1,0 +1,57 @@
+"""Which buffers a program's dispatches use, and where one has to wait for another."""
+
+from __future__ import annotations
+
+from hloforge.pipelines.codegen.kernel_program import Binding, KernelProgram
+from hloforge.runtime.compile.direct.host import DirectError
+
+
+def constants_of(program: KernelProgram) -> int:
+    """The number of the constant buffer; that of the transient buffer is one less."""
+    return len(program.parameters) + len(program.results) + 1
+
+
+def slots_of(program: KernelProgram) -> list[int]:
+    """The buffers of a call that dispatches use, in the order in which the command buffer numbers them."""
+    constants = constants_of(program)
+    used = {binding.buffer for dispatch in program.dispatches for binding in dispatch.bindings}
+    return sorted(used - {constants})
+
+
+def barriers_of(program: KernelProgram) -> list[bool]:
+    """Whether each dispatch has to wait for those before it.
+
+    Nobody says what a kernel writes, so that any two that share bytes of a buffer which is not the caller's nor
+    constant are kept in order.
+    """
+    found, since = [], list[Binding]()
+    parameters, constants = len(program.parameters), constants_of(program)
+    for dispatch in program.dispatches:
+        shared = [binding for binding in dispatch.bindings if parameters <= binding.buffer < constants]
+        waits = any(_overlap(one, other) for one in shared for other in since)
+        found.append(waits)
+        since = shared if waits else since + shared
+    return found
+
+
+def check(program: KernelProgram) -> None:
+    """Raises DirectError if a dispatch names what the program does not have."""
+    constants = constants_of(program)
+    sizes = [array.size for array in (*program.parameters, *program.results)]
+    sizes += [program.transient, len(program.constants)]
+    bound: dict[int, int] = {}
+    for dispatch in program.dispatches:
+        if not 0 <= dispatch.kernel < len(program.kernels):
+            raise DirectError(f"no kernel {dispatch.kernel}")
+        if bound.setdefault(dispatch.kernel, len(dispatch.bindings)) != len(dispatch.bindings):
+            raise DirectError(f"kernel {dispatch.kernel} is given different numbers of arrays")
+        for binding in dispatch.bindings:
+            inside = 0 <= binding.buffer <= constants and min(binding.offset, binding.length) >= 0
+            if not inside or binding.offset + binding.length > sizes[binding.buffer]:
+                raise DirectError(f"{binding} is outside of the program's buffers")
+
+
+def _overlap(one: Binding, other: Binding) -> bool:
+    if one.buffer != other.buffer:
+        return False
+    return one.offset < other.offset + other.length and other.offset < one.offset + one.length

@@ -1,0 +1,19 @@
+"""What the functions of a module share: its globals, and how they wait."""
+
+from __future__ import annotations
+
+from hloforge.runtime.compile.direct import hal
+from hloforge.runtime.compile.direct.bytecode import Code, moved
+
+# Numbers and types.
+DEVICE = 0, hal.TYPES.index("!hal.device")
+ALLOCATOR = 1, hal.TYPES.index("!hal.allocator")
+COMMANDS = 2, hal.TYPES.index("!hal.command_buffer")
+COUNT = 3
+
+
+def await_fence(code: Code, fence: int) -> None:
+    """Wait for a fence, and fail if what it stands for has failed."""
+    status = code.number(32)
+    code.await_("hal.fence.await", code.i32(hal.FOR_EVER), code.i64(0), [moved(fence)], results=[status])
+    code.fail_if(status, "failed to wait on timepoint")
