@@ -1,0 +1,93 @@
+"""How a product is cut: vectors and rows of a tile in registers, terms that stay in a cache, pieces for workers.
+
+All sizes are known when code is written, so the one tile that a kernel has is chosen for its product: rows that divide
+the product's rows well, and vectors that divide its columns. What is left over is computed again by a last tile that
+begins earlier instead of one with masks (``tiles.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.lang.values import bits_of
+from hloforge.pipelines.framework.machine import Machine
+
+# Cycles of a tile beside its terms: addresses, zeros and the stores of each sum.
+_TILE_CYCLES, _SUM_CYCLES = 12, 2
+# Cycles until a fused multiplication's result can be added to: fewer sums than fit in them wait.
+_LATENCY = 4
+# Of the second-level cache, what terms of the right factor may fill while rows stream past them.
+_DEPTH_SHARE = 2
+# A multiplication and addition of vectors takes about this long: 3.5 GHz, one vector of the machine's width a cycle.
+_VECTOR_NS = 0.3
+# Bytes of factors that a core reads from the last cache or memory in a nanosecond.
+_BYTES_PER_NS = 25
+# From this time on handing a product over to workers pays, and no piece is to be shorter than the other number.
+_SHARED_NS, _PIECE_NS = 300_000, 75_000
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sums that stay in registers while the terms go by.
+
+    Attributes:
+        lanes: of a vector; 1 for numbers.
+        rows: of the tile.
+        vectors: of a row.
+    """
+
+    lanes: int
+    rows: int
+    vectors: int
+
+    @property
+    def columns(self) -> int:
+        return self.lanes * self.vectors
+
+
+def lanes_for(kind: str, columns: int, machine: Machine) -> int:
+    """The lanes of vectors for so many columns: of the machine's width, or the largest power of two that fits."""
+    widest = machine.vector_bytes * 8 // bits_of(kind)
+    return min(widest, 1 << (columns.bit_length() - 1))
+
+
+def choose_tile(kind: str, rows: int, columns: int, depth: int, machine: Machine) -> Tile:
+    """The tile with which a product of these sizes takes the fewest cycles, by a model of the processor.
+
+    The model counts multiplications of vectors, loads of both factors, and what each tile costs beside its terms.
+    """
+    lanes = lanes_for(kind, columns, machine)
+    across = -(-columns // lanes)
+
+    def cycles(tile: Tile) -> float:
+        sums = tile.rows * tile.vectors
+        step = max(sums, 0.6 * (tile.rows + 2 * tile.vectors), _LATENCY)
+        tiles = -(-rows // tile.rows) * -(-across // tile.vectors)
+        return tiles * (depth * step + _SUM_CYCLES * sums + _TILE_CYCLES)
+
+    tiles = [Tile(lanes, *shape) for shape in _shapes(rows, across, machine.vector_count)]
+    # Of equal ones the largest: it reads the factors least often.
+    return min(tiles, key=lambda tile: (cycles(tile), -tile.rows * tile.vectors))
+
+
+def _shapes(rows: int, across: int, registers: int) -> Iterator[tuple[int, int]]:
+    for vectors in range(1, min(across, 6) + 1):
+        # A row of the right factor and a number of the left one are in registers beside the sums.
+        for count in range(1, min(rows, (registers - vectors - 1) // vectors, 14) + 1):
+            yield count, vectors
+
+
+def block_depth(depth: int, columns: int, element_bytes: int, machine: Machine) -> int:
+    """How many terms are multiplied before the next rows, so that the right factor's part stays in a cache."""
+    most = max(machine.l2_bytes // _DEPTH_SHARE // (columns * element_bytes), 64)
+    if depth <= most + most // 2:
+        return depth
+    blocks = -(-depth // most)
+    return -(-depth // blocks)
+
+
+def pieces_for(multiplications: int, factor_bytes: int, lanes: int, machine: Machine) -> int:
+    """Into how many pieces of about equal work it pays to cut a product, by its multiplications and what it reads."""
+    total = max(multiplications / lanes * _VECTOR_NS, factor_bytes / _BYTES_PER_NS)
+    return max(1, min(int(total // _PIECE_NS), 4 * machine.workers)) if total >= _SHARED_NS else 1

@@ -1,0 +1,155 @@
+"""Products of few rows with columns whose terms lie next to each other, in both factors: sums along vectors.
+
+Several columns are read at once, each with sums of its own in a register, which are added up at the end::
+
+    for group of columns:
+        for vector of terms:
+            sums[row, column] += row * column
+        store the sum of each register
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I1, Value, bits_of, is_float, vector_of
+from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.micro_kernel import multiply_add
+from hloforge.pipelines.codegen.products.operands import Matrix, clamped, split_index, strided
+from hloforge.pipelines.codegen.products.results import Results
+from hloforge.pipelines.framework.machine import Machine
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.products.gemm import Gemm
+
+# Rows of the left factor at most.
+MOST_ROWS = 4
+# Registers of sums that hide how long an addition takes.
+_SUMS = 8
+
+
+@dataclass(frozen=True)
+class DotPlan:
+    """How terms and columns are cut.
+
+    Attributes:
+        lanes: terms of a vector.
+        columns: that are read at once, a power of two.
+        parts: vectors of terms, each with sums of its own.
+    """
+
+    lanes: int
+    columns: int
+    parts: int
+
+
+def plan(gemm: Gemm, machine: Machine) -> DotPlan:
+    lanes = machine.vector_bytes * 8 // bits_of(gemm.sums)
+    wanted = 8 if gemm.m == 1 and machine.vector_count >= 32 else 4 if gemm.m <= 2 or machine.vector_count >= 32 else 2
+    columns = min(wanted, 1 << (gemm.n.bit_length() - 1))
+    parts = max(1, min(_SUMS // (gemm.m * columns), gemm.k // lanes))
+    return DotPlan(lanes, columns, parts)
+
+
+def units(gemm: Gemm, found: DotPlan) -> tuple[int, int]:
+    """How many matrices and groups of columns there are."""
+    return gemm.count, -(-gemm.n // found.columns)
+
+
+def write(
+    function: Function, gemm: Gemm, found: DotPlan, lhs: Value, rhs: Value, results: Results, first: Value, last: Value
+) -> None:
+    """Write the loops over units from ``first`` up to ``last``."""
+    lanes, kind = found.lanes, vector_of(gemm.sums, found.lanes)
+    step = lanes * found.parts
+    whole = gemm.k - gemm.k % step
+    with each(function, first, last) as unit:
+        batch, group = split_index(function, unit, units(gemm, found))
+        places = split_index(function, batch, gemm.batch)
+        left = strided(function, lhs, gemm.lhs.kind, places, gemm.lhs.batch)
+        right = strided(function, rhs, gemm.rhs.kind, places, gemm.rhs.batch)
+        column = clamped(function, group * found.columns, gemm.n - found.columns)
+        right = strided(function, right, gemm.rhs.kind, [column], [gemm.rhs.column])
+
+        def add(term: Value, totals: Sequence[Value], parts: int, some: int) -> list[Value]:
+            following = list(totals)
+            sides = (gemm.lhs, left, gemm.lhs.row), (gemm.rhs, right, gemm.rhs.column)
+            starts = [function.offset(pointer, matrix.kind, term) for matrix, pointer, _ in sides]
+            for part in range(parts):
+                rows, columns = (
+                    [
+                        _terms(function, matrix, start, number * stride + part * lanes, lanes, some, gemm.sums)
+                        for number in range(count)
+                    ]
+                    for (matrix, _, stride), start, count in zip(sides, starts, (gemm.m, found.columns), strict=True)
+                )
+                for row in range(gemm.m):
+                    for place in range(found.columns):
+                        slot = (part * gemm.m + row) * found.columns + place
+                        following[slot] = multiply_add(function, rows[row], columns[place], following[slot])
+            return following
+
+        totals = [function.constant(0, kind)] * (gemm.m * found.columns * found.parts)
+        if whole:
+            with carrying(function, 0, whole, totals, step) as (loop, term, carried):
+                loop.next(add(term, carried, found.parts, lanes))
+            totals = loop.results
+        each_part = gemm.m * found.columns
+        at = whole
+        while at < gemm.k:
+            some = min(lanes, gemm.k - at)
+            totals = add(function.index(at), totals, 1, some)
+            at += some
+        sums = totals[:each_part]
+        for part in range(1, found.parts):
+            sums = [one + two for one, two in zip(sums, totals[part * each_part :], strict=False)]
+        _store(function, gemm, found, sums, results, batch, column)
+
+
+def _store(
+    function: Function, gemm: Gemm, found: DotPlan, sums: Sequence[Value], results: Results, batch: Value, column: Value
+) -> None:
+    numbers = [_sum(function, total) for total in sums]
+    memory = function.stack(gemm.sums, len(numbers))
+    for at, number in enumerate(numbers):
+        function.store(number, function.offset(memory, gemm.sums, at))
+    lanes = found.columns if results.takes_vectors else 1
+    kind = vector_of(gemm.sums, lanes) if lanes > 1 else gemm.sums
+    with each(function, 0, gemm.m) as row, each(function, 0, found.columns, lanes) as place:
+        slot = row * found.columns + place
+        results.put(function.load(function.offset(memory, gemm.sums, slot), kind), batch, row, column + place)
+
+
+def _sum(function: Function, vector: Value) -> Value:
+    """Of a vector's lanes."""
+    element = vector.kind.split()[-1].rstrip(">")
+    lanes = int(vector.kind[1:].split()[0])
+    short = {"float": "f32", "double": "f64"}.get(element, element)
+    if is_float(element):
+        start = function.constant(-0.0, element)
+        return function.emit(
+            f"call reassoc {element} @llvm.vector.reduce.fadd.v{lanes}{short}({start}, {vector})", element
+        )
+    return function.emit(f"call {element} @llvm.vector.reduce.add.v{lanes}{short}({vector})", element)
+
+
+def _terms(function: Function, matrix: Matrix, start: Value, offset: int, lanes: int, some: int, kind: str) -> Value:
+    """A vector of terms, of which the first ``some`` are in memory and the others 0."""
+    address = function.offset(start, matrix.kind, offset)
+    wide = vector_of(matrix.kind, lanes)
+    if some == lanes:
+        return function.load(address, wide).as_(kind, signed=matrix.signed)
+    mask = ", ".join(f"{I1} {'true' if lane < some else 'false'}" for lane in range(lanes))
+    stored = function.emit(
+        f"call {wide} @llvm.masked.load.v{lanes}{_short(matrix.kind)}.p0({address}, i32 {matrix.bytes}, "
+        f"<{lanes} x i1> <{mask}>, {wide} zeroinitializer)",
+        wide,
+    )
+    return stored.as_(kind, signed=matrix.signed)
+
+
+def _short(kind: str) -> str:
+    return {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(kind, kind)

@@ -1,0 +1,177 @@
+"""Products of matrices: ``out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]``, in any strides.
+
+    lhs, rhs, out = dense("float", (), 64, 512), dense("float", (), 512, 256), dense("float", (), 64, 256)
+    gemm = Gemm((), 64, 256, 512, lhs, rhs, out)
+    gemm.emit(function, *pointers, scratch, workgroup, machine=machine, epilogue=epilogue)
+
+Which loops are written depends on the sizes and strides (``form``):
+- ``tiles``: a tile of sums in registers (``tiled.py``), the right factor in place or packed;
+- ``rows``: few rows times a right factor whose columns lie next to each other, which is read once in its order
+  (``row_products.py``);
+- ``dots``: few rows times columns whose terms lie next to each other, and all that is small and deep
+  (``dot_products.py``).
+
+A product of a matrix and a vector is one of these with the vector as the left factor: ``transposed`` makes it so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.products import dot_products, row_products, tiled
+from hloforge.pipelines.codegen.products.blocking import lanes_for, pieces_for
+from hloforge.pipelines.codegen.products.operands import Matrix, sum_kind
+from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
+from hloforge.pipelines.framework.machine import Machine
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """A product of matrices.
+
+    Attributes:
+        batch: sizes of the dimensions that both factors and the result have.
+        m: rows of ``lhs`` and the result.
+        n: columns of ``rhs`` and the result.
+        k: terms of a sum, at least 1.
+        lhs: ``[batch, m, k]``.
+        rhs: ``[batch, k, n]``.
+        out: ``[batch, m, n]``.
+    """
+
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+    lhs: Matrix
+    rhs: Matrix
+    out: Matrix
+
+    @property
+    def sums(self) -> str:
+        """LLVM's type in which terms are added, which an epilogue is given."""
+        return sum_kind(self.lhs.kind, self.rhs.kind, self.out.kind)
+
+    @property
+    def count(self) -> int:
+        """Matrices of the batch."""
+        return math.prod(self.batch)
+
+    @property
+    def multiplications(self) -> int:
+        return self.count * self.m * self.n * self.k
+
+    def transposed(self) -> Gemm:
+        """The same product with the factors exchanged, whose result's rows are this one's columns."""
+        return Gemm(
+            self.batch,
+            self.n,
+            self.m,
+            self.k,
+            self.rhs.transposed(),
+            self.lhs.transposed(),
+            self.out.transposed(),
+        )
+
+    def form(self, machine: Machine) -> str:
+        """Which loops are written."""
+        lanes = lanes_for(self.sums, self.n, machine)
+        if self.n == 1 and self.m > 1:
+            return "transposed"
+        if self.rhs.row == 1 and self.lhs.column == 1 and self.m <= dot_products.MOST_ROWS and self.k >= lanes:
+            return "dots"
+        if self.rhs.column == 1 and self.m <= row_products.MOST_ROWS and self.n >= row_products.LEAST_VECTORS * lanes:
+            return "rows"
+        return "tiles"
+
+    def scratch(self, machine: Machine) -> int:
+        """Bytes that each workgroup needs for copies of factors, at an address that 64 divides."""
+        form = self.form(machine)
+        if form == "transposed":
+            return self.transposed().scratch(machine)
+        if form == "dots":
+            return 0
+        if form == "rows":
+            return row_products.scratch_bytes(self, row_products.plan(self, machine))
+        return tiled.scratch_bytes(self, tiled.plan(self, machine))
+
+    def workgroups(self, machine: Machine) -> int:
+        """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
+        if self.form(machine) == "transposed":
+            return self.transposed().workgroups(machine)
+        lanes = lanes_for(self.sums, self.n, machine)
+        read = self.count * self.k * (self.m * self.lhs.bytes + self.n * self.rhs.bytes)
+        return min(pieces_for(self.multiplications, read, lanes, machine), self._units(machine))
+
+    def emit(
+        self,
+        function: Function,
+        lhs: Value,
+        rhs: Value,
+        out: Value,
+        scratch: Value | None,
+        workgroup: Value | None,
+        *,
+        machine: Machine,
+        epilogue: Epilogue | None = None,
+        store: Store | None = None,
+    ) -> None:
+        """Write the product, or a piece of it.
+
+        Args:
+            scratch: of ``scratch`` bytes, of this workgroup alone; None where it needs none.
+            workgroup: the number of the piece, below ``workgroups``; None for all of it.
+            epilogue: what is stored instead of sums. An element may be computed and stored more than once, so it must
+                not read what is stored, and ``store`` must not add to it. Of a product with one column it is given
+                numbers; written with that column as the left factor (``transposed``) it is given vectors.
+            store: stores results in place of a plain store to ``out``; then ``out`` says no strides.
+        """
+        if scratch is None and (needed := self.scratch(machine)):
+            raise ValueError(f"this product needs {needed} bytes of scratch")
+        results = Results(function, out, self.out, self.batch, epilogue, store)
+        total = self._units(machine)
+        first, last = function.index(0), function.index(total)
+        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
+            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        if self.form(machine) == "transposed":
+            turned = self.transposed()
+            results = replace(results, matrix=turned.out, exchanged=True)
+            turned._write(
+                function, lhs=rhs, rhs=lhs, results=results, scratch=scratch, piece=(first, last), machine=machine
+            )
+            return
+        self._write(function, lhs=lhs, rhs=rhs, results=results, scratch=scratch, piece=(first, last), machine=machine)
+
+    def _write(
+        self,
+        function: Function,
+        *,
+        lhs: Value,
+        rhs: Value,
+        results: Results,
+        scratch: Value | None,
+        piece: tuple[Value, Value],
+        machine: Machine,
+    ) -> None:
+        form = self.form(machine)
+        if form == "dots":
+            dot_products.write(function, self, dot_products.plan(self, machine), lhs, rhs, results, *piece)
+        elif form == "rows":
+            assert scratch is not None
+            row_products.write(function, self, row_products.plan(self, machine), lhs, rhs, results, scratch, *piece)
+        else:
+            tiled.TiledProduct(function, self, tiled.plan(self, machine), lhs, rhs, results, scratch).run(*piece)
+
+    def _units(self, machine: Machine) -> int:
+        """Parts of the work that no piece cuts."""
+        form = self.form(machine)
+        if form == "transposed":
+            return self.transposed()._units(machine)
+        if form == "dots":
+            return math.prod(dot_products.units(self, dot_products.plan(self, machine)))
+        if form == "rows":
+            return self.count * row_products.plan(self, machine).chunks
+        return math.prod(tiled.units(self, tiled.plan(self, machine)))

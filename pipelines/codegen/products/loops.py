@@ -1,0 +1,36 @@
+"""Counted loops: one that is known to run once is not written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+from hloforge.pipelines.codegen.lang.functions import Function, Loop
+from hloforge.pipelines.codegen.lang.values import Number, Value
+
+# LLVM's own unrolling would only make a kernel larger: what is worth it is written out.
+NO_UNROLL = "unroll.disable"
+
+
+@contextmanager
+def each(function: Function, start: Number, stop: Number, step: int = 1) -> Iterator[Value]:
+    """A counted loop without carried values."""
+    first, last = function.index(start), function.index(stop)
+    if first.is_constant and last.is_constant and int(first.text) + step >= int(last.text) > int(first.text):
+        yield first
+        return
+    with function.loop(first, last, step, hints=NO_UNROLL) as number:
+        assert isinstance(number, Value)
+        yield number
+
+
+@contextmanager
+def carrying(
+    function: Function, start: Number, stop: Number, carried: Sequence[Value], step: int = 1
+) -> Iterator[tuple[Loop, Value, list[Value]]]:
+    """A counted loop with its object, its number and its carried values."""
+    loop = function.loop(start, stop, step, carried=carried, hints=NO_UNROLL)
+    with loop as entered:
+        number, values = cast(tuple[Value, list[Value]], entered)
+        yield loop, number, values

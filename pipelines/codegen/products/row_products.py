@@ -1,0 +1,137 @@
+"""Products of few rows with a right factor whose columns are next to each other, which is read once in its order.
+
+A strip of columns as the tiles have it would read some lines of each row of the factor; here a few of its rows are
+read from end to end at once, and sums stay in the first-level cache meanwhile::
+
+    for chunk of columns:
+        for block of terms:              # 4 or 8 rows of the right factor, with their numbers in registers
+            for vector of columns:
+                sums[vector] += number * row for each term
+        store sums
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Value, bits_of, vector_of
+from hloforge.pipelines.codegen.products.blocking import lanes_for
+from hloforge.pipelines.codegen.products.loops import each
+from hloforge.pipelines.codegen.products.micro_kernel import multiply_add
+from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
+from hloforge.pipelines.codegen.products.results import Results
+from hloforge.pipelines.framework.machine import Machine
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.products.gemm import Gemm
+
+# Rows of the left factor at most: more keep a tile's registers busy.
+MOST_ROWS = 4
+# Vectors of columns from which reading rows from end to end is faster than a strip of each.
+LEAST_VECTORS = 7
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """How columns are cut.
+
+    Attributes:
+        lanes: of a vector.
+        vectors: of all columns; the last one may begin within the one before.
+        chunk: vectors whose sums are kept at once.
+        block: terms that are added at once.
+    """
+
+    lanes: int
+    vectors: int
+    chunk: int
+    block: int
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.vectors // self.chunk)
+
+
+def plan(gemm: Gemm, machine: Machine) -> RowPlan:
+    lanes = lanes_for(gemm.sums, gemm.n, machine)
+    vectors = -(-gemm.n // lanes)
+    most = machine.l1_bytes // 4 // (gemm.m * lanes * bits_of(gemm.sums) // 8)
+    # Chunks are pieces for workers as well.
+    chunks = max(-(-vectors // most), min(4 * machine.workers, vectors // 16), 1)
+    # The block's numbers are in registers: half of all.
+    block = 8 if gemm.m * 8 <= machine.vector_count // 2 else 4
+    return RowPlan(lanes, vectors, -(-vectors // chunks), max(1, min(block, gemm.k)))
+
+
+def scratch_bytes(gemm: Gemm, found: RowPlan) -> int:
+    return gemm.m * found.chunk * found.lanes * bits_of(gemm.sums) // 8
+
+
+def write(
+    function: Function,
+    gemm: Gemm,
+    found: RowPlan,
+    lhs: Value,
+    rhs: Value,
+    results: Results,
+    sums: Value,
+    first: Value,
+    last: Value,
+) -> None:
+    """Write the loops over units from ``first`` up to ``last``: chunks of columns of the batch's matrices.
+
+    Args:
+        sums: scratch memory.
+    """
+    kind = vector_of(gemm.sums, found.lanes)
+    with each(function, first, last) as unit:
+        batch, chunk = split_index(function, unit, (gemm.count, found.chunks))
+        places = split_index(function, batch, gemm.batch)
+        left = strided(function, lhs, gemm.lhs.kind, places, gemm.lhs.batch)
+        right = strided(function, rhs, gemm.rhs.kind, places, gemm.rhs.batch)
+        begin = chunk * found.chunk
+        count = (function.index(found.vectors) - begin).minimum(found.chunk)
+        function.clear(sums, gemm.m * found.chunk * found.lanes * bits_of(gemm.sums) // 8)
+
+        def add(term: Value, block: int) -> None:
+            numbers = []
+            for row in range(gemm.m):
+                start = strided(function, left, gemm.lhs.kind, [term], [gemm.lhs.column])
+                for place in range(block):
+                    offset = row * gemm.lhs.row + place * gemm.lhs.column
+                    one = function.load(function.offset(start, gemm.lhs.kind, offset), gemm.lhs.kind)
+                    numbers.append(function.spread(one.as_(gemm.sums, signed=gemm.lhs.signed), found.lanes))
+            start = strided(function, right, gemm.rhs.kind, [term], [gemm.rhs.row])
+            with each(function, 0, count) as vector:
+                column = _column(function, gemm, found, begin + vector)
+                at = function.offset(start, gemm.rhs.kind, column)
+                slots = [
+                    function.offset(sums, kind, vector + row * found.chunk if row else vector) for row in range(gemm.m)
+                ]
+                totals = [function.load(slot, kind) for slot in slots]
+                for place in range(block):
+                    stored = function.load(
+                        function.offset(at, gemm.rhs.kind, place * gemm.rhs.row), vector_of(gemm.rhs.kind, found.lanes)
+                    )
+                    term_row = stored.as_(gemm.sums, signed=gemm.rhs.signed)
+                    for row in range(gemm.m):
+                        totals[row] = multiply_add(function, numbers[row * block + place], term_row, totals[row])
+                for slot, total in zip(slots, totals, strict=True):
+                    function.store(total, slot)
+
+        whole = gemm.k - gemm.k % found.block
+        with each(function, 0, whole, found.block) as term:
+            add(term, found.block)
+        if whole < gemm.k:
+            with each(function, whole, gemm.k) as term:
+                add(term, 1)
+        with each(function, 0, gemm.m) as row, each(function, 0, count) as vector:
+            total = function.load(function.offset(sums, kind, row * found.chunk + vector), kind)
+            results.put(total, batch, row, _column(function, gemm, found, begin + vector))
+
+
+def _column(function: Function, gemm: Gemm, found: RowPlan, vector: Value) -> Value:
+    column = vector * found.lanes
+    return clamped(function, column, gemm.n - found.lanes) if gemm.n % found.lanes else column

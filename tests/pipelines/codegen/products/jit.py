@@ -1,0 +1,73 @@
+"""Runs kernels' texts in this process, compiled by LLVM as they are, without IREE."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from hloforge.pipelines.codegen.kernel_program import ENTRY
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel in memory.
+
+    Attributes:
+        seconds: that LLVM took.
+        assembly: its machine code as text, if it was asked for.
+    """
+
+    engine: llvm.ExecutionEngine
+    call: ctypes._FuncPointer
+    seconds: float
+    assembly: str
+
+    def run(self, arrays: Sequence[np.ndarray], workgroups: int = 1) -> None:
+        """One call of each workgroup, in order."""
+        runner = self.bind([array.ctypes.data for array in arrays])
+        for number in range(workgroups):
+            runner(number)
+
+    def bind(self, addresses: Sequence[int]) -> Callable[..., None]:
+        """A function of a workgroup's number, while the arrays at these addresses live."""
+        table = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
+        state = (ctypes.c_uint64 * 8)()
+        state[4] = ctypes.addressof(table)
+        group = (ctypes.c_uint32 * 8)()
+        call = self.call
+
+        def runner(number: int = 0) -> None:
+            group[0] = number
+            # Named here, the table lives as long as this function.
+            if call(None, ctypes.addressof(state), ctypes.addressof(group)) or not table:
+                raise RuntimeError("a kernel failed")
+
+        return runner
+
+
+def compiled(text: str, *, cpu: str = "", features: str = "", level: int = 2, assembly: bool = False) -> Compiled:
+    """A kernel's text as machine code for a processor: this machine's unless it is named."""
+    target = llvm.Target.from_default_triple()
+    if not cpu:
+        cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default")
+    started = time.perf_counter()
+    module = llvm.parse_assembly(text)
+    code = machine.emit_object(module)
+    seconds = time.perf_counter() - started
+    listing = machine.emit_assembly(llvm.parse_assembly(text)) if assembly else ""
+    holder = llvm.parse_assembly("")
+    engine = llvm.create_mcjit_compiler(holder, machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address = engine.get_function_address(ENTRY)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    return Compiled(engine, kind(address), seconds, listing)

@@ -1,0 +1,143 @@
+"""Products of all forms and sizes, against numpy, in memory with guards on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
+from hloforge.pipelines.codegen.products.gemm import Gemm
+from hloforge.pipelines.codegen.products.operands import Matrix, dense
+from hloforge.pipelines.framework.machine import AVX2, AVX512
+
+from .gemms import check
+
+
+def product(
+    m: int, k: int, n: int, kind: str = "float", *, batch: Sequence[int] = (), turned: str = "", out: str = ""
+) -> Gemm:
+    """Dense matrices; ``turned`` names the factors that are stored with their sizes exchanged."""
+    return Gemm(
+        tuple(batch),
+        m,
+        n,
+        k,
+        dense(kind, batch, m, k, transposed="l" in turned),
+        dense(kind, batch, k, n, transposed="r" in turned),
+        dense(out or kind, batch, m, n),
+    )
+
+
+SIZES = [
+    (1, 1, 1),
+    (3, 3, 3),
+    (4, 4, 4),
+    (17, 5, 31),
+    (64, 64, 64),
+    (127, 70, 53),
+    (100, 33, 17),
+    (33, 300, 130),
+    (5, 1, 40),
+    (1, 40, 250),
+    (2, 37, 130),
+    (4, 19, 700),
+    (1, 100, 1),
+    (70, 45, 1),
+    (1, 1, 50),
+    (29, 2, 3),
+]
+
+
+@pytest.mark.parametrize("turned", ["", "l", "r", "lr"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_sizes_and_orders(size: tuple[int, int, int], turned: str) -> None:
+    check(product(*size, turned=turned))
+    check(product(*size, turned=turned), at_end=False)
+
+
+@pytest.mark.parametrize("kind", ["double", "i32", "i64", "half", "bfloat", "i8", "i16"])
+@pytest.mark.parametrize("size", [(17, 5, 31), (40, 33, 70), (3, 50, 130), (2, 77, 9)], ids=str)
+def test_types(size: tuple[int, int, int], kind: str) -> None:
+    for turned in ("", "l", "r"):
+        out = {"i8": "i32", "i16": "i32"}.get(kind, kind)
+        check(product(*size, kind, turned=turned, out=out))
+
+
+@pytest.mark.parametrize("machine", [AVX2, AVX512], ids=["AVX2", "AVX512"])
+def test_machines(machine: Any) -> None:
+    for size in ((40, 33, 70), (1, 50, 130), (9, 40, 19)):
+        for turned in ("", "l", "r"):
+            check(product(*size, turned=turned), machine=machine)
+
+
+def test_terms_in_blocks() -> None:
+    small = replace(AVX512, l2_bytes=1 << 14)
+    for turned in ("", "l", "r"):
+        check(product(50, 400, 70, turned=turned), machine=small)
+
+
+def test_batches_with_any_strides() -> None:
+    check(product(20, 30, 40, batch=(2, 3)))
+    # Attention's [batch, position, head, feature] without a copy; the right factor is shared.
+    heads = Gemm(
+        (2, 3), 5, 6, 8,
+        Matrix("float", (5 * 3 * 8, 8), 3 * 8, 1),
+        Matrix("float", (0, 8 * 6), 6, 1),
+        Matrix("float", (5 * 3 * 6, 6), 3 * 6, 1),
+    )  # fmt: skip
+    check(heads)
+
+
+def test_results_in_columns() -> None:
+    gemm = product(20, 30, 40)
+    check(replace(gemm, out=Matrix("float", (), 1, 20)))
+
+
+@pytest.mark.parametrize("size", [(300, 300, 300), (1, 3000, 3000), (3000, 3000, 1), (2, 1500, 2000)], ids=str)
+def test_pieces_are_about_equal(size: tuple[int, int, int]) -> None:
+    for turned in ("", "r"):
+        gemm = product(*size, turned=turned)
+        assert gemm.workgroups(AVX512) > 1
+        check(gemm)
+
+
+def test_small_products_are_not_cut() -> None:
+    assert product(64, 64, 64).workgroups(AVX512) == 1
+
+
+def _bias_and_clamp(function: Function, extra: Sequence[Value]) -> dict[str, Any]:
+    """``max(sums + bias[column], 0) + row``."""
+
+    def epilogue(sums: Value, places: Sequence[Value]) -> Value:
+        bias = function.load(function.offset(extra[0], "float", places[2]), vector_of("float", lanes_of(sums.kind)))
+        return (sums + bias).maximum(0.0) + places[1].as_("float")
+
+    return {"epilogue": epilogue}
+
+
+@pytest.mark.parametrize("size", [(17, 5, 31), (100, 33, 70), (3, 50, 130), (20, 40, 1), (1, 60, 3)], ids=str)
+@pytest.mark.parametrize("turned", ["", "r"])
+def test_epilogue(size: tuple[int, int, int], turned: str) -> None:
+    bias = np.random.default_rng(1).standard_normal(size[2]).astype(np.float32)
+    rows = np.arange(size[0])[:, None]
+    check(
+        product(*size, turned=turned),
+        hooks=_bias_and_clamp,
+        extra=bias,
+        expect=lambda sums: np.maximum(sums + bias, 0) + rows,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 40), st.integers(1, 70), st.integers(1, 150), st.sampled_from(["", "l", "r", "lr"]),
+    st.sampled_from(["float", "double", "i32"]), st.lists(st.integers(1, 3), max_size=2), st.booleans(),
+)  # fmt: skip
+def test_random_sizes(m: int, k: int, n: int, turned: str, kind: str, batch: list[int], at_end: bool) -> None:
+    check(product(m, k, n, kind, batch=batch, turned=turned), at_end=at_end)
