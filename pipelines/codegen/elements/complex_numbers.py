@@ -42,7 +42,7 @@ def sign(z: Parts) -> Parts:
     """z / |z|; zeros stay, and a NaN in either part makes both NaN."""
     length = modulus(z)
     zero = length.equals(0.0)
-    return zero.where(0.0, z[0] / length), zero.where(0.0, z[1] / length)
+    return zero.where(z[0], z[0] / length), zero.where(z[1], z[1] / length)
 
 
 def _is_infinite(x: Value) -> Value:

@@ -12,6 +12,7 @@ from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value, bi
 # Quotients of numbers of so many bits are exact in floats of twice as many: 1/x, the least distance to the next
 # integer in units of the quotient, is far above their last place.
 _EXACT_IN_FLOAT, _EXACT_IN_DOUBLE = 16, 32
+_POWER_BITS = 6
 
 
 def divide(x: Value, y: Value, *, signed: bool) -> Value:
@@ -75,22 +76,16 @@ def shift_right_arithmetic(x: Value, amount: Value) -> Value:
     return x.shifted_right(amount.minimum(bits_of(x.kind) - 1, signed=False), signed=True)
 
 
-def power(x: Value, y: Value, *, signed: bool) -> Value:
-    """x to the power y, modulo 2^width; negative exponents give the reciprocal towards zero (1/0 is -1).
+def power(x: Value, y: Value) -> Value:
+    """x to the power y, modulo 2^width, by the lowest six bits of y.
 
-    By squarings for each bit of the exponent that may matter.
+    Those are all that matter to XLA (ElementalIrEmitter's integer power), where larger powers mean little. An exponent
+    with the highest bit set is negative, of unsigned types also: then 1 and -1 keep their powers, all else gives 0.
     """
-    bits = bits_of(x.kind)
-    one = x.like(1)
-    result, factor = one, x
-    for bit in range(bits):
-        used = (y & (1 << bit if bit < bits - 1 else -(1 << bit))).differs(0)
-        result = used.where(result * factor, result)
-        if bit < bits - 1:
+    result, factor = x.like(1), x
+    for bit in range(_POWER_BITS):
+        result = (y & (1 << bit)).differs(0).where(result * factor, result)
+        if bit < _POWER_BITS - 1:
             factor = factor * factor
-    if not signed:
-        return result
-    odd = (y & 1).differs(0)
-    # 1/1, 1/-1, 1/0 as a division gives it, and 0 for all else.
-    inverse = x.equals(1).where(one, x.equals(-1).where(odd.where(-1, one), x.equals(0).where(-1, x.like(0))))
-    return (y < 0).where(inverse, result)
+    unit = x.equals(1) | x.equals(-1)
+    return (y >= 0).where(result, unit.where(((y & 1).differs(0)).where(x, 1), 0))

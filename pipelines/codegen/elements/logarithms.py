@@ -94,8 +94,8 @@ def log_plus_one(x: Value) -> Value:
     element = element_of(x.kind)
     total, error = two_sum(x.like(1.0), x)
     exponent, mantissa = split(total)
-    # 2^-k: the sum is finite and at least 2^-53, where its error is 0.
-    scale = from_bits(x.like(1.0).bits() - exponent)
+    # 2^-k, or 0 where that is no normal number: large sums have no error to the point.
+    scale = from_bits((x.like(1.0).bits() - exponent).maximum(0))
     result = (x < inf).where(_of_parts(exponent, (mantissa - 1.0) + error * scale), x)
     result = (x <= -1.0).where(x.equals(-1.0).where(x.like(-inf), nan), result)
     return (magnitude(x) < _TINY[element]).where(x, result)

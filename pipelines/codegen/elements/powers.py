@@ -15,6 +15,7 @@ from hloforge.pipelines.codegen.elements.arithmetic import (
     nearest_integer,
     polynomial,
     wide_magnitude,
+    with_sign_of,
 )
 from hloforge.pipelines.codegen.elements.logarithms import split
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, Value
@@ -48,15 +49,21 @@ def power(x: Value, y: Value) -> Value:
     """x^y of f32."""
     size = wide_magnitude(x)
     logarithm = size.equals(0.0).where(-inf, (size < inf).where(_logarithm_2(size), size))
-    raised = _power_of_two(y.as_(DOUBLE) * logarithm).as_(FLOAT)
-    integral = y.call("floor").equals(y)
+    # Zero and subnormal exponents, which are read as zero, become tiny: they move no finite base from 1, but others.
+    wide = y.as_(DOUBLE)
+    wide = wide + with_sign_of(wide.like(2.0**-200), wide)
+    raised = _power_of_two(wide * logarithm).as_(FLOAT)
+    raised = size.equals(1.0).where(1.0, raised)
+    # By their bits, because subnormal numbers would be read as zero; infinity counts as even.
+    integral = y.call("floor").bits().equals(y.bits())
     odd = integral & (y * 0.5).call("floor").differs(y * 0.5)
     negative = x.bits() < 0
     signed = (negative & odd).where(-raised, raised)
     undefined = (negative & ~integral & (size > 0.0) & (size < inf)) | x.is_nan() | y.is_nan()
     result = undefined.where(nan, signed)
-    # Zero exponents, subnormal ones too, and a base of one: also beside NaN.
-    return ((magnitude(y) < 2.0**-126) | x.equals(1.0)).where(1.0, result)
+    # Also beside NaN. LLVM would take a comparison of the bits with zero for one of floats.
+    none = integral & (magnitude(y) < 1.0)
+    return (none | x.equals(1.0)).where(1.0, result)
 
 
 def _logarithm_2(x: Value) -> Value:

@@ -40,8 +40,8 @@ def nearest_away(x: Value) -> Value:
 
 
 def sign(x: Value) -> Value:
-    """-1 or 1; zeros and NaN stay."""
-    return x.compare("one", 0.0).where(with_sign_of(x.like(1.0), x), x)
+    """-1 or 1; zeros and NaN stay, and subnormal numbers become zeros where sums flush them."""
+    return x.compare("one", 0.0).where(with_sign_of(x.like(1.0), x), x + x)
 
 
 def is_finite(x: Value) -> Value:
