@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
-from hloforge.pipelines.codegen.algorithms.places import both, while_
+from hloforge.pipelines.codegen.algorithms.places import both, each, fold, while_
 from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.lang.functions import Function
@@ -61,19 +60,19 @@ class MergeSort:
         if self.n <= _RUN:
             return self._arrays(pointers)
         levels = (-(-self.n // _RUN) - 1).bit_length()
-        level: Any = function.loop(0, levels, carried=[*pointers, function.index(_RUN)])
-        with level as (_, (*current, width)):
+
+        def merge_level(_: Value, state: list[Value]) -> list[Value]:
+            *current, width = state
             half = len(self.elements)
             sources, targets = self._arrays(current), self._arrays(current[half:])
-            pairs = (function.index(self.n - 1)).udiv(width << 1) + 1
-            pair: Any = function.loop(0, pairs)
-            with pair as number:
+            with each(function, 0, function.index(self.n - 1).udiv(width << 1) + 1) as number:
                 start = number * (width << 1)
                 middle = (start + width).minimum(self.n)
                 end = (middle + width).minimum(self.n)
                 self._merge(function, sources, targets, (start, middle, end), less)
-            level.next([*current[half:], *current[:half], width << 1])
-        return self._arrays(level.results)
+            return [*current[half:], *current[:half], width << 1]
+
+        return self._arrays(fold(function, 0, levels, [*pointers, function.index(_RUN)], merge_level))
 
     def _arrays(self, pointers: Sequence[Value]) -> list[Elements]:
         return [Elements(pointer, element) for pointer, element in zip(pointers, self.elements, strict=False)]
@@ -86,8 +85,7 @@ class MergeSort:
         less: Less,
     ) -> None:
         """Copy the records into sorted runs."""
-        loop: Any = function.loop(0, self.n)
-        with loop as place:
+        with each(function, 0, self.n) as place:
             record, start = read(place), place & -_RUN
 
             def goes_before(state: list[Value]) -> Value:
@@ -127,11 +125,12 @@ class MergeSort:
 
         left, right, into = while_(function, [start, middle, start], both_left, take)
         for first, last in ((left, middle), (right, end)):
-            rest: Any = function.loop(first, last, carried=[into])
-            with rest as (place, (target,)):
-                _put(targets, target, _record(sources, place))
-                rest.next([target + 1])
-            (into,) = rest.results
+
+            def copy(place: Value, target: list[Value]) -> list[Value]:
+                _put(targets, target[0], _record(sources, place))
+                return [target[0] + 1]
+
+            (into,) = fold(function, first, last, [into], copy)
 
 
 def _record(arrays: Sequence[Elements], place: Value) -> list[Element]:

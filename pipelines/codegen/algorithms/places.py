@@ -83,8 +83,7 @@ def nest(function: Function, sizes: Sequence[int]) -> Iterator[list[Number]]:
     with ExitStack() as stack:
         indices: list[Number] = []
         for size in sizes:
-            found: Any = 0 if size == 1 else stack.enter_context(function.loop(0, size))
-            indices.append(found)
+            indices.append(0 if size == 1 else stack.enter_context(each(function, 0, size)))
         yield indices
 
 
@@ -146,3 +145,27 @@ def index_of(number: Value, *, signed: bool = True) -> Value:
     if number.kind != I64:
         return number.as_(I64, signed=signed)
     return number if signed else number.minimum((1 << 63) - 1, signed=False)
+
+
+@contextmanager
+def each(function: Function, start: Number, stop: Number, step: int = 1) -> Iterator[Value]:
+    """A counted loop."""
+    loop: Any = function.loop(start, stop, step)
+    with loop as place:
+        yield place
+
+
+def fold(
+    function: Function,
+    start: Number,
+    stop: Number,
+    carried: Sequence[Value],
+    body: Callable[[Value, list[Value]], Sequence[Value]],
+    step: int = 1,
+) -> list[Value]:
+    """A counted loop with values that its body replaces; the values after it."""
+    loop: Any = function.loop(start, stop, step, carried=carried)
+    with loop as (place, values):
+        loop.next(body(place, values))
+    results: list[Value] = loop.results
+    return results

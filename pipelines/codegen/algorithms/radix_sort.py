@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from hloforge.pipelines.codegen.algorithms.places import each, fold
 from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
 from hloforge.pipelines.codegen.lang.functions import Array, Function
 from hloforge.pipelines.codegen.lang.values import I32, I64, Number, Value
@@ -73,15 +73,18 @@ class RadixSort:
         tables = Array(table, I32)
         function.clear(table, self.digits * _DIGITS * 4)
         self._count(function, pointers, tables, word)
-        loop: Any = function.loop(0, self.digits, carried=[*pointers, function.index(self.lowest)])
-        with loop as (digit, (*current, shift)):
+
+        def turn(digit: Value, state: list[Value]) -> list[Value]:
+            *current, shift = state
             own = Array(function.offset(table, I32, digit * _DIGITS), I32)
             first = Array(current[0], self.kind).at(0)
             # All elements have the digit of the first one: they stay where they are.
             differs = own.at(self._digit(first, shift)).compare("ne", self.count)
             following = function.branch(differs, lambda: self._passed(function, current, own, shift), lambda: current)
-            loop.next([*following, shift + _DIGIT_BITS])
-        words, _, numbers, _, _ = loop.results
+            return [*following, shift + _DIGIT_BITS]
+
+        first = [*pointers, function.index(self.lowest)]
+        words, _, numbers, _, _ = fold(function, 0, self.digits, first, turn)
         return Array(words, self.kind), Array(numbers, I32)
 
     def _digit(self, word: Value, shift: Number) -> Value:
@@ -89,11 +92,14 @@ class RadixSort:
         return (moved.as_(I64, signed=False) if self.kind != I64 else moved) & (_DIGITS - 1)
 
     def _count(
-        self, function: Function, pointers: Sequence[Value], tables: Array, word: Callable[[Value], Any]
+        self,
+        function: Function,
+        pointers: Sequence[Value],
+        tables: Array,
+        word: Callable[[Value], tuple[Value, Value | None]],
     ) -> None:
         """Write the words, and how often each digit occurs."""
-        loop: Any = function.loop(0, self.count)
-        with loop as place:
+        with each(function, 0, self.count) as place:
             own, number = word(place)
             Array(pointers[0], self.kind).put(own, place)
             if number is not None:
@@ -104,14 +110,15 @@ class RadixSort:
 
     def _passed(self, function: Function, pointers: Sequence[Value], table: Array, shift: Value) -> list[Value]:
         """Order the words by a digit; the pointers in their new roles."""
-        sums: Any = function.loop(0, _DIGITS, carried=[function.constant(0, I32)])
-        with sums as (digit, (before,)):
+
+        def sum_up(digit: Value, before: list[Value]) -> list[Value]:
             count = table.at(digit)
-            table.put(before, digit)
-            sums.next([before + count])
+            table.put(before[0], digit)
+            return [before[0] + count]
+
+        fold(function, 0, _DIGITS, [function.constant(0, I32)], sum_up)
         source, target, numbers, moved = pointers
-        loop: Any = function.loop(0, self.count)
-        with loop as place:
+        with each(function, 0, self.count) as place:
             word = Array(source, self.kind).at(place)
             digit = self._digit(word, shift)
             start = table.at(digit)

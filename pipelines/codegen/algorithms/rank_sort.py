@@ -8,8 +8,8 @@ counting".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from hloforge.pipelines.codegen.algorithms.places import each, fold
 from hloforge.pipelines.codegen.lang.functions import Array, Function
 from hloforge.pipelines.codegen.lang.values import I32, Number, Value, vector_of
 
@@ -35,8 +35,7 @@ def write_ranks(function: Function, keys: Sequence[Array], count: Number, ranks:
     number = function.index(count)
     kind = vector_of(I32, LANES)
     lanes = Value(function, kind, f"<{', '.join(f'i32 {lane}' for lane in range(LANES))}>")
-    block: Any = function.loop(0, number, LANES)
-    with block as first:
+    with each(function, 0, number, LANES) as first:
         own = [key.at(first, LANES) for key in keys]
         end = (first + LANES).minimum(number)
 
@@ -54,12 +53,12 @@ def _counted(
     keys: Sequence[Array], own: Sequence[Value], others: tuple[Value, Value], total: Value, ties: _Ties
 ) -> Value:
     """The numbers of other elements that precede each of some elements, added to a total."""
-    loop: Any = total.function.loop(*others, carried=[total])
-    with loop as (place, (before,)):
+
+    def count(place: Value, before: list[Value]) -> list[Value]:
         flags = _precedes([key.at(place) for key in keys], own, ties(place))
-        loop.next([before + flags.as_(I32, signed=False)])
-    result: Value = loop.results[0]
-    return result
+        return [before[0] + flags.as_(I32, signed=False)]
+
+    return fold(total.function, *others, [total], count)[0]
 
 
 def _precedes(other: Sequence[Value], own: Sequence[Value], ties: Value | bool) -> Value:

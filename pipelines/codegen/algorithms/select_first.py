@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from hloforge.pipelines.codegen.algorithms.places import each, fold
 from hloforge.pipelines.codegen.algorithms.rank_sort import LANES, padded, write_ranks
 from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
 from hloforge.pipelines.codegen.lang.functions import Array, Function
@@ -55,8 +55,8 @@ class SelectFirst:
         greatest = function.constant(-1, self.kind)
         # Until there are candidates, every key is one; equal to the last of the best is too late after that.
         first = [*pointers, function.index(0), greatest, function.constant(1, I1)]
-        blocks: Any = function.loop(0, padded(self.count), LANES, carried=first)
-        with blocks as (start, state):
+
+        def turn(start: Value, state: list[Value]) -> list[Value]:
             block = keys.at(start, LANES)
             limit, is_open = state[-2:]
             least = function.emit(f"call {self.kind} @llvm.vector.reduce.umin.v{LANES}{self.kind}({block})", self.kind)
@@ -66,33 +66,32 @@ class SelectFirst:
                 lambda: [state[-3]],
             )
             is_full = taken[0].compare("sgt", self._capacity - LANES) | start.equals(padded(self.count) - LANES)
-            following = function.branch(
+            return function.branch(
                 is_full,
                 lambda: self._ordered(function, [*state[:4], taken[0]], ranks),
                 lambda: [*state[:4], taken[0], limit, is_open],
             )
-            blocks.next(following)
-        return Array(blocks.results[2], I32)
+
+        return Array(fold(function, 0, padded(self.count), first, turn, LANES)[2], I32)
 
     def _taken(self, function: Function, state: list[Value], keys: Array, start: Value) -> Value:
         """Collect the candidates of a block; how many there are now."""
         words, _, numbers, _, count, limit, is_open = state
-        loop: Any = function.loop(0, LANES, carried=[count])
-        with loop as (lane, (own,)):
+
+        def take(lane: Value, owned: list[Value]) -> list[Value]:
             place = start + lane
             key = keys.at(place)
-            Array(words, self.kind).put(key, own)
-            Array(numbers, I32).put(place.as_(I32), own)
-            loop.next([own + (key.compare("ult", limit) | is_open).as_(I64, signed=False)])
-        result: Value = loop.results[0]
-        return result
+            Array(words, self.kind).put(key, owned[0])
+            Array(numbers, I32).put(place.as_(I32), owned[0])
+            return [owned[0] + (key.compare("ult", limit) | is_open).as_(I64, signed=False)]
+
+        return fold(function, 0, LANES, [count], take)[0]
 
     def _ordered(self, function: Function, state: list[Value], ranks: Value) -> list[Value]:
         """Order the candidates and forget all but the first."""
         words, other, numbers, moved, count = state
         write_ranks(function, [Array(words, self.kind)], count, Array(ranks, I32))
-        loop: Any = function.loop(0, count)
-        with loop as place:
+        with each(function, 0, count) as place:
             rank = Array(ranks, I32).at(place).as_(I64, signed=False)
             Array(other, self.kind).put(Array(words, self.kind).at(place), rank)
             Array(moved, I32).put(Array(numbers, I32).at(place), rank)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
 from hloforge.pipelines.codegen.algorithms.merge_sort import Less, MergeSort
-from hloforge.pipelines.codegen.algorithms.places import divided, flat
+from hloforge.pipelines.codegen.algorithms.places import divided, each, flat
 from hloforge.pipelines.codegen.algorithms.radix_sort import RadixSort
 from hloforge.pipelines.codegen.algorithms.rank_sort import padded, write_ranks
 from hloforge.pipelines.codegen.algorithms.scratch import part
@@ -127,8 +126,7 @@ class Sort:
         if not self.count or not self.rows:
             return
         first, last = rows or (0, self.rows)
-        loop: Any = function.loop(first, last)
-        with loop as row:
+        with each(function, first, last) as row:
             outer, inner = divided(row, self.inner)
             _Row(self, function, sources, targets, memory, outer, inner).sort()
 
@@ -137,7 +135,7 @@ class Sort:
 class _Row:
     """The work on one row."""
 
-    sort_: Sort
+    plan: Sort
     function: Function
     sources: Sequence[Elements | Reader]
     targets: Sequence[Elements | None]
@@ -146,13 +144,13 @@ class _Row:
     inner: Number
 
     def sort(self) -> None:
-        if not isinstance(self.sort_.order, Keys):
-            merged = MergeSort(self.sort_.n, self.sort_.elements)
-            found = merged.write(self.function, self.memory, self.read, self.sort_.order)
+        if not isinstance(self.plan.order, Keys):
+            merged = MergeSort(self.plan.n, self.plan.elements)
+            found = merged.write(self.function, self.memory, self.read, self.plan.order)
             self._copy(lambda place: place, sources=found)
-        elif self.sort_._is_ranked:
+        elif self.plan._is_ranked:
             self._by_ranks()
-        elif self.sort_._is_selected:
+        elif self.plan._is_selected:
             self._by_selection()
         else:
             self._by_digits()
@@ -163,26 +161,24 @@ class _Row:
 
     def _element(self, source: Elements | Reader, place: Number) -> Element:
         if isinstance(source, Elements):
-            return source.at(self._place(place, self.sort_.n))
+            return source.at(self._place(place, self.plan.n))
         return source([self.outer, place, self.inner])
 
     def _place(self, place: Number, length: int) -> Number:
-        inner = self.sort_.inner
+        inner = self.plan.inner
         return flat([self.outer, place, self.inner], [length * inner, inner, 1])
 
     def _keys_in(self, memory: Value) -> list[Array]:
         """Compute the keys of the row; the greatest ones follow them."""
-        arrays, start, n = [], 0, self.sort_.n
-        for kind, size in zip(self.sort_._kinds, self.sort_._key_bytes, strict=True):
+        arrays, start, n = [], 0, self.plan.n
+        for kind, size in zip(self.plan._kinds, self.plan._key_bytes, strict=True):
             arrays.append(Array(part(memory, start), kind))
             start += -(-size // 64) * 64
-        loop: Any = self.function.loop(0, n)
-        with loop as place:
-            for array, key in zip(arrays, self.sort_._keys.compute(self.read(place)), strict=True):
+        with each(self.function, 0, n) as place:
+            for array, key in zip(arrays, self.plan._keys.compute(self.read(place)), strict=True):
                 array.put(key.as_(array.kind, signed=False), place)
-        rest: Any = self.function.loop(n, padded(n)) if padded(n) > n else None
-        if rest is not None:
-            with rest as place:
+        if padded(n) > n:
+            with each(self.function, n, padded(n)) as place:
                 for array in arrays:
                     array.put(self.function.constant(-1, array.kind), place)
         return arrays
@@ -190,34 +186,33 @@ class _Row:
     def _by_ranks(self) -> None:
         function = self.function
         keys = self._keys_in(self.memory)
-        ranks = Array(part(self.memory, sum(-(-size // 64) * 64 for size in self.sort_._key_bytes)), I32)
-        write_ranks(function, keys, self.sort_.n, ranks)
-        loop: Any = function.loop(0, self.sort_.n)
-        with loop as place:
+        ranks = Array(part(self.memory, sum(-(-size // 64) * 64 for size in self.plan._key_bytes)), I32)
+        write_ranks(function, keys, self.plan.n, ranks)
+        with each(self.function, 0, self.plan.n) as place:
             rank = ranks.at(place).as_(I64, signed=False)
-            if self.sort_.count == self.sort_.n:
+            if self.plan.count == self.plan.n:
                 self._move(place, rank)
                 return
-            with function.if_(rank < self.sort_.count):
+            with function.if_(rank < self.plan.count):
                 self._move(place, rank)
 
     def _by_selection(self) -> None:
-        selection = self.sort_._selection
+        selection = self.plan._selection
         keys = self._keys_in(part(self.memory, selection.scratch))
         numbers = selection.write(self.function, self.memory, keys[0])
         self._copy(lambda place: numbers.at(place).as_(I64, signed=False))
 
     def _by_digits(self) -> None:
-        keys, order = self.sort_._keys, (lambda place: place)
+        keys, order = self.plan._keys, (lambda place: place)
         words = None
         for number in reversed(range(len(keys.widths))):
-            radix = self.sort_._radix(number)
+            radix = self.plan._radix(number)
             words, numbers = radix.write(self.function, self.memory, self._word(number, radix, order))
             order = _numbers_of(radix, words, numbers)
         assert words is not None
-        if self.sort_._is_restored and self.targets[0] is not None:
+        if self.plan._is_restored and self.targets[0] is not None:
             self._restore(words)
-        elif not self.sort_._is_restored:
+        elif not self.plan._is_restored:
             self._copy(order)
 
     def _word(
@@ -227,28 +222,26 @@ class _Row:
 
         def word(place: Value) -> tuple[Value, Value | None]:
             number = order(place)
-            bits = self.sort_._keys.compute(self.read(number))[key].as_(radix.kind, signed=False)
-            if self.sort_._is_restored:
+            bits = self.plan._keys.compute(self.read(number))[key].as_(radix.kind, signed=False)
+            if self.plan._is_restored:
                 return bits, None
             return (bits, number.as_(I32)) if radix.indexed else ((bits << 32) | number, None)
 
         return word
 
     def _restore(self, words: Array) -> None:
-        restore, target = self.sort_._keys.restore, self.targets[0]
+        restore, target = self.plan._keys.restore, self.targets[0]
         assert restore is not None and target is not None
-        loop: Any = self.function.loop(0, self.sort_.count)
-        with loop as place:
-            target.put(restore[1](words.at(place)), self._place(place, self.sort_.count))
+        with each(self.function, 0, self.plan.count) as place:
+            target.put(restore[1](words.at(place)), self._place(place, self.plan.count))
 
     def _copy(self, order: Callable[[Value], Value], sources: Sequence[Elements] | None = None) -> None:
         """Write the records of some numbers of the row, or of other arrays."""
-        loop: Any = self.function.loop(0, self.sort_.count)
-        with loop as place:
+        with each(self.function, 0, self.plan.count) as place:
             self._move(order(place), place, sources)
 
     def _move(self, source: Value, target: Value, sources: Sequence[Elements] | None = None) -> None:
-        into = self._place(target, self.sort_.count)
+        into = self._place(target, self.plan.count)
         for number, array in enumerate(self.targets):
             if array is not None:
                 array.put(sources[number].at(source) if sources else self._element(self.sources[number], source), into)
