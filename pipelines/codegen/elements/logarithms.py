@@ -57,7 +57,7 @@ def split(x: Value) -> tuple[Value, Value]:
     return exponent, from_bits(word - exponent)
 
 
-def _of_parts(exponent: Value, f: Value) -> Value:
+def log_of_parts(exponent: Value, f: Value) -> Value:
     """k ln 2 + ln(1 + f)."""
     element, shift = element_of(f.kind), mantissa_bits(f)
     k = _as_float(exponent, element, shift)
@@ -84,7 +84,7 @@ def log(x: Value) -> Value:
     """The natural logarithm; -inf of zero and subnormal numbers, NaN of negative ones."""
     least = LEAST_NORMAL[element_of(x.kind)]
     exponent, mantissa = split(x)
-    result = (x < inf).where(_of_parts(exponent, mantissa - 1.0), x)
+    result = (x < inf).where(log_of_parts(exponent, mantissa - 1.0), x)
     result = (x < least).where(-inf, result)
     return (x <= -least).where(nan, result)
 
@@ -96,6 +96,6 @@ def log_plus_one(x: Value) -> Value:
     exponent, mantissa = split(total)
     # 2^-k, or 0 where that is no normal number: large sums have no error to the point.
     scale = from_bits((x.like(1.0).bits() - exponent).maximum(0))
-    result = (x < inf).where(_of_parts(exponent, (mantissa - 1.0) + error * scale), x)
+    result = (x < inf).where(log_of_parts(exponent, (mantissa - 1.0) + error * scale), x)
     result = (x <= -1.0).where(x.equals(-1.0).where(x.like(-inf), nan), result)
     return (magnitude(x) < _TINY[element]).where(x, result)

@@ -10,19 +10,24 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hloforge.pipelines.codegen.elements import (
+    arctangent,
     comparisons,
+    complex_functions,
     complex_numbers,
     conversions,
+    error_functions,
     exponentials,
     integers,
     logarithms,
     powers,
+    remainders,
     roots,
     rounding,
     trigonometric,
 )
 from hloforge.pipelines.codegen.elements.kinds import (
     COMPLEX,
+    COMPLEX_SINGLE,
     HALF,
     INTEGERS,
     PRED,
@@ -218,6 +223,11 @@ _add("cbrt", _NARROW, _of_floats(roots.cube_root))
 _add("sine", _NARROW, _of_floats(trigonometric.sine))
 _add("cosine", _NARROW, _of_floats(trigonometric.cosine))
 _add("tan", _NARROW, _of_floats(trigonometric.tangent))
+_add("atan2", _NARROW, _of_floats(arctangent.arc_tangent_2))
+_add("remainder", _NARROW, _of_floats(remainders.remainder))
+_add("erf", REALS, _of_floats(error_functions.erf))
+_add("erfc", REALS, _of_floats(error_functions.erfc))
+_add("erf_inv", REALS, _of_floats(error_functions.erf_inv))
 _add("power", _NARROW, _of_floats(powers.power))
 _add("square", INTEGERS + REALS + COMPLEX, _square)
 
@@ -230,6 +240,9 @@ _add("multiply", COMPLEX, _of_complex(complex_numbers.multiply))
 _add("divide", COMPLEX, _of_complex(complex_numbers.divide))
 _add("negate", COMPLEX, _of_complex(complex_numbers.negate))
 _add("abs", COMPLEX, _of_complex(complex_numbers.modulus))
+_add("exponential", COMPLEX_SINGLE, _of_complex(complex_functions.exponential))
+_add("log", COMPLEX_SINGLE, _of_complex(complex_functions.log))
+_add("sqrt", COMPLEX_SINGLE, _of_complex(complex_functions.square_root))
 _add("sign", COMPLEX, _of_complex(complex_numbers.sign))
 
 

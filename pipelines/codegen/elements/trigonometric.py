@@ -48,6 +48,14 @@ def cosine(x: Value) -> Value:
     return _negated_if(_odd(quadrant).where(sine, cosine), (quadrant + 1) << 62).as_(FLOAT)
 
 
+def cosine_and_sine(x: Value) -> tuple[Value, Value]:
+    """Both of an f32, as f64."""
+    wide, quadrant, sine, cosine = _reduced(x)
+    odd = _odd(quadrant)
+    sines = _negated_if(odd.where(cosine, sine), (quadrant << 62) ^ wide.bits())
+    return _negated_if(odd.where(sine, cosine), (quadrant + 1) << 62), sines
+
+
 def tangent(x: Value) -> Value:
     wide, quadrant, sine, cosine = _reduced(x)
     odd = _odd(quadrant)
