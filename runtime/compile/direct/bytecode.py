@@ -22,7 +22,7 @@ ADD_I32, AND_I32, LESS_I32, NONZERO_I64, NONNULL = 0x22, 0x33, 0x4B, 0x52, 0x55
 _LOAD, _STORE, _NULL, _RODATA = 0x08, 0x09, 0x10, 0x11
 _ZERO, _LITERAL, _CONSTANT = {32: 0x0C, 64: 0x0E}, {32: 0x0D, 64: 0x0F}, {32: "<BIH", 64: "<BQH"}
 _BRANCH, _CONDITIONAL, _CALL, _CALL_VARIADIC, _RETURN, _FAIL, _BLOCK = 0x56, 0x57, 0x58, 0x59, 0x5A, 0x5B, 0x79
-_AWAIT = 0x88
+_DISCARD, _AWAIT = 0x85, 0x88
 # What tells an import from a function of the module, and an operand from a list of them.
 _IMPORTED, _SINGLE = 0x80000000, 0xFFFF
 # IREE rounds numbers of registers up to a power of two, which has to fit as well.
@@ -60,11 +60,6 @@ class Function:
         )
 
 
-def moved(register: int) -> int:
-    """A reference that is empty after this use."""
-    return register | MOVED
-
-
 class Code:
     """A function while it is written.
 
@@ -82,6 +77,7 @@ class Code:
         self._null: int | None = None
         self._numbers, self._references = 0, parameters
         self._blocks, self._yields = 1, False
+        self._moved: set[int] = set()
         # Where the body names a block, and where blocks begin.
         self._jumps: list[tuple[int, str]] = []
         self._labels: dict[str, int] = {}
@@ -105,6 +101,11 @@ class Code:
         """A new register for a reference."""
         self._references += 1
         return (self._references - 1) | REFERENCE
+
+    def moved(self, register: int) -> int:
+        """A register for its last use, which leaves it empty."""
+        self._moved.add(register)
+        return register | MOVED
 
     def number(self, bits: int) -> int:
         """A new register for a number."""
@@ -167,9 +168,17 @@ class Code:
             self._list(())
 
     def return_(self, *registers: int) -> None:
-        """End the function."""
+        """End the function. What other registers refer to is given back here: a frame that ends well does not."""
+        results = [self.moved(register) for register in registers]
+        self.discard(*(one | REFERENCE for one in range(self._references) if one | REFERENCE not in self._moved))
         self._body.append(_RETURN)
-        self._list(registers)
+        self._list(results)
+
+    def discard(self, *registers: int) -> None:
+        """Give back what registers refer to."""
+        if registers:
+            self._body.append(_DISCARD)
+            self._list(registers)
 
     def fail(self, status: int, message: str) -> None:
         """End the call with an error."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hloforge.pipelines.codegen.kernel_program import KernelProgram
 from hloforge.runtime.compile.direct import hal
-from hloforge.runtime.compile.direct.bytecode import Code, Function, moved
+from hloforge.runtime.compile.direct.bytecode import Code, Function
 from hloforge.runtime.compile.direct.rodata import Rodata
 from hloforge.runtime.compile.direct.schedule import slots_of
 from hloforge.runtime.compile.direct.shared import ALLOCATOR, COMMANDS, DEVICE, await_fence
@@ -28,7 +28,7 @@ def main_of(program: KernelProgram, rodata: Rodata) -> Function:
         views.append(code.reference())
         code.call(
             "hal.buffer_view.create",
-            moved(buffer),
+            code.moved(buffer),
             code.i64(0),
             code.i64(result.size),
             code.i32(hal.element_type(result)),
@@ -36,7 +36,7 @@ def main_of(program: KernelProgram, rodata: Rodata) -> Function:
             [code.i64(size) for size in result.shape],
             results=[views[-1]],
         )
-    code.return_(*map(moved, views))
+    code.return_(*views)
     return code.finish()
 
 
@@ -46,16 +46,16 @@ def _argument(code: Code, program: KernelProgram, rodata: Rodata, number: int, a
     code.call(
         "hal.buffer_view.assert",
         view,
-        moved(code.rodata(rodata.text(f"input{number}"))),
+        code.moved(code.rodata(rodata.text(f"input{number}"))),
         code.i32(hal.element_type(parameter)),
         code.i32(hal.DENSE),
         [code.i64(size) for size in parameter.shape],
     )
-    code.call("hal.buffer_view.buffer", moved(view), results=[buffer])
+    code.call("hal.buffer_view.buffer", code.moved(view), results=[buffer])
     code.call(
         "hal.buffer.assert",
         buffer,
-        moved(code.rodata(rodata.text("tensor"))),
+        code.moved(code.rodata(rodata.text("tensor"))),
         allocator,
         code.i64(parameter.size),
         code.i32(hal.VISIBLE),
@@ -89,7 +89,7 @@ def _run(code: Code, program: KernelProgram, device: int, buffers: list[int]) ->
         code.i64(hal.ANY_QUEUE),
         code.null(),
         fence,
-        moved(code.load(*COMMANDS)),
+        code.moved(code.load(*COMMANDS)),
         code.i64(0),
         [[buffers[number], code.i64(0), code.i64(sizes[number])] for number in slots_of(program)],
     )

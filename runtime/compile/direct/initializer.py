@@ -14,7 +14,6 @@ from hloforge.runtime.compile.direct.bytecode import (
     NONZERO_I64,
     Code,
     Function,
-    moved,
 )
 from hloforge.runtime.compile.direct.rodata import Rodata
 from hloforge.runtime.compile.direct.schedule import barriers_of, constants_of, slots_of
@@ -40,7 +39,7 @@ def init_of(
     if program.dispatches:
         buffer = _constant_buffer(code, rodata, device, allocator, constants) if program.constants else code.null()
         executable = _loaded(code, rodata, device, library)
-        code.store(moved(_recorded(code, program, exports, rodata, device, executable, buffer)), *COMMANDS)
+        code.store(code.moved(_recorded(code, program, exports, rodata, device, executable, buffer)), *COMMANDS)
     code.return_()
     return code.finish()
 
@@ -58,7 +57,7 @@ def _chosen_device(code: Code, rodata: Rodata) -> int:
     code.block("ask")
     code.call("hal.devices.get", number, results=[device])
     for key, pattern, then in (("hal.device.id", "local*", "loads"), ("hal.executable.format", hal.FORMAT, "found")):
-        asked = moved(code.rodata(rodata.text(key))), moved(code.rodata(rodata.text(pattern)))
+        asked = code.moved(code.rodata(rodata.text(key))), code.moved(code.rodata(rodata.text(pattern)))
         code.call("hal.device.query.i64", device, *asked, results=[is_fit, value])
         code.compute(NONZERO_I64, value, holds)
         code.compute(AND_I32, is_fit, holds, holds)
@@ -66,6 +65,7 @@ def _chosen_device(code: Code, rodata: Rodata) -> int:
         if then == "loads":
             code.block("loads")
     code.block("next")
+    code.discard(device)
     code.compute(ADD_I32, number, code.i32(1), number)
     code.branch("look")
     code.block("absent")
@@ -80,8 +80,8 @@ def _loaded(code: Code, rodata: Rodata, device: int, library: tuple[int, int]) -
         "hal.executable.create",
         device,
         code.i64(hal.ANY_QUEUE),
-        moved(code.rodata(rodata.text(hal.FORMAT))),
-        moved(code.rodata(rodata.external(*library))),
+        code.moved(code.rodata(rodata.text(hal.FORMAT))),
+        code.moved(code.rodata(rodata.external(*library))),
         code.null(),
         results=[executable],
     )
@@ -124,7 +124,7 @@ def _recorded(
         name = exports[dispatch.kernel]
         if name not in functions:
             functions[name] = code.number(64)
-            text = moved(code.rodata(rodata.text(name)))
+            text = code.moved(code.rodata(rodata.text(name)))
             code.call("hal.executable.lookup.function", executable, text, results=[functions[name]])
         if waits:
             code.call(

@@ -12,10 +12,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from hloforge.runtime.compile import cache as files
+from hloforge.runtime.compile.cpu_targets import processor
 from hloforge.runtime.compile.direct.helpers import helper_text
 from hloforge.runtime.compile.direct.host import DirectError
 
@@ -38,20 +40,17 @@ class HostTarget:
     Attributes:
         processor: LLVM's name of it.
         features: LLVM's, each with its sign.
-        version: of LLVM.
     """
 
     processor: str
     features: str
-    version: str
 
 
 @cache
 def target_of_host() -> HostTarget:
     """This machine's processor."""
     llvm = _llvm()
-    version = ".".join(map(str, llvm.llvm_version_info))
-    return HostTarget(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), version)
+    return HostTarget(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 def objects_of(texts: Sequence[str], *, caching: bool) -> list[bytes]:
@@ -134,9 +133,14 @@ def _machine() -> Any:
     return _llvm().Target.from_triple(_TRIPLE).create_target_machine(**form)
 
 
+@cache
+def _facts() -> bytes:
+    """What objects depend on beside their texts, found without LLVM: known objects do not load it."""
+    return repr((processor(), version("llvmlite"), _TRIPLE, _SETTINGS)).encode()
+
+
 def _digest(text: str) -> str:
-    facts = repr((target_of_host(), _TRIPLE, _SETTINGS)).encode()
-    return hashlib.sha256(facts + b"\0" + text.encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(_facts() + b"\0" + text.encode()).hexdigest()[:_DIGITS]
 
 
 def _compiled(text: str) -> bytes:

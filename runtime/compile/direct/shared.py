@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hloforge.runtime.compile.direct import hal
-from hloforge.runtime.compile.direct.bytecode import Code, moved
+from hloforge.runtime.compile.direct.bytecode import Code
 
 # Numbers and types.
 DEVICE = 0, hal.TYPES.index("!hal.device")
@@ -15,5 +15,5 @@ COUNT = 3
 def await_fence(code: Code, fence: int) -> None:
     """Wait for a fence, and fail if what it stands for has failed."""
     status = code.number(32)
-    code.await_("hal.fence.await", code.i32(hal.FOR_EVER), code.i64(0), [moved(fence)], results=[status])
+    code.await_("hal.fence.await", code.i32(hal.FOR_EVER), code.i64(0), [code.moved(fence)], results=[status])
     code.fail_if(status, "failed to wait on timepoint")
