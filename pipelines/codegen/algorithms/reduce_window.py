@@ -1,0 +1,172 @@
+"""Reductions of windows: directly, dimension by dimension, or by prefixes and suffixes of blocks.
+
+Source: StableHLO spec "reduce_window". A small window is read for each result (``window_lines.py``). A large one is
+reduced along its last dimension first, then along the one before, which keeps the order of its elements; a long window
+along one dimension is made of prefixes and suffixes (``window_blocks.py``), or is a cumulative one (``scan.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
+from hloforge.pipelines.codegen.algorithms.places import each, times
+from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.window_blocks import WindowBlocks
+from hloforge.pipelines.codegen.algorithms.window_lines import UNROLLED, WindowLines
+from hloforge.pipelines.codegen.algorithms.windows import Window, merged, volume
+from hloforge.pipelines.codegen.elements import memory as element_memory
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Number, Value
+
+# Reading each window whole is worth it up to so many reads of each element.
+_READS = 4
+
+
+@dataclass(frozen=True)
+class ReduceWindow:
+    """A ``stablehlo.reduce_window``.
+
+    Attributes:
+        windows: one for each dimension of the operands.
+        elements: the type of each operand's elements.
+        lanes: of vectors that the computation takes as well; 0 if it takes single elements only.
+    """
+
+    windows: tuple[Window, ...]
+    elements: tuple[str, ...]
+    lanes: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the results."""
+        return tuple(window.count for window in self.windows)
+
+    @cached_property
+    def _dims(self) -> list[Window]:
+        return merged(self.windows)
+
+    @cached_property
+    def _inner(self) -> list[Window]:
+        """The dimensions within one row."""
+        return self._dims[1:] if len(self._dims) > 1 and self._dims[0].is_plain else self._dims
+
+    @property
+    def rows(self) -> int:
+        """Parts that can be computed apart from each other."""
+        if self._inner is not self._dims or (self._dims and _is_direct(self._inner)):
+            return self._dims[0].count
+        return 1
+
+    @cached_property
+    def scratch(self) -> int:
+        """Bytes that a call works in."""
+        return _Passes.of(self._inner, self.elements, self.lanes).scratch
+
+    def write(
+        self,
+        function: Function,
+        sources: Sequence[Elements],
+        start: Sequence[Element],
+        targets: Sequence[Elements],
+        combine: Combine,
+        memory: Value,
+        rows: tuple[Number, Number] | None = None,
+    ) -> None:
+        """Write the loops.
+
+        Args:
+            sources: the operands.
+            start: the initial elements.
+            targets: the results, in other memory.
+            combine: of elements so far and those that follow.
+            memory: ``scratch`` bytes.
+            rows: the first of ``rows`` and the one after the last; None for all.
+        """
+        if not prod(self.shape):
+            return
+        first, last = rows or (0, self.rows)
+        passes = _Passes.of(self._inner, self.elements, self.lanes)
+        if self._inner is self._dims:
+            passes.write(function, sources, start, targets, combine, memory, (first, last))
+            return
+        with each(function, first, last) as row:
+            own = [array.moved(times(row, prod(dim.n for dim in self._inner))) for array in sources]
+            into = [array.moved(times(row, prod(dim.count for dim in self._inner))) for array in targets]
+            passes.write(function, own, start, into, combine, memory, None)
+
+
+def _is_direct(dims: Sequence[Window]) -> bool:
+    """Whether each window is read whole."""
+    moving = [dim for dim in dims if not dim.is_plain]
+    if len(moving) == 1 and (moving[0].base != 1 or moving[0].dilation != 1):
+        return True
+    if any(dim.is_cumulative and dim.n > 2 for dim in moving):
+        return False
+    reads = volume(dims) * prod(dim.count for dim in dims)
+    return volume(dims) <= UNROLLED or reads <= _READS * prod(dim.n for dim in dims)
+
+
+@dataclass(frozen=True)
+class _Passes:
+    """One pass for each of the dimensions along which windows move, the last one first; or one for all."""
+
+    steps: list[list[Window]]
+    elements: tuple[str, ...]
+    lanes: int
+
+    @classmethod
+    def of(cls, dims: list[Window], elements: tuple[str, ...], lanes: int) -> _Passes:
+        moving = [place for place, dim in enumerate(dims) if not dim.is_plain]
+        if _is_direct(dims) or len(moving) == 1:
+            return cls([dims], elements, lanes)
+        steps, current = [], list(dims)
+        for place in reversed(moving):
+            plain = [Window(dim.n) for dim in current]
+            steps.append(merged([*plain[:place], dims[place], *plain[place + 1 :]]))
+            current[place] = Window(dims[place].count)
+        return cls(steps, elements, lanes)
+
+    @property
+    def _between(self) -> int:
+        """Elements of the largest array between two passes."""
+        return max((prod(dim.count for dim in dims) for dims in self.steps[:-1]), default=0)
+
+    def _plan(self) -> tuple[Scratch, list[list[int]]]:
+        plan = Scratch()
+        kept = [[plan.take(self._between * element_memory.size(e)) for e in self.elements] for _ in range(2)]
+        return plan, kept
+
+    @property
+    def scratch(self) -> int:
+        """Bytes that a call works in."""
+        plan, _ = self._plan()
+        blocks = [dims for dims in self.steps if not _is_direct(dims)]
+        sizes = (WindowBlocks.of(dims, self.elements, self.lanes).scratch for dims in blocks)
+        return plan.size + max(sizes, default=0)
+
+    def write(
+        self,
+        function: Function,
+        sources: Sequence[Elements],
+        start: Sequence[Element],
+        targets: Sequence[Elements],
+        combine: Combine,
+        memory: Value,
+        rows: tuple[Number, Number] | None,
+    ) -> None:
+        plan, kept = self._plan()
+        own, rest = sources, part(memory, plan.size)
+        for number, dims in enumerate(self.steps):
+            into: Sequence[Elements] = targets
+            if number < len(self.steps) - 1:
+                pointers = [part(memory, place) for place in kept[number % 2]]
+                into = [Elements(pointer, e) for pointer, e in zip(pointers, self.elements, strict=True)]
+            if _is_direct(dims):
+                WindowLines(dims, own, start, into, combine).write(function, rows if len(self.steps) == 1 else None)
+            else:
+                WindowBlocks.of(dims, self.elements, self.lanes).write(function, own, start, into, combine, rest)
+            own = into

@@ -1,0 +1,142 @@
+"""Cumulative computations along one dimension: each result is what its predecessor and one more element give.
+
+Source: StableHLO spec "reduce_window" (a window of the whole dimension, padded on one side). Along the last dimension
+the lanes of a vector are combined in log2(lanes) steps, which needs a computation that is associative, as the
+specification demands. Source: G. Blelloch, "Prefix sums and their applications" (1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
+from hloforge.pipelines.codegen.algorithms.places import each, flat, fold, minus, plus
+from hloforge.pipelines.codegen.algorithms.vectors import chosen, flattened, lane, like, shuffled, spread
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Number, Value
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A cumulative computation of arrays ``[outer, n, inner]`` along n.
+
+    Attributes:
+        reverse: whether the last element is the first one of the computation.
+        lanes: of vectors that the computation takes as well; 0 if it takes single elements only.
+    """
+
+    outer: int
+    n: int
+    inner: int
+    reverse: bool = False
+    lanes: int = 0
+
+    def write(
+        self,
+        function: Function,
+        sources: Sequence[Elements],
+        start: Sequence[Element],
+        targets: Sequence[Elements],
+        combine: Combine,
+        rows: tuple[Number, Number] | None = None,
+    ) -> None:
+        """Write the loops.
+
+        Args:
+            sources: the operands.
+            start: the elements before the first.
+            targets: the results, in other memory.
+            combine: of the elements so far and those that follow them in memory, or of those that follow and those so
+                far if ``reverse``, so that their order is that of memory.
+            rows: the first of the ``outer`` parts and the one after the last; None for all.
+        """
+        if not self.outer * self.n * self.inner:
+            return
+        first, last = rows or (0, self.outer)
+        with each(function, first, last) as row:
+            if self.inner > 1:
+                self._columns(function, sources, start, targets, combine, row)
+            else:
+                self._row(function, sources, start, targets, combine, row)
+
+    def _joined(self, combine: Combine, so_far: Sequence[Element], element: Sequence[Element]) -> list[Element]:
+        return list(combine(list(element), list(so_far)) if self.reverse else combine(list(so_far), list(element)))
+
+    def _place(self, row: Number, number: Number, column: Number) -> Number:
+        """Where the element is that is number ``number`` of the computation."""
+        at = minus(self.n - 1, number) if self.reverse else number
+        return flat([row, at, column], [self.n * self.inner, self.inner, 1])
+
+    def _columns(
+        self,
+        function: Function,
+        sources: Sequence[Elements],
+        start: Sequence[Element],
+        targets: Sequence[Elements],
+        combine: Combine,
+        row: Value,
+    ) -> None:
+        """Row by row of the inner dimension, which LLVM makes vectors of."""
+        with each(function, 0, self.inner) as column:
+            place = self._place(row, 0, column)
+            _put(targets, place, self._joined(combine, start, _at(sources, place)))
+        with each(function, 1, self.n) as number, each(function, 0, self.inner) as column:
+            place = self._place(row, number, column)
+            before = plus(place, self.inner if self.reverse else -self.inner)
+            _put(targets, place, self._joined(combine, _at(targets, before), _at(sources, place)))
+
+    def _row(
+        self,
+        function: Function,
+        sources: Sequence[Elements],
+        start: Sequence[Element],
+        targets: Sequence[Elements],
+        combine: Combine,
+        row: Value,
+    ) -> None:
+        """Whole vectors as long as there are, then single elements."""
+        lanes = self.lanes
+        whole = self.n // lanes * lanes if lanes else 0
+
+        def block(number: Value, values: list[Value]) -> list[Value]:
+            so_far = like(values, start)
+            # The least place of the block: its last element comes first if the order is reversed.
+            place = self._place(row, number + (lanes - 1) if self.reverse else number, 0)
+            found = self._within(function, [source.at(place, lanes) for source in sources], combine)
+            found = self._joined(combine, [spread(element, lanes) for element in so_far], found)
+            _put(targets, place, found)
+            return flattened([lane(element, 0 if self.reverse else lanes - 1) for element in found])
+
+        def single(number: Value, values: list[Value]) -> list[Value]:
+            place = self._place(row, number, 0)
+            found = self._joined(combine, like(values, start), _at(sources, place))
+            _put(targets, place, found)
+            return flattened(found)
+
+        values = flattened(start)
+        if whole:
+            values = fold(function, 0, whole, values, block, lanes)
+        if whole < self.n:
+            fold(function, whole, self.n, values, single)
+
+    def _within(self, function: Function, elements: Sequence[Element], combine: Combine) -> list[Element]:
+        """The computation of each lane's element and those before it in the vector."""
+        found, step = list(elements), 1
+        while step < self.lanes:
+            moved = [place + step if self.reverse else place - step for place in range(self.lanes)]
+            has_before = [0 <= place < self.lanes for place in moved]
+            before = [shuffled(element, [max(0, min(place, self.lanes - 1)) for place in moved]) for element in found]
+            joined = self._joined(combine, before, found)
+            found = [chosen(function, has_before, yes, no) for yes, no in zip(joined, found, strict=True)]
+            step *= 2
+        return found
+
+
+def _at(arrays: Sequence[Elements], place: Number) -> list[Element]:
+    return [array.at(place) for array in arrays]
+
+
+def _put(arrays: Sequence[Elements], place: Number, elements: Sequence[Element]) -> None:
+    for array, element in zip(arrays, elements, strict=True):
+        array.put(element, place)

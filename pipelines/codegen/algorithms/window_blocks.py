@@ -1,0 +1,157 @@
+"""Reductions of long windows along one dimension, three steps an element whatever their length.
+
+A window lies in two blocks of its own length: it is the suffix of one and the prefix of the next. Sums so computed do
+not cancel. Source: M. van Herk, "A fast algorithm for local minimum and maximum filters" (1992).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
+from hloforge.pipelines.codegen.algorithms.places import each, plus, times
+from hloforge.pipelines.codegen.algorithms.scan import Scan
+from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
+from hloforge.pipelines.codegen.algorithms.windows import Window
+from hloforge.pipelines.codegen.elements import memory as element_memory
+from hloforge.pipelines.codegen.elements.comparisons import select
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Number, Value
+
+
+@dataclass(frozen=True)
+class WindowBlocks:
+    """Windows along the n of ``[outer, n, inner]``, without missing elements.
+
+    Attributes:
+        elements: the type of each operand's elements.
+        lanes: of vectors that the computation takes as well; 0 if it takes single elements only.
+    """
+
+    outer: int
+    window: Window
+    inner: int
+    elements: tuple[str, ...]
+    lanes: int
+
+    @classmethod
+    def of(cls, dims: Sequence[Window], elements: tuple[str, ...], lanes: int) -> WindowBlocks:
+        """The windows of several dimensions, of which one is no single element."""
+        (place,) = (place for place, dim in enumerate(dims) if not dim.is_plain)
+        before, after = prod(dim.n for dim in dims[:place]), prod(dim.n for dim in dims[place + 1 :])
+        return cls(before, dims[place], after, elements, lanes)
+
+    @property
+    def _blocks(self) -> int:
+        return -(-self.window.padded // self.window.size)
+
+    @property
+    def _length(self) -> int:
+        return self._blocks * self.window.size * self.inner
+
+    @property
+    def _parts(self) -> list[int]:
+        """The sizes of the padded arrays, of the prefixes and of the suffixes."""
+        if self.window.is_cumulative:
+            return []
+        return [self._length * element_memory.size(element) for element in self.elements] * 3
+
+    @property
+    def scratch(self) -> int:
+        """Bytes that a call works in."""
+        plan = Scratch()
+        for size in self._parts:
+            plan.take(size)
+        return plan.size
+
+    def write(
+        self,
+        function: Function,
+        sources: Sequence[Elements],
+        start: Sequence[Element],
+        targets: Sequence[Elements],
+        combine: Combine,
+        memory: Value,
+    ) -> None:
+        """Write the loops; the arguments are those of ``ReduceWindow.write``."""
+        window = self.window
+        if window.is_cumulative:
+            scan = Scan(self.outer, window.n, self.inner, window.high > 0, self.lanes)
+            scan.write(function, sources, start, targets, combine)
+            return
+        plan, count = Scratch(), len(self.elements)
+        pointers = [part(memory, plan.take(size)) for size in self._parts]
+        arrays = [Elements(p, element) for p, element in zip(pointers, self.elements * 3, strict=True)]
+        copies, prefixes, suffixes = arrays[:count], arrays[count : 2 * count], arrays[2 * count :]
+        with each(function, 0, self.outer) as row:
+            own = [array.moved(times(row, window.n * self.inner)) for array in sources]
+            into = [array.moved(times(row, window.count * self.inner)) for array in targets]
+            self._pad(function, own, start, copies)
+            for reverse, found in ((False, prefixes), (True, suffixes)):
+                scan = Scan(self._blocks, window.size, self.inner, reverse, self.lanes)
+                scan.write(function, copies, start, found, combine)
+            if window.stride == 1:
+                self._join(function, prefixes, suffixes, into, combine)
+            else:
+                self._join_some(function, prefixes, suffixes, into, combine)
+
+    def _pad(
+        self, function: Function, sources: Sequence[Elements], start: Sequence[Element], copies: Sequence[Elements]
+    ) -> None:
+        low, inner = self.window.low, self.inner
+        first, last = max(low, 0), min(low + self.window.n, self._length // inner)
+        for begin, end in ((0, first), (last, self._length // inner)):
+            if begin < end:
+                with each(function, begin * inner, end * inner) as place:
+                    _put(copies, place, start)
+        with each(function, first * inner, last * inner) as place:
+            _put(copies, place, _at(sources, plus(place, -low * inner)))
+
+    def _join(
+        self,
+        function: Function,
+        prefixes: Sequence[Elements],
+        suffixes: Sequence[Elements],
+        targets: Sequence[Elements],
+        combine: Combine,
+    ) -> None:
+        """Windows that begin at each element."""
+        size, inner = self.window.size, self.inner
+        with each(function, 0, self.window.count, size) as first:
+            begin = function.index(times(first, inner))
+            with each(function, begin, begin + inner) as place:
+                _put(targets, place, _at(prefixes, place + (size - 1) * inner))
+            end = (first + size).minimum(self.window.count) * inner
+            with each(function, begin + inner, end) as place:
+                _put(targets, place, combine(_at(suffixes, place), _at(prefixes, place + (size - 1) * inner)))
+
+    def _join_some(
+        self,
+        function: Function,
+        prefixes: Sequence[Elements],
+        suffixes: Sequence[Elements],
+        targets: Sequence[Elements],
+        combine: Combine,
+    ) -> None:
+        """Windows that begin at some elements."""
+        size, inner = self.window.size, self.inner
+        with each(function, 0, self.window.count) as number:
+            first = number * self.window.stride
+            is_block = first.urem(size).equals(0)
+            with each(function, 0, inner) as column:
+                place = first * inner + column
+                ends = _at(prefixes, place + (size - 1) * inner)
+                joined = combine(_at(suffixes, place), ends)
+                chosen = [select(is_block, end, both) for end, both in zip(ends, joined, strict=True)]
+                _put(targets, plus(number * inner, column), chosen)
+
+
+def _at(arrays: Sequence[Elements], place: Number) -> list[Element]:
+    return [array.at(place) for array in arrays]
+
+
+def _put(arrays: Sequence[Elements], place: Number, elements: Sequence[Element]) -> None:
+    for array, element in zip(arrays, elements, strict=True):
+        array.put(element, place)
