@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from hloforge.pipelines.codegen.elements import memory
 from hloforge.pipelines.codegen.elements.kinds import Element, single
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
-__all__ = ["Combine", "Element", "Elements", "parts"]
+__all__ = ["Combine", "Element", "Elements", "Source", "parts"]
 
 # New values of several arrays' elements from the old ones and others that meet them.
 Combine = Callable[[list[Element], list[Element]], Sequence[Element]]
+
+
+class Source(Protocol):
+    """What has elements at places: an array, or what computes them."""
+
+    def at(self, place: Number, lanes: int = 0) -> Element: ...
 
 
 @dataclass(frozen=True)

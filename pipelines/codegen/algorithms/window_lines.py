@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 
-from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
+from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements, Source
 from hloforge.pipelines.codegen.algorithms.places import each, flat, fold, plus, strides_of, times
 from hloforge.pipelines.codegen.algorithms.vectors import flattened, like
 from hloforge.pipelines.codegen.algorithms.windows import Window, volume
@@ -31,7 +31,7 @@ class WindowLines:
     """
 
     dims: Sequence[Window]
-    sources: Sequence[Elements]
+    sources: Sequence[Source]
     start: Sequence[Element]
     targets: Sequence[Elements]
     combine: Combine
@@ -150,7 +150,7 @@ class _Line:
             self._put(plus(into, number), found)
 
     @property
-    def sources(self) -> Sequence[Elements]:
+    def sources(self) -> Sequence[Source]:
         return self.direct.sources
 
     def _added(self, limits: tuple[Number, Number], last: Window) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,7 @@ def test_rows_are_computed_apart(windows: tuple[Window, ...], first: int, last: 
     borders = sorted(min(number, reduction.rows) for number in (0, first, last, 100))
     (expected,) = _expected(windows, [array], [0], _last_set)
     for known in (False, True):
-        (actual,) = _run(reduction, [array], [0], _last_set, list(zip(borders, borders[1:], strict=False)), known)
+        (actual,) = _run(reduction, [array], [0], _last_set, list(pairwise(borders)), known)
         np.testing.assert_array_equal(actual, expected)
 
 
