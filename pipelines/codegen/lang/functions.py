@@ -25,10 +25,12 @@ class Function:
 
     Attributes:
         lines: of LLVM's text so far.
+        access: metadata of loads and stores that follow, which says what memory they share with no other.
     """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.access = ""
         self._count = 0
         self._block = "entry"
         # Of the entry, where stack memory is taken: in a loop it would grow.
@@ -106,11 +108,11 @@ class Function:
     def load(self, pointer: Value, kind: str, align: int = 0) -> Value:
         """What is at an address; ``align`` is known of it, in bytes (0: as for an element of the type)."""
         suffix = f", align {align}" if align else f", align {_align(kind)}"
-        return self.emit(f"load {kind}, ptr {pointer.text}{suffix}", kind)
+        return self.emit(f"load {kind}, ptr {pointer.text}{suffix}{self.access}", kind)
 
     def store(self, value: Value, pointer: Value, align: int = 0) -> None:
         suffix = f", align {align}" if align else f", align {_align(value.kind)}"
-        self.do(f"store {value.kind} {value.text}, ptr {pointer.text}{suffix}")
+        self.do(f"store {value.kind} {value.text}, ptr {pointer.text}{suffix}{self.access}")
 
     def offset(self, pointer: Value, kind: str, place: Number) -> Value:
         """The address of an element of an array of this element type."""
@@ -198,12 +200,17 @@ class Function:
         self._metadata.append(hints)
         return f"!KERNEL_LOOP_{len(self._metadata) - 1}!"
 
-    def text(self, header: str, number: int = 0) -> tuple[str, int]:
+    def prologue(self, *lines: str) -> None:
+        """Instructions at the beginning of the function, before those of its body."""
+        self._stack += [f"  {line}" for line in lines]
+
+    def text(self, header: str, number: int = 0, start: str = "") -> tuple[str, int]:
         """The function, and the number of the next metadata.
 
         Args:
             header: what stands before the body, such as ``define i32 @kernel(ptr %a)``.
             number: of the first metadata.
+            start: lines before all others.
         """
         body = "\n".join(self.lines)
         nodes = []
@@ -218,14 +225,14 @@ class Function:
             body = body.replace(f"!KERNEL_LOOP_{place}!", f"!{number}")
             number += len(items)
         stack = "".join(line + "\n" for line in self._stack)
-        return f"{header} {{\nentry:\n{stack}{body}\n}}\n" + "".join(node + "\n" for node in nodes), number
+        return f"{header} {{\nentry:\n{start}{stack}{body}\n}}\n" + "".join(node + "\n" for node in nodes), number
 
 
 class Loop:
     """A counted loop, whose body runs at least once for no ``stop`` at or below ``start``.
 
-    ``with function.loop(0, n, carried=[zero]) as (i, [total]): loop.next([total + x])`` where ``loop`` is the object that
-    was made before; its ``results`` are the carried values after it. Without carried values ``as i``.
+    ``loop = function.loop(0, n, carried=[zero])``, then ``with loop as (i, [total]): loop.next([total + x])``; its
+    ``results`` are the carried values after it. Without carried values ``with function.loop(0, n) as i``.
     """
 
     def __init__(

@@ -247,7 +247,7 @@ class Value:
         return self.function.cast("bitcast", self, element_of(integer_of(self.kind)))
 
     def as_(self, kind: str, *, signed: bool = True) -> Value:
-        """A number of another element type: integers extended or cut off, floats rounded or extended, integers as floats.
+        """A number of another element type: integers extended or cut off, floats rounded, integers as floats.
 
         From floats to integers see ``elements/conversions.py``, because LLVM leaves much of it undefined.
         """

@@ -1,0 +1,91 @@
+"""Which elements of which arrays a loop over places reads, and what an element costs: found without writing code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hloforge.dialect.traits import TABLE, TRANSCENDENTAL
+from hloforge.pipelines.codegen.evaluate import Condition, Rules
+from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.index import Index, Symbol
+
+# Instructions of an operation, roughly: how a transcendental function compares to a sum.
+_FUNCTION, _DIVISION = 16, 4
+
+
+@dataclass
+class Accesses(Rules):
+    """What elements need.
+
+    Args:
+        memory: the arrays that are in memory.
+
+    Attributes:
+        loads: each array and the number of the element that is read.
+        uses: all numbers of elements and places that the code computes.
+        cost: in sums, of all elements that were asked for.
+        is_guarded: whether something is read under a condition.
+        is_irregular: whether a place depends on what is in memory.
+    """
+
+    memory: Callable[[Array], bool]
+    loads: list[tuple[Array, Index]] = field(default_factory=list)
+    uses: list[Index] = field(default_factory=list)
+    cost: int = 0
+    is_guarded: bool = False
+    is_irregular: bool = False
+    _known: set[Any] = field(default_factory=set)
+    _starts: dict[Any, Index] = field(default_factory=dict)
+
+    def load(self, array: Array, number: Index) -> None:
+        self.loads.append((array, number))
+        self.uses.append(number)
+        self.cost += 1
+
+    def in_memory(self, array: Array) -> bool:
+        return self.memory(array)
+
+    def splat(self, op: Op) -> None:
+        pass
+
+    def apply(self, op: Op, operands: Sequence[Any]) -> None:
+        self.cost += cost_of(op)
+
+    def number(self, index: Index, element: str) -> None:
+        self.uses.append(index)
+
+    def start(self, element: Any, array: Array, most: int, key: Any) -> Index:
+        self.is_irregular = True
+        if key not in self._starts:
+            self._starts[key] = Index(((Symbol(most), 1),))
+        return self._starts[key]
+
+    def choose(
+        self, array: Array, conditions: Sequence[Condition], yes: Callable[[], Any], no: Callable[[], Any]
+    ) -> None:
+        known = [condition.known for condition in conditions]
+        if all(known):
+            yes()
+        elif False in known:
+            no()
+        else:
+            self.is_guarded = True
+            self.uses += [condition.index for condition in conditions]
+            self.cost += len(conditions)
+            yes()
+            no()
+
+    def remembered(self, key: Any, make: Callable[[], Any]) -> None:
+        if key not in self._known:
+            self._known.add(key)
+            make()
+
+
+def cost_of(op: Op) -> int:
+    """Of an elementwise operation, in sums."""
+    name = f"stablehlo.{op.name}"
+    if name in TRANSCENDENTAL or name not in TABLE:
+        return _FUNCTION
+    return _DIVISION if op.name in ("divide", "remainder", "sqrt") else 1

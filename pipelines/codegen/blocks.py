@@ -1,0 +1,409 @@
+"""Blocks of operations as code: where arrays are, loops and branches of programs, and updates in place.
+
+A loop's carries have memory of their own. What an iteration computes for a carry is written there at once where nobody
+reads the old value any more, so that a state that is updated element by element, or in one row, never moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from hloforge.pipelines.codegen import singles
+from hloforge.pipelines.codegen.algorithms.arrays import Elements
+from hloforge.pipelines.codegen.elements import memory as elements
+from hloforge.pipelines.codegen.emit import Emitter, Memory
+from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.kernel_writer import KernelWriter
+from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.loops import NestWriter, Share
+from hloforge.pipelines.codegen.slots import Arena, Slot, Where
+from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, index_of, is_update
+from hloforge.pipelines.framework.machine import Machine
+
+# Arrays of at most so many bytes are on the stack, of which a kernel takes a part only.
+_SMALL = 1024
+_STACK = 8192
+
+
+class Generator:
+    """What the blocks of a program share.
+
+    Args:
+        machine: the processor that the code is for.
+
+    Attributes:
+        slots: where arrays are.
+        writer: the kernel that is being written.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.arena = Arena()
+        self.slots: dict[Array, Slot] = {}
+        self.writer = KernelWriter(machine.vector_bytes)
+        self._dead: list[Slot] = []
+        self._stack = 0
+
+    def in_memory(self, array: Array) -> bool:
+        return array in self.slots
+
+    def memory(self, array: Array) -> Memory | None:
+        """Where an array is, in the code of the kernel that is being written."""
+        slot = self.slots.get(array)
+        return self.writer.memory(slot) if slot is not None else None
+
+    def take(self, element: str, count: int, *, is_local: bool) -> Slot:
+        """Memory for as many elements.
+
+        Args:
+            is_local: whether nobody asks for it after the kernel.
+        """
+        size = elements.size(element) * count
+        if is_local and size <= _SMALL and self._stack + size <= _STACK:
+            self._stack += size
+            return Slot(Where.STACK, size, element)
+        return Slot(Where.TRANSIENT, size, element, offset=self.arena.take(size))
+
+    def scratch(self, size: int) -> Value | None:
+        """Memory for an algorithm, until the kernel ends."""
+        if not size:
+            return None
+        slot = Slot(Where.TRANSIENT, size, "i8", offset=self.arena.take(size))
+        self._dead.append(slot)
+        return self.writer.memory(slot).pointer
+
+    def pointer(self, array: Array) -> Value:
+        """To an array in memory."""
+        memory = self.memory(array)
+        assert memory is not None
+        return memory.pointer
+
+    def elements(self, array: Array) -> Elements:
+        """An array in memory as algorithms read it."""
+        return Elements(self.pointer(array), array.element)
+
+    def copy(self, array: Array, target: Slot) -> None:
+        """Write an array to a slot, computing it if it is not in memory."""
+        source = self.slots.get(array)
+        if source is target or not array.elements:
+            return
+        function = self.writer.function
+        memory = self.writer.memory(target)
+        if source is None:
+            nest = Nest(shape=array.shape, maps=[array])
+            self.slots[array] = target
+            others = lambda other: self.in_memory(other) and other is not array  # noqa: E731
+            NestWriter(self.writer, nest, self.memory, others).write()
+            del self.slots[array]
+            return
+        own = self.writer.memory(source)
+        if array.elements > 8:
+            function.copy(memory.pointer, own.pointer, target.size)
+            return
+        for number in range(array.elements):
+            memory.store(own.load(function.index(number)), function.index(number))
+
+    def apart(self, array: Array, slot: Slot) -> Array:
+        """An array that can be read while a slot is written: in memory of its own if it is computed of the slot."""
+        if self.slots.get(array) is not None and self.slots[array] is not slot:
+            return array
+        if all(self.slots.get(read) is not slot for read in _tree(array, self.in_memory)):
+            return array
+        held = self.take(array.element, array.elements, is_local=True)
+        self.copy(array, held)
+        copied = Array(array.element, array.shape, None, array.block)
+        self.slots[copied] = held
+        return copied
+
+    def give_back(self, slot: Slot) -> None:
+        """Nobody reads it any more. Others may have it in the next kernel, because no two slots of a kernel overlap."""
+        self._dead.append(slot)
+
+    def next_kernel(self) -> KernelWriter:
+        """Begin another kernel; the one before it."""
+        done, self.writer = self.writer, KernelWriter(self.machine.vector_bytes)
+        for slot in self._dead:
+            if slot.where is Where.TRANSIENT:
+                self.arena.give_back(slot.offset, slot.size)
+        self._dead.clear()
+        self._stack = 0
+        return done
+
+
+class BlockWriter:
+    """Writes the steps of a block.
+
+    Args:
+        targets: where results have to be in the end; None where they may be anywhere.
+        is_outer: whether the block is a function's, whose steps may be kernels of their own.
+        carries: for the block of a loop: its arguments, whose memory the targets are.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        block: Block,
+        targets: Sequence[Slot | None],
+        *,
+        is_outer: bool = False,
+        carries: Sequence[Array] = (),
+    ) -> None:
+        self._generator, self._block, self._targets = generator, block, targets
+        self._is_outer, self._carries = is_outer, carries
+        self.planner = Planner(block, generator.in_memory)
+        self.steps = self.planner.steps()
+        self._last = self._last_reads()
+        self._wanted = self._wanted_slots()
+
+    # Where arrays are
+
+    def _last_reads(self) -> dict[Array, int]:
+        """The number of the last step that reads an array; one more for results of the block."""
+        last: dict[Array, int] = {}
+        for number, step in enumerate(self.steps):
+            for array in _read(step, self.planner.in_memory):
+                last[array] = number
+        for array in self._block.results:
+            for read in _tree(array, self.planner.in_memory):
+                last[read] = len(self.steps)
+        return last
+
+    def _wanted_slots(self) -> dict[Array, Slot]:
+        """Targets that a step may write at once."""
+        wanted: dict[Array, Slot] = {}
+        maker = {array: number for number, step in enumerate(self.steps) for array in step.makes}
+        for place, (array, target) in enumerate(zip(self._block.results, self._targets, strict=True)):
+            if target is None or array in wanted or array not in maker:
+                continue
+            if self._carries and not self._may_overwrite(array, self._carries[place], maker[array]):
+                continue
+            wanted[array] = target
+        return wanted
+
+    def _may_overwrite(self, array: Array, carry: Array, number: int) -> bool:
+        """Whether nobody reads a carry's old value after a step has begun to write the new one."""
+        last = self._last.get(carry, -1)
+        if last < number:
+            return True
+        step = self.steps[number]
+        if last > number or not isinstance(step, Nest):
+            # An update in place writes where its operand is.
+            return last == number and isinstance(step, Single) and _changes(step.operation) is carry
+        if array not in step.maps or array.shape != carry.shape:
+            return False
+        if elements.size(array.element) != elements.size(carry.element):
+            return False
+        place = step.place()
+        own = index_of(array, place)
+        return all(
+            read == own for loaded, read in step.accesses(place, self.planner.in_memory).loads if loaded is carry
+        )
+
+    def _slot(self, array: Array) -> Slot:
+        """Memory for what a step makes."""
+        generator = self._generator
+        if array in self._wanted:
+            slot = self._wanted[array]
+        else:
+            is_local = not self._is_outer
+            slot = generator.take(array.element, array.elements, is_local=is_local)
+        generator.slots[array] = slot
+        return slot
+
+    # Steps
+
+    def write(self, on_step: Callable[[Step], None] = lambda _: None) -> None:
+        """Write all steps, and results to their targets.
+
+        Args:
+            on_step: told of each step before it is written.
+        """
+        for number, step in enumerate(self.steps):
+            on_step(step)
+            self.write_step(number, step, None)
+        self.finish()
+
+    def write_step(self, number: int, step: Step, share: Share | None) -> None:
+        if isinstance(step, Nest):
+            self._write_nest(step, share)
+        else:
+            assert isinstance(step, Single)
+            self._write_single(number, step.operation, share)
+        self._release(number)
+
+    def _release(self, number: int) -> None:
+        """Give back what was read for the last time."""
+        if not self._is_outer:
+            return
+        for array, last in list(self._last.items()):
+            if last == number and array.op is not None and array.op.block is self._block:
+                slot = self._generator.slots.get(array)
+                others = [other for other in self._generator.slots if self._generator.slots[other] is slot]
+                if slot is not None and all(self._last.get(other, -1) <= number for other in others):
+                    self._generator.give_back(slot)
+                del self._last[array]
+                self._last[array] = -2
+
+    def _write_nest(self, nest: Nest, share: Share | None) -> None:
+        generator = self._generator
+        for array in nest.makes:
+            if array not in nest.unstored:
+                self._slot(array)
+        own = set(nest.makes)
+        NestWriter(
+            generator.writer,
+            nest,
+            generator.memory,
+            lambda array: generator.in_memory(array) and array not in own,
+            share,
+        ).write()
+
+    def _write_single(self, number: int, op: Op, share: Share | None) -> None:
+        if op.name == "while":
+            self._write_while(op)
+        elif op.name in ("if", "case"):
+            self._write_branches(op)
+        elif (changed := _changes(op)) is not None:
+            self._write_update(number, op, changed)
+        else:
+            for array in op.results:
+                self._slot(array)
+            singles.write(self._generator, op, share)
+
+    # Updates
+
+    def _write_update(self, number: int, op: Op, changed: Array) -> None:
+        generator = self._generator
+        slot = generator.slots.get(changed)
+        wanted = self._wanted.get(op.results[0])
+        is_dead = self._last.get(changed, -1) <= number and slot is not None and slot.is_writable
+        is_own = changed.op is not None and changed.op.block is self._block
+        is_carry = changed in self._carries and wanted is slot
+        count = len(op.results)
+        in_place = count == 1 and is_dead and (is_carry or (is_own and (wanted is None or wanted is slot)))
+        if in_place:
+            assert slot is not None
+            generator.slots[op.results[0]] = slot
+            self._last[op.results[0]] = max(self._last.get(op.results[0], -1), self._last.get(changed, -1))
+        else:
+            operands = op.operands[:count]
+            for result, operand in zip(op.results, operands, strict=True):
+                self.copy(operand, self._slot(result))
+        singles.update(generator, op)
+
+    def copy(self, array: Array, target: Slot) -> None:
+        """Write an array to a slot, computing it if it is not in memory."""
+        self._generator.copy(array, target)
+
+    def finish(self) -> None:
+        """Bring results to their targets."""
+        generator = self._generator
+        waiting: list[tuple[Array, Slot]] = []
+        for array, target in zip(self._block.results, self._targets, strict=True):
+            if target is not None and generator.slots.get(array) is not target:
+                waiting.append((array, target))
+        overwritten = {id(target) for _, target in waiting}
+        moved: list[tuple[Slot, Slot, Array]] = []
+        for array, target in waiting:
+            sources = [generator.slots.get(read) for read in _tree(array, generator.in_memory)]
+            if len(waiting) > 1 and any(id(source) in overwritten for source in sources if source is not target):
+                # It is read after another result has its place.
+                held = generator.take(array.element, array.elements, is_local=True)
+                self.copy(array, held)
+                moved.append((held, target, array))
+        done = {id(target) for _, target, _ in moved}
+        for array, target in waiting:
+            if id(target) not in done:
+                self._final_copy(array, target)
+        for held, target, array in moved:
+            before = generator.slots.get(array)
+            generator.slots[array] = held
+            self.copy(array, target)
+            if before is None:
+                del generator.slots[array]
+            else:
+                generator.slots[array] = before
+
+    def _final_copy(self, array: Array, target: Slot) -> None:
+        sources = [self._generator.slots.get(read) for read in _tree(array, self._generator.in_memory)]
+        if target in sources and self._generator.slots.get(array) is None:
+            held = self._generator.take(array.element, array.elements, is_local=True)
+            self.copy(array, held)
+            self._generator.slots[array] = held
+            self.copy(array, target)
+            del self._generator.slots[array]
+            return
+        self.copy(array, target)
+
+    # Control
+
+    def _write_while(self, op: Op) -> None:
+        generator = self._generator
+        condition, body = op.inner
+        carries: list[Slot] = []
+        for operand, result in zip(op.operands, op.results, strict=True):
+            slot = self._slot(result)
+            carries.append(slot)
+            self.copy(operand, slot)
+        for block in (condition, body):
+            generator.slots.update(zip(block.arguments, carries, strict=True))
+        function = generator.writer.function
+        head, inside, after = function.label(), function.label(), function.label()
+        function.do(f"br label %{head}")
+        function.begin(head)
+        BlockWriter(generator, condition, [None]).write()
+        (flag,) = condition.results
+        holds = Emitter(function, generator.memory).element(flag, ())
+        assert isinstance(holds, Value)
+        function.do(f"br i1 {holds.text}, label %{inside}, label %{after}")
+        function.begin(inside)
+        BlockWriter(generator, body, carries, carries=body.arguments).write()
+        function.do(f"br label %{head}")
+        function.begin(after)
+
+    def _write_branches(self, op: Op) -> None:
+        generator = self._generator
+        slots = [self._slot(result) for result in op.results]
+        function = generator.writer.function
+        chosen = Emitter(function, generator.memory).element(op.operands[0], ())
+        assert isinstance(chosen, Value)
+        labels = [function.label() for _ in op.inner]
+        after = function.label()
+        if op.name == "if":
+            function.do(f"br i1 {chosen.text}, label %{labels[0]}, label %{labels[1]}")
+        else:
+            cases = " ".join(f"i32 {number}, label %{label}" for number, label in enumerate(labels[:-1]))
+            function.do(f"switch i32 {chosen.text}, label %{labels[-1]} [ {cases} ]")
+        for label, block in zip(labels, op.inner, strict=True):
+            function.begin(label)
+            BlockWriter(generator, block, slots).write()
+            function.do(f"br label %{after}")
+        function.begin(after)
+
+
+def _changes(op: Op) -> Array | None:
+    """The array that an update changes in place."""
+    return op.operands[0] if is_update(op) or op.name == "scatter" else None
+
+
+def _tree(array: Array, in_memory: Callable[[Array], bool]) -> Iterator[Array]:
+    """The arrays in memory that an array is computed of, itself if it is there."""
+    waiting, seen = [array], {array}
+    while waiting:
+        top = waiting.pop()
+        if in_memory(top) or top.op is None:
+            yield top
+            continue
+        for operand in (*top.op.operands, *top.op.captured):
+            if operand not in seen:
+                seen.add(operand)
+                waiting.append(operand)
+
+
+def _read(step: Step, in_memory: Callable[[Array], bool]) -> set[Array]:
+    """The arrays in memory that a step reads, those of outer blocks as well."""
+    if isinstance(step, Nest):
+        return {array for array, _ in step.accesses(step.place(), in_memory).loads}
+    assert isinstance(step, Single)
+    op = step.operation
+    return {read for array in (*op.operands, *op.captured) for read in _tree(array, in_memory)}

@@ -1,0 +1,225 @@
+"""Code of elements: the rules of ``evaluate.py`` written into a function of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect.dense_values import constant_of
+from hloforge.dialect.mlir import ir
+from hloforge.pipelines.codegen.elements import memory as elements, table
+from hloforge.pipelines.codegen.elements.memory import Element
+from hloforge.pipelines.codegen.evaluate import Condition, Rules
+from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.index import Index, Symbol
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I64, Value
+
+_ATTRIBUTES = ("comparison_direction", "compare_type", "exponent_bits", "mantissa_bits")
+
+
+@dataclass(eq=False)
+class Memory:
+    """An array in memory, in a function's code.
+
+    Attributes:
+        element: its element type.
+        access: the metadata of its loads and stores.
+    """
+
+    pointer: Value
+    element: str
+    access: str
+
+    def load(self, number: Value, lanes: int = 0) -> Element:
+        function = self.pointer.function
+        with accessing(function, self.access):
+            return elements.load(function, self.pointer, self.element, number, lanes)
+
+    def store(self, value: Element, number: Value) -> None:
+        function = self.pointer.function
+        with accessing(function, self.access):
+            elements.store(function, value, self.pointer, self.element, number)
+
+
+@contextmanager
+def accessing(function: Function, access: str) -> Iterator[None]:
+    """Loads and stores inside have this metadata."""
+    before, function.access = function.access, access
+    yield
+    function.access = before
+
+
+class Emitter(Rules):
+    """Writes elements into a function.
+
+    Args:
+        memory: where an array in memory is; None for one that is not.
+    """
+
+    def __init__(self, function: Function, memory: Callable[[Array], Memory | None]) -> None:
+        self.function = function
+        self._memory = memory
+        # What is known here, from the outermost block to the innermost one.
+        self._scopes: list[dict[Any, Any]] = [{}]
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is not known after it, because its code may not have run."""
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+
+    def forget(self) -> None:
+        """Compute everything again from here on, because memory was written."""
+        for scope in self._scopes:
+            scope.clear()
+
+    def remembered(self, key: Any, make: Callable[[], Any]) -> Any:
+        for scope in reversed(self._scopes):
+            if key in scope:
+                return scope[key]
+        self._scopes[-1][key] = made = make()
+        return made
+
+    def value(self, index: Index) -> Value:
+        """A place as a number of 64 bits."""
+        return self.remembered(("value", index), lambda: self._value(index))
+
+    def _value(self, index: Index) -> Value:
+        total: Value | None = None
+        for symbol, factor in index.terms:
+            value = self._symbol(symbol)
+            term = value if factor == 1 else self._multiple(value, factor)
+            total = term if total is None else self._sum(total, term)
+        if total is None:
+            return self.function.index(index.offset)
+        return self._sum(total, self.function.index(index.offset)) if index.offset else total
+
+    def _sum(self, left: Value, right: Value) -> Value:
+        return self.function.binary("add nsw", left, right)
+
+    def _multiple(self, value: Value, factor: int) -> Value:
+        return self.function.binary("mul nsw", value, self.function.index(factor))
+
+    def _symbol(self, symbol: Symbol) -> Value:
+        if symbol.quotient is None:
+            assert isinstance(symbol.value, Value)
+            return symbol.value
+
+        def quotient() -> Value:
+            assert symbol.quotient is not None
+            index, divisor = symbol.quotient
+            return self.function.binary("udiv", self.value(index), self.function.index(divisor))
+
+        return self.remembered(("quotient", symbol), quotient)
+
+    def memory(self, array: Array) -> Memory:
+        found = self._memory(array)
+        assert found is not None
+        return found
+
+    def in_memory(self, array: Array) -> bool:
+        return self._memory(array) is not None
+
+    def load(self, array: Array, number: Index) -> Element:
+        return self.memory(array).load(self.value(number))
+
+    def splat(self, op: Op) -> Element:
+        return elements.constant(self.function, op.result.element, splat_of(op))
+
+    def apply(self, op: Op, operands: Sequence[Element]) -> Element:
+        return apply(op, operands)
+
+    def number(self, index: Index, element: str) -> Element:
+        value = self.value(index)
+        return table.apply("convert", [value], ["i64"], element, {})
+
+    def start(self, element: Element, array: Array, most: int, key: Any) -> Index:
+        def clamped() -> Index:
+            assert isinstance(element, Value)
+            # As unsigned of 64 bits, the largest ones are clamped as well.
+            signed = not array.element.startswith("u")
+            number = element.as_(I64, signed=signed)
+            bounded = number.maximum(0) if signed else number
+            value = bounded.minimum(most, signed=signed)
+            return Index(((Symbol(most, value=value), 1),))
+
+        found: Index = self.remembered(("start", key), clamped)
+        return found
+
+    def choose(
+        self, array: Array, conditions: Sequence[Condition], yes: Callable[[], Element], no: Callable[[], Element]
+    ) -> Element:
+        known = [condition.known for condition in conditions]
+        if all(known):
+            return yes()
+        if False in known:
+            return no()
+        flag: Value | None = None
+        for condition, is_known in zip(conditions, known, strict=True):
+            if not is_known:
+                holds = self._holds(condition)
+                flag = holds if flag is None else flag & holds
+        assert flag is not None
+
+        def scoped(make: Callable[[], Element]) -> list[Value]:
+            with self.scope():
+                return parts(make())
+
+        found = self.function.branch(flag, lambda: scoped(yes), lambda: scoped(no))
+        return found[0] if len(found) == 1 else (found[0], found[1])
+
+    def _holds(self, condition: Condition) -> Value:
+        index, limit = condition.index, condition.limit
+        value = self.value(index)
+        if index.low < 0 and index.high >= limit:
+            # Below zero is above any limit as an unsigned number.
+            flag = value.compare("ult", limit)
+        elif index.low < 0:
+            flag = value.compare("sge", 0)
+        elif index.high >= limit:
+            flag = value.compare("slt", limit)
+        else:
+            flag = None
+        if condition.step == 1:
+            assert flag is not None
+            return flag
+        fits = value.srem(condition.step).equals(0)
+        return fits if flag is None else flag & fits
+
+
+def parts(element: Element) -> list[Value]:
+    """The numbers that an element consists of."""
+    return [element] if isinstance(element, Value) else list(element)
+
+
+def apply(op: Op, operands: Sequence[Element]) -> Element:
+    """An elementwise operation."""
+    types = [operand.element for operand in op.operands]
+    return table.apply(op.name, operands, types, op.result.element, attributes_of(op))
+
+
+def attributes_of(op: Op) -> dict[str, Any]:
+    """What says which function of its operands an elementwise operation is."""
+    if op.name not in ("compare", "reduce_precision"):
+        return {}
+    found: dict[str, Any] = {}
+    for name in _ATTRIBUTES:
+        if name in op.mlir.attributes:
+            attribute = op.attribute(name)
+            if isinstance(attribute, ir.IntegerAttr):
+                found[name] = attribute.value
+            else:
+                found[name] = str(attribute).removesuffix(">").rpartition(" ")[2]
+    return found
+
+
+def splat_of(op: Op) -> Any:
+    """The element that a constant repeats, as a number of Python."""
+    array = np.asarray(constant_of(op.mlir))
+    return array.reshape(-1)[0].item() if array.size else 0

@@ -1,0 +1,183 @@
+"""Places in arrays as affine expressions of loops' counters, simplified by what is known of their ranges.
+
+A reshape divides and takes remainders. Where the sizes fit, ``(8 i + j) / 8`` is ``i`` if ``j`` is below 8, so that
+most reshapes cost nothing and a loop over rows stays a loop over rows. What does not simplify becomes a symbol of its
+own, whose value is computed when it is asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+_numbers = itertools.count()
+
+
+@dataclass(eq=False, frozen=True)
+class Symbol:
+    """A number that is known when the code runs.
+
+    Attributes:
+        most: its largest value; the smallest is 0.
+        quotient: the expression and the divisor whose quotient it is, if any.
+        value: of the code, for others: a counter of a loop, a start that is read from memory.
+        order: symbols are sorted by it in expressions.
+    """
+
+    most: int
+    quotient: tuple[Index, int] | None = None
+    value: Any = None
+    order: int = field(default_factory=lambda: next(_numbers))
+
+
+@dataclass(frozen=True)
+class Index:
+    """A sum of multiples of symbols and of a number.
+
+    Attributes:
+        terms: symbols with their factors, none of which is 0, by the symbols' order.
+        offset: the number.
+    """
+
+    terms: tuple[tuple[Symbol, int], ...] = ()
+    offset: int = 0
+
+    @property
+    def low(self) -> int:
+        """A bound: no value is below it."""
+        return self.offset + sum(symbol.most * factor for symbol, factor in self.terms if factor < 0)
+
+    @property
+    def high(self) -> int:
+        """A bound: no value is above it."""
+        return self.offset + sum(symbol.most * factor for symbol, factor in self.terms if factor > 0)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def __add__(self, other: Index | int) -> Index:
+        if isinstance(other, int):
+            return Index(self.terms, self.offset + other) if other else self
+        if not other.terms:
+            return self + other.offset
+        if not self.terms:
+            return other + self.offset
+        return Index(_merged((*self.terms, *other.terms)), self.offset + other.offset)
+
+    def __sub__(self, other: Index | int) -> Index:
+        return self + (-other if isinstance(other, int) else other * -1)
+
+    def __mul__(self, factor: int) -> Index:
+        if factor == 1:
+            return self
+        if factor == 0:
+            return Index()
+        return Index(tuple((symbol, was * factor) for symbol, was in self.terms), self.offset * factor)
+
+    def over(self, divisor: int) -> Index:
+        """The quotient, rounded down, of a value that is not negative."""
+        if divisor == 1:
+            return self
+        whole = [(symbol, factor // divisor) for symbol, factor in self.terms if factor % divisor == 0]
+        rest = Index(tuple(term for term in self.terms if term[1] % divisor), self.offset % divisor)
+        quotient = Index(_merged(whole), self.offset // divisor)
+        if rest.low >= 0 and rest.high < divisor:
+            return quotient
+        if rest.low < 0:
+            # Rounded down below zero is not what the code computes.
+            quotient, rest = Index(), self
+        common = _common((*(factor for _, factor in rest.terms), divisor))
+        if common > 1:
+            # The offset's remainder by the common factor never matters.
+            smaller = Index(tuple((symbol, factor // common) for symbol, factor in rest.terms), rest.offset // common)
+            return quotient + smaller.over(divisor // common)
+        return quotient + Index(((_quotient(rest, divisor), 1),))
+
+    def modulo(self, divisor: int) -> Index:
+        """The remainder of a value that is not negative."""
+        return self - self.over(divisor) * divisor
+
+
+_quotients: dict[tuple[Index, int], Symbol] = {}
+
+
+def _quotient(index: Index, divisor: int) -> Symbol:
+    # The same quotient is one symbol, so that it cancels in remainders.
+    key = (index, divisor)
+    if key not in _quotients:
+        if len(_quotients) > 4096:
+            _quotients.clear()
+        _quotients[key] = Symbol(index.high // divisor, key)
+    return _quotients[key]
+
+
+def _merged(terms: Iterable[tuple[Symbol, int]]) -> tuple[tuple[Symbol, int], ...]:
+    sums: dict[Symbol, int] = {}
+    for symbol, factor in terms:
+        sums[symbol] = sums.get(symbol, 0) + factor
+    found = [term for term in sums.items() if term[1]]
+    return tuple(sorted(found, key=lambda term: term[0].order))
+
+
+def _common(numbers: Iterable[int]) -> int:
+    import math
+
+    return math.gcd(*numbers)
+
+
+ZERO = Index()
+
+
+def counter(size: int, value: Any = None) -> Index:
+    """The counter of a loop of ``size`` iterations from 0 on."""
+    return Index(((Symbol(max(size - 1, 0), value=value), 1),)) if size > 1 else ZERO
+
+
+def constant(number: int) -> Index:
+    return Index((), number)
+
+
+def linear(place: Iterable[Index], shape: Iterable[int]) -> Index:
+    """The number of an element in a dense row-major array."""
+    found = ZERO
+    for index, size in zip(place, shape, strict=True):
+        found = found * size + index
+    return found
+
+
+def delinear(number: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
+    """The place of the element of a number in a dense row-major array."""
+    found: list[Index] = []
+    for size in reversed(shape[1:]):
+        quotient = number.over(size)
+        found.append(number - quotient * size)
+        number = quotient
+    return (number, *reversed(found)) if shape else ()
+
+
+def reshaped(place: tuple[Index, ...], old: tuple[int, ...], new: tuple[int, ...]) -> tuple[Index, ...]:
+    """The place in an array of another shape with the same elements in the same order.
+
+    Dimensions that both shapes share stay apart, so that fewer quotients are left.
+    """
+    found: list[Index] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        first, second = i, j
+        left = old[i] if i < len(old) else 1
+        right = new[j] if j < len(new) else 1
+        i, j = min(i + 1, len(old)), min(j + 1, len(new))
+        while left != right:
+            if left < right:
+                left *= old[i]
+                i += 1
+            else:
+                right *= new[j]
+                j += 1
+        while i < len(old) and old[i] == 1 and j == len(new):
+            i += 1
+        found += delinear(linear(place[first:i], old[first:i]), new[second:j])
+    return tuple(found)

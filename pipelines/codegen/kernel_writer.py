@@ -1,0 +1,121 @@
+"""A kernel as it is written: one function over the slots that it touches.
+
+Slots are pointers, each with metadata that it shares no memory with any other, so that LLVM keeps elements in registers
+and makes vectors without looking whether arrays overlap.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hloforge.pipelines.codegen.elements.memory import size as element_size
+from hloforge.pipelines.codegen.emit import Memory
+from hloforge.pipelines.codegen.kernel_program import ENTRY
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I8, I32, I64, POINTER, Value
+from hloforge.pipelines.codegen.slots import Slot, Where
+
+# Of ``iree_hal_executable_dispatch_state_v0_t``, in bytes.
+_POINTERS = 32
+# IREE's runtime binds at most 32 arrays to a dispatch.
+MOST_BINDINGS = 28
+# From so many slots on, metadata takes longer than it saves.
+_MOST_SCOPES = 64
+_ATTRIBUTES = 'nounwind "no-trapping-math"="true" "prefer-vector-width"="{bits}"'
+
+
+class KernelWriter:
+    """The text of a kernel.
+
+    Args:
+        vector_bytes: of the processor's registers.
+
+    Attributes:
+        function: its code.
+        slots: its bindings, in order.
+        stack: bytes of its stack that are taken.
+    """
+
+    def __init__(self, vector_bytes: int) -> None:
+        self.function = Function()
+        self.slots: list[Slot] = []
+        self.stack = 0
+        self._memories: dict[Slot, Memory] = {}
+        self._bits = vector_bytes * 8
+        self._workgroup: Value | None = None
+        self._scopes = 0
+
+    @property
+    def lines(self) -> int:
+        return len(self.function.lines)
+
+    def memory(self, slot: Slot) -> Memory:
+        """A slot in this kernel's code."""
+        if slot not in self._memories:
+            self._memories[slot] = Memory(self._pointer(slot), slot.element, self._access())
+        return self._memories[slot]
+
+    def scratch(self, size: int, *, where: Slot | None) -> Value:
+        """Memory for an algorithm: a slot, or the stack."""
+        if where is not None:
+            return self._pointer(where)
+        self.stack += size
+        return self.function.stack(I8, size)
+
+    def _pointer(self, slot: Slot) -> Value:
+        if slot.where is Where.STACK:
+            self.stack += slot.size
+            bytes_of_one = element_size(slot.element)
+            return self.function.stack(f"[{bytes_of_one} x i8]", max(slot.size // bytes_of_one, 1))
+        number = len(self.slots)
+        self.slots.append(slot)
+        name = Value(self.function, POINTER, f"%binding{number}")
+        self.function.prologue(
+            f"%place{number} = getelementptr inbounds ptr, ptr %table, i64 {number}",
+            f"{name.text} = load ptr, ptr %place{number}, align 8, !invariant.load !{{}}",
+        )
+        return name
+
+    def _access(self) -> str:
+        self._scopes += 1
+        return f", !KERNEL_SCOPE_{self._scopes - 1}!"
+
+    def workgroup(self) -> Value:
+        """The number of this workgroup, of 64 bits."""
+        if self._workgroup is None:
+            self._workgroup = Value(self.function, I64, "%group")
+            self.function.prologue(
+                f"%number = load {I32}, ptr %workgroup, align 4", f"%group = zext {I32} %number to {I64}"
+            )
+        return self._workgroup
+
+    def text(self) -> str:
+        """The whole of it."""
+        self.function.do("ret i32 0")
+        table = f"  %slots = getelementptr inbounds i8, ptr %state, i64 {_POINTERS}\n  %table = load ptr, ptr %slots\n"
+        header = f"define i32 @{ENTRY}(ptr %environment, ptr %state, ptr %workgroup) #0"
+        text, number = self.function.text(header, 0, table)
+        text, nodes = _with_scopes(text, self._scopes, number)
+        return "\n".join((text, nodes, f"attributes #0 = {{ {_ATTRIBUTES.format(bits=self._bits)} }}\n"))
+
+
+def _with_scopes(text: str, count: int, number: int) -> tuple[str, str]:
+    """The text with metadata in the places of marks, and the metadata's nodes."""
+    if count > _MOST_SCOPES or count < 2:
+        return re.sub(r", !KERNEL_SCOPE_\d+!", "", text), ""
+    used = sorted({int(found) for found in re.findall(r"!KERNEL_SCOPE_(\d+)!", text)})
+    domain, first = number, number + 1
+    lists = first + count
+    others = lists + count
+    nodes = [f"!{domain} = distinct !{{!{domain}}}"]
+    for scope in used:
+        nodes.append(f"!{first + scope} = distinct !{{!{first + scope}, !{domain}}}")
+        nodes.append(f"!{lists + scope} = !{{!{first + scope}}}")
+        rest = ", ".join(f"!{first + other}" for other in used if other != scope)
+        nodes.append(f"!{others + scope} = !{{{rest}}}")
+
+    def named(match: re.Match[str]) -> str:
+        scope = int(match[1])
+        return f", !alias.scope !{lists + scope}, !noalias !{others + scope}"
+
+    return re.sub(r", !KERNEL_SCOPE_(\d+)!", named, text), "\n".join(nodes)

@@ -1,0 +1,368 @@
+"""Loops over places: which dimensions are one loop, in which order they run, and how sums are kept.
+
+Adjacent dimensions become one loop where every array is read as if they were one. Reductions along the last dimension
+carry their sums in registers, which LLVM makes vectors of. Reductions along outer dimensions alone keep a line of sums
+in the first-level cache, so that memory is read in its order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen import index as places
+from hloforge.pipelines.codegen.elements import memory as elements
+from hloforge.pipelines.codegen.elements.memory import Element
+from hloforge.pipelines.codegen.emit import Emitter, Memory, apply, parts
+from hloforge.pipelines.codegen.evaluate import Place
+from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.index import Index, Symbol
+from hloforge.pipelines.codegen.kernel_writer import KernelWriter
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I8, Value, is_float
+from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.codegen.steps import Nest
+
+# Bytes of a line of sums: a quarter of the smallest first-level cache.
+_LINE = 8192
+_REASSOCIATED = {"add": "fadd reassoc contract", "multiply": "fmul reassoc contract"}
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of the iterations: those of one workgroup.
+
+    Attributes:
+        number: of the workgroup.
+        count: of workgroups.
+    """
+
+    number: Value
+    count: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Adjacent dimensions that are one loop.
+
+    Attributes:
+        dims: in order.
+        sizes: of these.
+    """
+
+    dims: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.sizes)
+
+
+def groups_of(nest: Nest, memory: Callable[[Array], bool]) -> list[Group]:
+    """The loops of a nest, from the outermost to the innermost one in memory's order."""
+    place = nest.place()
+    return grouped(nest.shape, place, nest.accesses(place, memory).uses, nest.dims)
+
+
+def grouped(shape: Sequence[int], place: Place, uses: Sequence[Index], reduced: Sequence[int]) -> list[Group]:
+    """The loops over the places of a shape.
+
+    Args:
+        place: of counters.
+        uses: what the code computes of these.
+        reduced: dimensions of which loops have others apart.
+    """
+    factors = [_factors(index) for index in uses]
+    groups: list[Group] = []
+    for d, size in enumerate(shape):
+        if size == 1:
+            continue
+        last = groups[-1] if groups else None
+        if last and (last.dims[-1] in reduced) == (d in reduced):
+            outer, inner = (place[e].terms[0][0] for e in (last.dims[-1], d))
+            if all(found.get(outer, 0) == found.get(inner, 0) * size for one in factors for found in one):
+                groups[-1] = Group((*last.dims, d), (*last.sizes, size))
+                continue
+        groups.append(Group((d,), (size,)))
+    return groups
+
+
+def _factors(index: Index) -> list[dict[Symbol, int]]:
+    """The factors of symbols in an expression, and in those inside its quotients."""
+    found = [dict(index.terms)]
+    for symbol, _ in index.terms:
+        if symbol.quotient is not None:
+            found += _factors(symbol.quotient[0])
+    return found
+
+
+class NestWriter:
+    """Writes a nest.
+
+    Args:
+        memory: where an array in memory is, in the kernel's code.
+        share: the iterations of the outermost loop that run; None for all.
+    """
+
+    def __init__(
+        self,
+        writer: KernelWriter,
+        nest: Nest,
+        memory: Callable[[Array], Memory | None],
+        in_memory: Callable[[Array], bool],
+        share: Share | None = None,
+    ) -> None:
+        self._writer, self._nest, self._memory, self._share = writer, nest, memory, share
+        self._function: Function = writer.function
+        self._emitter = Emitter(self._function, memory)
+        self._groups = groups_of(nest, in_memory)
+        self._counters: dict[int, Index] = {}
+
+    def write(self) -> None:
+        nest = self._nest
+        if 0 in nest.shape:
+            self._write_empty()
+            return
+        if not nest.reductions:
+            self._over(self._groups, self._store_maps)
+            return
+        kept = [group for group in self._groups if group.dims[0] not in nest.dims]
+        reduced = [group for group in self._groups if group.dims[0] in nest.dims]
+        if kept and self._groups[-1] is kept[-1]:
+            self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
+        else:
+            self._over(kept, lambda: self._by_sums(reduced))
+
+    def _write_empty(self) -> None:
+        """Reductions of nothing: their initial values."""
+        nest = self._nest
+        if not nest.reductions:
+            return
+        shape = tuple(size for d, size in enumerate(nest.shape) if d not in nest.dims)
+        if 0 in shape:
+            return
+        counter = math.prod(shape)
+        with self._function.loop(0, counter) as number:
+            assert isinstance(number, Value)
+            with self._emitter.scope():
+                for op in nest.reductions:
+                    for result, value in zip(op.results, self._starts(op), strict=True):
+                        memory = self._memory(result)
+                        assert memory is not None
+                        memory.store(value, number)
+
+    # Loops
+
+    def _over(self, groups: Sequence[Group], body: Callable[[], None]) -> None:
+        """Loops over groups, the first of which is shared out."""
+        if not groups:
+            body()
+            return
+        group, *rest = groups
+        start, stop = self._bounds(group.size)
+        with self._function.loop(start, stop) as counter, self._emitter.scope():
+            assert isinstance(counter, Value)
+            self._enter(group, counter)
+            self._over(rest, body)
+
+    def _bounds(self, size: int) -> tuple[Value | int, Value | int]:
+        share, self._share = self._share, None
+        if share is None:
+            return 0, size
+        function = self._function
+        start = (share.number * size).udiv(share.count)
+        stop = ((share.number + 1) * size).udiv(share.count)
+        return function.index(start), function.index(stop)
+
+    def _enter(self, group: Group, counter: Value | Index) -> None:
+        """Let the places of a group be those of a counter."""
+        index = counter if isinstance(counter, Index) else places.counter(group.size, counter)
+        for d, part in zip(group.dims, places.delinear(index, group.sizes), strict=True):
+            self._counters[d] = part
+
+    def _place(self) -> Place:
+        return tuple(self._counters[d] if size > 1 else places.ZERO for d, size in enumerate(self._nest.shape))
+
+    # Bodies
+
+    def _store_maps(self) -> None:
+        place = self._place()
+        for array in self._nest.maps:
+            value = self._emitter.made(array, place)
+            if array in self._nest.unstored:
+                continue
+            memory = self._memory(array)
+            assert memory is not None
+            memory.store(value, self._emitter.value(places.linear(place, array.shape)))
+
+    def _starts(self, op: Op) -> list[Element]:
+        half = len(op.operands) // 2
+        return [self._emitter.element(start, ()) for start in op.operands[half:]]
+
+    def _terms(self, op: Op) -> list[Element]:
+        half = len(op.operands) // 2
+        place = self._place()
+        return [self._emitter.element(operand, place) for operand in op.operands[:half]]
+
+    def _by_sums(self, reduced: Sequence[Group]) -> None:
+        """Reductions with sums in registers."""
+        reductions = self._nest.reductions
+        sums = [value for op in reductions for element in self._starts(op) for value in parts(element)]
+
+        def loops(groups: Sequence[Group], carried: list[Value]) -> list[Value]:
+            if not groups:
+                self._store_maps()
+                return self._combined(carried)
+            group, *rest = groups
+            loop = self._function.loop(0, group.size, carried=carried)
+            with loop as (counter, values), self._emitter.scope():  # type: ignore[attr-defined]
+                self._enter(group, counter)
+                loop.next(loops(rest, values))
+            return loop.results
+
+        results = iter(loops(reduced, sums))
+        number = self._result_number()
+        for op in reductions:
+            for result in op.results:
+                self._store(result, _element(result.element, results), number)
+
+    def _combined(self, carried: Sequence[Value]) -> list[Value]:
+        given = iter(carried)
+        found: list[Value] = []
+        for op in self._nest.reductions:
+            so_far = [_element(result.element, given) for result in op.results]
+            for element in combine(self._emitter, op.inner[0], so_far, self._terms(op)):
+                found += parts(element)
+        return found
+
+    def _by_lines(self, last: Group, reduced: Sequence[Group]) -> None:
+        """Reductions with a line of sums in memory."""
+        function, reductions = self._function, self._nest.reductions
+        results = [result for op in reductions for result in op.results]
+        total = sum(elements.size(result.element) for result in results)
+        length = min(last.size, max(_LINE // total, 16))
+        lines = [self._line(result, length) for result in results]
+        first, end = self._bounds(last.size)
+        with function.loop(first, end, length) as begin, self._emitter.scope():
+            assert isinstance(begin, Value)
+            stop: Value | int = length
+            if last.size % length or isinstance(end, Value):
+                # Compared as a whole, because a short line is the exception.
+                stop = (function.index(end) - begin).minimum(length)
+            with function.loop(0, stop) as column, self._emitter.scope():
+                assert isinstance(column, Value)
+                starts = [element for op in reductions for element in self._starts(op)]
+                for line, element in zip(lines, starts, strict=True):
+                    line.store(element, column)
+            self._add_lines(reduced, lines, begin, stop, last, length)
+            with function.loop(0, stop) as column, self._emitter.scope():
+                assert isinstance(column, Value)
+                self._enter_column(last, begin, column, length)
+                number = self._result_number()
+                for line, result in zip(lines, results, strict=True):
+                    self._store(result, line.load(column), number)
+
+    def _add_lines(
+        self,
+        reduced: Sequence[Group],
+        lines: Sequence[Memory],
+        begin: Value,
+        stop: Value | int,
+        last: Group,
+        length: int,
+    ) -> None:
+        if reduced:
+            group, *rest = reduced
+            with self._function.loop(0, group.size) as counter, self._emitter.scope():
+                assert isinstance(counter, Value)
+                self._enter(group, counter)
+                self._add_lines(rest, lines, begin, stop, last, length)
+            return
+        with self._function.loop(0, stop) as column, self._emitter.scope():
+            assert isinstance(column, Value)
+            self._enter_column(last, begin, column, length)
+            self._store_maps()
+            given = iter(lines)
+            for op in self._nest.reductions:
+                own = [next(given) for _ in op.results]
+                so_far = [line.load(column) for line in own]
+                for line, element in zip(
+                    own, combine(self._emitter, op.inner[0], so_far, self._terms(op)), strict=True
+                ):
+                    line.store(element, column)
+
+    def _enter_column(self, last: Group, begin: Value, column: Value, length: int) -> None:
+        if last.size <= length:
+            self._enter(last, column)
+            return
+        first = Index(((Symbol(last.size - 1, value=begin), 1),))
+        self._enter(last, first + Index(((Symbol(length - 1, value=column), 1),)))
+
+    def _line(self, result: Array, length: int) -> Memory:
+        size = elements.size(result.element) * length
+        self._writer.stack += size
+        pointer = self._function.stack(f"[{elements.size(result.element)} x {I8}]", length)
+        return Memory(pointer, result.element, "")
+
+    def _result_number(self) -> Value:
+        place = [index for d, index in enumerate(self._place()) if d not in self._nest.dims]
+        shape = [size for d, size in enumerate(self._nest.shape) if d not in self._nest.dims]
+        return self._emitter.value(places.linear(place, shape))
+
+    def _store(self, result: Array, value: Element, number: Value) -> None:
+        memory = self._memory(result)
+        assert memory is not None
+        memory.store(value, number)
+
+
+def _element(element: str, values: Iterable[Value]) -> Element:
+    """The next element of its parts."""
+    given = iter(values)
+    first = next(given)
+    return (first, next(given)) if element.startswith("complex") else first
+
+
+def combine(emitter: Emitter, block: Block, *operands: Sequence[Element]) -> list[Element]:
+    """The results of a computation of numbers, such as a reduction's.
+
+    A single sum or product of floats may be made in any order, as LLVM's vectors need it.
+
+    Raises:
+        RefusedError: it computes arrays or has loops.
+    """
+    known: dict[Array, Element] = {}
+    values = [element for part in operands for element in part]
+    known.update(zip(block.arguments, values, strict=True))
+    is_sum = len(block.ops) == 1 and block.ops[0].name in _REASSOCIATED and block.results == block.ops[0].results
+
+    def element(array: Array) -> Element:
+        if array in known:
+            return known[array]
+        if array.block is not block:
+            return emitter.element(array, ())
+        raise RefusedError("a computation that reads what it has not computed")
+
+    for op in block.ops:
+        if op.inner or any(result.shape for result in op.results):
+            raise RefusedError(f"{op.mlir.name} in a computation of numbers")
+        given = [element(operand) for operand in op.operands]
+        if op.name == "constant":
+            known[op.result] = emitter.splat(op)
+        elif is_sum and all(is_float(part.kind) for part in parts(given[0])) and _is_partwise(op):
+            flags = _REASSOCIATED[op.name]
+            made = [
+                emitter.function.binary(flags, left, right)
+                for left, right in zip(parts(given[0]), parts(given[1]), strict=True)
+            ]
+            known[op.result] = made[0] if len(made) == 1 else (made[0], made[1])
+        elif op.name in ("reshape", "broadcast_in_dim", "optimization_barrier"):
+            known[op.result] = given[0]
+        else:
+            known[op.result] = apply(op, given)
+    return [element(result) for result in block.results]
+
+
+def _is_partwise(op: Op) -> bool:
+    element = op.result.element
+    return element in ("f32", "f64") or (op.name == "add" and element.startswith("complex"))

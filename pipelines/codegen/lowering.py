@@ -1,0 +1,63 @@
+"""The passes before code generation: an imported module as static StableHLO of few operations.
+
+They are those of ``named.py`` that say what an operation means. What works around IREE's code generator is not here.
+"""
+
+from __future__ import annotations
+
+from hloforge.dialect.mlir import ir
+from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
+from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
+from hloforge.pipelines.decompose.composites import LowerComposites
+from hloforge.pipelines.decompose.dot_algorithm import DecomposeDotAlgorithm
+from hloforge.pipelines.decompose.einsum import DecomposeEinsum
+from hloforge.pipelines.decompose.map import DecomposeMap
+from hloforge.pipelines.decompose.reverse_scan import DecomposeReverseScan
+from hloforge.pipelines.decompose.rng import DecomposeRng
+from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
+from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
+from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.passes import NativePass, Pass
+from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
+from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
+from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
+from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
+from hloforge.pipelines.legalize.promotions import LegalizePromotions
+from hloforge.pipelines.legalize.quantized import LegalizeQuantized
+from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
+from hloforge.pipelines.named import NORMALIZE, Stage
+from hloforge.pipelines.workarounds.small_erf import LegalizeSmallErf
+
+STAGES: tuple[Stage, ...] = (
+    *NORMALIZE,
+    Stage(LegalizeEntryAbi(), "layouts and narrow types end at the border; what it builds is decomposed with the rest"),
+    Stage(LowerComposites(), "handlers see a composite whole, before its portable body replaces it"),
+    Stage(LegalizeQuantized(), "quantized types are integers with arithmetic of floats"),
+    Stage(DecomposeMap(), "a computation over scalars; every later pass sees arrays"),
+    Stage(LegalizePromotions(), "a reduction may compute in a wider type; code generation sees one type"),
+    Stage(RefineDynamism(), "sizes that are constants make static operations"),
+    Stage(DecomposeRng(), "XLA's generators, as arithmetic of integers"),
+    Stage(DecomposeLibraryCalls(), "library calls as operations; sorts, factorizations, 8-bit products"),
+    Stage(LegalizeNarrowFloats(), "floats of 4 and 8 bits are computed in f32"),
+    Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),
+    Stage(LegalizeSmallErf(), "jaxlib's expansion has products that processors flush"),
+    Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "CHLO expands to StableHLO"),
+    Stage(DecomposeEinsum(), "products by their labels as dot_general"),
+    Stage(DecomposeDotAlgorithm(), "how a product is computed: with more or fewer bits of the factors"),
+    Stage(DecomposeComplexElementwise(), "functions of complex numbers by real ones"),
+    Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),
+    Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),
+    Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),
+    Stage(LegalizeNarrowIntegers(), "integers of fewer than 8 bits are computed in 8"),
+    Stage(LegalizeAccumulation(), "XLA accumulates 16-bit sums in f32"),
+    Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
+)
+
+
+def lower(module: ir.Module) -> None:
+    """Rewrite an imported module in place to what ``generate`` reads.
+
+    Raises:
+        hloforge.Error: a pass does not take the program.
+    """
+    PassManager([stage.entry for stage in STAGES]).run(module)

@@ -1,0 +1,235 @@
+"""Operations that need an algorithm: StableHLO's attributes as the geometry of ``products/`` and ``algorithms/``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.pipelines.codegen import index as places
+from hloforge.pipelines.codegen.access import Accesses
+from hloforge.pipelines.codegen.algorithms.arrays import Elements
+from hloforge.pipelines.codegen.algorithms.scatter import Scatter
+from hloforge.pipelines.codegen.elements.memory import Element, storage
+from hloforge.pipelines.codegen.emit import Emitter, Memory, accessing
+from hloforge.pipelines.codegen.evaluate import Place
+from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.index import Index
+from hloforge.pipelines.codegen.lang.values import Number, Value
+from hloforge.pipelines.codegen.loops import Share, combine, grouped
+from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.codegen.slots import Slot
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.products.gemm import Gemm
+    from hloforge.pipelines.codegen.blocks import Generator
+
+
+def write(generator: Generator, op: Op, share: Share | None) -> None:
+    """The code of an operation whose results have memory.
+
+    Raises:
+        RefusedError: there is none for it.
+    """
+    writer = _WRITERS.get(op.name)
+    if writer is None:
+        raise RefusedError(f"the operation {op.mlir.name}")
+    writer(generator, op, share)
+
+
+def update(generator: Generator, op: Op) -> None:
+    """Change the result's memory, which holds the operand."""
+    if op.name == "scatter":
+        _scatter(generator, op)
+    else:
+        _dynamic_update_slice(generator, op)
+
+
+def workgroups(generator: Generator, op: Op) -> int:
+    """How many workgroups an operation is shared out to."""
+    if op.name == "dot_general":
+        return product_of(op).workgroups(generator.machine)
+    return 1
+
+
+# Updates
+
+
+def _dynamic_update_slice(generator: Generator, op: Op) -> None:
+    result = generator.memory(op.result)
+    assert result is not None
+    operand, change, *starts = op.operands
+    change = generator.apart(change, generator.slots[op.result])
+    emitter = Emitter(generator.writer.function, generator.memory)
+    most = [size - part for size, part in zip(operand.shape, change.shape, strict=True)]
+    first = [
+        places.ZERO if room == 0 else emitter.start(emitter.element(start, ()), start, room, (op, d))
+        for d, (start, room) in enumerate(zip(starts, most, strict=True))
+    ]
+    if not change.elements:
+        return
+
+    def write_one(place: Place) -> None:
+        there = places.linear([index + start for index, start in zip(place, first, strict=True)], operand.shape)
+        result.store(emitter.element(change, place), emitter.value(there))
+
+    over(generator, emitter, change, operand.shape, write_one)
+
+
+def over(
+    generator: Generator, emitter: Emitter, array: Array, shape: Sequence[int], body: Callable[[Place], None]
+) -> None:
+    """Loops over the places of an array, whose elements are also used by their places in a larger shape."""
+    place = tuple(places.counter(size) for size in array.shape)
+    found = Accesses(generator.in_memory)
+    found.element(array, place)
+    uses: list[Index] = [*found.uses, places.linear(place, shape)]
+    groups = grouped(array.shape, place, uses, ())
+    counters: dict[int, Index] = {}
+    function = generator.writer.function
+
+    def loops(rest: Sequence[Any]) -> None:
+        if not rest:
+            body(tuple(counters.get(d, places.ZERO) for d in range(array.rank)))
+            return
+        group, *inner = rest
+        with function.loop(0, group.size) as counter, emitter.scope():
+            assert isinstance(counter, Value)
+            index = places.counter(group.size, counter)
+            for d, part in zip(group.dims, places.delinear(index, group.sizes), strict=True):
+                counters[d] = part
+            loops(inner)
+
+    loops(groups)
+
+
+def _scatter(generator: Generator, op: Op) -> None:
+    numbers = stablehlo.ScatterDimensionNumbers(op.attribute("scatter_dimension_numbers"))
+    count = len(op.results)
+    starts, changes = op.operands[count], op.operands[count + 1 :]
+    geometry = Scatter(
+        operand=op.operands[0].shape,
+        indices=starts.shape,
+        update=changes[0].shape,
+        update_window_dims=tuple(numbers.update_window_dims),
+        inserted_window_dims=tuple(numbers.inserted_window_dims),
+        scatter_dims_to_operand_dims=tuple(numbers.scattered_dims_to_operand_dims),
+        index_vector_dim=numbers.index_vector_dim,
+        input_batching_dims=tuple(numbers.input_batching_dims),
+        scatter_indices_batching_dims=tuple(numbers.scatter_indices_batching_dims),
+        signed=not starts.element.startswith("u"),
+    )
+    emitter = Emitter(generator.writer.function, generator.memory)
+
+    def load(place: Sequence[Number]) -> Value:
+        found = emitter.element(starts, _place(emitter, place, starts.shape))
+        assert isinstance(found, Value)
+        return found
+
+    def joined(current: list[Element], new: list[Element]) -> list[Element]:
+        return combine(emitter, op.inner[0], current, new)
+
+    targets = [generator.elements(result) for result in op.results]
+    updates = [generator.elements(change) for change in changes]
+    geometry.write(generator.writer.function, targets, load, updates, joined)
+
+
+def _place(emitter: Emitter, numbers: Sequence[Number], shape: Sequence[int]) -> Place:
+    """A place of numbers in the code."""
+    return tuple(
+        places.Index(((places.Symbol(max(size - 1, 0), value=number), 1),))
+        if isinstance(number, Value) and not number.is_constant
+        else places.constant(int(number.text) if isinstance(number, Value) else int(number))
+        for number, size in zip(numbers, shape, strict=True)
+    )
+
+
+# Products
+
+
+def product_of(op: Op) -> Gemm:
+    """The product of matrices that a ``dot_general`` is. Raises RefusedError for types that it has none for."""
+    from hloforge.pipelines.codegen.products.gemm import Gemm
+    from hloforge.pipelines.codegen.products.operands import Matrix
+
+    lhs, rhs = op.operands
+    result = op.result
+    if {lhs.element[0], rhs.element[0], result.element[0]} & {"c"} or result.element == "i1":
+        raise RefusedError("a product of complex numbers or booleans")
+    numbers = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))
+    lhs_batch, rhs_batch = tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)
+    lhs_depth, rhs_depth = tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)
+    rows = [d for d in range(lhs.rank) if d not in (*lhs_batch, *lhs_depth)]
+    columns = [d for d in range(rhs.rank) if d not in (*rhs_batch, *rhs_depth)]
+    batch = tuple(lhs.shape[d] for d in lhs_batch)
+    out = strides(result.shape)
+    kept = len(batch)
+    if 0 in (*lhs.shape, *rhs.shape):
+        raise RefusedError("a product of empty arrays")
+    row, m = _joined(lhs, rows)
+    left_depth, k = _joined(lhs, lhs_depth)
+    right_depth, _ = _joined(rhs, rhs_depth)
+    column, n = _joined(rhs, columns)
+    left, right = strides(lhs.shape), strides(rhs.shape)
+    return Gemm(
+        batch,
+        m,
+        n,
+        k,
+        Matrix(storage_kind(lhs.element), tuple(left[d] for d in lhs_batch), row, left_depth, _signed(lhs)),
+        Matrix(storage_kind(rhs.element), tuple(right[d] for d in rhs_batch), right_depth, column, _signed(rhs)),
+        Matrix(storage_kind(result.element), tuple(out[:kept]), n, 1, _signed(result)),
+    )
+
+
+def _signed(array: Array) -> bool:
+    return not array.element.startswith(("u", "i1"))
+
+
+def storage_kind(element: str) -> str:
+    """LLVM's type of an element in memory, of half precision as a float."""
+    return "bfloat" if element == "bf16" else storage(element)
+
+
+def strides(shape: Sequence[int]) -> list[int]:
+    """Of a dense row-major array, in elements."""
+    found, step = [], 1
+    for size in reversed(shape):
+        found.append(step)
+        step *= size
+    return found[::-1]
+
+
+def _joined(array: Array, dims: Sequence[int]) -> tuple[int, int]:
+    """The stride and size of dimensions as one. Raises RefusedError if they are none."""
+    own = strides(array.shape)
+    sizes = [(array.shape[d], own[d]) for d in dims if array.shape[d] != 1]
+    if not sizes:
+        return 0, 1
+    total, step = 1, sizes[-1][1]
+    for size, stride in reversed(sizes):
+        if stride != step * total:
+            raise RefusedError("a product along dimensions that do not follow each other in memory")
+        total *= size
+    return step, total
+
+
+def _dot_general(generator: Generator, op: Op, share: Share | None) -> None:
+    gemm = product_of(op)
+    lhs, rhs = (generator.pointer(operand) for operand in op.operands)
+    out = generator.memory(op.result)
+    assert out is not None
+    pieces = share.count if share else 1
+    size = -(-gemm.scratch(generator.machine) // 64) * 64
+    scratch = generator.scratch(size * pieces)
+    function = generator.writer.function
+    if scratch is not None and share is not None:
+        scratch = function.offset(scratch, "i8", share.number * size)
+    with accessing(function, ""):
+        gemm.emit(function, lhs, rhs, out.pointer, scratch, share.number if share else None, machine=generator.machine)
+
+
+_Writer = Callable[["Generator", Op, Share | None], None]
+_WRITERS: dict[str, _Writer] = {"dot_general": _dot_general}
+ROOTS = frozenset({*_WRITERS, "scatter", "while", "if", "case", "reduce"})
+__all__ = ["ROOTS", "Elements", "Memory", "Slot", "ir", "update", "workgroups", "write"]

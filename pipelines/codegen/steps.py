@@ -1,0 +1,424 @@
+"""What a block's operations become: loops over places, and operations that need an algorithm of their own.
+
+An array is in memory if an algorithm reads or makes it, if the block gives it back, or if it would be computed again
+for several readers at more cost than memory takes. All others are computed where they are read. Loops over the same
+places become one where no other step has to run between them, and arrays that only their own loop reads need no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hloforge.dialect.traits import ELEMENTWISE
+from hloforge.pipelines.codegen import index as places
+from hloforge.pipelines.codegen.access import Accesses, cost_of
+from hloforge.pipelines.codegen.evaluate import MOVES, Place
+from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.index import Index
+from hloforge.pipelines.codegen.refusal import RefusedError
+
+# Computed again for each reader below this cost, in sums.
+_CHEAP = 2
+# What an element computed for many others may cost before it gets memory.
+_SPREAD = 3
+# Elements whose code is longer are in memory, because LLVM's time grows with it.
+_LONG = 120
+# How far back a loop looks for one to join.
+_REACH = 24
+# An update of so small a part is made in place.
+_PART = 4
+ALGORITHMS = frozenset(
+    [
+        "dot_general",
+        "convolution",
+        "sort",
+        "scatter",
+        "while",
+        "if",
+        "case",
+        "reduce_window",
+        "select_and_scatter",
+        "fft",
+        "cholesky",
+        "triangular_solve",
+        "custom_call",
+    ]
+)
+_NAMES = frozenset(name.removeprefix("stablehlo.") for name in ELEMENTWISE)
+
+
+@dataclass(eq=False, repr=False)
+class Step:
+    """What runs as one piece.
+
+    Attributes:
+        reads: arrays in memory that it reads.
+    """
+
+    reads: set[Array] = field(default_factory=set)
+
+    @property
+    def makes(self) -> Sequence[Array]:
+        """Arrays that are in memory after it, or in registers of its loop."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False)
+class Nest(Step):
+    """Loops over the places of a shape.
+
+    Attributes:
+        shape: of the places.
+        maps: arrays of this shape; each may read those before it at the same place.
+        reductions: operations that reduce arrays of this shape along the same dimensions.
+        dims: these.
+        unstored: maps that nobody else reads.
+    """
+
+    shape: tuple[int, ...] = ()
+    maps: list[Array] = field(default_factory=list)
+    reductions: list[Op] = field(default_factory=list)
+    dims: tuple[int, ...] = ()
+    unstored: set[Array] = field(default_factory=set)
+
+    @property
+    def makes(self) -> Sequence[Array]:
+        return [*self.maps, *(result for op in self.reductions for result in op.results)]
+
+    def place(self) -> Place:
+        """A place of counters without code."""
+        return tuple(places.counter(size) for size in self.shape)
+
+    def accesses(self, place: Place, memory: Callable[[Array], bool]) -> Accesses:
+        """What an iteration reads."""
+        found = Accesses(memory)
+        for array in self.maps:
+            found.made(array, place)
+        for op in self.reductions:
+            half = len(op.operands) // 2
+            for operand in op.operands[:half]:
+                found.element(operand, place)
+            for start in op.operands[half:]:
+                found.element(start, ())
+            found.cost += sum(cost_of(inner) for inner in op.inner[0].ops)
+        return found
+
+
+@dataclass(eq=False, repr=False)
+class Single(Step):
+    """One operation that needs an algorithm, control flow, or an update in place."""
+
+    op: Op | None = None
+
+    @property
+    def operation(self) -> Op:
+        assert self.op is not None
+        return self.op
+
+    @property
+    def makes(self) -> Sequence[Array]:
+        return self.operation.results
+
+
+def check(block: Block) -> None:
+    """Raises RefusedError where an operation has no code."""
+    for op in block.ops:
+        if op.name not in MOVES and op.name not in _NAMES and op.name not in ALGORITHMS and op.name != "reduce":
+            raise RefusedError(f"the operation {op.mlir.name}")
+        for inner in op.inner:
+            if op.name in ("while", "if", "case"):
+                check(inner)
+
+
+def is_update(op: Op) -> bool:
+    """Whether an operation changes a part of its operand, which stays where it is if it can."""
+    if op.name != "dynamic_update_slice":
+        return False
+    owner = op.block.owner
+    is_small = op.operands[1].elements * _PART <= op.operands[0].elements
+    return is_small or (owner is not None and owner.name == "while")
+
+
+def is_root(op: Op) -> bool:
+    """Whether an operation's results are in memory in any case."""
+    return op.name in ALGORITHMS or op.name == "reduce" or is_update(op)
+
+
+def reads_in_memory(op: Op) -> Iterable[Array]:
+    """The operands of a root that have to be in memory; others are computed as they are read."""
+    if op.name in ("reduce", "while"):
+        return ()
+    if is_update(op):
+        return op.operands[:1] if op.operands[0].op is not None and is_root(op.operands[0].op) else ()
+    if op.name in ("if", "case"):
+        return ()
+    if op.name == "scatter":
+        count = (len(op.operands) - 1) // 2
+        return op.operands[count:]
+    return op.operands
+
+
+def is_free(array: Array) -> bool:
+    """Whether an array is computed of nothing: places and repeated numbers."""
+    op = array.op
+    if op is None:
+        return False
+    if op.name == "iota" or (op.name == "constant" and op.is_splat):
+        return True
+    return op.name in ("broadcast_in_dim", "reshape") and is_free(op.operands[0])
+
+
+class Planner:
+    """The steps of a block.
+
+    Args:
+        stored: arrays in memory before the block begins.
+    """
+
+    def __init__(self, block: Block, stored: Callable[[Array], bool]) -> None:
+        self._block, self._stored = block, stored
+        self.memory: set[Array] = set()
+        self._required: set[Array] = set()
+
+    def in_memory(self, array: Array) -> bool:
+        """Whether an array is in memory in the block's code."""
+        return array in self.memory or self._stored(array)
+
+    def steps(self) -> list[Step]:
+        """In an order in which they can run."""
+        self._choose()
+        steps = self._first()
+        for step in steps:
+            self._note_reads(step)
+        steps = self._joined(steps)
+        self._drop_stores(steps)
+        return steps
+
+    def _choose(self) -> None:
+        costs = self._costs()
+        required = self._required
+        for array in self._block.results:
+            if array.op is not None and array.op.block is self._block and not is_free(array):
+                required.add(array)
+        for op in self._block.ops:
+            for array in op.captured:
+                if array.op is not None and array.op.block is self._block and not is_free(array):
+                    required.add(array)
+            if is_root(op):
+                required |= {array for array in reads_in_memory(op) if array.op and array.op.block is self._block}
+                required |= set(op.results)
+        self.memory |= required
+        home: dict[Array, object] = {}
+        for op in reversed(self._block.ops):
+            if is_root(op):
+                continue
+            array = op.result
+            keys = {key for reader in set(array.readers) for key in self._uses(array, reader, home)}
+            if array in required:
+                home[array] = ("map", array.shape)
+            elif len(keys) <= 1 and not self._spreads(array, costs):
+                home[array] = next(iter(keys), None)
+            elif costs[array] <= _CHEAP or is_free(array):
+                home[array] = ("many", array)
+            else:
+                self.memory.add(array)
+                home[array] = ("map", array.shape)
+
+    def _uses(self, array: Array, reader: Op, home: dict[Array, object]) -> Iterable[object]:
+        """A key for each place in the code where a reader has an element computed."""
+        if reader.name == "reduce":
+            half = len(reader.operands) // 2
+            if array in reader.operands[:half]:
+                yield ("reduce", array.shape, tuple(reader.integers("dimensions")))
+            if array in reader.operands[half:]:
+                yield ("start", reader)
+        elif is_root(reader):
+            yield ("root", reader)
+        elif reader.name in MOVES and reader.name != "optimization_barrier":
+            yield ("view", reader, tuple(n for n, operand in enumerate(reader.operands) if operand is array))
+        elif array.shape != reader.result.shape:
+            yield ("scalar", reader)
+        else:
+            yield home[reader.result]
+
+    def _spreads(self, array: Array, costs: dict[Array, int]) -> bool:
+        """Whether an element would be computed for many others."""
+        if costs[array] > _LONG:
+            return True
+        if costs[array] <= _SPREAD or is_free(array):
+            return False
+        return any(
+            reader.name in ("broadcast_in_dim", "gather", "dynamic_update_slice", "clamp", "select", "pad")
+            and any(result.elements > array.elements for result in reader.results)
+            for reader in array.readers
+        )
+
+    def _costs(self) -> dict[Array, int]:
+        """Of an element of each array, with all that is not in memory for certain, in sums."""
+        costs: dict[Array, int] = {}
+        for op in self._block.ops:
+            own = 1 if op.name == "gather" else 0 if op.name in MOVES else cost_of(op)
+            total = own + sum(costs.get(operand, 1) for operand in op.operands)
+            for array in op.results:
+                costs[array] = 1 if is_root(op) else min(total, 4 * _LONG)
+            if op.name == "constant":
+                costs[op.result] = 0 if op.is_splat else 1
+        return costs
+
+    def _first(self) -> list[Step]:
+        """A step for each operation whose result is in memory."""
+        steps: list[Step] = []
+        for op in self._block.ops:
+            if op.name == "reduce":
+                dims = tuple(sorted(op.integers("dimensions")))
+                steps.append(Nest(shape=op.operands[0].shape, reductions=[op], dims=dims))
+            elif is_root(op):
+                steps.append(Single(op=op))
+            elif op.result in self.memory:
+                steps.append(Nest(shape=op.result.shape, maps=[op.result]))
+        return steps
+
+    def _note_reads(self, step: Step) -> None:
+        if isinstance(step, Nest):
+            found = step.accesses(step.place(), self.in_memory)
+            step.reads = {array for array, _ in found.loads if array in self.memory}
+            return
+        assert isinstance(step, Single)
+        op = step.operation
+        found = Accesses(self.in_memory)
+        for array in (*op.operands, *op.captured):
+            if not self._stored(array) or array in self.memory:
+                found.element(array, tuple(places.counter(size) for size in array.shape))
+        step.reads = {array for array, _ in found.loads if array in self.memory}
+
+    def _joined(self, steps: list[Step]) -> list[Step]:
+        maker = {array: step for step in steps for array in step.makes}
+        before: dict[Step, set[Step]] = {
+            step: {maker[array] for array in step.reads if array in maker and maker[array] is not step}
+            for step in steps
+        }
+        self._order_updates(steps, before, maker)
+        order: list[Step] = []
+        for step in steps:
+            order.append(step)
+            if not isinstance(step, Nest):
+                continue
+            for other in reversed(order[-_REACH - 1 : -1]):
+                if isinstance(other, Nest) and self._fit(other, step) and not _between(other, step, before):
+                    self._join(other, step, before, maker)
+                    order.remove(other)
+                    break
+        return _sorted(order, before)
+
+    def _order_updates(self, steps: list[Step], before: dict[Step, set[Step]], maker: dict[Array, Step]) -> None:
+        """Let what reads an array run before the array is changed in place, where that is possible."""
+        for step in steps:
+            if not isinstance(step, Single) or not (is_update(step.operation) or step.operation.name == "scatter"):
+                continue
+            changed = step.operation.operands[0]
+            for other in steps:
+                reads = changed in other.reads or (self._stored(changed) and self._reads_stored(other, changed))
+                if other is not step and reads and not _reaches(other, step, before):
+                    before[step].add(other)
+
+    def _reads_stored(self, step: Step, array: Array) -> bool:
+        if isinstance(step, Single):
+            op = step.operation
+            return any(self._tree_reads(operand, array) for operand in (*op.operands, *op.captured))
+        assert isinstance(step, Nest)
+        return any(loaded is array for loaded, _ in step.accesses(step.place(), self.in_memory).loads)
+
+    def _tree_reads(self, root: Array, array: Array) -> bool:
+        if root is array:
+            return True
+        if self.in_memory(root) or root.op is None:
+            return False
+        return any(self._tree_reads(operand, array) for operand in root.op.operands)
+
+    def _fit(self, first: Nest, second: Nest) -> bool:
+        """Whether two loops may be one: the same places, and the second reads of the first at its own place alone."""
+        if first.shape != second.shape or (first.dims and second.dims and first.dims != second.dims):
+            return False
+        if (first.dims or second.dims) and 0 in first.shape:
+            return False
+        reduced = {result for op in first.reductions for result in op.results}
+        if second.reads & reduced:
+            return False
+        if not second.reads & set(first.maps):
+            return True
+        place = second.place()
+        own = places.linear(place, second.shape)
+        found = second.accesses(place, self.in_memory)
+        return all(number == own for array, number in found.loads if array in first.maps)
+
+    def _join(self, first: Nest, second: Nest, before: dict[Step, set[Step]], maker: dict[Array, Step]) -> None:
+        second.maps = [*first.maps, *second.maps]
+        second.reductions = [*first.reductions, *second.reductions]
+        second.dims = first.dims or second.dims
+        second.reads = (first.reads | second.reads) - set(second.maps)
+        before[second] = (before[second] | before.pop(first)) - {first, second}
+        for step, needed in before.items():
+            if first in needed:
+                needed.discard(first)
+                if step is not second:
+                    needed.add(second)
+        for array in first.makes:
+            maker[array] = second
+
+    def _drop_stores(self, steps: list[Step]) -> None:
+        read = {array for step in steps for array in step.reads}
+        for step in steps:
+            if isinstance(step, Nest):
+                step.unstored = {array for array in step.maps if array not in read and array not in self._required}
+                # Known inside its own loop alone.
+                self.memory -= step.unstored
+
+
+def _reaches(start: Step, goal: Step, before: dict[Step, set[Step]]) -> bool:
+    """Whether ``start`` has to run after ``goal``."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        for needed in before.get(waiting.pop(), ()):
+            if needed is goal:
+                return True
+            if needed not in seen:
+                seen.add(needed)
+                waiting.append(needed)
+    return False
+
+
+def _between(first: Step, second: Step, before: dict[Step, set[Step]]) -> bool:
+    """Whether a step has to run after the first one and before the second one."""
+    return any(_reaches(needed, first, before) for needed in before[second] if needed is not first) or _reaches(
+        first, second, before
+    )
+
+
+def _sorted(steps: list[Step], before: dict[Step, set[Step]]) -> list[Step]:
+    """In an order that respects what has to run before what, near to the given one."""
+    done: set[Step] = set()
+    order: list[Step] = []
+
+    def visit(step: Step) -> None:
+        waiting = [step]
+        while waiting:
+            top = waiting[-1]
+            missing = [needed for needed in before[top] if needed not in done]
+            if top in done:
+                waiting.pop()
+            elif missing:
+                waiting.extend(missing)
+            else:
+                done.add(top)
+                order.append(top)
+                waiting.pop()
+
+    for step in steps:
+        visit(step)
+    return order
+
+
+def index_of(array: Array, place: Place) -> Index:
+    """The number of an element."""
+    return places.linear(place, array.shape)
