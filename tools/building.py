@@ -19,6 +19,7 @@ from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.weights import place_weights
 from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.compiler import compile_lowered
+from hloforge.runtime.compile.generated import generated
 from hloforge.runtime.compile.ladder import Attempt
 from hloforge.runtime.compile.limited import limited_form, make_executable, within
 from hloforge.runtime.compile.partition import partitioned
@@ -123,6 +124,8 @@ def build_program(program: Program, target: Target, options: CompileOptions, wat
     attempts: list[Attempt] = []
 
     def compile_lowered_form(form: Program) -> Executable:
+        if (made := generated(form, target, options)) is not None:
+            return made
         return compile_lowered(lambda without: lowered(form, without), target, options, attempts.append)
 
     compile_form = limited_form(compile_lowered_form, options)

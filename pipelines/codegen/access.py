@@ -37,7 +37,7 @@ class Accesses(Rules):
     is_guarded: bool = False
     is_irregular: bool = False
     _known: set[Any] = field(default_factory=set)
-    _starts: dict[Any, Index] = field(default_factory=dict)
+    _symbols: dict[Any, Index] = field(default_factory=dict)
 
     def load(self, array: Array, number: Index) -> None:
         self.loads.append((array, number))
@@ -58,9 +58,9 @@ class Accesses(Rules):
 
     def start(self, element: Any, array: Array, most: int, key: Any) -> Index:
         self.is_irregular = True
-        if key not in self._starts:
-            self._starts[key] = Index(((Symbol(most), 1),))
-        return self._starts[key]
+        if key not in self._symbols:
+            self._symbols[key] = Index(((Symbol(most), 1),))
+        return self._symbols[key]
 
     def choose(
         self, array: Array, conditions: Sequence[Condition], yes: Callable[[], Any], no: Callable[[], Any]

@@ -96,7 +96,7 @@ class Op:
         if self.result.elements == 1:
             return True
         value = self.mlir.attributes["value"]
-        return bool(ir.DenseElementsAttr.isinstance(value) and ir.DenseElementsAttr(value).is_splat)
+        return isinstance(value, ir.DenseElementsAttr) and value.is_splat
 
     def attribute(self, name: str) -> Any:
         return self.mlir.attributes[name]

@@ -6,6 +6,8 @@ They are those of ``named.py`` that say what an operation means. What works arou
 from __future__ import annotations
 
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import operations
+from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
 from hloforge.pipelines.decompose.composites import LowerComposites
@@ -17,7 +19,7 @@ from hloforge.pipelines.decompose.rng import DecomposeRng
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
 from hloforge.pipelines.framework.manager import PassManager
-from hloforge.pipelines.framework.passes import NativePass, Pass
+from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
@@ -52,6 +54,22 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeAccumulation(), "XLA accumulates 16-bit sums in f32"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
 )
+
+# What code generation refuses after any pass.
+_REFUSED = frozenset(
+    {
+        *("stablehlo.fft", "stablehlo.cholesky", "stablehlo.triangular_solve", "stablehlo.convolution"),
+        *("stablehlo.sort", "stablehlo.reduce_window", "stablehlo.select_and_scatter", "chlo.top_k"),
+        *("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv"),
+    }
+)
+
+
+def check_names(module: ir.Module) -> None:
+    """Look at the names of operations, before passes take their time. Raises RefusedError."""
+    found = operations(module, _REFUSED)
+    if found:
+        raise RefusedError(f"the operation {found[0].name}")
 
 
 def lower(module: ir.Module) -> None:

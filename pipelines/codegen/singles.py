@@ -21,8 +21,8 @@ from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.slots import Slot
 
 if TYPE_CHECKING:
-    from hloforge.pipelines.codegen.products.gemm import Gemm
     from hloforge.pipelines.codegen.blocks import Generator
+    from hloforge.pipelines.codegen.products.gemm import Gemm
 
 
 def write(generator: Generator, op: Op, share: Share | None) -> None:

@@ -227,7 +227,9 @@ class Planner:
 
     def _uses(self, array: Array, reader: Op, home: dict[Array, object]) -> Iterable[object]:
         """A key for each place in the code where a reader has an element computed."""
-        if reader.name == "reduce":
+        if reader.block is not self._block:
+            yield ("inner", reader)
+        elif reader.name == "reduce":
             half = len(reader.operands) // 2
             if array in reader.operands[:half]:
                 yield ("reduce", array.shape, tuple(reader.integers("dimensions")))

@@ -46,6 +46,7 @@ from hloforge.runtime.compile import in_place_audit, iree, reproducers, timings
 from hloforge.runtime.compile.compiler_process import TIMEOUT, run_compiler
 from hloforge.runtime.compile.cost import gains_by_data_tiling, heaviest_operation, hoists_in_vain
 from hloforge.runtime.compile.diagnostics import failure
+from hloforge.runtime.compile.generated import generated
 from hloforge.runtime.compile.in_place_audit import OverwrittenError
 from hloforge.runtime.compile.ladder import Attempt, InProcessError, Rung, Step, climb, in_order, steps
 from hloforge.runtime.compile.limited import limited_form, make_executable, within
@@ -136,6 +137,9 @@ def _compile_for(program: Program, target: Target, options: CompileOptions) -> E
     program = for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas)
 
     def compile_form(form: Program) -> Executable:
+        if (made := generated(form, target, options)) is not None:
+            return made
+
         def lowered(without: frozenset[str]) -> Program:
             copy = form.clone()
             with reproducers.of_defects(form.name, options.reproducer_dir):

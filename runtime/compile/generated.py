@@ -1,0 +1,89 @@
+"""Programs of processors whose code is our own: from a program to a vmfb without IREE's compiler.
+
+``pipelines/codegen`` writes the kernels, ``direct/`` makes the vmfb. What either refuses is left to IREE's compiler.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hloforge.dialect.budget import OverBudgetError
+from hloforge.dialect.errors import Error
+from hloforge.dialect.program import Program
+from hloforge.pipelines.codegen.generate import generate
+from hloforge.pipelines.codegen.lowering import check_names, lower
+from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.weights import weights_of
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.manifest import Manifest, tool_versions
+from hloforge.runtime.compile import timings
+from hloforge.runtime.compile.cost import heaviest_operation
+from hloforge.runtime.compile.direct import host
+from hloforge.runtime.compile.direct.assemble import vmfb
+from hloforge.runtime.compile.direct.host import DirectError
+from hloforge.runtime.compile.limited import within
+from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.options import CompileOptions
+
+# Whose code generator programs of processors have; the last one raises what is wrong with ours.
+VARIABLE = "HLOFORGE_CODEGEN"
+OWN, IREE, LOUD = "own", "iree", "loud"
+
+
+def generated(program: Program, target: Target, options: CompileOptions) -> Executable | None:
+    """The compiled program; None if IREE's compiler has to make it."""
+    if not _is_for_us(program, target, options):
+        return None
+    try:
+        with within(options):
+            return _made(program, target, options)
+    except (RefusedError, DirectError, RecursionError):
+        return None
+    except OverBudgetError:
+        raise
+    except Error:
+        # The passes before IREE's code generator take more, or say what is wrong.
+        return None
+    except Exception:
+        if os.environ.get(VARIABLE) == LOUD:
+            raise
+        return None
+
+
+def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
+    if os.environ.get(VARIABLE, IREE) == IREE or target.kind != "cpu" or target.variant != "host":
+        return False
+    if target.features or options.flags or options.without or options.dump_after or options.weights:
+        return False
+    if options.grid.devices > 1 or options.host_calls or options.libraries or not host.is_available():
+        return False
+    try:
+        check_names(program.module)
+    except RefusedError:
+        return False
+    return not weights_of(program.module)
+
+
+def _made(program: Program, target: Target, options: CompileOptions) -> Executable:
+    copy = program.clone()
+    machine = target.machine.with_settings(options.machine)
+    with timings.part("lowering"):
+        lower(copy.module)
+    with timings.part("kernels"):
+        kernels = generate(copy.module, machine)
+    # Threads have nothing to share in kernels of one workgroup.
+    is_shared = any(dispatch.workgroups > 1 for dispatch in kernels.dispatches)
+    manifest = Manifest(
+        name=copy.name,
+        signature=copy.signature,
+        target=str(target),
+        versions=tool_versions(),
+        work=heaviest_operation(copy.module, machine) if is_shared else 0,
+        device=options.device,
+        threads=options.threads,
+        source=Path(copy.source).name,
+    )
+    with timings.part("machine code"):
+        code = vmfb(kernels, manifest.to_json(), copy.name, caching=options.cache)
+    return Executable(code, manifest)
