@@ -1,56 +1,36 @@
-"""Objects of machine code from LLVM IR texts, by llvmlite's LLVM in this process.
+"""Objects of machine code by their texts, made where they are not known.
 
-An object depends on its text, the processor, LLVM's version and the settings here, and is kept by a digest of these: in
-memory, and on disk under the rules of trust of ``compile.cache``.
+An object depends on its text, the processor, LLVM's version and how it is asked for (``machine_code.SETTINGS``), and is
+kept by a digest of these: in memory, and on disk under the rules of trust of ``compile.cache``. Known objects do not
+load LLVM.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-from hloforge.runtime.compile import cache as files
+from hloforge.dialect import budget
+from hloforge.runtime.compile import cache as files, timings
 from hloforge.runtime.compile.cpu_targets import processor
 from hloforge.runtime.compile.direct.helpers import helper_text
-from hloforge.runtime.compile.direct.host import DirectError
+from hloforge.runtime.compile.direct.machine_code import SETTINGS, Compiler, target_of_host
 
-# As IREE calls what its embedded loader takes.
-_TRIPLE = "x86_64-unknown-unknown-eabi-elf"
-# Raised when the same text makes another object: passes, or how they are asked for.
-_SETTINGS = ("O2", "vectors of loops", "pic", "small", 1)
-_SPEED = 2
+__all__ = ["helper_of", "objects_of", "target_of_host"]
+
 _DIGITS = 40
 # Bytes of objects that a process keeps.
 _MOST = 32 * 2**20
-# After so many new files the cache is looked at whether it is too large.
+_MOST_THREADS = 8
+# After so many new files the folder is asked whether it is too large.
 _BETWEEN_TRIMS = 64
-
-
-@dataclass(frozen=True)
-class HostTarget:
-    """The processor that code is made for.
-
-    Attributes:
-        processor: LLVM's name of it.
-        features: LLVM's, each with its sign.
-    """
-
-    processor: str
-    features: str
-
-
-@cache
-def target_of_host() -> HostTarget:
-    """This machine's processor."""
-    llvm = _llvm()
-    return HostTarget(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 def objects_of(texts: Sequence[str], *, caching: bool) -> list[bytes]:
@@ -61,14 +41,15 @@ def objects_of(texts: Sequence[str], *, caching: bool) -> list[bytes]:
 
     Raises:
         DirectError: LLVM refuses a text.
+        OverBudgetError: there is no time left.
     """
-    return [_STORE.object_of(text, caching=caching) for text in texts]
+    return _STORE.objects_of(texts, files.folder() if caching else None)
 
 
 def helper_of(name: str, *, caching: bool) -> bytes | None:
     """The object that defines a function which LLVM calls on its own; None if there is none."""
     text = helper_text(name)
-    return None if text is None else _STORE.object_of(text, caching=caching)
+    return None if text is None else objects_of([text], caching=caching)[0]
 
 
 class _Store:
@@ -78,25 +59,56 @@ class _Store:
         self._objects: OrderedDict[str, bytes] = OrderedDict()
         self._size = self._written = 0
         self._lock = threading.Lock()
+        # Compilers that nobody uses.
+        self._idle: list[Compiler] = []
 
-    def object_of(self, text: str, *, caching: bool) -> bytes:
-        """The object of a text, made if it is not known."""
-        digest = _digest(text)
+    def objects_of(self, texts: Sequence[str], home: Path | None) -> list[bytes]:
+        """The objects of texts.
+
+        Args:
+            home: the folder of the cache; None for none.
+        """
+        digests = {text: _digest(text) for text in dict.fromkeys(texts)}
+        found = {text: data for text, digest in digests.items() if (data := self._find(digest, home)) is not None}
+        if unknown := [text for text in digests if text not in found]:
+            budget.enter("LLVM")
+            with timings.part("machine code of kernels"):
+                made = self._compiled(unknown)
+            for text, data in made.items():
+                self._remember(digests[text], data)
+                if home is not None and files.keep(_file(home, digests[text]), {}, data):
+                    self._trim(home)
+            found |= made
+        return [found[text] for text in texts]
+
+    def _find(self, digest: str, home: Path | None) -> bytes | None:
         with self._lock:
             if digest in self._objects:
                 self._objects.move_to_end(digest)
                 return self._objects[digest]
-        home = files.folder() if caching else None
-        path = None if home is None else home / f"object_{digest}{files.KERNELS_SUFFIX}"
-        kept = None if path is None else files.recall(path)
-        if kept is not None:
-            self._remember(digest, kept[1])
-            return kept[1]
-        made = _compiled(text)
-        self._remember(digest, made)
-        if path is not None and files.keep(path, {}, made):
-            self._trim(path.parent)
-        return made
+        kept = None if home is None else files.recall(_file(home, digest))
+        if kept is None:
+            return None
+        self._remember(digest, kept[1])
+        return kept[1]
+
+    def _compiled(self, texts: Sequence[str]) -> dict[str, bytes]:
+        """The objects of unknown texts, the longest first and in several threads."""
+        if len(texts) == 1:
+            return {texts[0]: self._compile(texts[0])}
+        order = sorted(texts, key=len, reverse=True)
+        with ThreadPoolExecutor(min(len(texts), len(os.sched_getaffinity(0)), _MOST_THREADS)) as pool:
+            return dict(zip(order, pool.map(self._compile, order), strict=True))
+
+    def _compile(self, text: str) -> bytes:
+        try:
+            compiler = self._idle.pop()
+        except IndexError:
+            compiler = Compiler()
+        try:
+            return compiler.compile(text)
+        finally:
+            self._idle.append(compiler)
 
     def _remember(self, digest: str, data: bytes) -> None:
         with self._lock:
@@ -112,53 +124,25 @@ class _Store:
         if self._written % _BETWEEN_TRIMS == 1:
             files.trim(home)
 
+    def after_fork(self) -> None:
+        """Go on in a forked child, where no other thread will ever let go of what it held."""
+        self._lock, self._idle = threading.Lock(), []
+
 
 _STORE = _Store()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_STORE.after_fork)
 
 
-@cache
-def _llvm() -> Any:
-    """LLVM, which takes a tenth of a second to load."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm
-
-
-@cache
-def _machine() -> Any:
-    target = target_of_host()
-    form = {"cpu": target.processor, "features": target.features, "reloc": "pic", "codemodel": "small", "opt": _SPEED}
-    return _llvm().Target.from_triple(_TRIPLE).create_target_machine(**form)
+def _file(home: Path, digest: str) -> Path:
+    return home / f"object_{digest}{files.KERNELS_SUFFIX}"
 
 
 @cache
 def _facts() -> bytes:
-    """What objects depend on beside their texts, found without LLVM: known objects do not load it."""
-    return repr((processor(), version("llvmlite"), _TRIPLE, _SETTINGS)).encode()
+    """What objects depend on beside their texts."""
+    return repr((processor(), version("llvmlite"), SETTINGS)).encode()
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(_facts() + b"\0" + text.encode()).hexdigest()[:_DIGITS]
-
-
-def _compiled(text: str) -> bytes:
-    llvm, machine = _llvm(), _machine()
-    try:
-        module = llvm.parse_assembly(text, llvm.create_context())
-    except RuntimeError as error:
-        raise DirectError(f"LLVM refuses a kernel: {error}") from None
-    with module:
-        module.triple = _TRIPLE
-        module.data_layout = str(machine.target_data)
-        options = llvm.create_pipeline_tuning_options(speed_level=_SPEED)
-        options.loop_vectorization = True
-        options.slp_vectorization = False
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
-        try:
-            made: bytes = machine.emit_object(module)
-        except RuntimeError as error:
-            raise DirectError(f"LLVM makes no code of a kernel: {error}") from None
-    return made
