@@ -14,9 +14,14 @@ from hloforge.pipelines.codegen.lang.values import bits_of
 from hloforge.pipelines.framework.machine import Machine
 
 # Cycles of a tile beside its terms: addresses, zeros and the stores of each sum.
-_TILE_CYCLES, _SUM_CYCLES = 12, 2
-# Cycles until a fused multiplication's result can be added to: fewer sums than fit in them wait.
-_LATENCY = 4
+_TILE_CYCLES, _SUM_CYCLES = 12, 1
+# Multiplications and additions of vectors in a cycle, and cycles until a result can be added to.
+_RATE, _LATENCY = 2, 4
+# What a load costs beside multiplications: two are made in a cycle, of which some wait for the second-level cache.
+_LOAD_CYCLES = 0.2
+# Rows of a tile: those of a matrix whose rows lie a multiple of 4 KiB apart share one set of the first-level cache,
+# which has eight lines. Tiles of one vector have many sums only by many rows.
+_MOST_ROWS, _MOST_ROWS_OF_ONE = 8, 14
 # Of the second-level cache, what terms of the right factor may fill while rows stream past them.
 _DEPTH_SHARE = 2
 # A multiplication and addition of vectors takes about this long: 3.5 GHz, one vector of the machine's width a cycle.
@@ -62,7 +67,7 @@ def choose_tile(kind: str, rows: int, columns: int, depth: int, machine: Machine
 
     def cycles(tile: Tile) -> float:
         sums = tile.rows * tile.vectors
-        step = max(sums, 0.6 * (tile.rows + 2 * tile.vectors), _LATENCY)
+        step = max(sums / _RATE, _LATENCY) + _LOAD_CYCLES * (tile.rows + tile.vectors)
         tiles = -(-rows // tile.rows) * -(-across // tile.vectors)
         return tiles * (depth * step + _SUM_CYCLES * sums + _TILE_CYCLES)
 
@@ -74,7 +79,8 @@ def choose_tile(kind: str, rows: int, columns: int, depth: int, machine: Machine
 def _shapes(rows: int, across: int, registers: int) -> Iterator[tuple[int, int]]:
     for vectors in range(1, min(across, 6) + 1):
         # A row of the right factor and a number of the left one are in registers beside the sums.
-        for count in range(1, min(rows, (registers - vectors - 1) // vectors, 14) + 1):
+        most = min(rows, (registers - vectors - 1) // vectors, _MOST_ROWS if vectors > 1 else _MOST_ROWS_OF_ONE)
+        for count in range(1, most + 1):
             yield count, vectors
 
 

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I1, Value, bits_of, is_float, vector_of
+from hloforge.pipelines.codegen.lang.values import I1, Value, bits_of, vector_of
+from hloforge.pipelines.codegen.products.arithmetic import one_by_one
 from hloforge.pipelines.codegen.products.loops import carrying, each
-from hloforge.pipelines.codegen.products.micro_kernel import multiply_add
+from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import Matrix, clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results
+from hloforge.pipelines.codegen.products.shuffles import sums_of
 from hloforge.pipelines.framework.machine import Machine
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ def write(
                 for row in range(gemm.m):
                     for place in range(found.columns):
                         slot = (part * gemm.m + row) * found.columns + place
-                        following[slot] = multiply_add(function, rows[row], columns[place], following[slot])
+                        following[slot] = one_by_one(gemm.sums).multiply_add(rows[row], columns[place], following[slot])
             return following
 
         totals = [function.constant(0, kind)] * (gemm.m * found.columns * found.parts)
@@ -112,28 +114,18 @@ def write(
 def _store(
     function: Function, gemm: Gemm, found: DotPlan, sums: Sequence[Value], results: Results, batch: Value, column: Value
 ) -> None:
-    numbers = [_sum(function, total) for total in sums]
-    memory = function.stack(gemm.sums, len(numbers))
-    for at, number in enumerate(numbers):
-        function.store(number, function.offset(memory, gemm.sums, at))
+    groups = [sums_of(function, sums[row * found.columns : (row + 1) * found.columns]) for row in range(gemm.m)]
+    if results.takes_vectors and results.is_plain:
+        for number, group in enumerate(groups):
+            results.put(group, batch, function.index(number), column)
+        return
+    memory = function.stack(gemm.sums, len(sums))
+    for number, group in enumerate(groups):
+        function.store(group, function.offset(memory, gemm.sums, number * found.columns))
     lanes = found.columns if results.takes_vectors else 1
-    kind = vector_of(gemm.sums, lanes) if lanes > 1 else gemm.sums
     with each(function, 0, gemm.m) as row, each(function, 0, found.columns, lanes) as place:
-        slot = row * found.columns + place
-        results.put(function.load(function.offset(memory, gemm.sums, slot), kind), batch, row, column + place)
-
-
-def _sum(function: Function, vector: Value) -> Value:
-    """Of a vector's lanes."""
-    element = vector.kind.split()[-1].rstrip(">")
-    lanes = int(vector.kind[1:].split()[0])
-    short = {"float": "f32", "double": "f64"}.get(element, element)
-    if is_float(element):
-        start = function.constant(-0.0, element)
-        return function.emit(
-            f"call reassoc {element} @llvm.vector.reduce.fadd.v{lanes}{short}({start}, {vector})", element
-        )
-    return function.emit(f"call {element} @llvm.vector.reduce.add.v{lanes}{short}({vector})", element)
+        slot = function.offset(memory, gemm.sums, row * found.columns + place)
+        results.put(function.load(slot, wide(gemm.sums, lanes)), batch, row, column + place)
 
 
 def _terms(function: Function, matrix: Matrix, start: Value, offset: int, lanes: int, some: int, kind: str) -> Value:

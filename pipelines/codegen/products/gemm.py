@@ -40,6 +40,7 @@ class Gemm:
         lhs: ``[batch, m, k]``.
         rhs: ``[batch, k, n]``.
         out: ``[batch, m, n]``.
+        extensions: of the processor that may be used, by LLVM's names: ``avx512vnni``, ``avx512bf16``, ``avx2``.
     """
 
     batch: tuple[int, ...]
@@ -49,6 +50,7 @@ class Gemm:
     lhs: Matrix
     rhs: Matrix
     out: Matrix
+    extensions: frozenset[str] = frozenset()
 
     @property
     def sums(self) -> str:
@@ -74,6 +76,7 @@ class Gemm:
             self.rhs.transposed(),
             self.lhs.transposed(),
             self.out.transposed(),
+            self.extensions,
         )
 
     def form(self, machine: Machine) -> str:
@@ -102,9 +105,13 @@ class Gemm:
         """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
         if self.form(machine) == "transposed":
             return self.transposed().workgroups(machine)
+        return min(self.pieces(machine), self._units(machine))
+
+    def pieces(self, machine: Machine) -> int:
+        """Into how many pieces it pays to cut the product, whether or not it can be."""
         lanes = lanes_for(self.sums, self.n, machine)
         read = self.count * self.k * (self.m * self.lhs.bytes + self.n * self.rhs.bytes)
-        return min(pieces_for(self.multiplications, read, lanes, machine), self._units(machine))
+        return pieces_for(self.multiplications, read, lanes, machine)
 
     def emit(
         self,

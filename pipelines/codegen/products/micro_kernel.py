@@ -6,89 +6,112 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value, is_float, vector_of
+from hloforge.pipelines.codegen.lang.values import I8, Number, Value, vector_of
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.loops import carrying
 
 
 @dataclass(frozen=True)
 class Side:
-    """A factor as the micro-kernel reads it.
+    """A factor as the micro-kernel reads it; all distances are in bytes.
 
     Attributes:
-        kind: of an element in memory, which is the sums' or is widened to it.
-        across: elements between rows (left factor) of the tile.
-        along: elements between terms.
-        signed: whether narrow integers have a sign.
+        kind: of what is read at once of a row: an element, or a group of terms as an integer.
+        across: between rows (left factor) or vectors (right factor) of the tile, where they have one address.
+        along: between terms of the innermost loop.
+        align: of an element in memory.
+        signed: whether integers narrower than the sums have a sign.
     """
 
     kind: str
     across: int
     along: int
+    align: int
     signed: bool = True
 
 
-def multiply_add(function: Function, left: Value, right: Value, total: Value) -> Value:
-    """``left * right + total``, fused where the processor can."""
-    if is_float(total.kind):
-        return function.intrinsic("fmuladd", total.kind, left, right, total)
-    return left * right + total
+@dataclass(frozen=True)
+class Turn:
+    """A loop of terms around the innermost one.
+
+    Attributes:
+        count: of its iterations.
+        left: bytes from one iteration to the next in the left factor.
+        right: the same in the right factor.
+    """
+
+    count: int
+    left: int
+    right: int
 
 
 def add_terms(
     function: Function,
     tile: Tile,
-    kind: str,
+    arithmetic: Arithmetic,
     left: Side,
     right: Side,
-    rows: Value,
+    rows: Sequence[Value],
     vectors: Sequence[Value],
-    terms: Value | int,
+    terms: Number,
     sums: Sequence[Value],
+    turns: Sequence[Turn] = (),
 ) -> list[Value]:
     """Add terms to a tile of sums.
 
     Args:
-        kind: of the sums.
-        rows: the address of the tile's first row in the left factor, at its first term.
-        vectors: the addresses of the tile's vectors in the right factor, at its first term; one address if they
-            follow each other.
-        terms: how many, at least 1.
+        rows: the addresses of the tile's rows in the left factor at its first term, or of the first row alone.
+        vectors: the addresses of the tile's vectors in the right factor at its first term, or of the first alone.
+        terms: of the innermost loop, at least 1.
         sums: by rows, ``tile.rows * tile.vectors`` of them.
+        turns: loops around it, the outermost one first.
 
     Returns:
         the sums.
     """
-    with carrying(function, 0, terms, [rows, *vectors, *sums]) as (loop, _, carried):
-        at, places, totals = carried[0], carried[1 : 1 + len(vectors)], carried[1 + len(vectors) :]
-        starts = places
-        if len(places) < tile.vectors:
-            starts = [function.offset(places[0], right.kind, place * tile.lanes) for place in range(tile.vectors)]
-        row_of_right = [_vector(function, start, right, kind, tile.lanes) for start in starts]
+    if turns:
+        turn, inner = turns[0], turns[1:]
+        with carrying(function, 0, turn.count, [*rows, *vectors, *sums]) as (loop, _, carried):
+            at, places, totals = _parts(carried, len(rows), len(vectors))
+            totals = add_terms(function, tile, arithmetic, left, right, at, places, terms, totals, inner)
+            loop.next([*_moved(function, at, turn.left), *_moved(function, places, turn.right), *totals])
+        return loop.results[len(rows) + len(vectors) :]
+    with carrying(function, 0, terms, [*rows, *vectors, *sums]) as (loop, _, carried):
+        at, places, totals = _parts(carried, len(rows), len(vectors))
+        loaded = [
+            arithmetic.right(function.load(place, wide(right.kind, tile.lanes), right.align), signed=right.signed)
+            for place in _spread_out(function, places, tile.vectors, right.across)
+        ]
         following = []
-        for row in range(tile.rows):
-            one = function.load(function.offset(at, left.kind, row * left.across), left.kind)
-            factor = one.as_(kind, signed=left.signed)
-            if tile.lanes > 1:
-                factor = function.spread(factor, tile.lanes)
-            for place, vector in enumerate(row_of_right):
-                following.append(multiply_add(function, factor, vector, totals[row * tile.vectors + place]))
-        loop.next(
-            [
-                function.offset(at, left.kind, left.along),
-                *(function.offset(place, right.kind, right.along) for place in places),
-                *following,
-            ]
-        )
-    return loop.results[1 + len(vectors) :]
+        for row, place in enumerate(_spread_out(function, at, tile.rows, left.across)):
+            factor = arithmetic.left(function.load(place, left.kind, left.align), tile.lanes, signed=left.signed)
+            for number, vector in enumerate(loaded):
+                following.append(arithmetic.multiply_add(factor, vector, totals[row * tile.vectors + number]))
+        loop.next([*_moved(function, at, left.along), *_moved(function, places, right.along), *following])
+    return loop.results[len(rows) + len(vectors) :]
 
 
 def zeros(function: Function, tile: Tile, kind: str) -> list[Value]:
     """Sums without terms."""
-    zero = function.constant(0, vector_of(kind, tile.lanes) if tile.lanes > 1 else kind)
+    zero = function.constant(0, wide(kind, tile.lanes))
     return [zero] * (tile.rows * tile.vectors)
 
 
-def _vector(function: Function, place: Value, side: Side, kind: str, lanes: int) -> Value:
-    stored = function.load(place, vector_of(side.kind, lanes) if lanes > 1 else side.kind)
-    return stored.as_(kind, signed=side.signed)
+def wide(kind: str, lanes: int) -> str:
+    """A vector's type, or the number's for one lane."""
+    return vector_of(kind, lanes) if lanes > 1 else kind
+
+
+def _parts(carried: Sequence[Value], rows: int, vectors: int) -> tuple[list[Value], list[Value], list[Value]]:
+    return list(carried[:rows]), list(carried[rows : rows + vectors]), list(carried[rows + vectors :])
+
+
+def _moved(function: Function, places: Sequence[Value], distance: int) -> list[Value]:
+    return [function.offset(place, I8, distance) for place in places]
+
+
+def _spread_out(function: Function, places: Sequence[Value], count: int, distance: int) -> list[Value]:
+    if len(places) == count:
+        return list(places)
+    return [function.offset(places[0], I8, number * distance) for number in range(count)]

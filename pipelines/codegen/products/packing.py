@@ -1,191 +1,264 @@
-"""Copies of factors in the order in which the micro-kernel reads them, widened to the type of the sums.
+"""Copies of factors in the order in which the micro-kernel reads them.
 
-The right factor becomes a strip: for each term the tile's columns, one after the other. Columns that lie apart in
-memory are transposed in registers. The left factor becomes the tiles' rows, for each term next to each other.
+The right factor becomes a strip: for each term, or group of terms, the tile's columns one after the other. The left
+factor becomes rows whose terms are next to each other, or for each tile and term its rows. Terms one by one are widened
+to the type of the sums here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import POINTER, Value, lanes_of, vector_of
+from hloforge.pipelines.codegen.lang.values import I8, POINTER, Number, Value, lanes_of, vector_of
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import Matrix, strided
+from hloforge.pipelines.codegen.products.shuffles import interleaved, transposed
 
-# Terms that are transposed at once.
-_TERMS = 4
+# Terms or groups of terms that are transposed at once, and elements of rows that are moved at once.
+_TERMS, _MOVED = 4, 16
+
+
+def strip_bytes(tile: Tile, arithmetic: Arithmetic, depth: int) -> int:
+    """Of a packed strip, with the vectors that sums begin with where the arithmetic needs some."""
+    steps = -(-depth // arithmetic.group) + arithmetic.flips
+    return steps * tile.columns * arithmetic.unit_bytes
 
 
 def pack_strip(
     function: Function,
     tile: Tile,
-    kind: str,
+    arithmetic: Arithmetic,
     matrix: Matrix,
     columns: Sequence[Value],
-    depth: Value | int,
+    depth: Number,
     target: Value,
 ) -> None:
-    """Write ``[depth, tile.columns]`` numbers to ``target``.
+    """Write ``[steps, tile.columns]`` units to ``target``, each a term or a group of terms.
 
     Args:
-        kind: of the sums.
         matrix: the right factor; its rows are the terms.
         columns: the address of each vector's first column at the first term.
-        depth: terms.
+        depth: terms; a number that is known where they are grouped.
     """
+    steps = depth
+    if arithmetic.group > 1:
+        assert isinstance(depth, int)
+        # Elements that lie apart in both directions are grouped one by one.
+        steps = depth // arithmetic.group if 1 in (matrix.row, matrix.column) else 0
     if matrix.column == 1 or tile.lanes == 1:
-        _copy_rows(function, tile, kind, matrix, columns, depth, target)
+        _copy_rows(function, tile, arithmetic, matrix, columns, steps, target)
+    elif isinstance(steps, Value) or steps:
+        with _each_vector(function, tile, arithmetic, columns, target) as (column, to):
+            _transpose_columns(function, tile, arithmetic, matrix, column, steps, to)
+    if arithmetic.group == 1:
         return
-    # Of all vectors by one text, which finds where each begins.
-    table = columns[0]
-    if len(columns) > 1:
-        table = function.stack(POINTER, len(columns))
-        for place, column in enumerate(columns):
-            function.store(column, function.offset(table, POINTER, place))
-    with each(function, 0, len(columns)) as number:
-        column = function.load(function.offset(table, POINTER, number), POINTER) if len(columns) > 1 else table
-        start = strided(function, target, kind, [number], [tile.lanes])
-        _transpose_columns(function, tile, kind, matrix, column, depth, start)
+    assert isinstance(steps, int) and isinstance(depth, int)
+    if steps * arithmetic.group < depth:
+        with _each_vector(function, tile, arithmetic, columns, target) as (column, to):
+            _copy_one_by_one(function, tile, arithmetic, matrix, column, steps, depth, to)
+    if arithmetic.flips:
+        _sum_terms(function, tile, arithmetic, -(-depth // arithmetic.group), target)
 
 
 def _copy_rows(
     function: Function,
     tile: Tile,
-    kind: str,
+    arithmetic: Arithmetic,
     matrix: Matrix,
     columns: Sequence[Value],
-    depth: Value | int,
+    steps: Number,
     target: Value,
 ) -> None:
-    with carrying(function, 0, depth, [target, *columns]) as (loop, _, (to, *places)):
+    """Terms whose columns are next to each other."""
+    step = matrix.row * arithmetic.group
+    with carrying(function, 0, steps, [target, *columns]) as (loop, _, (to, *places)):
         for number, place in enumerate(places):
-            stored = function.load(place, vector_of(matrix.kind, tile.lanes) if tile.lanes > 1 else matrix.kind)
-            function.store(stored.as_(kind, signed=matrix.signed), function.offset(to, kind, number * tile.lanes))
+            vectors = [
+                _element(
+                    function, arithmetic, matrix, function.offset(place, matrix.kind, term * matrix.row), tile.lanes
+                )
+                for term in range(arithmetic.group)
+            ]
+            function.store(
+                _grouped(function, arithmetic, vectors),
+                function.offset(to, arithmetic.unit, number * tile.lanes),
+                arithmetic.unit_bytes,
+            )
         loop.next(
             [
-                function.offset(to, kind, tile.columns),
-                *(function.offset(place, matrix.kind, matrix.row) for place in places),
+                function.offset(to, arithmetic.unit, tile.columns),
+                *(function.offset(place, matrix.kind, step) for place in places),
             ]
         )
 
 
+@contextmanager
+def _each_vector(
+    function: Function, tile: Tile, arithmetic: Arithmetic, columns: Sequence[Value], target: Value
+) -> Iterator[tuple[Value, Value]]:
+    """One text for all vectors of a strip: the address of one's first column, and its place in the strip."""
+    if len(columns) == 1:
+        yield columns[0], target
+        return
+    table = function.stack(POINTER, len(columns))
+    for place, column in enumerate(columns):
+        function.store(column, function.offset(table, POINTER, place))
+    with each(function, 0, len(columns)) as number:
+        column = function.load(function.offset(table, POINTER, number), POINTER)
+        yield column, strided(function, target, arithmetic.unit, [number], [tile.lanes])
+
+
 def _transpose_columns(
-    function: Function, tile: Tile, kind: str, matrix: Matrix, column: Value, depth: Value | int, target: Value
+    function: Function,
+    tile: Tile,
+    arithmetic: Arithmetic,
+    matrix: Matrix,
+    column: Value,
+    steps: Number,
+    target: Value,
 ) -> None:
-    """Columns of consecutive terms, several terms at a time; the last ones may be copied twice."""
+    """Columns of consecutive terms, several steps at a time; the last ones may be copied twice."""
     step = 1
     if matrix.row == 1:
         # Blocks of terms, whose number is not constant, are long.
-        step = min(_TERMS, 1 << (depth.bit_length() - 1)) if isinstance(depth, int) else _TERMS
-    with each(function, 0, depth, step) as reached:
-        is_whole = isinstance(depth, int) and depth % step == 0
-        term = reached if is_whole else reached.minimum(depth - step)
-        start = function.offset(column, matrix.kind, term * matrix.row)
-        rows = [
-            function.load(
-                function.offset(start, matrix.kind, lane * matrix.column),
-                vector_of(matrix.kind, step) if step > 1 else matrix.kind,
-            )
-            for lane in range(tile.lanes)
-        ]
-        to = function.offset(target, kind, term * tile.columns)
-        for number, vector in enumerate(transposed(function, rows, step)):
-            function.store(vector.as_(kind, signed=matrix.signed), function.offset(to, kind, number * tile.columns))
+        step = min(_TERMS, 1 << (steps.bit_length() - 1)) if isinstance(steps, int) else _TERMS
+    with each(function, 0, steps, step) as reached:
+        is_whole = isinstance(steps, int) and steps % step == 0
+        number = reached if is_whole else reached.minimum(steps - step)
+        start = function.offset(column, matrix.kind, number * (arithmetic.group * matrix.row))
+        rows = []
+        for lane in range(tile.lanes):
+            address = function.offset(start, matrix.kind, lane * matrix.column)
+            elements = _element(function, arithmetic, matrix, address, step * arithmetic.group)
+            rows.append(_units(function, arithmetic, elements))
+        to = function.offset(target, arithmetic.unit, number * tile.columns)
+        for place, vector in enumerate(transposed(function, rows, step)):
+            function.store(vector, function.offset(to, arithmetic.unit, place * tile.columns), arithmetic.unit_bytes)
 
 
-def transposed(function: Function, rows: Sequence[Value], width: int) -> list[Value]:
-    """``width`` vectors of as many lanes as there are ``rows``, whose lanes count ``width``; both powers of two.
-
-    Rows are first joined to whole vectors, each of rows that lie ``width`` apart, whose parts of ``width`` lanes are
-    then transposed within the parts of the processor's registers, which is the cheapest shuffle.
-    """
-    count = len(rows)
-    if width == 1:
-        return [_gathered(function, rows)]
-    if count <= width:
-        return _interleaved(function, rows, width)
-    joined = []
-    for first in range(width):
-        group = list(rows[first::width])
-        while len(group) > 1:
-            group = [
-                function.shuffle(left, right, range(2 * lanes_of(left.kind)))
-                for left, right in zip(group[::2], group[1::2], strict=True)
-            ]
-        joined.append(group[0])
-    # Bit by bit, a row's number within its part and a lane's number change places.
-    bit = 1
-    while bit < width:
-        following = list(joined)
-        for place in range(width):
-            if place & bit:
-                continue
-            left, right = joined[place], joined[place | bit]
-            low = [lane if not lane & bit else count + (lane ^ bit) for lane in range(count)]
-            high = [lane | bit if not lane & bit else count + lane for lane in range(count)]
-            following[place] = function.shuffle(left, right, low)
-            following[place | bit] = function.shuffle(left, right, high)
-        joined = following
-        bit *= 2
-    return joined
+def _copy_one_by_one(
+    function: Function,
+    tile: Tile,
+    arithmetic: Arithmetic,
+    matrix: Matrix,
+    column: Value,
+    first: int,
+    depth: int,
+    target: Value,
+) -> None:
+    """Groups from ``first`` on, of which the last one may have fewer terms."""
+    size = arithmetic.unit_bytes
+    with each(function, first, -(-depth // arithmetic.group)) as step:
+        function.clear(function.offset(target, I8, step * (tile.columns * size)), tile.lanes * size)
+    with each(function, first * arithmetic.group, depth) as term, each(function, 0, tile.lanes) as lane:
+        source = strided(function, column, matrix.kind, [term, lane], [matrix.row, matrix.column])
+        unit = term.udiv(arithmetic.group) * tile.columns + lane
+        place = unit * arithmetic.group + term.urem(arithmetic.group)
+        value = _element(function, arithmetic, matrix, source, 1)
+        function.store(value, function.offset(target, arithmetic.element, place))
 
 
-def _interleaved(function: Function, rows: Sequence[Value], width: int) -> list[Value]:
-    group = list(rows)
-    while len(group) > 1:
-        group = [
-            function.shuffle(left, right, range(2 * lanes_of(left.kind)))
-            for left, right in zip(group[::2], group[1::2], strict=True)
-        ]
-    count = len(rows)
-    return [function.shuffle(group[0], None, [row * width + term for row in range(count)]) for term in range(width)]
+def _sum_terms(function: Function, tile: Tile, arithmetic: Arithmetic, steps: int, target: Value) -> None:
+    """Write what sums begin with behind the strip."""
+    kind = wide(arithmetic.sums, tile.lanes)
+    zero = function.constant(0, kind)
+    with carrying(function, 0, steps, [target, *[zero] * tile.vectors]) as (loop, _, (at, *totals)):
+        following = []
+        for place, total in enumerate(totals):
+            vector = function.load(function.offset(at, kind, place), kind, arithmetic.unit_bytes)
+            following.append(arithmetic.sums_of_terms(vector, total))
+        loop.next([function.offset(at, kind, tile.vectors), *following])
+    end, *totals = loop.results
+    for place, total in enumerate(totals):
+        function.store(arithmetic.made_up(total), function.offset(end, kind, place), arithmetic.unit_bytes)
 
 
-def _gathered(function: Function, numbers: Sequence[Value]) -> Value:
-    kind = vector_of(numbers[0].kind, len(numbers))
-    vector = Value(function, kind, "poison")
-    for place, number in enumerate(numbers):
-        vector = function.emit(f"insertelement {kind} {vector.text}, {number}, i64 {place}", kind)
-    return vector
+def row_units(arithmetic: Arithmetic, depth: int) -> int:
+    """Units of a row of the left factor."""
+    return -(-depth // arithmetic.group)
 
 
 def widen_rows(
     function: Function,
-    kind: str,
+    arithmetic: Arithmetic,
     matrix: Matrix,
     first: Value,
-    rows: Value | int,
+    rows: Number,
     depth: int,
-    lanes: int,
     target: Value,
 ) -> None:
-    """Write ``[rows, depth]`` numbers to ``target``, of rows whose terms are next to each other in memory.
+    """Write ``[rows, row_units]`` units to ``target``, of rows whose terms are next to each other in memory.
 
     Args:
         first: the address of the first row.
-        lanes: of the vectors that are moved, at most ``depth``.
     """
+    lanes = min(_MOVED, 1 << (depth.bit_length() - 1))
+    width = row_units(arithmetic, depth) * arithmetic.group
     with carrying(function, 0, rows, [first, target]) as (loop, _, (source, to)):
+        if width > depth:
+            # Terms that only fill the last group are zeros, because those of the right factor may meet NaN here.
+            function.clear(function.offset(to, arithmetic.element, width - arithmetic.group), arithmetic.unit_bytes)
         with each(function, 0, depth, lanes) as reached:
             term = reached.minimum(depth - lanes) if depth % lanes else reached
-            stored = function.load(
-                function.offset(source, matrix.kind, term), vector_of(matrix.kind, lanes) if lanes > 1 else matrix.kind
-            )
-            function.store(stored.as_(kind, signed=matrix.signed), function.offset(to, kind, term))
-        loop.next([function.offset(source, matrix.kind, matrix.row), function.offset(to, kind, depth)])
+            value = _element(function, arithmetic, matrix, function.offset(source, matrix.kind, term), lanes)
+            function.store(value, function.offset(to, arithmetic.element, term))
+        loop.next([function.offset(source, matrix.kind, matrix.row), function.offset(to, arithmetic.element, width)])
 
 
 def gather_tile(
-    function: Function, rows: int, kind: str, matrix: Matrix, first: Value, depth: int, target: Value
+    function: Function, rows: int, arithmetic: Arithmetic, matrix: Matrix, first: Value, depth: int, target: Value
 ) -> None:
-    """Write ``[depth, rows]`` numbers to ``target``: a tile's rows of a left factor whose rows are next to each other.
+    """Write ``[row_units, rows]`` units to ``target``: a tile of a left factor whose rows are next to each other.
 
     Args:
         first: the address of the tile's first row.
     """
-    with carrying(function, 0, depth, [first, target]) as (loop, _, (source, to)):
-        stored = function.load(source, vector_of(matrix.kind, rows) if rows > 1 else matrix.kind)
-        function.store(stored.as_(kind, signed=matrix.signed), to)
-        loop.next([function.offset(source, matrix.kind, matrix.column), function.offset(to, kind, rows)])
+    group = arithmetic.group
+
+    def copy(source: Value, to: Value, count: int) -> None:
+        vectors = [
+            _element(function, arithmetic, matrix, function.offset(source, matrix.kind, term * matrix.column), rows)
+            for term in range(count)
+        ]
+        vectors += [function.constant(0, vectors[0].kind)] * (group - count)
+        function.store(_grouped(function, arithmetic, vectors), to, arithmetic.unit_bytes)
+
+    end, to = first, target
+    if depth >= group:
+        with carrying(function, 0, depth // group, [first, target]) as (loop, _, (source, to)):
+            copy(source, to, group)
+            step = matrix.column * group
+            loop.next([function.offset(source, matrix.kind, step), function.offset(to, arithmetic.unit, rows)])
+        end, to = loop.results
+    if depth % group:
+        copy(end, to, depth % group)
+
+
+def _element(function: Function, arithmetic: Arithmetic, matrix: Matrix, address: Value, lanes: int) -> Value:
+    """Elements in memory, as they are packed."""
+    stored = function.load(address, wide(matrix.kind, lanes))
+    return stored.as_(arithmetic.element, signed=matrix.signed)
+
+
+def _grouped(function: Function, arithmetic: Arithmetic, vectors: Sequence[Value]) -> Value:
+    """Vectors of consecutive terms as units."""
+    if arithmetic.group == 1:
+        return vectors[0]
+    if not lanes_of(vectors[0].kind):
+        kind = vector_of(arithmetic.element, 1)
+        vectors = [function.emit(f"bitcast {one} to {kind}", kind) for one in vectors]
+    return _units(function, arithmetic, interleaved(function, vectors))
+
+
+def _units(function: Function, arithmetic: Arithmetic, elements: Value) -> Value:
+    """Elements that follow each other as units."""
+    if arithmetic.group == 1:
+        return elements
+    count = lanes_of(elements.kind) // arithmetic.group
+    kind = wide(arithmetic.unit, count)
+    return function.emit(f"bitcast {elements} to {kind}", kind)

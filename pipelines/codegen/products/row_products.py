@@ -4,7 +4,7 @@ A strip of columns as the tiles have it would read some lines of each row of the
 read from end to end at once, and sums stay in the first-level cache meanwhile::
 
     for chunk of columns:
-        for block of terms:              # 4 or 8 rows of the right factor, with their numbers in registers
+        for block of terms:              # eight rows of the right factor, with their numbers in registers
             for vector of columns:
                 sums[vector] += number * row for each term
         store sums
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, bits_of, vector_of
+from hloforge.pipelines.codegen.products.arithmetic import one_by_one
 from hloforge.pipelines.codegen.products.blocking import lanes_for
 from hloforge.pipelines.codegen.products.loops import each
-from hloforge.pipelines.codegen.products.micro_kernel import multiply_add
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.framework.machine import Machine
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 MOST_ROWS = 4
 # Vectors of columns from which reading rows from end to end is faster than a strip of each.
 LEAST_VECTORS = 7
+# Terms that are added at once: as many rows are read side by side.
+_TERMS = 8
+# Vectors of columns that a piece for a worker has at least.
+_LEAST_CHUNK = 16
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,11 @@ class RowPlan:
 def plan(gemm: Gemm, machine: Machine) -> RowPlan:
     lanes = lanes_for(gemm.sums, gemm.n, machine)
     vectors = -(-gemm.n // lanes)
-    most = machine.l1_bytes // 4 // (gemm.m * lanes * bits_of(gemm.sums) // 8)
-    # Chunks are pieces for workers as well.
-    chunks = max(-(-vectors // most), min(4 * machine.workers, vectors // 16), 1)
-    # The block's numbers are in registers: half of all.
-    block = 8 if gemm.m * 8 <= machine.vector_count // 2 else 4
-    return RowPlan(lanes, vectors, -(-vectors // chunks), max(1, min(block, gemm.k)))
+    most = machine.l1_bytes // 2 // (gemm.m * lanes * bits_of(gemm.sums) // 8)
+    # Chunks are pieces for workers as well, but short ones are read slowly.
+    wanted = -(-min(gemm.pieces(machine), 2 * machine.workers) // gemm.count)
+    chunks = max(-(-vectors // most), min(wanted, vectors // _LEAST_CHUNK), 1)
+    return RowPlan(lanes, vectors, -(-vectors // chunks), min(_TERMS, gemm.k))
 
 
 def scratch_bytes(gemm: Gemm, found: RowPlan) -> int:
@@ -117,7 +120,9 @@ def write(
                     )
                     term_row = stored.as_(gemm.sums, signed=gemm.rhs.signed)
                     for row in range(gemm.m):
-                        totals[row] = multiply_add(function, numbers[row * block + place], term_row, totals[row])
+                        totals[row] = one_by_one(gemm.sums).multiply_add(
+                            numbers[row * block + place], term_row, totals[row]
+                        )
                 for slot, total in zip(slots, totals, strict=True):
                     function.store(total, slot)
 

@@ -4,6 +4,7 @@ A unit of work is a strip of columns for a chunk of rows of one matrix of the ba
 pays; then the tiles of the chunk follow each other, each through all terms::
 
     for unit in piece:                   # of the batch, chunks of rows, strips of columns
+        copy the chunk's left factor     # once for all strips, if need be
         pack the strip's right factor    # [terms, tile.columns]
         for tile in chunk:
             sums = 0; for each term: sums += column * row
@@ -21,11 +22,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of, vector_of
+from hloforge.pipelines.codegen.lang.values import I8, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import packing
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, groups_of, one_by_one
 from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile
+from hloforge.pipelines.codegen.products.left_factors import Left, rows_of
 from hloforge.pipelines.codegen.products.loops import each
-from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, zeros
+from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.framework.machine import Machine
@@ -40,8 +43,6 @@ _PACKED_TILES = 4
 # Bytes between terms up to which a strip is read in place as fast as from a copy.
 _NEAR = 1024
 _LINE = 64
-# Elements that are widened at once.
-_MOVED = 16
 
 
 @dataclass(frozen=True)
@@ -51,35 +52,52 @@ class TiledPlan:
     Attributes:
         depth: terms of a block.
         packs_right: whether strips of the right factor are copied.
-        left: how the left factor is read: in ``place``, from ``widened`` rows, or from ``gathered`` tiles.
         chunk: tiles of rows in a unit.
     """
 
     tile: Tile
+    arithmetic: Arithmetic
     depth: int
     packs_right: bool
-    left: str
+    left: Left
     chunk: int
 
 
 def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine)
-    size = bits_of(gemm.sums) // 8
+    arithmetic = _arithmetic(gemm, tile, machine)
     tiles = -(-gemm.m // tile.rows)
-    depth = block_depth(gemm.k, tile.columns, size, machine) if tiles > 1 else gemm.k
+    chunk = min(tiles, max(1, _CHUNK_ROWS // tile.rows))
+    chunk = -(-tiles // -(-tiles // chunk))
+    depth = gemm.k
+    if tiles > 1 and arithmetic.group == 1:
+        depth = block_depth(gemm.k, tile.columns, arithmetic.unit_bytes, machine)
+    return TiledPlan(
+        tile,
+        arithmetic,
+        depth,
+        arithmetic.group > 1 or packs_right(gemm, tiles),
+        rows_of(gemm, tile, arithmetic, chunk),
+        chunk,
+    )
+
+
+def packs_right(gemm: Gemm, tiles: int) -> bool:
+    """Whether copying a strip of the right factor for so many tiles of rows pays."""
     is_far = gemm.rhs.row * gemm.rhs.bytes > _NEAR
-    packs = (
+    return (
         gemm.rhs.column != 1
         or (gemm.rhs.kind != gemm.sums and tiles > 2)
         or (tiles >= _PACKED_TILES and is_far and gemm.k > 32)
     )
-    left = "place"
-    if gemm.lhs.kind != gemm.sums and gemm.lhs.column == 1:
-        left = "widened"
-    elif gemm.lhs.row == 1 and gemm.m > 1 and gemm.n >= 2 * tile.columns and gemm.k > 32:
-        left = "gathered"
-    chunk = min(tiles, max(1, _CHUNK_ROWS // tile.rows))
-    return TiledPlan(tile, depth, packs, left, -(-tiles // -(-tiles // chunk)))
+
+
+def _arithmetic(gemm: Gemm, tile: Tile, machine: Machine) -> Arithmetic:
+    lhs, rhs = gemm.lhs, gemm.rhs
+    found = groups_of(lhs.kind, lhs.signed, rhs.kind, rhs.signed, gemm.sums, tile.lanes, machine, gemm.extensions)
+    if found is None or gemm.k < found.group or 1 not in (lhs.row, lhs.column):
+        return one_by_one(gemm.sums)
+    return found
 
 
 def units(gemm: Gemm, found: TiledPlan) -> tuple[int, int, int]:
@@ -96,11 +114,9 @@ def scratch_bytes(gemm: Gemm, found: TiledPlan) -> int:
 def _areas(gemm: Gemm, found: TiledPlan) -> tuple[int, int, int]:
     """Bytes of a packed strip, of a chunk's left factor and of waiting sums."""
     size, tile = bits_of(gemm.sums) // 8, found.tile
-    rows = found.chunk * tile.rows
-    right = found.depth * tile.columns * size if found.packs_right else 0
-    left = rows * gemm.k * size if found.left != "place" else 0
-    waiting = rows * tile.columns * size if found.depth < gemm.k else 0
-    return _whole(right), _whole(left), _whole(waiting)
+    right = packing.strip_bytes(tile, found.arithmetic, found.depth) if found.packs_right else 0
+    waiting = found.chunk * tile.rows * tile.columns * size if found.depth < gemm.k else 0
+    return _whole(right), _whole(found.left.size), _whole(waiting)
 
 
 def _whole(size: int) -> int:
@@ -122,11 +138,11 @@ class TiledProduct:
     ) -> None:
         self.function, self.gemm, self.plan, self.tile = function, gemm, found, found.tile
         self.lhs, self.rhs, self.results = lhs, rhs, results
-        self.kind = gemm.sums
+        self.kind, self.arithmetic = gemm.sums, found.arithmetic
         right, left, _ = _areas(gemm, found)
-        self.strip = self.packed = self.waiting = scratch
+        self.strip = self.copied = self.waiting = scratch
         if scratch is not None:
-            self.packed = function.offset(scratch, I8, right)
+            self.copied = function.offset(scratch, I8, right)
             self.waiting = function.offset(scratch, I8, right + left)
 
     def run(self, first: Value, last: Value) -> None:
@@ -139,10 +155,12 @@ class TiledProduct:
             places = split_index(function, batch, gemm.batch)
             lhs = strided(function, self.lhs, gemm.lhs.kind, places, gemm.lhs.batch)
             rhs = strided(function, self.rhs, gemm.rhs.kind, places, gemm.rhs.batch)
-            begin = chunk * self.plan.chunk
+            begin = chunk * self.plan.chunk if counts[1] > 1 else function.index(0)
             end = function.index(tiles) if counts[1] == 1 else (begin + self.plan.chunk).minimum(tiles)
-            if self.plan.left != "place":
-                self._pack_left(lhs, unit, first, strip, begin, end)
+            if self.plan.left.size:
+                assert self.copied is not None
+                with function.if_(strip.equals(0) | unit.equals(first)):
+                    self.plan.left.prepare(function, lhs, begin, end, self.copied)
             columns = [
                 clamped(function, _plus(strip, self.tile.columns, place * self.tile.lanes), gemm.n - self.tile.lanes)
                 for place in range(self.tile.vectors)
@@ -152,43 +170,7 @@ class TiledProduct:
             else:
                 self._blocks(batch, lhs, rhs, begin, end, columns)
 
-    def _pack_left(self, lhs: Value, unit: Value, first: Value, strip: Value, begin: Value, end: Value) -> None:
-        """Copy a chunk's rows before its first strip."""
-        function, gemm, tile = self.function, self.gemm, self.tile
-        assert self.packed is not None
-        starts = strip.equals(0) | unit.equals(first)
-        with function.if_(starts):
-            if self.plan.left == "widened":
-                row = clamped(function, begin * tile.rows, gemm.m - tile.rows)
-                stop = clamped(function, end * tile.rows, gemm.m)
-                source = strided(function, lhs, gemm.lhs.kind, [row], [gemm.lhs.row])
-                lanes = min(_MOVED, 1 << (gemm.k.bit_length() - 1))
-                packing.widen_rows(function, self.kind, gemm.lhs, source, stop - row, gemm.k, lanes, self.packed)
-                return
-            with each(function, begin, end) as number:
-                row = clamped(function, number * tile.rows, gemm.m - tile.rows)
-                source = strided(function, lhs, gemm.lhs.kind, [row], [gemm.lhs.row])
-                target = strided(function, self.packed, self.kind, [number - begin], [gemm.k * tile.rows])
-                packing.gather_tile(function, tile.rows, self.kind, gemm.lhs, source, gemm.k, target)
-
-    def _rows_at(self, lhs: Value, begin: Value, number: Value, row: Value, term: Value | int) -> tuple[Value, Side]:
-        """The address of a tile's first row at a term, and how to go on from there."""
-        function, gemm, tile = self.function, self.gemm, self.tile
-        at = function.index(term)
-        if self.plan.left == "place":
-            sides = Side(gemm.lhs.kind, gemm.lhs.row, gemm.lhs.column, gemm.lhs.signed)
-            return strided(function, lhs, gemm.lhs.kind, [row, at], [gemm.lhs.row, gemm.lhs.column]), sides
-        assert self.packed is not None
-        if self.plan.left == "widened":
-            start = clamped(function, begin * tile.rows, gemm.m - tile.rows)
-            return strided(function, self.packed, self.kind, [row - start, at], [gemm.k, 1]), Side(self.kind, gemm.k, 1)
-        places = [number - begin, at]
-        address = strided(function, self.packed, self.kind, places, [gemm.k * tile.rows, tile.rows])
-        return address, Side(self.kind, 1, tile.rows)
-
-    def _right(
-        self, rhs: Value, columns: Sequence[Value], term: Value | int, terms: Value | int
-    ) -> tuple[list[Value], Side]:
+    def _right(self, rhs: Value, columns: Sequence[Value], term: Number, terms: Number) -> tuple[list[Value], Side]:
         """The addresses of a strip's vectors at a term, packed if need be."""
         function, matrix, tile = self.function, self.gemm.rhs, self.tile
         at = function.index(term)
@@ -196,33 +178,49 @@ class TiledProduct:
         if not self.plan.packs_right:
             if self.gemm.n % tile.columns == 0:
                 places = places[:1]
-            return places, Side(matrix.kind, 0, matrix.row, matrix.signed)
+            row = matrix.row * matrix.bytes
+            return places, Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed)
         assert self.strip is not None
-        packing.pack_strip(function, tile, self.kind, matrix, places, terms, self.strip)
-        return [self.strip], Side(self.kind, 0, tile.columns)
+        packing.pack_strip(function, tile, self.arithmetic, matrix, places, terms, self.strip)
+        size = self.arithmetic.unit_bytes
+        return [self.strip], Side(self.arithmetic.unit, tile.lanes * size, tile.columns * size, size)
+
+    def _beginning(self) -> list[Value]:
+        """What sums are before the first term."""
+        function, tile = self.function, self.tile
+        if not self.arithmetic.flips:
+            return zeros(function, tile, self.kind)
+        assert self.strip is not None
+        steps = packing.row_units(self.arithmetic, self.gemm.k)
+        start = function.offset(self.strip, self.arithmetic.unit, steps * tile.columns)
+        kind = wide(self.kind, tile.lanes)
+        vectors = [function.load(function.offset(start, kind, place), kind, 4) for place in range(tile.vectors)]
+        return vectors * tile.rows
 
     def _whole_depth(
         self, batch: Value, lhs: Value, rhs: Value, begin: Value, end: Value, columns: Sequence[Value]
     ) -> None:
-        function, gemm, tile = self.function, self.gemm, self.tile
+        function, gemm, tile, left = self.function, self.gemm, self.tile, self.plan.left
         vectors, right = self._right(rhs, columns, 0, gemm.k)
+        sums = self._beginning()
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, gemm.m - tile.rows)
-            start, left = self._rows_at(lhs, begin, number, row, 0)
-            sums = zeros(function, tile, self.kind)
-            sums = add_terms(function, tile, self.kind, left, right, start, vectors, gemm.k, sums)
+            rows = left.rows(function, lhs, begin, number, row, self.copied)
+            totals = add_terms(
+                function, tile, self.arithmetic, left.side, right, rows, vectors, left.steps, sums, left.turns
+            )
             if self.results.is_plain and (self.results.takes_vectors or tile.lanes == 1):
-                self._store_tile(sums, batch, row, columns)
+                self._store_tile(totals, batch, row, columns)
             else:
-                memory = function.stack(sums[0].kind, len(sums))
-                for place, total in enumerate(sums):
+                memory = function.stack(totals[0].kind, len(totals))
+                for place, total in enumerate(totals):
                     function.store(total, function.offset(memory, total.kind, place))
                 self._finish(memory, batch, row, columns)
 
     def _blocks(self, batch: Value, lhs: Value, rhs: Value, begin: Value, end: Value, columns: Sequence[Value]) -> None:
-        function, gemm, tile = self.function, self.gemm, self.tile
+        function, gemm, tile, left = self.function, self.gemm, self.tile, self.plan.left
         assert self.waiting is not None
-        wide = vector_of(self.kind, tile.lanes) if tile.lanes > 1 else self.kind
+        kind, side = wide(self.kind, tile.lanes), left.side
         count = tile.rows * tile.vectors
         bytes_of_tile = tile.rows * tile.columns * bits_of(self.kind) // 8
         function.clear(self.waiting, (end - begin) * bytes_of_tile)
@@ -231,19 +229,23 @@ class TiledProduct:
             vectors, right = self._right(rhs, columns, term, terms)
             with each(function, begin, end) as number:
                 row = clamped(function, number * tile.rows, gemm.m - tile.rows)
-                start, left = self._rows_at(lhs, begin, number, row, term)
-                memory = function.offset(self.waiting, I8, (number - begin) * bytes_of_tile)
-                places = [function.offset(memory, wide, place) for place in range(count)]
-                sums = [function.load(place, wide) for place in places]
-                sums = add_terms(function, tile, self.kind, left, right, start, vectors, terms, sums)
+                rows = [
+                    strided(function, start, I8, [term], [side.along])
+                    for start in left.rows(function, lhs, begin, number, row, self.copied)
+                ]
+                memory = strided(function, self.waiting, I8, [number - begin], [bytes_of_tile])
+                places = [function.offset(memory, kind, place) for place in range(count)]
+                sums = [function.load(place, kind) for place in places]
+                sums = add_terms(function, tile, self.arithmetic, side, right, rows, vectors, terms, sums)
                 for total, place in zip(sums, places, strict=True):
                     function.store(total, place)
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, gemm.m - tile.rows)
-            self._finish(function.offset(self.waiting, I8, (number - begin) * bytes_of_tile), batch, row, columns)
+            memory = strided(function, self.waiting, I8, [number - begin], [bytes_of_tile])
+            self._finish(memory, batch, row, columns)
 
     def _store_tile(self, sums: Sequence[Value], batch: Value, row: Value, columns: Sequence[Value]) -> None:
-        function, matrix, tile = self.function, self.gemm.out, self.tile
+        function, matrix, tile = self.function, self.results.matrix, self.tile
         start = strided(function, self.results.address(batch), matrix.kind, [row], [matrix.row])
         for place, column in enumerate(columns):
             at = strided(function, start, matrix.kind, [column], [matrix.column])
@@ -256,12 +258,12 @@ class TiledProduct:
         function, tile = self.function, self.tile
         # Results whose columns lie apart are stored one by one.
         lanes = tile.lanes if self.results.takes_vectors else 1
-        kind = vector_of(self.kind, lanes) if lanes > 1 else self.kind
+        kind = wide(self.kind, lanes)
         with each(function, 0, tile.rows) as number, each(function, 0, tile.vectors) as place:
             column = columns[0]
             if tile.vectors > 1:
                 column = clamped(function, columns[0] + place * tile.lanes, self.gemm.n - tile.lanes)
-            with each(function, 0, tile.lanes // lanes) as lane:
+            with each(function, 0, tile.lanes, lanes) as lane:
                 at = (number * tile.vectors + place) * tile.lanes + lane
                 value = function.load(function.offset(memory, self.kind, at), kind)
                 self.results.put(value, batch, row + number, column + lane)

@@ -81,8 +81,9 @@ def check(
     wide_lhs, wide_rhs = lhs.astype(np.float64), rhs.astype(np.float64)
     expected = expect(np.matmul(wide_lhs, wide_rhs))
     scale = np.matmul(abs(wide_lhs), abs(wide_rhs)) + abs(expected) + 1e-30
+    tolerance = TOLERANCES[gemm.out.kind]
     error = float((abs(found.astype(np.float64) - expected) / scale).max())
-    assert error < TOLERANCES[gemm.out.kind], f"relative error {error:.2g}"
+    assert error < tolerance, f"relative error {error:.2g}"
 
 
 def _extent(matrix: Matrix, batch: Sequence[int], rows: int, columns: int) -> int:
@@ -100,6 +101,7 @@ def _factor(matrix: Matrix, batch: Sequence[int], rows: int, columns: int, rando
     count = _extent(matrix, batch, rows, columns)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
+        # With the extremes, whose sums overflow first.
         flat = random.integers(info.min, info.max, count, dtype, endpoint=True)
     else:
         flat = random.standard_normal(count).astype(dtype)

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
+from hloforge.pipelines.codegen.products import tiled
+from hloforge.pipelines.codegen.products.arithmetic import BF16, VNNI
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix, dense
 from hloforge.pipelines.framework.machine import AVX2, AVX512
@@ -67,6 +70,46 @@ def test_types(size: tuple[int, int, int], kind: str) -> None:
     for turned in ("", "l", "r"):
         out = {"i8": "i32", "i16": "i32"}.get(kind, kind)
         check(product(*size, kind, turned=turned, out=out))
+
+
+# Of this machine's processor.
+EXTENSIONS = frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
+
+
+@pytest.mark.parametrize("signs", ["ss", "uu", "su", "us"])
+@pytest.mark.parametrize("has", [VNNI, "avx2"])
+@pytest.mark.parametrize("size", [(17, 5, 31), (40, 32, 70), (13, 71, 130), (20, 4, 16)], ids=str)
+def test_bytes_in_groups(size: tuple[int, int, int], has: str, signs: str) -> None:
+    if has not in EXTENSIONS:
+        pytest.skip(f"this processor has no {has}")
+    for turned in ("", "l", "r", "lr"):
+        gemm = product(*size, "i8", turned=turned, out="i32")
+        lhs, rhs = (replace(one, signed=sign == "s") for one, sign in zip((gemm.lhs, gemm.rhs), signs, strict=True))
+        gemm = replace(gemm, lhs=lhs, rhs=rhs, extensions=frozenset({has}))
+        assert tiled.plan(gemm, AVX512).arithmetic.group > 1
+        for at_end in (True, False):
+            check(gemm, at_end=at_end)
+        check(gemm, machine=AVX2)
+
+
+@pytest.mark.parametrize("kind", ["i16", "bfloat"])
+@pytest.mark.parametrize("size", [(17, 5, 31), (40, 32, 70), (13, 71, 130)], ids=str)
+def test_pairs(size: tuple[int, int, int], kind: str) -> None:
+    has = BF16 if kind == "bfloat" else "avx2"
+    if has not in EXTENSIONS:
+        pytest.skip(f"this processor has no {has}")
+    for turned in ("", "l", "r", "lr"):
+        gemm = product(*size, kind, turned=turned, out="float" if kind == "bfloat" else "i32")
+        gemm = replace(gemm, extensions=frozenset({has}))
+        assert tiled.plan(gemm, AVX512).arithmetic.group == 2
+        check(gemm)
+
+
+def test_groups_of_elements_that_lie_apart() -> None:
+    gemm = product(20, 30, 40, "i8", out="i32")
+    gemm = replace(gemm, rhs=Matrix("i8", (), 120, 3), extensions=EXTENSIONS & {VNNI, "avx2"})
+    check(gemm)
+    check(replace(gemm, lhs=Matrix("i8", (), 90, 3)))
 
 
 @pytest.mark.parametrize("machine", [AVX2, AVX512], ids=["AVX2", "AVX512"])

@@ -1,0 +1,136 @@
+"""Where a tile's rows of the left factor are: in place, or in a copy that suits the micro-kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I8, Value
+from hloforge.pipelines.codegen.products import packing
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
+from hloforge.pipelines.codegen.products.blocking import Tile
+from hloforge.pipelines.codegen.products.loops import each
+from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn
+from hloforge.pipelines.codegen.products.operands import Matrix, clamped, strided
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.products.gemm import Gemm
+
+
+class Left(Protocol):
+    """A left factor as the loops of tiles see it.
+
+    Attributes:
+        side: how the micro-kernel reads it.
+        turns: loops around the innermost one.
+        steps: of the innermost loop: terms, or groups of terms.
+        size: bytes of the copy of a chunk.
+    """
+
+    @property
+    def side(self) -> Side: ...
+
+    @property
+    def turns(self) -> tuple[Turn, ...]: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def prepare(self, function: Function, lhs: Value, begin: Value, end: Value, memory: Value) -> None:
+        """Copy the rows of the tiles from ``begin`` up to ``end``, if there is a copy."""
+
+    def rows(
+        self, function: Function, lhs: Value, begin: Value, number: Value, row: Value, memory: Value | None
+    ) -> list[Value]:
+        """The addresses of the rows of tile ``number`` at its first term, or of the first, which is ``row``, alone."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a matrix.
+
+    Attributes:
+        tiles: of a chunk.
+        form: ``place``, ``widened`` to the arithmetic's elements row by row, or ``gathered`` tile by tile.
+    """
+
+    matrix: Matrix
+    count: int
+    depth: int
+    tile: Tile
+    arithmetic: Arithmetic
+    tiles: int
+    form: str
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        return ()
+
+    @property
+    def steps(self) -> int:
+        return packing.row_units(self.arithmetic, self.depth)
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.steps * self.arithmetic.unit_bytes
+
+    @property
+    def size(self) -> int:
+        return 0 if self.form == "place" else self.tiles * self.tile.rows * self._row_bytes
+
+    @property
+    def side(self) -> Side:
+        matrix, unit, size = self.matrix, self.arithmetic.unit, self.arithmetic.unit_bytes
+        if self.form == "widened":
+            return Side(unit, self._row_bytes, size, size)
+        if self.form == "gathered":
+            return Side(unit, size, size * self.tile.rows, size)
+        if self.arithmetic.group > 1:
+            return Side(unit, matrix.row * matrix.bytes, size, matrix.bytes)
+        return Side(matrix.kind, matrix.row * matrix.bytes, matrix.column * matrix.bytes, matrix.bytes, matrix.signed)
+
+    def prepare(self, function: Function, lhs: Value, begin: Value, end: Value, memory: Value) -> None:
+        matrix, tile = self.matrix, self.tile
+        if self.form == "widened":
+            row = clamped(function, begin * tile.rows, self.count - tile.rows)
+            stop = clamped(function, end * tile.rows, self.count)
+            source = strided(function, lhs, matrix.kind, [row], [matrix.row])
+            packing.widen_rows(function, self.arithmetic, matrix, source, stop - row, self.depth, memory)
+            return
+        with each(function, begin, end) as number:
+            row = clamped(function, number * tile.rows, self.count - tile.rows)
+            source = strided(function, lhs, matrix.kind, [row], [matrix.row])
+            target = strided(function, memory, I8, [number - begin], [tile.rows * self._row_bytes])
+            packing.gather_tile(function, tile.rows, self.arithmetic, matrix, source, self.depth, target)
+
+    def rows(
+        self, function: Function, lhs: Value, begin: Value, number: Value, row: Value, memory: Value | None
+    ) -> list[Value]:
+        if self.form == "place" or memory is None:
+            return [strided(function, lhs, self.matrix.kind, [row], [self.matrix.row])]
+        if self.form == "widened":
+            first = clamped(function, begin * self.tile.rows, self.count - self.tile.rows)
+            return [strided(function, memory, I8, [row - first], [self._row_bytes])]
+        return [strided(function, memory, I8, [number - begin], [self.tile.rows * self._row_bytes])]
+
+
+def rows_of(gemm: Gemm, tile: Tile, arithmetic: Arithmetic, tiles: int) -> Rows:
+    """A matrix's rows, copied where that pays."""
+    lhs = gemm.lhs
+    form = "place"
+    if arithmetic.group > 1:
+        # Groups are read in place where terms lie next to each other and fill the last group.
+        is_same = lhs.kind == arithmetic.element and gemm.k % arithmetic.group == 0
+        if lhs.column != 1:
+            form = "gathered"
+        elif not is_same:
+            form = "widened"
+    elif lhs.kind != gemm.sums and lhs.column == 1:
+        form = "widened"
+    elif lhs.row == 1 and gemm.m > 1 and gemm.n >= 2 * tile.columns and gemm.k > 32:
+        form = "gathered"
+    return Rows(lhs, gemm.m, gemm.k, tile, arithmetic, tiles, form)

@@ -1,0 +1,102 @@
+"""Rearrangements of vectors in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
+
+
+def joined(function: Function, vectors: Sequence[Value]) -> Value:
+    """The lanes of as many vectors as a power of two, one after the other."""
+    group = list(vectors)
+    while len(group) > 1:
+        group = [
+            function.shuffle(left, right, range(2 * lanes_of(left.kind)))
+            for left, right in zip(group[::2], group[1::2], strict=True)
+        ]
+    return group[0]
+
+
+def interleaved(function: Function, vectors: Sequence[Value]) -> Value:
+    """The first lanes of all of two or four vectors, then the second ones, and so on."""
+    pairs = list(vectors)
+    width = 1
+    while len(pairs) > 1:
+        # Vectors that are half of the others apart, so that lanes stay in order.
+        half, lanes = len(pairs) // 2, lanes_of(pairs[0].kind)
+        order = []
+        for first in range(0, lanes, width):
+            order += [*range(first, first + width), *range(lanes + first, lanes + first + width)]
+        pairs = [function.shuffle(pairs[2 * place], pairs[2 * place + 1], order) for place in range(half)]
+        width *= 2
+    return pairs[0]
+
+
+def transposed(function: Function, rows: Sequence[Value], width: int) -> list[Value]:
+    """``width`` vectors of as many lanes as there are ``rows``, whose lanes count ``width``; both powers of two.
+
+    Rows are first joined to whole vectors, each of rows that lie ``width`` apart, whose parts of ``width`` lanes are
+    then transposed within the parts of the processor's registers, which is the cheapest shuffle.
+    """
+    count = len(rows)
+    if width == 1:
+        return [_gathered(function, rows)]
+    if count <= width:
+        whole = joined(function, rows)
+        return [function.shuffle(whole, None, [row * width + term for row in range(count)]) for term in range(width)]
+    vectors = [joined(function, rows[first::width]) for first in range(width)]
+    # Bit by bit, a row's number within its part and a lane's number change places.
+    bit = 1
+    while bit < width:
+        following = list(vectors)
+        for place in range(width):
+            if place & bit:
+                continue
+            left, right = vectors[place], vectors[place | bit]
+            low = [lane if not lane & bit else count + (lane ^ bit) for lane in range(count)]
+            high = [lane | bit if not lane & bit else count + lane for lane in range(count)]
+            following[place] = function.shuffle(left, right, low)
+            following[place | bit] = function.shuffle(left, right, high)
+        vectors = following
+        bit *= 2
+    return vectors
+
+
+def sums_of(function: Function, vectors: Sequence[Value]) -> Value:
+    """The sum of each vector's lanes, as a vector or, of one vector, a number; powers of two of both.
+
+    Halves are added pair by pair, so that each shuffle serves two vectors.
+    """
+    lanes = lanes_of(vectors[0].kind)
+    group, part = list(vectors), lanes
+    while len(group) > 1 and part > 1:
+        part //= 2
+        low, high = _halves(2 * lanes, part)
+        group = [
+            function.shuffle(left, right, low) + function.shuffle(left, right, high)
+            for left, right in zip(group[::2], group[1::2], strict=True)
+        ]
+    if len(group) > 1:
+        return joined(function, group)
+    total = group[0]
+    while part > 1:
+        part //= 2
+        low, high = _halves(lanes_of(total.kind), part)
+        total = function.shuffle(total, None, low) + function.shuffle(total, None, high)
+    return total if lanes_of(total.kind) > 1 else function.extract(total, 0)
+
+
+def _halves(lanes: int, part: int) -> tuple[list[int], list[int]]:
+    """The lanes of the first and of the second halves of segments, each half of ``part`` lanes."""
+    low = [lane for lane in range(lanes) if not lane // part % 2]
+    return low, [lane + part for lane in low]
+
+
+def _gathered(function: Function, numbers: Sequence[Value]) -> Value:
+    kind = vector_of(numbers[0].kind, len(numbers))
+    vector = Value(function, kind, "poison")
+    for place, number in enumerate(numbers):
+        vector = function.emit(f"insertelement {kind} {vector.text}, {number}, i64 {place}", kind)
+    return vector
