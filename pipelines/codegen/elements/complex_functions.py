@@ -1,8 +1,8 @@
 """Exponential, logarithm and square root of complex<f32>, in f64.
 
 There the squares of f32 numbers are exact, and neither they nor what is between an exponential and its product over- or
-underflow, so that the formulas of textbooks serve. Special values: C17 Annex G; on the branch cut of the square root XLA
-(and so this) takes the upper side. Other functions, and complex<f64>, are taken apart before by
+underflow, so that the formulas of textbooks serve. Special values: C17 Annex G; on the square root's branch cut both
+XLA and this take the upper side. Other functions, and complex<f64>, are taken apart before by
 ``decompose-complex-elementwise``.
 """
 

@@ -1,8 +1,8 @@
 """Conversions between element types.
 
 Floats become integers towards zero, within the integer's range, and NaN becomes 0: LLVM's instruction is undefined
-there. Complex numbers become real ones by their real part, anything becomes a flag by not being zero. Source: XLA
-"ConvertElementType".
+there. f64 is rounded to half precision by way of f32, complex numbers become real ones by their real part, anything
+becomes a flag by not being zero. Source: XLA "ConvertElementType".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hloforge.pipelines.codegen.elements.kinds import (
     width,
 )
 from hloforge.pipelines.codegen.elements.narrow import bfloat_of_bits, bits_of_bfloat, rounded
-from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, I32, I64, Value, element_of, is_float
+from hloforge.pipelines.codegen.lang.values import FLOAT, I32, I64, Value, element_of, is_float
 
 
 def convert(value: Element, source: str, target: str) -> Element:
@@ -47,25 +47,8 @@ def _real(x: Value, source: str, target: str) -> Value:
             return x.as_(register(target), signed=signed)
         return rounded(x.as_(register(target), signed=signed), target)
     if class_of(target) in tuple(REALS):
-        if element_of(x.kind) == DOUBLE and target in ("f16", "bf16"):
-            x = _to_odd(x)
         return rounded(x.as_(register(target)), target)
     return to_integer(x, target)
-
-
-def _to_odd(x: Value) -> Value:
-    """A double as a float whose last bit is set if it is not exact, so that a second rounding is as of the double.
-
-    Subnormal floats are not to the point: the narrow types round them to zero, or as they are flushed.
-    """
-    near = x.as_(FLOAT)
-    back = near.as_(DOUBLE)
-    # What was rounded up in magnitude goes down by one; either has its last bit set.
-    word = near.bits()
-    up = back.call("fabs") > x.call("fabs")
-    odd = (word - up.as_(I32, signed=False)) | 1
-    exact = back.compare("ueq", x)
-    return exact.where(near, x.function.cast("bitcast", odd, FLOAT))
 
 
 def to_integer(x: Value, target: str) -> Value:

@@ -21,7 +21,7 @@ from hloforge.pipelines.codegen.elements.narrow import bfloat_of_bits, bits_of_b
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I1, I8, Number, Value, lanes_of, vector_of
 
-__all__ = ["constant", "load", "size", "storage", "store"]
+__all__ = ["Element", "constant", "load", "size", "storage", "store"]
 
 
 def size(element: str) -> int:
