@@ -6,6 +6,8 @@ exact, or their error does not matter.
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Sequence
 
 from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value, bits_of, element_of
@@ -13,6 +15,8 @@ from hloforge.pipelines.codegen.lang.values import DOUBLE, FLOAT, Value, bits_of
 # 3/2 * 2^23 and 3/2 * 2^52: sums with it have a last bit of weight one, for either sign.
 INTEGER_ORIGIN = {FLOAT: 1.5 * 2.0**23, DOUBLE: 1.5 * 2.0**52}
 MANTISSA_BITS = {FLOAT: 23, DOUBLE: 52}
+# LLVM writes both types by the bits of a double.
+_LITERAL = re.compile(r"\b0x([0-9A-F]{16})\b")
 LEAST_NORMAL = {FLOAT: 2.0**-126, DOUBLE: 2.0**-1022}
 
 
@@ -23,6 +27,12 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
         total = x * total + coefficient
     assert isinstance(total, Value)
     return total
+
+
+def known_number(x: Value) -> float | None:
+    """The number that a float or each lane of a vector is; None for what is computed."""
+    found = _LITERAL.search(x.text) if x.is_constant else None
+    return struct.unpack("<d", struct.pack("<Q", int(found[1], 16)))[0] if found else None
 
 
 def from_bits(word: Value) -> Value:

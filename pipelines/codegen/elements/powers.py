@@ -7,10 +7,12 @@ Microsystems, 1993) for the logarithm's series; special values: IEEE 754-2019, 9
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, nan
 
 from hloforge.pipelines.codegen.elements.arithmetic import (
     from_bits,
+    known_number,
     magnitude,
     nearest_integer,
     polynomial,
@@ -46,7 +48,29 @@ _REACH = 400.0
 
 
 def power(x: Value, y: Value) -> Value:
-    """x^y of f32."""
+    """x^y of f32; of a known exponent as XLA simplifies it."""
+    exponent = known_number(y)
+    if exponent in _SIMPLE:
+        return _SIMPLE[exponent](x)
+    return _general(x, y)
+
+
+def _root(x: Value) -> Value:
+    """The power of 1/2: of -0 and -inf without sign, unlike the square root."""
+    return x.equals(-inf).where(inf, (x + 0.0).call("sqrt"))
+
+
+# Source: XLA, ``AlgebraicSimplifierVisitor::HandlePower``.
+_SIMPLE: dict[float | None, Callable[[Value], Value]] = {
+    1.0: lambda x: x,
+    2.0: lambda x: x * x,
+    3.0: lambda x: x * x * x,
+    -1.0: lambda x: 1.0 / x,
+    0.5: _root,
+}
+
+
+def _general(x: Value, y: Value) -> Value:
     size = wide_magnitude(x)
     logarithm = size.equals(0.0).where(-inf, (size < inf).where(_logarithm_2(size), size))
     # Zero and subnormal exponents, which are read as zero, become tiny: they move no finite base from 1, but others.

@@ -9,9 +9,14 @@ import mpmath
 import numpy as np
 import pytest
 
+from hloforge.pipelines.codegen.elements.memory import constant, load, store
+from hloforge.pipelines.codegen.elements.table import apply
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Value
 from tests.elementwise import worst
 from tests.pipelines.codegen.elements.loops import Array, evaluate
 from tests.pipelines.codegen.elements.xla_reference import assert_equal, pairs, samples, xla
+from tests.pipelines.codegen.jit import compiled
 
 _Reference = Callable[[Any], Any]
 
@@ -194,3 +199,29 @@ def test_complex_special_values(op: str) -> None:
     for part in ("real", "imag"):
         left, right = getattr(got, part), getattr(want, part)
         assert_equal(np.nan_to_num(left, nan=7.0), np.nan_to_num(right, nan=7.0), [z], ulps=2)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0, -1.0, 0.5, 1.5])
+@pytest.mark.parametrize("lanes", [0, 8])
+def test_powers_with_a_known_exponent(exponent: float, lanes: int) -> None:
+    x = samples("f32")
+    x = x[: len(x) // 8 * 8]
+
+    def write(function: Function, pointers: list[Value], numbers: list[Value]) -> None:
+        known = constant(function, "f32", exponent)
+        assert isinstance(known, Value)
+        with function.loop(0, numbers[0], max(lanes, 1)) as i:
+            assert isinstance(i, Value)
+            base = load(function, pointers[0], "f32", i, lanes)
+            other = function.spread(known, lanes) if lanes else known
+            store(function, apply("power", [base, other], ["f32", "f32"], "f32", {}), pointers[1], "f32", i)
+
+    out = np.zeros_like(x)
+    called = compiled(write, 2, 1)
+    called(x, out, len(x))
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), np.full(len(x), exponent)).astype(np.float32)
+    normal = (np.abs(want) >= 2.0**-126) | (want == 0) | np.isnan(want)
+    assert_equal(out[normal], want[normal], [x[normal]], ulps=1.5)
+    # The exponential's last coefficient.
+    assert ("3EF00C0E4E15189C" in called.text.upper()) == (exponent == 1.5)
