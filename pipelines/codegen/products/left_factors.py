@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Left(Protocol):
-    """A left factor as the loops of tiles see it.
+    """A left factor as the loops of tiles see it, and its terms, which the right factor follows.
 
     Attributes:
         side: how the micro-kernel reads it.
-        turns: loops around the innermost one.
-        steps: of the innermost loop: terms, or groups of terms.
+        turns: loops around the innermost one; their bytes in the right factor are those of one in place.
+        run: terms of the innermost loop, of which the last group may have fewer than others.
         size: bytes of the copy of a chunk.
     """
 
@@ -35,7 +35,7 @@ class Left(Protocol):
     def turns(self) -> tuple[Turn, ...]: ...
 
     @property
-    def steps(self) -> int: ...
+    def run(self) -> int: ...
 
     @property
     def size(self) -> int: ...
@@ -71,12 +71,12 @@ class Rows:
         return ()
 
     @property
-    def steps(self) -> int:
-        return packing.row_units(self.arithmetic, self.depth)
+    def run(self) -> int:
+        return self.depth
 
     @property
     def _row_bytes(self) -> int:
-        return self.steps * self.arithmetic.unit_bytes
+        return packing.row_units(self.arithmetic, self.depth) * self.arithmetic.unit_bytes
 
     @property
     def size(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import (
@@ -16,6 +17,16 @@ from hloforge.pipelines.codegen.lang.values import (
     bits_of,
     is_float,
 )
+
+
+class Stored(Protocol):
+    """Elements in memory: LLVM's type of them, and whether integers narrower than the sums have a sign."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def signed(self) -> bool: ...
 
 
 @dataclass(frozen=True)

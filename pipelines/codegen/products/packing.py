@@ -16,17 +16,16 @@ from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.loops import carrying, each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
-from hloforge.pipelines.codegen.products.operands import Matrix, strided
+from hloforge.pipelines.codegen.products.operands import Matrix, Stored, strided
 from hloforge.pipelines.codegen.products.shuffles import interleaved, transposed
 
 # Terms or groups of terms that are transposed at once, and elements of rows that are moved at once.
 _TERMS, _MOVED = 4, 16
 
 
-def strip_bytes(tile: Tile, arithmetic: Arithmetic, depth: int) -> int:
+def strip_bytes(tile: Tile, arithmetic: Arithmetic, steps: int) -> int:
     """Of a packed strip, with the vectors that sums begin with where the arithmetic needs some."""
-    steps = -(-depth // arithmetic.group) + arithmetic.flips
-    return steps * tile.columns * arithmetic.unit_bytes
+    return (steps + arithmetic.flips) * tile.columns * arithmetic.unit_bytes
 
 
 def pack_strip(
@@ -57,12 +56,11 @@ def pack_strip(
             _transpose_columns(function, tile, arithmetic, matrix, column, steps, to)
     if arithmetic.group == 1:
         return
-    assert isinstance(steps, int) and isinstance(depth, int)
+    assert isinstance(steps, int)
+    assert isinstance(depth, int)
     if steps * arithmetic.group < depth:
         with _each_vector(function, tile, arithmetic, columns, target) as (column, to):
             _copy_one_by_one(function, tile, arithmetic, matrix, column, steps, depth, to)
-    if arithmetic.flips:
-        _sum_terms(function, tile, arithmetic, -(-depth // arithmetic.group), target)
 
 
 def _copy_rows(
@@ -79,7 +77,7 @@ def _copy_rows(
     with carrying(function, 0, steps, [target, *columns]) as (loop, _, (to, *places)):
         for number, place in enumerate(places):
             vectors = [
-                _element(
+                element(
                     function, arithmetic, matrix, function.offset(place, matrix.kind, term * matrix.row), tile.lanes
                 )
                 for term in range(arithmetic.group)
@@ -134,7 +132,7 @@ def _transpose_columns(
         rows = []
         for lane in range(tile.lanes):
             address = function.offset(start, matrix.kind, lane * matrix.column)
-            elements = _element(function, arithmetic, matrix, address, step * arithmetic.group)
+            elements = element(function, arithmetic, matrix, address, step * arithmetic.group)
             rows.append(_units(function, arithmetic, elements))
         to = function.offset(target, arithmetic.unit, number * tile.columns)
         for place, vector in enumerate(transposed(function, rows, step)):
@@ -159,12 +157,12 @@ def _copy_one_by_one(
         source = strided(function, column, matrix.kind, [term, lane], [matrix.row, matrix.column])
         unit = term.udiv(arithmetic.group) * tile.columns + lane
         place = unit * arithmetic.group + term.urem(arithmetic.group)
-        value = _element(function, arithmetic, matrix, source, 1)
+        value = element(function, arithmetic, matrix, source, 1)
         function.store(value, function.offset(target, arithmetic.element, place))
 
 
-def _sum_terms(function: Function, tile: Tile, arithmetic: Arithmetic, steps: int, target: Value) -> None:
-    """Write what sums begin with behind the strip."""
+def sum_terms(function: Function, tile: Tile, arithmetic: Arithmetic, steps: int, target: Value) -> None:
+    """Write what sums begin with behind a strip of so many steps."""
     kind = wide(arithmetic.sums, tile.lanes)
     zero = function.constant(0, kind)
     with carrying(function, 0, steps, [target, *[zero] * tile.vectors]) as (loop, _, (at, *totals)):
@@ -205,7 +203,7 @@ def widen_rows(
             function.clear(function.offset(to, arithmetic.element, width - arithmetic.group), arithmetic.unit_bytes)
         with each(function, 0, depth, lanes) as reached:
             term = reached.minimum(depth - lanes) if depth % lanes else reached
-            value = _element(function, arithmetic, matrix, function.offset(source, matrix.kind, term), lanes)
+            value = element(function, arithmetic, matrix, function.offset(source, matrix.kind, term), lanes)
             function.store(value, function.offset(to, arithmetic.element, term))
         loop.next([function.offset(source, matrix.kind, matrix.row), function.offset(to, arithmetic.element, width)])
 
@@ -222,7 +220,7 @@ def gather_tile(
 
     def copy(source: Value, to: Value, count: int) -> None:
         vectors = [
-            _element(function, arithmetic, matrix, function.offset(source, matrix.kind, term * matrix.column), rows)
+            element(function, arithmetic, matrix, function.offset(source, matrix.kind, term * matrix.column), rows)
             for term in range(count)
         ]
         vectors += [function.constant(0, vectors[0].kind)] * (group - count)
@@ -239,7 +237,7 @@ def gather_tile(
         copy(end, to, depth % group)
 
 
-def _element(function: Function, arithmetic: Arithmetic, matrix: Matrix, address: Value, lanes: int) -> Value:
+def element(function: Function, arithmetic: Arithmetic, matrix: Stored, address: Value, lanes: int) -> Value:
     """Elements in memory, as they are packed."""
     stored = function.load(address, wide(matrix.kind, lanes))
     return stored.as_(arithmetic.element, signed=matrix.signed)

@@ -46,17 +46,28 @@ class Results:
         """Whether sums are stored as they are, except for their type."""
         return self.epilogue is None and self.store is None
 
+    @property
+    def stores_tiles(self) -> bool:
+        """Whether sums are stored as they are, at distances that do not depend on the row."""
+        return self.is_plain
+
     def put(self, value: Value, batch: Value, row: Value, column: Value) -> None:
         """Finish a number, or a vector of columns that follow each other in memory."""
-        places = [batch, column, row] if self.exchanged else [batch, row, column]
+        places = self.places(batch, row, column)
         if self.epilogue is not None:
             value = self.epilogue(value, places)
         if self.store is not None:
             self.store(value, places)
             return
-        start = self.address(batch)
-        address = strided(self.function, start, self.matrix.kind, [row, column], [self.matrix.row, self.matrix.column])
-        self.function.store(value.as_(self.matrix.kind), address)
+        self.function.store(value.as_(self.matrix.kind), self.address_of(batch, row, column))
+
+    def places(self, batch: Value, row: Value, column: Value) -> list[Value]:
+        """What hooks are told."""
+        return [batch, column, row] if self.exchanged else [batch, row, column]
+
+    def address_of(self, batch: Value, row: Value, column: Value) -> Value:
+        matrix = self.matrix
+        return strided(self.function, self.address(batch), matrix.kind, [row, column], [matrix.row, matrix.column])
 
     def address(self, batch: Value) -> Value:
         """Of the first result of a matrix."""

@@ -17,8 +17,9 @@ are computed and stored twice with the same value, and nothing outside of the ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.lang.functions import Function
@@ -28,7 +29,7 @@ from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, groups_of
 from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile
 from hloforge.pipelines.codegen.products.left_factors import Left, rows_of
 from hloforge.pipelines.codegen.products.loops import each
-from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, wide, zeros
+from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn, add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.framework.machine import Machine
@@ -114,9 +115,16 @@ def scratch_bytes(gemm: Gemm, found: TiledPlan) -> int:
 def _areas(gemm: Gemm, found: TiledPlan) -> tuple[int, int, int]:
     """Bytes of a packed strip, of a chunk's left factor and of waiting sums."""
     size, tile = bits_of(gemm.sums) // 8, found.tile
-    right = packing.strip_bytes(tile, found.arithmetic, found.depth) if found.packs_right else 0
+    right = packing.strip_bytes(tile, found.arithmetic, _steps(found)) if found.packs_right else 0
     waiting = found.chunk * tile.rows * tile.columns * size if found.depth < gemm.k else 0
     return _whole(right), _whole(found.left.size), _whole(waiting)
+
+
+def _steps(found: TiledPlan) -> int:
+    """Of a strip."""
+    if found.depth < found.left.run:
+        return found.depth
+    return packing.row_units(found.arithmetic, found.left.run) * math.prod(turn.count for turn in found.left.turns)
 
 
 def _whole(size: int) -> int:
@@ -181,9 +189,41 @@ class TiledProduct:
             row = matrix.row * matrix.bytes
             return places, Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed)
         assert self.strip is not None
-        packing.pack_strip(function, tile, self.arithmetic, matrix, places, terms, self.strip)
         size = self.arithmetic.unit_bytes
+        if self.plan.depth < self.gemm.k:
+            packing.pack_strip(function, tile, self.arithmetic, matrix, places, terms, self.strip)
+        else:
+            self._pack_runs(places)
         return [self.strip], Side(self.arithmetic.unit, tile.lanes * size, tile.columns * size, size)
+
+    def _pack_runs(self, columns: Sequence[Value]) -> None:
+        """Pack a strip, each run of terms by itself where runs do not follow each other."""
+        function, tile, left, row = self.function, self.tile, self.plan.left, self.gemm.rhs.row
+        assert self.strip is not None
+        run, turns = left.run, left.turns
+        while turns and turns[-1].right == run * row * self.gemm.rhs.bytes and run % self.arithmetic.group == 0:
+            run, turns = run * turns[-1].count, turns[:-1]
+        counts = [turn.count for turn in turns]
+        with each(function, 0, math.prod(counts)) as number:
+            places = split_index(function, number, counts)
+            distances = [turn.right for turn in turns]
+            starts = [strided(function, column, I8, places, distances) for column in columns]
+            size = packing.row_units(self.arithmetic, run) * tile.columns * self.arithmetic.unit_bytes
+            target = strided(function, self.strip, I8, [number], [size])
+            packing.pack_strip(function, tile, self.arithmetic, self.gemm.rhs, starts, run, target)
+        if self.arithmetic.flips:
+            packing.sum_terms(function, tile, self.arithmetic, _steps(self.plan), self.strip)
+
+    def _turns(self) -> tuple[Turn, ...]:
+        """The loops of terms, with the distances of the right factor as it is read."""
+        left, found = self.plan.left, []
+        if not self.plan.packs_right:
+            return left.turns
+        size = packing.row_units(self.arithmetic, left.run) * self.tile.columns * self.arithmetic.unit_bytes
+        for turn in reversed(left.turns):
+            found.append(replace(turn, right=size))
+            size *= turn.count
+        return tuple(reversed(found))
 
     def _beginning(self) -> list[Value]:
         """What sums are before the first term."""
@@ -191,8 +231,7 @@ class TiledProduct:
         if not self.arithmetic.flips:
             return zeros(function, tile, self.kind)
         assert self.strip is not None
-        steps = packing.row_units(self.arithmetic, self.gemm.k)
-        start = function.offset(self.strip, self.arithmetic.unit, steps * tile.columns)
+        start = function.offset(self.strip, self.arithmetic.unit, _steps(self.plan) * tile.columns)
         kind = wide(self.kind, tile.lanes)
         vectors = [function.load(function.offset(start, kind, place), kind, 4) for place in range(tile.vectors)]
         return vectors * tile.rows
@@ -203,13 +242,12 @@ class TiledProduct:
         function, gemm, tile, left = self.function, self.gemm, self.tile, self.plan.left
         vectors, right = self._right(rhs, columns, 0, gemm.k)
         sums = self._beginning()
+        steps, turns = packing.row_units(self.arithmetic, left.run), self._turns()
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, gemm.m - tile.rows)
             rows = left.rows(function, lhs, begin, number, row, self.copied)
-            totals = add_terms(
-                function, tile, self.arithmetic, left.side, right, rows, vectors, left.steps, sums, left.turns
-            )
-            if self.results.is_plain and (self.results.takes_vectors or tile.lanes == 1):
+            totals = add_terms(function, tile, self.arithmetic, left.side, right, rows, vectors, steps, sums, turns)
+            if self.results.stores_tiles and (self.results.takes_vectors or tile.lanes == 1):
                 self._store_tile(totals, batch, row, columns)
             else:
                 memory = function.stack(totals[0].kind, len(totals))
