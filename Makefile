@@ -8,7 +8,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-all test-jax soak fuzz upstream cuda-emulator lint format typecheck bench bench-compile gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-all test-jax soak fuzz upstream cuda-emulator lint format typecheck bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -82,6 +82,10 @@ bench: $(STAMP)
 # From a program to its first result, cold, beside XLA and iree-compile: docs/compile-time.md.
 bench-compile: $(STAMP)
 	$(BIN)/python -m benchmarks.compile_time $(BENCH_OPTIONS)
+
+# Random realistic programs, compiled, judged and timed beside XLA's CPU client (docs/perf-fuzz.md): about five seconds each.
+perf-fuzz: $(STAMP)
+	$(BIN)/python -m benchmarks.perf_fuzz $(PERF_FUZZ_OPTIONS)
 
 # 100,000 calls from 8 threads, loads and compilations in one process: its memory stays as it is.
 soak: $(STAMP)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.__main__ import ROOT
+from benchmarks.perf_fuzz import __main__ as command, children
+from benchmarks.perf_fuzz.one_program import nan_share
+from benchmarks.perf_fuzz.programs import kind_of
+
+
+def test_seeds() -> None:
+    assert command.seeds_of("0:3,7") == [0, 1, 2, 7]
+    with pytest.raises(ValueError, match="invalid"):
+        command.seeds_of("many")
+
+
+def test_kinds_and_families_are_asked_for() -> None:
+    assert list(command.asked_for([4, 5], [])) == [(4, kind_of(4)), (5, kind_of(5))]
+    assert list(command.asked_for([4], ["mlp", "adam"])) == [(4, "adam"), (4, "mlp")]
+    assert {"gru", "lstm"} <= {name for _, name in command.asked_for([4], ["recurrences"])}
+
+
+def test_a_child_that_crashes_or_hangs_says_what_it_was_at() -> None:
+    def child(code: str, timeout: float = 60) -> dict[str, Any]:
+        lines = f"import os, time, json; print(json.dumps(dict(stage='judging')), flush=True); {code}"
+        return children.run([sys.executable, "-c", lines], timeout, {"GIVEN": "1"})
+
+    assert child("os.abort()") == {"error": "ended by SIGABRT", "stage": "judging"}
+    assert child("time.sleep(60)", 2.0) == {"error": "took longer than 2 s", "stage": "judging"}
+    assert child("raise ValueError('no')") == {"error": "ValueError: no", "stage": "judging"}
+    assert child("pass")["stage"] == "judging"
+    assert child("print(json.dumps(dict(value=os.environ['GIVEN'])))") == {"value": "1"}
+
+
+def test_what_is_not_a_number() -> None:
+    assert nan_share((np.ones(3), (np.array([np.nan, 1]), np.arange(3)))) == 0.5
+    assert nan_share((np.array([1j * np.nan]),)) == 1.0
+    assert nan_share(()) == 0.0
+
+
+def settings(path: Path, **given: Any) -> argparse.Namespace:
+    fixed = {"seconds": 0.1, "timeout": 60, "budget": None, "again": 0, "note": "", "resume": False, "kind": []}
+    return argparse.Namespace(**(fixed | {"seeds": [0, 1], "output": path, "environment": {}} | given))
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, made = tmp_path / "out.json", []
+
+    def measured(seed: int, name: str, _: argparse.Namespace) -> dict[str, Any]:
+        made.append(seed)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        return {"seed": seed, "kind": name, "family": "f", "form": "plain", "error": "no", "spent": 1.0}
+
+    monkeypatch.setattr(command, "measure", measured)
+    assert [found["seed"] for found in command.run(settings(path), path)] == [0]
+    assert [found["seed"] for found in command.run(settings(path, resume=True), path)] == [0, 1]
+    assert made == [0, 1, 1]
+    assert len(json.loads(path.read_text())["programs"]) == 2
+    with pytest.raises(SystemExit, match="another file"):
+        command.run(settings(path, resume=True, environment={"A": "b"}), path)
+    assert command.run(settings(path, budget=-1.0), path) == []
+
+
+@pytest.mark.slow
+def test_one_program_end_to_end(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    words = ["--seeds=3", "--kind=adam", "--kind=rnn", "--seconds=0.1", "--again=0", f"--output={path}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.perf_fuzz", *words], cwd=ROOT, check=True, capture_output=True, text=True,
+        timeout=400,
+    )  # fmt: skip
+    assert "| time of a call / XLA | 2 |" in done.stdout
+    adam, rnn = json.loads(path.read_text())["programs"]
+    assert (adam["kind"], rnn["kind"]) == ("adam", "rnn")
+    for found in (adam, rnn):
+        assert found["wrong"] == ""
+        assert found["latency"].keys() == found["compile_seconds"].keys() == {"hloforge", "xla"}
+        assert found["cached_seconds"] > 0
