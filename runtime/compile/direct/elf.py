@@ -43,8 +43,6 @@ _BITS, _SYMBOL_TABLE, _TEXT_TABLE, _RELA_TABLE, _HASH_TABLE, _DYNAMIC_TABLE = 1,
 _IN_MEMORY = 2
 _HASHES = struct.pack("<5I", 1, 2, 1, 0, 0)
 _GLOBAL_FUNCTION = 1 << 4 | 2
-# Any section: the loader only asks whether the function is in one.
-_SOME_SECTION = 1
 
 
 def link(
@@ -126,8 +124,9 @@ class _Layout:
         for section, offset in self._offsets.items():
             made[offset : offset + len(section.data)] = section.data
         self._relocate(made)
-        address = self._address(self._query)
-        fields = 1, _GLOBAL_FUNCTION, 0, _SOME_SECTION, address, 0
+        assert self._query.section is not None
+        number = list(self._offsets).index(self._query.section) + 1
+        fields = 1, _GLOBAL_FUNCTION, 0, number, self._addresses[self._query.section] + self._query.value, 0
         _SYMBOL.pack_into(made, self._offsets[self._symbols] + _SYMBOL.size, *fields)
         for number, tag in enumerate(self._tags()):
             _TAG.pack_into(made, self._offsets[self._dynamic] + number * _TAG.size, *tag)
@@ -194,10 +193,6 @@ class _Layout:
             symbol = _defined(self._helpers[symbol.name], symbol.name)
         assert symbol.section is not None
         return symbol.section, symbol.value
-
-    def _address(self, symbol: Symbol) -> int:
-        assert symbol.section is not None
-        return self._addresses[symbol.section] + symbol.value
 
     def _tags(self) -> Iterable[tuple[int, int]]:
         """The dynamic table."""

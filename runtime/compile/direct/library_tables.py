@@ -59,7 +59,7 @@ def tables(name: str, exports: Sequence[tuple[Export, Symbol]]) -> tuple[Symbol,
     texts, places = bytearray(), []
     for text in (name, *(export.name for export, _ in exports)):
         places.append(len(attributes) + len(texts))
-        texts += text.encode() + b"\0"
+        texts += text.encode(errors="replace") + b"\0"
     constant = _section(".rodata.tables", attributes + bytes(texts), 64)
     at_functions = _LIBRARY.size + _HEADER.size
     at_names = at_functions + 8 * count

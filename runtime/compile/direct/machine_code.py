@@ -1,0 +1,113 @@
+"""LLVM's text as an object of machine code for this machine's processor, by llvmlite's LLVM in this process.
+
+llvmlite takes one lock for whatever it calls. Passes and code generation are nearly all of the time, and compilations
+share nothing if each has a context and a target machine of its own. So these two functions of llvmlite's library are
+called without the lock, and several texts are compiled at the same time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hloforge.runtime.compile.direct.host import DirectError
+
+# As IREE calls what its embedded loader takes.
+TRIPLE = "x86_64-unknown-unknown-eabi-elf"
+_SPEED = 2
+# What decides the object of a text, beside the processor and llvmlite's version. The number is raised when something
+# else here does.
+SETTINGS = (TRIPLE, _SPEED, "loops as vectors", "pic", "small", 1)
+
+
+@dataclass(frozen=True)
+class HostTarget:
+    """The processor that code is made for.
+
+    Attributes:
+        processor: LLVM's name of it.
+        features: LLVM's, each with its sign.
+    """
+
+    processor: str
+    features: str
+
+
+@cache
+def target_of_host() -> HostTarget:
+    """This machine's processor."""
+    llvm = _llvm()
+    return HostTarget(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+class Compiler:
+    """One compilation at a time; another thread needs another one."""
+
+    def __init__(self) -> None:
+        llvm, target = _llvm(), target_of_host()
+        form = {"cpu": target.processor, "features": target.features, "reloc": "pic", "codemodel": "small"}
+        self._machine = llvm.Target.from_triple(TRIPLE).create_target_machine(opt=_SPEED, **form)
+        self._layout = str(self._machine.target_data)
+        options = llvm.create_pipeline_tuning_options(speed_level=_SPEED)
+        options.loop_vectorization = options.loop_interleaving = options.loop_unrolling = True
+        options.slp_vectorization = False
+        self._builder = llvm.create_pass_builder(self._machine, options)
+
+    def compile(self, text: str) -> bytes:
+        """The object of a text.
+
+        Raises:
+            DirectError: LLVM refuses it.
+        """
+        llvm = _llvm()
+        try:
+            with llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
+                module.triple, module.data_layout = TRIPLE, self._layout
+                module.verify()
+                self._optimize(module)
+                return self._emit(module)
+        except RuntimeError as error:
+            raise DirectError(f"LLVM refuses a kernel: {error}") from None
+
+    def _optimize(self, module: Any) -> None:
+        # A pass manager is empty after its run.
+        with self._builder.getModulePassManager() as passes:
+            _library().LLVMPY_RunNewModulePassManager(passes, module, self._builder)
+
+    def _emit(self, module: Any) -> bytes:
+        library, error = _library(), ctypes.c_char_p()
+        buffer = library.LLVMPY_TargetMachineEmitToMemory(self._machine, module, 1, ctypes.byref(error))
+        if not buffer:
+            raise DirectError(f"LLVM makes no code of a kernel: {(error.value or b'').decode(errors='replace')}")
+        try:
+            return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
+        finally:
+            library.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+@cache
+def _llvm() -> Any:
+    """LLVM, which takes 30 to 100 ms to load."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """llvmlite's library without its lock."""
+    from llvmlite.utils import get_library_name
+
+    library = ctypes.CDLL(str(Path(_llvm().__file__).parent / get_library_name()))
+    pointer = ctypes.c_void_p
+    library.LLVMPY_RunNewModulePassManager.restype = None
+    library.LLVMPY_TargetMachineEmitToMemory.restype = pointer
+    library.LLVMPY_GetBufferStart.argtypes, library.LLVMPY_GetBufferStart.restype = [pointer], pointer
+    library.LLVMPY_GetBufferSize.argtypes, library.LLVMPY_GetBufferSize.restype = [pointer], ctypes.c_size_t
+    library.LLVMPY_DisposeMemoryBuffer.argtypes, library.LLVMPY_DisposeMemoryBuffer.restype = [pointer], None
+    return library
