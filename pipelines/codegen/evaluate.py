@@ -36,7 +36,6 @@ MOVES = frozenset(
         "dynamic_slice",
         "gather",
         "dynamic_update_slice",
-        "optimization_barrier",
     ]
 )
 
@@ -102,9 +101,6 @@ class Rules(ABC):
 
     def _elementwise(self, op: Op, place: Place) -> Any_:
         return self.apply(op, [self.element(operand, place if operand.shape else ()) for operand in op.operands])
-
-    def _optimization_barrier(self, op: Op, place: Place) -> Any_:
-        return self.element(op.operands[0], place)
 
     def _constant(self, op: Op, place: Place) -> Any_:
         return self.splat(op)

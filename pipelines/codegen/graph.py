@@ -1,7 +1,7 @@
 """A function of StableHLO as plain objects: operations, the arrays between them, and who reads these.
 
-MLIR's bindings make an object for each look at an operation. Code generation looks many times, so that a program is read
-once.
+MLIR's bindings make an object for each look at an operation. Code generation looks many times, so that a program is
+read once.
 """
 
 from __future__ import annotations
@@ -95,8 +95,13 @@ class Op:
         """Whether a constant repeats one element."""
         if self.result.elements == 1:
             return True
-        value = self.mlir.attributes["value"]
-        return isinstance(value, ir.DenseElementsAttr) and value.is_splat
+        if self.result.element.startswith("complex"):
+            # The bindings know nothing of its attribute.
+            text = self.mlir.get_asm(print_generic_op_form=True)
+            text = text[text.index("dense<") :]
+        else:
+            text = str(self.mlir.attributes["value"])
+        return not text.startswith(("dense<[", 'dense<"'))
 
     def attribute(self, name: str) -> Any:
         return self.mlir.attributes[name]
@@ -161,6 +166,9 @@ def _read(operation: Any, block: Block, known: dict[Any, Array]) -> None:
         block.results = operands
         for array in operands:
             array.is_result = True
+        return
+    if name == "optimization_barrier":
+        known.update(zip(operation.results, operands, strict=True))
         return
     op = Op(name, operands, operation, block)
     for array in operands:

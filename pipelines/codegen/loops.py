@@ -26,6 +26,11 @@ from hloforge.pipelines.codegen.steps import Nest
 
 # Bytes of a line of sums: a quarter of the smallest first-level cache.
 _LINE = 8192
+# The side of a square of elements, whose lines of 64 bytes are in the first-level cache.
+_SQUARE = 32
+# Lanes of a reduction that LLVM makes no vectors of: enough for the latency of a few operations.
+_LANES = 64
+_CHOICES = frozenset({"compare", "select", "and", "or", "not", "maximum", "minimum"})
 _REASSOCIATED = {"add": "fadd reassoc contract", "multiply": "fmul reassoc contract"}
 
 
@@ -116,7 +121,8 @@ class NestWriter:
         self._writer, self._nest, self._memory, self._share = writer, nest, memory, share
         self._function: Function = writer.function
         self._emitter = Emitter(self._function, memory)
-        self._groups = groups_of(nest, in_memory)
+        self._in_memory = in_memory
+        self._groups = [] if 0 in nest.shape else groups_of(nest, in_memory)
         self._counters: dict[int, Index] = {}
 
     def write(self) -> None:
@@ -125,7 +131,12 @@ class NestWriter:
             self._write_empty()
             return
         if not nest.reductions:
-            self._over(self._groups, self._store_maps)
+            crossed = self._crossed()
+            if crossed is None:
+                self._over(self._groups, self._store_maps)
+            else:
+                rest = [group for group in self._groups if group not in crossed]
+                self._over(rest, lambda: self._by_squares(*crossed))
             return
         kept = [group for group in self._groups if group.dims[0] not in nest.dims]
         reduced = [group for group in self._groups if group.dims[0] in nest.dims]
@@ -184,6 +195,48 @@ class NestWriter:
     def _place(self) -> Place:
         return tuple(self._counters[d] if size > 1 else places.ZERO for d, size in enumerate(self._nest.shape))
 
+    def _crossed(self) -> tuple[Group, Group] | None:
+        """A loop in whose order an array is read, and the last one, in whose order results are written."""
+        groups = self._groups
+        if len(groups) < 2 or groups[-1].size < _SQUARE:
+            return None
+        place = self._nest.place()
+        loads = self._nest.accesses(place, self._in_memory).loads
+        last = place[groups[-1].dims[-1]].terms[0][0]
+        for _, number in loads:
+            factors = dict(number.terms)
+            if abs(factors.get(last, 0)) <= 1:
+                continue
+            for group in groups[:-1]:
+                symbol = place[group.dims[-1]].terms[0][0]
+                if group.size >= _SQUARE and factors.get(symbol, 0) in (1, -1):
+                    return group, groups[-1]
+        return None
+
+    def _by_squares(self, first: Group, second: Group) -> None:
+        """Two loops by squares, so that lines of the cache that were read in part are still there for the rest."""
+        function = self._function
+        first_start, first_stop = self._bounds(first.size)
+        with function.loop(first_start, first_stop, _SQUARE) as row, self._emitter.scope():
+            assert isinstance(row, Value)
+            rows = self._within(row, first_stop, first.size, is_shared=isinstance(first_stop, Value))
+            with function.loop(0, second.size, _SQUARE) as column, self._emitter.scope():
+                assert isinstance(column, Value)
+                columns = self._within(column, second.size, second.size, is_shared=False)
+                with function.loop(0, rows) as inner_row, self._emitter.scope():
+                    assert isinstance(inner_row, Value)
+                    self._enter(first, _sum_of(row, first.size, inner_row))
+                    with function.loop(0, columns) as inner_column, self._emitter.scope():
+                        assert isinstance(inner_column, Value)
+                        self._enter(second, _sum_of(column, second.size, inner_column))
+                        self._store_maps()
+
+    def _within(self, start: Value, stop: Value | int, size: int, *, is_shared: bool) -> Value | int:
+        """How many iterations of a square there are."""
+        if size % _SQUARE == 0 and not is_shared:
+            return _SQUARE
+        return (self._function.index(stop) - start).minimum(_SQUARE)
+
     # Bodies
 
     def _store_maps(self) -> None:
@@ -215,6 +268,8 @@ class NestWriter:
                 self._store_maps()
                 return self._combined(carried)
             group, *rest = groups
+            if not rest and self._gains_by_lanes(group):
+                return self._by_lanes(group, carried)
             loop = self._function.loop(0, group.size, carried=carried)
             with loop as (counter, values), self._emitter.scope():  # type: ignore[attr-defined]
                 self._enter(group, counter)
@@ -226,6 +281,60 @@ class NestWriter:
         for op in reductions:
             for result in op.results:
                 self._store(result, _element(result.element, results), number)
+
+    def _gains_by_lanes(self, group: Group) -> bool:
+        """Whether LLVM makes no vectors of a reduction, such as an extreme with its place."""
+        return group.size >= 4 * _LANES and all(_is_choice(op) for op in self._nest.reductions)
+
+    def _by_lanes(self, group: Group, carried: list[Value]) -> list[Value]:
+        """A reduction of every so many elements for each of some lanes, and then of these.
+
+        The results of lanes are in memory, where LLVM's vectors take them from.
+        """
+        function, emitter, reductions = self._function, self._emitter, self._nest.reductions
+        results = [result for op in reductions for result in op.results]
+        lines = [self._line(result, _LANES) for result in results]
+        with function.loop(0, _LANES) as lane, emitter.scope():
+            assert isinstance(lane, Value)
+            self._enter(group, _sum_of(function.index(0), group.size, lane))
+            self._store_maps()
+            terms = [term for op in reductions for term in self._terms(op)]
+            for line, term in zip(lines, terms, strict=True):
+                line.store(term, lane)
+        whole = group.size // _LANES * _LANES
+        with function.loop(_LANES, whole, _LANES) as begin, emitter.scope():
+            assert isinstance(begin, Value)
+            with function.loop(0, _LANES) as lane, emitter.scope():
+                assert isinstance(lane, Value)
+                self._enter(group, _sum_of(begin, group.size, lane))
+                self._add_to(lines, lane)
+        loop = function.loop(0, _LANES, carried=carried)
+        with loop as (lane, values), emitter.scope():  # type: ignore[attr-defined]
+            given, held, found = iter(values), iter(lines), []
+            for op in reductions:
+                so_far = [_element(result.element, given) for result in op.results]
+                more = [next(held).load(lane) for _ in op.results]
+                found += [part for one in combine(emitter, op.inner[0], so_far, more) for part in parts(one)]
+            loop.next(found)
+        if whole == group.size:
+            return loop.results
+        rest = function.loop(whole, group.size, carried=loop.results)
+        with rest as (counter, values), emitter.scope():  # type: ignore[attr-defined]
+            self._enter(group, counter)
+            self._store_maps()
+            rest.next(self._combined(values))
+        return rest.results
+
+    def _add_to(self, lines: Sequence[Memory], column: Value) -> None:
+        """Combine the elements of a place with those of a column of lines."""
+        self._store_maps()
+        given = iter(lines)
+        for op in self._nest.reductions:
+            own = [next(given) for _ in op.results]
+            so_far = [line.load(column) for line in own]
+            made = combine(self._emitter, op.inner[0], so_far, self._terms(op))
+            for line, element in zip(own, made, strict=True):
+                line.store(element, column)
 
     def _combined(self, carried: Sequence[Value]) -> list[Value]:
         given = iter(carried)
@@ -282,22 +391,10 @@ class NestWriter:
         with self._function.loop(0, stop) as column, self._emitter.scope():
             assert isinstance(column, Value)
             self._enter_column(last, begin, column, length)
-            self._store_maps()
-            given = iter(lines)
-            for op in self._nest.reductions:
-                own = [next(given) for _ in op.results]
-                so_far = [line.load(column) for line in own]
-                for line, element in zip(
-                    own, combine(self._emitter, op.inner[0], so_far, self._terms(op)), strict=True
-                ):
-                    line.store(element, column)
+            self._add_to(lines, column)
 
     def _enter_column(self, last: Group, begin: Value, column: Value, length: int) -> None:
-        if last.size <= length:
-            self._enter(last, column)
-            return
-        first = Index(((Symbol(last.size - 1, value=begin), 1),))
-        self._enter(last, first + Index(((Symbol(length - 1, value=column), 1),)))
+        self._enter(last, _sum_of(begin, last.size, column) if not begin.is_constant else column)
 
     def _line(self, result: Array, length: int) -> Memory:
         size = elements.size(result.element) * length
@@ -356,11 +453,22 @@ def combine(emitter: Emitter, block: Block, *operands: Sequence[Element]) -> lis
                 for left, right in zip(parts(given[0]), parts(given[1]), strict=True)
             ]
             known[op.result] = made[0] if len(made) == 1 else (made[0], made[1])
-        elif op.name in ("reshape", "broadcast_in_dim", "optimization_barrier"):
+        elif op.name in ("reshape", "broadcast_in_dim"):
             known[op.result] = given[0]
         else:
             known[op.result] = apply(op, given)
     return [element(result) for result in block.results]
+
+
+def _sum_of(start: Value, size: int, counter: Value) -> Index:
+    """The place of a counter after a start; both together are below the size."""
+    first = places.constant(int(start.text)) if start.is_constant else Index(((Symbol(size - 1, value=start), 1),))
+    return first + Index(((Symbol(size - 1, value=counter), 1),))
+
+
+def _is_choice(op: Op) -> bool:
+    """Whether a reduction keeps one of two pairs, whichever comes first, as extremes with their places do."""
+    return len(op.results) == 2 and all(inner.name in _CHOICES for inner in op.inner[0].ops)
 
 
 def _is_partwise(op: Op) -> bool:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hloforge.dialect.traits import ELEMENTWISE
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses, cost_of
+from hloforge.pipelines.codegen.elements.table import supports
 from hloforge.pipelines.codegen.evaluate import MOVES, Place
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
@@ -45,7 +45,6 @@ ALGORITHMS = frozenset(
         "custom_call",
     ]
 )
-_NAMES = frozenset(name.removeprefix("stablehlo.") for name in ELEMENTWISE)
 
 
 @dataclass(eq=False, repr=False)
@@ -124,11 +123,13 @@ class Single(Step):
 def check(block: Block) -> None:
     """Raises RefusedError where an operation has no code."""
     for op in block.ops:
-        if op.name not in MOVES and op.name not in _NAMES and op.name not in ALGORITHMS and op.name != "reduce":
-            raise RefusedError(f"the operation {op.mlir.name}")
+        known = op.name in MOVES or op.name in ALGORITHMS or op.name == "reduce"
+        if not known and not supports(op.name, [operand.element for operand in op.operands], op.result.element):
+            raise RefusedError(f"the operation {op.mlir.name} of {', '.join(a.element for a in op.operands)}")
+        if op.name == "bitcast_convert" and op.operands[0].shape != op.result.shape:
+            raise RefusedError("a change of width")
         for inner in op.inner:
-            if op.name in ("while", "if", "case"):
-                check(inner)
+            check(inner)
 
 
 def is_update(op: Op) -> bool:
@@ -198,20 +199,16 @@ class Planner:
     def _choose(self) -> None:
         costs = self._costs()
         required = self._required
-        for array in self._block.results:
-            if array.op is not None and array.op.block is self._block and not is_free(array):
-                required.add(array)
+        required |= {array for array in self._block.results if self._is_own(array) and not is_free(array)}
         for op in self._block.ops:
-            for array in op.captured:
-                if array.op is not None and array.op.block is self._block and not is_free(array):
-                    required.add(array)
+            required |= {array for array in op.captured if self._is_own(array) and not is_free(array)}
             if is_root(op):
-                required |= {array for array in reads_in_memory(op) if array.op and array.op.block is self._block}
+                required |= {array for array in reads_in_memory(op) if self._is_own(array)}
                 required |= set(op.results)
         self.memory |= required
         home: dict[Array, object] = {}
         for op in reversed(self._block.ops):
-            if is_root(op):
+            if is_root(op) or self._stored(op.result):
                 continue
             array = op.result
             keys = {key for reader in set(array.readers) for key in self._uses(array, reader, home)}
@@ -225,6 +222,10 @@ class Planner:
                 self.memory.add(array)
                 home[array] = ("map", array.shape)
 
+    def _is_own(self, array: Array) -> bool:
+        """Whether the block makes an array that is not in memory before."""
+        return array.op is not None and array.op.block is self._block and not self._stored(array)
+
     def _uses(self, array: Array, reader: Op, home: dict[Array, object]) -> Iterable[object]:
         """A key for each place in the code where a reader has an element computed."""
         if reader.block is not self._block:
@@ -237,7 +238,7 @@ class Planner:
                 yield ("start", reader)
         elif is_root(reader):
             yield ("root", reader)
-        elif reader.name in MOVES and reader.name != "optimization_barrier":
+        elif reader.name in MOVES:
             yield ("view", reader, tuple(n for n, operand in enumerate(reader.operands) if operand is array))
         elif array.shape != reader.result.shape:
             yield ("scalar", reader)
