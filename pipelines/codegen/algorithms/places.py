@@ -148,9 +148,9 @@ def index_of(number: Value, *, signed: bool = True) -> Value:
 
 
 @contextmanager
-def each(function: Function, start: Number, stop: Number, step: int = 1) -> Iterator[Value]:
+def each(function: Function, start: Number, stop: Number, step: int = 1, *, hints: str = "") -> Iterator[Value]:
     """A counted loop."""
-    loop: Any = function.loop(start, stop, step)
+    loop: Any = function.loop(start, stop, step, hints=hints)
     with loop as place:
         yield place
 
@@ -162,9 +162,11 @@ def fold(
     carried: Sequence[Value],
     body: Callable[[Value, list[Value]], Sequence[Value]],
     step: int = 1,
+    *,
+    hints: str = "",
 ) -> list[Value]:
     """A counted loop with values that its body replaces; the values after it."""
-    loop: Any = function.loop(start, stop, step, carried=carried)
+    loop: Any = function.loop(start, stop, step, carried=carried, hints=hints)
     with loop as (place, values):
         loop.next(body(place, values))
     results: list[Value] = loop.results

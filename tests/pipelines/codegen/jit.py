@@ -41,7 +41,7 @@ class Compiled:
 
 
 def compiled(
-    write: Callable[..., None], pointers: int, numbers: int = 0, *, constants: Sequence[str] = (), speed: int = 3
+    write: Callable[..., None], pointers: int, numbers: int = 0, *, constants: Sequence[str] = (), speed: int = 2
 ) -> Compiled:
     """A function of pointers to arrays that do not overlap, and of numbers of 64 bits.
 
@@ -59,13 +59,14 @@ def compiled(
     return compiled_text("\n".join((*constants, text, f"attributes #0 = {{ {_ATTRIBUTES} }}\n")), speed=speed)
 
 
-def compiled_text(text: str, *, speed: int = 3) -> Compiled:
+def compiled_text(text: str, *, speed: int = 2) -> Compiled:
     """LLVM's text with a function ``kernel``."""
     machine = _machine()
     module = llvm.parse_assembly(text)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed)
-    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = True
+    options.loop_vectorization = options.loop_interleaving = options.loop_unrolling = True
+    options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     optimized, assembly = str(module), machine.emit_assembly(module)
