@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from hloforge.dialect.errors import Error
 
@@ -91,7 +91,7 @@ def run_forked(
     # In memory: a full disk, or no folder to write to, is no reason to refuse a program.
     with os.fdopen(os.memfd_create("hloforge-log"), "w+b") as log:
         reader, writer = os.pipe()
-        parent, child = os.getpid(), _fork()
+        parent, child = os.getpid(), fork()
         if child == 0:
             os.close(reader)
             _child(function, writer, log.fileno(), memory, parent, on_end)
@@ -112,11 +112,7 @@ def run_forked(
             log.seek(0)
             text = log.read().decode("utf-8", "replace")
             raise StoppedError("memory" if is_exhausted(text) else "crash", status, text)
-    succeeded, value = pickle.loads(answer)
-    if not succeeded:
-        raise value
-    result: Result = value
-    return result
+    return cast(Result, value_of(answer))
 
 
 def is_exhausted(text: str) -> bool:
@@ -124,7 +120,7 @@ def is_exhausted(text: str) -> bool:
     return any(sign in text for sign in _EXHAUSTED)
 
 
-def _fork() -> int:
+def fork() -> int:
     """``os.fork``, after which the child's garbage collector leaves alone what the parent had.
 
     It would destroy MLIR contexts of the parent, which wait for the threads of their pools: the child has none of them
@@ -176,9 +172,9 @@ def _child(
         faulthandler.disable()
         end_with_parent(parent)
         _take_signals(on_end)
-        _log_to(log, keep_python=on_end is not None)
-        _limit_memory(memory)
-        answer = _answer(function)
+        log_to(log, keep_python=on_end is not None)
+        limit_memory(memory)
+        answer = answer_of(function)
         with os.fdopen(writer, "wb") as pipe:
             pipe.write(answer)
         code = 0
@@ -186,7 +182,8 @@ def _child(
         os._exit(code)
 
 
-def _answer(function: Callable[[], Any]) -> bytes:
+def answer_of(function: Callable[[], Any]) -> bytes:
+    """A function's result or exception, for ``value_of``."""
     try:
         return pickle.dumps((True, function()), pickle.HIGHEST_PROTOCOL)
     except MemoryError:
@@ -199,6 +196,14 @@ def _answer(function: Callable[[], Any]) -> bytes:
             error.add_note(f"In the child process:\n{told}")
             return pickle.dumps((False, _portable(error)))
         return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+def value_of(answer: bytes) -> Any:
+    """What a child has computed, from its ``answer_of``. Raises what its function raised."""
+    succeeded, value = pickle.loads(answer)
+    if not succeeded:
+        raise value
+    return value
 
 
 def _portable(error: Exception) -> Exception:
@@ -224,7 +229,7 @@ def _take_signals(on_end: Callable[[], object] | None) -> None:
         signal.signal(number, end)
 
 
-def _log_to(log: int, *, keep_python: bool) -> None:
+def log_to(log: int, *, keep_python: bool) -> None:
     """Send native code's output to the log; Python's own may go on to where it went."""
     if keep_python and sys.stderr is not None:
         with suppress(OSError, ValueError):
@@ -234,14 +239,19 @@ def _log_to(log: int, *, keep_python: bool) -> None:
     os.dup2(log, 2)
 
 
-def _limit_memory(memory: int) -> None:
-    """Let this process take so many bytes beside those that it has."""
+def memory_taken() -> int:
+    """Bytes that this process has, as ``limit_memory`` counts them."""
+    status = Path("/proc/self/status").read_text()
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData:")), 0)
+
+
+def limit_memory(memory: int, taken: int | None = None) -> None:
+    """Let this process take so many bytes beside those that it has, or that it had."""
     if memory == UNLIMITED:
         return
     import resource  # Unix alone has it, and children that are forked
 
-    status = Path("/proc/self/status").read_text()
-    taken = next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData:")), 0)
+    taken = memory_taken() if taken is None else taken
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = taken + memory
     resource.setrlimit(resource.RLIMIT_DATA, (wanted if most < 0 else min(wanted, most), most))

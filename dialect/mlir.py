@@ -58,6 +58,7 @@ __all__ = [
     "mhlo",
     "parse_module",
     "passmanager",
+    "prepare_context",
     "provide_lapack",
     "rewrite",
     "scf",
@@ -98,12 +99,43 @@ _LOAD_QUANT = "builtin.module(vhlo-legalize-to-stablehlo)"
 _LOADED = ("arith", "cf", "func", "math", "memref", "scf", "shape", "tensor", "vector")
 
 
+# Contexts that nobody has used.
+_prepared: list[ir.Context] = []
+
+
 def context() -> ir.Context:
     """A fresh MLIR context with the dialects of StableHLO programs, and of those that passes build with, loaded.
 
     Unregistered dialects are allowed: attributes such as ``jax.result_info`` travel through, and an unknown operation
     is reported by the audit with its location instead of by the parser.
     """
+    try:
+        return _prepared.pop()
+    except IndexError:
+        return _made()
+
+
+def prepare_context() -> ir.Context:
+    """Make the next context now, where this process would wait for another one: it takes a millisecond."""
+    made = next(iter(_prepared), None) or _made()
+    if not _prepared:
+        _prepared.append(made)
+    return made
+
+
+def _forget_prepared() -> None:
+    """In a forked child nobody uses or destroys the contexts of its parent, because their threads are not there."""
+    global _prepared
+    _of_parents.append(_prepared)
+    _prepared = []
+
+
+_of_parents: list[list[ir.Context]] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_prepared)
+
+
+def _made() -> ir.Context:
     with _register_lock:
         registry = _registry()
     ctx = ir.Context()

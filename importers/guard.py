@@ -2,7 +2,8 @@
 
 Measured by flipping bits of real files: every reader of jaxlib can abort or never return: HLO text and protos by XLA's
 ``CHECK`` (about 1 % of the flips), MLIR bytecode and portable artifacts by segmentation faults and heap corruption
-(2 %). So they run in a forked child (dialect/forked.py); where there are none, in the process itself.
+(2 %). So they run in a child process: one that a server keeps ready (guard_server.py), or a fork of this process
+(dialect/forked.py) while no server is ready; where there are none, in the process itself.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import TypeVar
 from hloforge.dialect import budget
 from hloforge.dialect.errors import Error, ImporterError
 from hloforge.dialect.forked import UNLIMITED, StoppedError, is_exhausted, may_fork, run_forked, trusted
+from hloforge.dialect.mlir import prepare_context
+from hloforge.importers.guard_server import GoneError, is_wanted, reader_server, serves
 
-__all__ = ["MEMORY_A_BYTE", "MEMORY_LIMIT", "TIME_LIMIT", "UNLIMITED", "guarded", "trusted"]
+__all__ = ["MEMORY_A_BYTE", "MEMORY_LIMIT", "TIME_LIMIT", "UNLIMITED", "guarded", "prepare", "trusted"]
 
 Result = TypeVar("Result")
 # A reader that loops on damaged input is stopped; a sound 300 KB dump takes 0.2 s.
@@ -51,9 +54,7 @@ def guarded(
         memory = running.memory if memory == UNLIMITED else min(memory, running.memory)
     left = budget.remaining()
     try:
-        return run_forked(
-            lambda: function(*arguments), seconds=limit if left is None else min(limit, left), memory=memory
-        )
+        return _in_child(function, arguments, limit if left is None else min(limit, left), memory)
     except StoppedError as stopped:
         budget.check()
         why, exhausted = _why(stopped, limit), stopped.how == "memory"
@@ -68,6 +69,28 @@ def guarded(
     if exhausted:
         why = f"reading takes more than {memory / 2**30:.1f} GiB of memory and was stopped"
     raise ImporterError(why, hint=_HINT)
+
+
+def prepare() -> None:
+    """Have a child ready for the next program but one, if this process may read others."""
+    if is_wanted() and may_fork() and not budget.is_of_process():
+        reader_server().start()
+
+
+def _in_child(function: Callable[..., Result], arguments: tuple[object, ...], seconds: float, memory: int) -> Result:
+    """As ``run_forked``, by the server's child if there is one."""
+    if not (is_wanted() and serves(function)):
+        return run_forked(lambda: function(*arguments), seconds=seconds, memory=memory)
+    try:
+        # What reads the answer needs a context.
+        answer: Result = reader_server().ask(function, arguments, seconds, memory, meanwhile=prepare_context)
+        return answer
+    except GoneError:
+        pass
+    try:
+        return run_forked(lambda: function(*arguments), seconds=seconds, memory=memory)
+    finally:
+        prepare()
 
 
 _HINT = "the program is malformed or damaged, or was written by another version of XLA or StableHLO"

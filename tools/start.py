@@ -13,6 +13,8 @@ def main() -> None:
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A command reads one program, or a few: a server would take longer to start.
+    os.environ.setdefault("HLOFORGE_READER_SERVER", "0")
     from hloforge.tools.main import main as begin
 
     signal.signal(signal.SIGINT, handler)

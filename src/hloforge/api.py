@@ -14,6 +14,7 @@ from hloforge.dialect.bounded_reading import size_limit
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.program import Program
+from hloforge.importers.guard import prepare as prepare_reading
 from hloforge.importers.onnx.load import is_onnx, refers_to_files
 from hloforge.importers.reader import read
 from hloforge.importers.source import NamedBytes, Source, load
@@ -161,6 +162,9 @@ def _compiled_anew(
         budget.enter("reading")
         return compile_program(as_program(source, **reading), target, options)
 
+    if options.timeout is not None or options.memory_limit is not None:
+        # A child of this process reads, whose own would end with it.
+        prepare_reading()
     return make_executable(make, None, options)
 
 

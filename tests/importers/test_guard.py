@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,9 +18,26 @@ import pytest
 from hloforge.dialect.errors import ElidedConstantError, ImporterError, Location
 from hloforge.dialect.mlir import _hlo, _jax, context, hlo_proto_to_stablehlo, ir
 from hloforge.importers.guard import guarded
+from hloforge.importers.guard_server import VARIABLE
 from hloforge.importers.reader import read
+from tests.importers.servers import served
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the guard forks on Linux only")
+
+
+@pytest.fixture(params=["forked", "served"], autouse=True)
+def guard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Every test with a fork of this process, and with a child of the server."""
+    if request.param == "forked":
+        monkeypatch.setenv(VARIABLE, "0")
+        yield "forked"
+        return
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with served() as count:
+        yield "served"
+    if request.function in _SERVED:
+        assert count[0]
+
 
 HLO = """HloModule m, entry_computation_layout={(f32[4,8]{0,1}, s32[3]{0})->f32[4]{0}}
 
@@ -59,13 +77,27 @@ def test_results_and_errors_come_back_whole() -> None:
     assert str(info.value) == "f:1:2: error: no\nnote: in o\nnote: n\nnote: h"
 
 
-def test_a_crash_is_an_error() -> None:
-    with pytest.raises(ImporterError, match=r"crashed \(SIGSEGV\)"):
-        guarded(_die)
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
+def test_a_crash_is_an_error(number: signal.Signals) -> None:
+    with pytest.raises(ImporterError, match=rf"crashed \({number.name}\)"):
+        guarded(signal.raise_signal, number)
 
 
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGSEGV)
+def test_an_end_without_a_result_is_an_error() -> None:
+    with pytest.raises(ImporterError, match="ended without a result"):
+        guarded(os._exit, 3)
+
+
+def test_what_native_code_says_when_it_crashes_is_told() -> None:
+    """As XLA does, which writes to standard error and aborts."""
+    command = "echo 'F1121 05:44:50.69 15372 file.cc:188] Check failed: x (1 vs. 2)' >&2; kill -ABRT $PPID; sleep 9"
+    with pytest.raises(ImporterError, match=r"XLA's reader gave up: Check failed: x \(1 vs\. 2\)"):
+        guarded(os.system, command)
+
+
+def test_a_child_reads_one_program() -> None:
+    assert os.getpid() not in {guarded(os.getpid), guarded(os.getpid)}
+    assert guarded(os.getpid) != guarded(os.getpid)
 
 
 def test_a_hang_is_stopped() -> None:
@@ -147,3 +179,19 @@ def test_memory_of_a_reader_is_bounded() -> None:
     with pytest.raises(ImporterError, match=r"takes more than 0\.1 GiB"):
         guarded(bytearray, 1 << 28, memory=1 << 27)
     assert len(guarded(bytearray, 1 << 28, memory=1 << 31)) == 1 << 28
+
+
+# What the server has answered, and no fork.
+_SERVED = {
+    test_results_and_errors_come_back_whole,
+    test_a_crash_is_an_error,
+    test_an_end_without_a_result_is_an_error,
+    test_what_native_code_says_when_it_crashes_is_told,
+    test_a_child_reads_one_program,
+    test_a_hang_is_stopped,
+    test_no_warning_and_no_output,
+    test_damaged_programs_give_one_located_line,
+    test_threads_may_read_at_once,
+    test_what_declares_more_than_it_holds_takes_no_memory,
+    test_memory_of_a_reader_is_bounded,
+}
