@@ -1,0 +1,204 @@
+"""Convolutions of images of one to three spatial dimensions, in any order of dimensions.
+
+    out[n, o, f] = sum over w, c of image[n, o * stride + w * dilation - low, c] * kernel[w, c, f]
+
+The loops depend on which dimension of the result is contiguous and on the features of a group (``form``):
+- ``pixels``: a product whose rows are the result's pixels and whose columns are its features (``windows.py``), where
+  features are contiguous; the image is read in place, or copied with its padding part by part;
+- ``planes``: a product whose rows are features and whose columns are pixels (``planes.py``), where pixels are;
+- ``depthwise``: one feature in and out of a group: no product (``depthwise.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.products import images, tiled
+from hloforge.pipelines.codegen.products.arithmetic import groups_of, one_by_one
+from hloforge.pipelines.codegen.products.blocking import choose_tile, pieces_for
+from hloforge.pipelines.codegen.products.gemm import Gemm
+from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
+from hloforge.pipelines.codegen.products.operands import Matrix, split_index, strided, sum_kind
+from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
+from hloforge.pipelines.codegen.products.windows import Windows, copied_rows
+from hloforge.pipelines.framework.machine import Machine
+
+# Of the second-level cache, what the copy of a part of an image may fill.
+_COPY_SHARE = 2
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution.
+
+    Attributes:
+        batch: images.
+        groups: of features; each has its own input and output features.
+        inputs: input features of a group.
+        outputs: output features of a group.
+        axes: spatial dimensions, at least one, in the order of the result's memory.
+        extensions: of the processor that may be used, as for ``Gemm``.
+    """
+
+    batch: int
+    groups: int
+    inputs: int
+    outputs: int
+    axes: tuple[Axis, ...]
+    image: Image
+    kernel: Kernel
+    out: Image
+    extensions: frozenset[str] = frozenset()
+
+    @property
+    def sums(self) -> str:
+        """LLVM's type in which terms are added, which an epilogue is given."""
+        return sum_kind(self.image.kind, self.kernel.kind, self.out.kind)
+
+    @property
+    def multiplications(self) -> int:
+        pixels = math.prod(axis.out for axis in self.axes)
+        weights = math.prod(axis.window for axis in self.axes)
+        return self.batch * self.groups * self.outputs * self.inputs * pixels * weights
+
+    def scratch(self, machine: Machine) -> int:
+        """Bytes that each workgroup needs for copies, at an address that 64 divides."""
+        whole = self._in_planes()
+        return tiled.scratch_bytes(whole._gemm, whole._plan(machine))
+
+    def workgroups(self, machine: Machine) -> int:
+        """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
+        lanes = machine.vector_bytes // 4
+        return min(pieces_for(self.multiplications, 0, lanes, machine), self._units(machine))
+
+    def _units(self, machine: Machine) -> int:
+        whole = self._in_planes()
+        return math.prod(tiled.units(whole._gemm, whole._plan(machine)))
+
+    def emit(
+        self,
+        function: Function,
+        image: Value,
+        kernel: Value,
+        out: Value,
+        scratch: Value | None,
+        workgroup: Value | None,
+        *,
+        machine: Machine,
+        epilogue: Epilogue | None = None,
+        store: Store | None = None,
+    ) -> None:
+        """Write the convolution, or a piece of it.
+
+        Args:
+            scratch, workgroup: as for ``Gemm.emit``.
+            epilogue, store: as for ``Gemm.emit``; their indices are [image, *spatial indices, feature], where the
+                feature counts through all groups. The lanes go along the dimension of the result that is contiguous:
+                features, or pixels of the last spatial dimension.
+        """
+        if scratch is None and (needed := self.scratch(machine)):
+            raise ValueError(f"this convolution needs {needed} bytes of scratch")
+        total = self._units(machine)
+        first, last = function.index(0), function.index(total)
+        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
+            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        whole = self._in_planes()
+        kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
+        gemm, found = whole._gemm, whole._plan(machine)
+        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, whole, len(self.axes))
+        tiled.TiledProduct(function, gemm, found, image, kernel, results, scratch).run(first, last)
+
+    def _in_planes(self) -> Convolution:
+        """The same with two spatial dimensions at least."""
+        if len(self.axes) > 1:
+            return self
+        first = Axis(1, 1, 1)
+        return replace(
+            self,
+            axes=(first, *self.axes),
+            image=replace(self.image, spatial=(0, *self.image.spatial)),
+            kernel=replace(self.kernel, spatial=(0, *self.kernel.spatial)),
+            out=replace(self.out, spatial=(0, *self.out.spatial)),
+        )
+
+    @property
+    def _gemm(self) -> Gemm:
+        """The product whose rows are pixels of the result, and whose terms are weights by input features."""
+        image, kernel, out = self.image, self.kernel, self.out
+        pixels, weights = math.prod(axis.out for axis in self.axes), math.prod(axis.window for axis in self.axes)
+        return Gemm(
+            (self.batch, self.groups),
+            pixels,
+            self.outputs,
+            weights * self.inputs,
+            Matrix(image.kind, (image.batch, image.group), 0, image.feature, image.signed),
+            Matrix(kernel.kind, (0, kernel.group), kernel.input, kernel.output, kernel.signed),
+            Matrix(out.kind, (out.batch, out.group), out.spatial[-1], out.feature, out.signed),
+            self.extensions,
+        )
+
+    def _plan(self, machine: Machine) -> tiled.TiledPlan:
+        gemm, image, kernel = self._gemm, self.image, self.kernel
+        tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine)
+        arithmetic = groups_of(
+            image.kind, image.signed, kernel.kind, kernel.signed, gemm.sums, tile.lanes, machine, self.extensions
+        )
+        if arithmetic is None or self.inputs < arithmetic.group:
+            arithmetic = one_by_one(gemm.sums)
+        tiles = -(-gemm.m // tile.rows)
+        copies = (
+            not all(axis.is_plain for axis in self.axes)
+            or (arithmetic.group > 1 and (image.feature != 1 or self.inputs % arithmetic.group != 0))
+            or image.kind != arithmetic.element
+        )
+        chunk = min(tiles, max(1, 1024 // tile.rows))
+        while True:
+            chunk = -(-tiles // -(-tiles // chunk))
+            copy = images.by_pixels(self.axes, self.inputs, copied_rows(self.axes, chunk, tile), arithmetic)
+            if not copies or copy.size <= machine.l2_bytes // _COPY_SHARE or chunk == 1:
+                break
+            chunk = max(1, chunk // 2)
+        left = Windows(self.axes, self.inputs, image, kernel, tile, arithmetic, copy if copies else None)
+        packs = arithmetic.group > 1 or tiled.packs_right(gemm, tiles)
+        return tiled.TiledPlan(tile, arithmetic, gemm.k, packs, left, chunk)
+
+
+@dataclass(frozen=True)
+class _Pixels(Results):
+    """Results whose rows are pixels.
+
+    Attributes:
+        convolution: with two spatial dimensions at least.
+        rank: spatial dimensions that hooks are told of.
+    """
+
+    convolution: Convolution | None = None
+    rank: int = 2
+
+    @property
+    def stores_tiles(self) -> bool:
+        assert self.convolution is not None
+        out, axes = self.convolution.out, self.convolution.axes
+        is_linear = all(
+            outer == inner * axis.out
+            for outer, inner, axis in zip(out.spatial, out.spatial[1:], axes[1:], strict=False)
+        )
+        return self.is_plain and (is_linear or math.prod(axis.out for axis in axes) == axes[-1].out)
+
+    def places(self, batch: Value, row: Value, column: Value) -> list[Value]:
+        assert self.convolution is not None
+        number, group = split_index(self.function, batch, self.batch)
+        return [number, *self._spatial(row)[-self.rank :], group * self.convolution.outputs + column]
+
+    def address_of(self, batch: Value, row: Value, column: Value) -> Value:
+        assert self.convolution is not None
+        out = self.convolution.out
+        start = self.address(batch)
+        return strided(self.function, start, out.kind, [*self._spatial(row), column], [*out.spatial, out.feature])
+
+    def _spatial(self, row: Value) -> list[Value]:
+        assert self.convolution is not None
+        return split_index(self.function, row, [axis.out for axis in self.convolution.axes])

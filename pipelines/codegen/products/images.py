@@ -1,0 +1,265 @@
+"""Images, kernels and results of convolutions in memory, and copies of images with their padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
+from hloforge.pipelines.codegen.products.loops import each
+from hloforge.pipelines.codegen.products.operands import clamped, strided
+from hloforge.pipelines.codegen.products.packing import element
+
+# Elements that are moved at once.
+_MOVED = 16
+
+
+@dataclass(frozen=True)
+class Image:
+    """Images, or results, in memory; all strides count elements.
+
+    Attributes:
+        kind: LLVM's type of an element in memory.
+        batch: the stride between images.
+        spatial: the stride of each spatial dimension.
+        feature: the stride between features of a group.
+        group: the stride between groups of features.
+        signed: whether an integer narrower than the sums has a sign.
+    """
+
+    kind: str
+    batch: int
+    spatial: tuple[int, ...]
+    feature: int
+    group: int = 0
+    signed: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """Of an element."""
+        return bits_of(self.kind) // 8
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The weights of a convolution in memory; all strides count elements.
+
+    Attributes:
+        spatial: the stride of each dimension of the window; negative for one that is reversed.
+        input: the stride between input features of a group.
+        output: the stride between output features of a group.
+        group: the stride between groups of output features.
+        start: the place of the window's first weight, where a dimension is reversed.
+    """
+
+    kind: str
+    spatial: tuple[int, ...]
+    input: int
+    output: int
+    group: int = 0
+    start: int = 0
+    signed: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """Of an element."""
+        return bits_of(self.kind) // 8
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A spatial dimension of a convolution.
+
+    Attributes:
+        size: of the image.
+        out: of the result.
+        window: weights.
+        stride: from one window to the next.
+        dilation: from one weight to the next.
+        low: padding before the image; negative for pixels that no window sees.
+        base: from one pixel of the image to the next among zeros.
+    """
+
+    size: int
+    out: int
+    window: int
+    stride: int = 1
+    dilation: int = 1
+    low: int = 0
+    base: int = 1
+
+    @property
+    def padded(self) -> int:
+        """What all windows see together."""
+        return self.rows_for(self.out)
+
+    def rows_for(self, windows: int) -> int:
+        """What so many consecutive windows see together."""
+        return (windows - 1) * self.stride + (self.window - 1) * self.dilation + 1
+
+    @property
+    def seen(self) -> tuple[int, int]:
+        """The first pixel of the image that windows see, and the one behind the last."""
+        first = max(0, -(self.low // self.base))
+        return first, max(first, min(self.size, (self.padded - 1 - self.low) // self.base + 1))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether windows see pixels of the image alone."""
+        return self.base == 1 and self.low <= 0 and self.padded + -self.low <= self.size
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of consecutive rows of an image with its padding, for the micro-kernel.
+
+    Attributes:
+        axes: two spatial dimensions or more; rows are positions of the first one.
+        features: of a pixel.
+        strides: of the copy's spatial dimensions, in bytes.
+        feature: the same of its features, or of an element where features of a pixel follow each other.
+        phases: into how many images each dimension is dealt out, so that a window's stride in one of them is 1.
+        phase_strides: from one of these to the next, in bytes.
+        size: in bytes. What belongs to no pixel is zeros.
+        arithmetic: whose elements it has.
+    """
+
+    axes: tuple[Axis, ...]
+    features: int
+    strides: tuple[int, ...]
+    feature: int
+    phases: tuple[int, ...]
+    phase_strides: tuple[int, ...]
+    size: int
+    arithmetic: Arithmetic
+
+    def place(self, axis: int, position: Value) -> Value:
+        """The distance of a position of the padded image, in bytes."""
+        count = self.phases[axis]
+        if count == 1:
+            return position * self.strides[axis]
+        return position.udiv(count) * self.strides[axis] + position.urem(count) * self.phase_strides[axis]
+
+    @property
+    def _element_bytes(self) -> int:
+        return bits_of(self.arithmetic.element) // 8
+
+    @property
+    def _is_by_pixels(self) -> bool:
+        return self.feature == self._element_bytes
+
+    @property
+    def _is_covered(self) -> bool:
+        """Whether pixels fill the copy."""
+        return (
+            all(axis.is_plain for axis in self.axes)
+            and max(self.phases) == 1
+            and self.strides[-1] in (self._element_bytes, self.features * self._element_bytes)
+        )
+
+    def fill(self, function: Function, image: Image, source: Value, origin: Value, rows: Value, target: Value) -> None:
+        """Copy a part of an image.
+
+        Args:
+            source: the address of the image's first pixel and of its first feature that counts.
+            origin: the first row that is copied, counted with the padding.
+            rows: how many are.
+        """
+        if not self._is_covered:
+            function.clear(target, self.size)
+        planes = 1 if self._is_by_pixels else self.features
+        with each(function, 0, planes) as plane:
+            start = strided(function, source, image.kind, [plane], [image.feature])
+            to = strided(function, target, I8, [plane], [self.feature])
+            first = self.axes[0]
+            with each(function, *first.seen) as pixel:
+                row = pixel * first.base + first.low - origin
+                with function.if_(row.compare("ult", rows)):
+                    at = strided(function, start, image.kind, [pixel], [image.spatial[0]])
+                    self._rest(function, image, at, strided(function, to, I8, [self.place(0, row)], [1]), 1)
+
+    def _rest(self, function: Function, image: Image, source: Value, target: Value, axis: int) -> None:
+        """The dimensions from ``axis`` on."""
+        dimension, is_last = self.axes[axis], axis == len(self.axes) - 1
+        first, last = dimension.seen
+        if is_last and (length := self._run_of_pixels(image)):
+            place = self.place(axis, function.index(first + dimension.low))
+            start = function.offset(source, image.kind, first * image.spatial[axis])
+            self._run(function, image, start, strided(function, target, I8, [place], [1]), (last - first) * length)
+            return
+        with each(function, first, last) as pixel:
+            at = strided(function, source, image.kind, [pixel], [image.spatial[axis]])
+            place = self.place(axis, pixel * dimension.base + dimension.low)
+            to = strided(function, target, I8, [place], [1])
+            if not is_last:
+                self._rest(function, image, at, to, axis + 1)
+            elif not self._is_by_pixels:
+                self._run(function, image, at, to, 1)
+            elif image.feature == 1:
+                self._run(function, image, at, to, self.features)
+            else:
+                with each(function, 0, self.features) as feature:
+                    start = strided(function, at, image.kind, [feature], [image.feature])
+                    self._run(function, image, start, strided(function, to, I8, [feature], [self.feature]), 1)
+
+    def _run_of_pixels(self, image: Image) -> int:
+        """The elements of each pixel, where pixels of a row follow each other both in the image and in the copy."""
+        length = self.features if self._is_by_pixels else 1
+        follows = image.spatial[-1] == length and self.strides[-1] == length * self._element_bytes
+        is_dense = self.axes[-1].base == 1 and self.phases[-1] == 1
+        return length if follows and is_dense and (length == 1 or image.feature == 1) else 0
+
+    def _run(self, function: Function, image: Image, source: Value, target: Value, count: int) -> None:
+        """Copy elements that follow each other."""
+        if count < 1:
+            return
+        lanes = min(_MOVED, 1 << (count.bit_length() - 1))
+        with each(function, 0, count, lanes) as reached:
+            place = clamped(function, reached, count - lanes) if count % lanes else reached
+            value = element(function, self.arithmetic, image, function.offset(source, image.kind, place), lanes)
+            function.store(value, function.offset(target, self.arithmetic.element, place))
+
+
+def by_pixels(axes: Sequence[Axis], features: int, rows: int, arithmetic: Arithmetic) -> Copy:
+    """A copy of rows whose features follow each other, in whole groups of terms."""
+    pixel = -(-features // arithmetic.group) * arithmetic.unit_bytes
+    strides, step = [], pixel
+    for size in reversed([rows, *(axis.padded for axis in axes[1:])]):
+        strides.append(step)
+        step *= size
+    ones = (1,) * len(axes)
+    element_bytes = bits_of(arithmetic.element) // 8
+    return Copy(
+        tuple(axes), features, tuple(reversed(strides)), element_bytes, ones, (0,) * len(axes), step, arithmetic
+    )
+
+
+def by_planes(axes: Sequence[Axis], features: int, rows: int, slack: int, arithmetic: Arithmetic) -> Copy:
+    """A copy of rows with a plane for each feature, dealt out so that windows are next to each other.
+
+    Args:
+        slack: elements that may be read behind the last plane.
+    """
+    phases = tuple(axis.stride for axis in axes)
+    sizes = [-(-size // count) for size, count in zip((rows, *(axis.padded for axis in axes[1:])), phases, strict=True)]
+    strides, step = [], bits_of(arithmetic.element) // 8
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= size
+    phase_strides = []
+    for count in reversed(phases):
+        phase_strides.append(step)
+        step *= count
+    size = step * features + slack * bits_of(arithmetic.element) // 8
+    return Copy(
+        tuple(axes),
+        features,
+        tuple(reversed(strides)),
+        step,
+        phases,
+        tuple(reversed(phase_strides)),
+        size,
+        arithmetic,
+    )

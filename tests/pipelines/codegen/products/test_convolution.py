@@ -1,0 +1,236 @@
+"""Convolutions of all orders of dimensions, against sums over windows in numpy, in memory with guards on both sides."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.kernels import Kernel as Text
+from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
+from hloforge.pipelines.codegen.products.convolution import Convolution
+from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
+from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
+
+from .gemms import DTYPES, TOLERANCES
+from .jit import compiled
+from .memory import Guarded
+
+EXTENSIONS = frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
+
+
+def axis(
+    size: int, window: int, *, stride: int = 1, dilation: int = 1, base: int = 1, low: int = 0, high: int = 0
+) -> Axis:
+    seen = (size - 1) * base + 1 + low + high - (window - 1) * dilation
+    return Axis(size, (seen - 1) // stride + 1, window, stride, dilation, low, base)
+
+
+def strides_of(sizes: dict[str, int], order: str) -> dict[str, int]:
+    """Of dimensions by their letters, the first one of ``order`` outermost."""
+    found, step = {}, 1
+    for letter in reversed(order):
+        found[letter] = step
+        step *= sizes[letter]
+    return found
+
+
+def convolution(
+    batch: int,
+    axes: Sequence[Axis],
+    inputs: int,
+    outputs: int,
+    *,
+    groups: int = 1,
+    orders: tuple[str, str, str] = ("NSC", "SIO", "NSC"),
+    kind: str = "float",
+    out: str = "",
+    extensions: frozenset[str] = frozenset(),
+) -> Convolution:
+    """``orders`` are those of the image, the kernel and the result; S stands for all spatial dimensions."""
+    letters = "xyz"[: len(axes)]
+    image_order, kernel_order, out_order = (order.replace("S", letters) for order in orders)
+    sizes = {"N": batch, "C": groups * inputs} | {letter: one.size for letter, one in zip(letters, axes, strict=True)}
+    image = strides_of(sizes, image_order)
+    sizes = {"N": batch, "C": groups * outputs} | {letter: one.out for letter, one in zip(letters, axes, strict=True)}
+    result = strides_of(sizes, out_order)
+    sizes = {"I": inputs, "O": groups * outputs} | {
+        letter: one.window for letter, one in zip(letters, axes, strict=True)
+    }
+    weights = strides_of(sizes, kernel_order)
+    return Convolution(
+        batch,
+        groups,
+        inputs,
+        outputs,
+        tuple(axes),
+        Image(kind, image["N"], tuple(image[letter] for letter in letters), image["C"], image["C"] * inputs),
+        Kernel(kind, tuple(weights[letter] for letter in letters), weights["I"], weights["O"], weights["O"] * outputs),
+        Image(
+            out or kind, result["N"], tuple(result[letter] for letter in letters), result["C"], result["C"] * outputs
+        ),
+        extensions,
+    )
+
+
+def _viewed(
+    flat: np.ndarray[Any, Any], shape: Sequence[int], strides: Sequence[int], start: int = 0
+) -> np.ndarray[Any, Any]:
+    return np.lib.stride_tricks.as_strided(flat[start:], shape, [stride * flat.itemsize for stride in strides])
+
+
+def reference(one: Convolution, image: np.ndarray[Any, Any], kernel: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """``[batch, *spatial, features]`` of ``[batch, *spatial, features]`` and ``[*window, inputs, features]``."""
+    rank = len(one.axes)
+    padded = [max(a.padded, a.low + (a.size - 1) * a.base + 1) for a in one.axes]
+    room = np.zeros((one.batch, *padded, one.groups * one.inputs), image.dtype)
+    for place in itertools.product(*(range(a.size) for a in one.axes)):
+        at = [p * a.base + a.low for p, a in zip(place, one.axes, strict=True)]
+        if all(0 <= p < limit for p, limit in zip(at, padded, strict=True)):
+            room[(slice(None), *at)] = image[(slice(None), *place)]
+    out = np.zeros((one.batch, *(a.out for a in one.axes), one.groups * one.outputs), image.dtype)
+    for window in itertools.product(*(range(a.window) for a in one.axes)):
+        seen = tuple(
+            slice(w * a.dilation, w * a.dilation + (a.out - 1) * a.stride + 1, a.stride)
+            for w, a in zip(window, one.axes, strict=True)
+        )
+        for group in range(one.groups):
+            inputs = slice(group * one.inputs, (group + 1) * one.inputs)
+            outputs = slice(group * one.outputs, (group + 1) * one.outputs)
+            part = room[(slice(None), *seen, inputs)]
+            out[(..., outputs)] += np.tensordot(part, kernel[(*window, slice(None), outputs)], ([rank + 1], [0]))
+    return out
+
+
+def check(
+    one: Convolution, *, machine: Machine = AVX512, at_end: bool = True, biased: bool = False, seed: int = 0
+) -> None:
+    random = np.random.default_rng(seed)
+    image_shape = (one.batch, *(a.size for a in one.axes), one.groups * one.inputs)
+    kernel_shape = (*(a.window for a in one.axes), one.inputs, one.groups * one.outputs)
+    out_shape = (one.batch, *(a.out for a in one.axes), one.groups * one.outputs)
+
+    def numbers(shape: Sequence[int], kind: str) -> np.ndarray[Any, Any]:
+        dtype = DTYPES[kind]
+        if kind.startswith("i"):
+            return random.integers(-128, 127, int(np.prod(shape)), np.int8, endpoint=True).astype(dtype)
+        return random.standard_normal(int(np.prod(shape))).astype(dtype)
+
+    flat_image, flat_kernel = numbers(image_shape, one.image.kind), numbers(kernel_shape, one.kernel.kind)
+    out = np.zeros(int(np.prod(out_shape)), DTYPES[one.out.kind])
+    bias = random.standard_normal(one.groups * one.outputs + 64).astype(np.float32)
+    text = Text(5, machine.vector_bytes)
+    function, pointers, (workgroup,) = text.part(text.arrays, [text.workgroup])
+    hooks = {"epilogue": _bias(function, pointers[4], one)} if biased else {}
+    one.emit(function, *pointers[:3], pointers[3], workgroup, machine=machine, **hooks)
+    scratch = np.zeros(-(-one.scratch(machine) // 64) * 64, np.uint8)
+    arrays = [flat_image, flat_kernel, out, scratch, bias]
+    rooms = [Guarded(array.nbytes, at_end=at_end) for array in arrays]
+    placed = [room.array(array) for room, array in zip(rooms, arrays, strict=True)]
+    compiled(text.text()).run(placed, one.workgroups(machine))
+    assert all(room.is_intact for room in rooms), "bytes beside an array were written"
+
+    image = _viewed(flat_image, image_shape, (one.image.batch, *one.image.spatial, one.image.feature))
+    strides = (*one.kernel.spatial, one.kernel.input, one.kernel.output)
+    kernel = _viewed(flat_kernel, kernel_shape, strides, one.kernel.start)
+    found = _viewed(placed[2], out_shape, (one.out.batch, *one.out.spatial, one.out.feature))
+    if one.out.kind == "i32":
+        expected = reference(one, image.astype(np.int32), kernel.astype(np.int32))
+        np.testing.assert_array_equal(found, expected)
+        return
+    wide_image, wide_kernel = image.astype(np.float64), kernel.astype(np.float64)
+    expected = reference(one, wide_image, wide_kernel)
+    if biased:
+        expected = np.maximum(expected + bias[: expected.shape[-1]], 0)
+    scale = reference(one, abs(wide_image), abs(wide_kernel)) + abs(expected) + 1e-30
+    error = float((abs(found.astype(np.float64) - expected) / scale).max())
+    assert error < TOLERANCES[one.out.kind], f"relative error {error:.2g}"
+
+
+def _bias(function: Function, bias: Value, one: Convolution) -> Any:
+    """``max(sums + bias[feature], 0)``."""
+
+    def epilogue(sums: Value, places: Sequence[Value]) -> Value:
+        assert len(places) == len(one.axes) + 2
+        lanes = lanes_of(sums.kind)
+        along_features = one.out.feature == 1
+        kind = vector_of("float", lanes) if along_features else "float"
+        return (sums + function.load(function.offset(bias, "float", places[-1]), kind)).maximum(0.0)
+
+    return epilogue
+
+
+PIXELS = ("NSC", "SIO", "NSC")
+PLANES = ("NCS", "OIS", "NCS")
+CASES = {
+    "3x3": ([axis(9, 3, low=1, high=1), axis(11, 3, low=1, high=1)], 5, 19),
+    "valid": ([axis(9, 3), axis(12, 2)], 16, 33),
+    "1x1": ([axis(7, 1), axis(6, 1)], 12, 20),
+    "1x1/2": ([axis(7, 1, stride=2), axis(6, 1, stride=2)], 12, 20),
+    "7x7/2": ([axis(20, 7, stride=2, low=3, high=3), axis(22, 7, stride=2, low=3, high=3)], 3, 32),
+    "dilated": ([axis(14, 3, dilation=2, low=2, high=2), axis(13, 3, dilation=3, low=2, high=3)], 4, 17),
+    "transposed": ([axis(6, 4, base=2, low=2, high=2), axis(5, 3, base=3, low=1, high=2)], 6, 16),
+    "cropped": ([axis(12, 3, low=-2, high=-1), axis(16, 3, low=-1, high=1, stride=2)], 8, 16),
+    "one dimension": ([axis(40, 5, low=2, high=2)], 7, 18),
+    "three dimensions": ([axis(5, 3, low=1, high=1), axis(6, 2), axis(7, 3, low=1, stride=2)], 4, 16),
+    "aligned": ([axis(10, 3, low=1, high=1), axis(24, 3, low=1, high=1)], 16, 64),
+    "one feature": ([axis(8, 3), axis(9, 3)], 3, 1),
+}
+
+
+@pytest.mark.parametrize(
+    "orders", [PIXELS, PLANES, ("NCS", "SIO", "NSC"), ("NSC", "OIS", "NSC"), ("SNC", "IOS", "NCS")]
+)
+@pytest.mark.parametrize("case", CASES)
+def test_orders(case: str, orders: tuple[str, str, str]) -> None:
+    axes, inputs, outputs = CASES[case]
+    one = convolution(2, axes, inputs, outputs, orders=orders)
+    check(one)
+    check(one, at_end=False, biased=True)
+
+
+@pytest.mark.parametrize("orders", [PIXELS, PLANES])
+@pytest.mark.parametrize("sizes", [(1, 1, 20), (1, 2, 9), (4, 4, 8), (3, 5, 4)], ids=str)
+def test_groups(sizes: tuple[int, int, int], orders: tuple[str, str, str]) -> None:
+    inputs, outputs, groups = sizes
+    for axes in (CASES["3x3"][0], CASES["7x7/2"][0], CASES["dilated"][0]):
+        check(convolution(2, axes, inputs, outputs, groups=groups, orders=orders), biased=True)
+
+
+@pytest.mark.parametrize("orders", [PIXELS, PLANES])
+@pytest.mark.parametrize("kind", ["double", "half", "bfloat", "i8", "i32"])
+def test_types(kind: str, orders: tuple[str, str, str]) -> None:
+    for case in ("3x3", "valid", "1x1"):
+        axes, inputs, outputs = CASES[case]
+        for has in (frozenset[str](), EXTENSIONS & {"avx512vnni", "avx512bf16"}, EXTENSIONS & {"avx2"}):
+            out = "i32" if kind == "i8" else kind
+            check(convolution(2, axes, inputs, outputs, orders=orders, kind=kind, out=out, extensions=has))
+
+
+@pytest.mark.parametrize("orders", [PIXELS, PLANES])
+def test_reversed_windows(orders: tuple[str, str, str]) -> None:
+    axes, inputs, outputs = CASES["3x3"]
+    one = convolution(1, axes, inputs, outputs, orders=orders)
+    spatial = one.kernel.spatial
+    start = sum((a.window - 1) * stride for a, stride in zip(axes, spatial, strict=True))
+    check(replace(one, kernel=replace(one.kernel, spatial=tuple(-stride for stride in spatial), start=start)))
+
+
+@pytest.mark.parametrize("orders", [PIXELS, PLANES])
+def test_pieces(orders: tuple[str, str, str]) -> None:
+    axes = [axis(40, 3, low=1, high=1), axis(41, 3, low=1, high=1)]
+    one = convolution(2, axes, 24, 70, orders=orders)
+    assert one.workgroups(AVX512) > 1
+    check(one)
+
+
+@pytest.mark.parametrize("orders", [PIXELS, PLANES])
+def test_narrow_vectors(orders: tuple[str, str, str]) -> None:
+    for case in CASES.values():
+        check(convolution(1, *case, orders=orders), machine=AVX2)
