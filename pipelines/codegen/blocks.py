@@ -72,6 +72,12 @@ class Generator:
         self._dead.append(slot)
         return self.writer.memory(slot).pointer
 
+    def required_scratch(self, size: int) -> Value:
+        """As ``scratch``, for algorithms that take a pointer in any case."""
+        found = self.scratch(max(size, 1))
+        assert found is not None
+        return found
+
     def pointer(self, array: Array) -> Value:
         """To an array in memory."""
         memory = self.memory(array)

@@ -15,6 +15,7 @@ from hloforge.pipelines.codegen.graph import Array, Block, function_of
 from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ArrayType, Binding, Dispatch, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
 from hloforge.pipelines.codegen.loops import Share
+from hloforge.pipelines.codegen.orders import shorten
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.slots import Slot, Where
 from hloforge.pipelines.codegen.steps import Nest, Single, Step, check
@@ -35,6 +36,7 @@ def generate(module: ir.Module, machine: Machine) -> KernelProgram:
     """
     block = function_of(module)
     check(block)
+    shorten(block)
     return _Program(block, machine).made()
 
 

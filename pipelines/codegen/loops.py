@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.elements.memory import Element
-from hloforge.pipelines.codegen.emit import Emitter, Memory, apply, parts
+from hloforge.pipelines.codegen.emit import Emitter, Memory, parts
 from hloforge.pipelines.codegen.evaluate import Place
-from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, Value, is_float
-from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.codegen.lang.values import I8, Value
+from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.steps import Nest
 
 # Bytes of a line of sums: a quarter of the smallest first-level cache.
@@ -31,7 +31,6 @@ _SQUARE = 32
 # Lanes of a reduction that LLVM makes no vectors of: enough for the latency of a few operations.
 _LANES = 64
 _CHOICES = frozenset({"compare", "select", "and", "or", "not", "maximum", "minimum"})
-_REASSOCIATED = {"add": "fadd reassoc contract", "multiply": "fmul reassoc contract"}
 
 
 @dataclass(frozen=True)
@@ -420,46 +419,6 @@ def _element(element: str, values: Iterable[Value]) -> Element:
     return (first, next(given)) if element.startswith("complex") else first
 
 
-def combine(emitter: Emitter, block: Block, *operands: Sequence[Element]) -> list[Element]:
-    """The results of a computation of numbers, such as a reduction's.
-
-    A single sum or product of floats may be made in any order, as LLVM's vectors need it.
-
-    Raises:
-        RefusedError: it computes arrays or has loops.
-    """
-    known: dict[Array, Element] = {}
-    values = [element for part in operands for element in part]
-    known.update(zip(block.arguments, values, strict=True))
-    is_sum = len(block.ops) == 1 and block.ops[0].name in _REASSOCIATED and block.results == block.ops[0].results
-
-    def element(array: Array) -> Element:
-        if array in known:
-            return known[array]
-        if array.block is not block:
-            return emitter.element(array, ())
-        raise RefusedError("a computation that reads what it has not computed")
-
-    for op in block.ops:
-        if op.inner or any(result.shape for result in op.results):
-            raise RefusedError(f"{op.mlir.name} in a computation of numbers")
-        given = [element(operand) for operand in op.operands]
-        if op.name == "constant":
-            known[op.result] = emitter.splat(op)
-        elif is_sum and all(is_float(part.kind) for part in parts(given[0])) and _is_partwise(op):
-            flags = _REASSOCIATED[op.name]
-            made = [
-                emitter.function.binary(flags, left, right)
-                for left, right in zip(parts(given[0]), parts(given[1]), strict=True)
-            ]
-            known[op.result] = made[0] if len(made) == 1 else (made[0], made[1])
-        elif op.name in ("reshape", "broadcast_in_dim"):
-            known[op.result] = given[0]
-        else:
-            known[op.result] = apply(op, given)
-    return [element(result) for result in block.results]
-
-
 def _sum_of(start: Value, size: int, counter: Value) -> Index:
     """The place of a counter after a start; both together are below the size."""
     first = places.constant(int(start.text)) if start.is_constant else Index(((Symbol(size - 1, value=start), 1),))
@@ -469,8 +428,3 @@ def _sum_of(start: Value, size: int, counter: Value) -> Index:
 def _is_choice(op: Op) -> bool:
     """Whether a reduction keeps one of two pairs, whichever comes first, as extremes with their places do."""
     return len(op.results) == 2 and all(inner.name in _CHOICES for inner in op.inner[0].ops)
-
-
-def _is_partwise(op: Op) -> bool:
-    element = op.result.element
-    return element in ("f32", "f64") or (op.name == "add" and element.startswith("complex"))

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
+from hloforge.pipelines.codegen.algorithms.cholesky import Cholesky
+from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
+from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
+from hloforge.pipelines.codegen.algorithms.windows import Window
+from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.elements.memory import Element, storage
 from hloforge.pipelines.codegen.emit import Emitter, Memory, accessing
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.lang.values import Number, Value
-from hloforge.pipelines.codegen.loops import Share, combine, grouped
+from hloforge.pipelines.codegen.loops import Share, grouped
+from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.slots import Slot
 
 if TYPE_CHECKING:
@@ -229,7 +239,88 @@ def _dot_general(generator: Generator, op: Op, share: Share | None) -> None:
         gemm.emit(function, lhs, rhs, out.pointer, scratch, share.number if share else None, machine=generator.machine)
 
 
+# Windows
+
+
+def _windows(op: Op, shape: Sequence[int]) -> tuple[Window, ...]:
+    rank = len(shape)
+
+    def numbers(name: str, default: int) -> list[int]:
+        return list(op.mlir.attributes[name]) if name in op.mlir.attributes else [default] * rank
+
+    padding = np.array(op.attribute("padding")).reshape(rank, 2) if "padding" in op.mlir.attributes else None
+    sizes, strides_ = numbers("window_dimensions", 1), numbers("window_strides", 1)
+    bases, dilations = numbers("base_dilations", 1), numbers("window_dilations", 1)
+    edges = [(0, 0)] * rank if padding is None else [(int(low), int(high)) for low, high in padding]
+    return tuple(Window(n, sizes[d], strides_[d], *edges[d], bases[d], dilations[d]) for d, n in enumerate(shape))
+
+
+def _reduce_window(generator: Generator, op: Op, share: Share | None) -> None:
+    half = len(op.operands) // 2
+    operands, starts = op.operands[:half], op.operands[half:]
+    emitter = Emitter(generator.writer.function, generator.memory)
+    types = tuple(operand.element for operand in operands)
+    lanes = generator.machine.vector_bytes // max(elements.size(element) for element in types)
+    windows = ReduceWindow(_windows(op, operands[0].shape), types, lanes)
+
+    def joined(one: list[Element], other: list[Element]) -> list[Element]:
+        return combine(emitter, op.inner[0], one, other)
+
+    windows.write(
+        generator.writer.function,
+        [generator.elements(operand) for operand in operands],
+        [emitter.element(start, ()) for start in starts],
+        [generator.elements(result) for result in op.results],
+        joined,
+        generator.required_scratch(windows.scratch),
+    )
+
+
+def _select_and_scatter(generator: Generator, op: Op, share: Share | None) -> None:
+    operand, source, start = op.operands
+    emitter = Emitter(generator.writer.function, generator.memory)
+    scatter = SelectAndScatter(_windows(op, operand.shape), operand.element)
+
+    def selects(one: Element, other: Element) -> Value:
+        (found,) = combine(emitter, op.inner[0], [one], [other])
+        assert isinstance(found, Value)
+        return found
+
+    scatter.write(
+        generator.writer.function,
+        generator.elements(operand),
+        generator.elements(source),
+        emitter.element(start, ()),
+        generator.elements(op.result),
+        selects,
+        lambda one, other: combine(emitter, op.inner[1], [one], [other])[0],
+        generator.required_scratch(scatter.scratch),
+    )
+
+
+# Linear algebra
+
+
+def _cholesky(generator: Generator, op: Op, share: Share | None) -> None:
+    (operand,) = op.operands
+    *batch, n, _ = operand.shape
+    lower = "lower" in op.mlir.attributes and ir.BoolAttr(op.attribute("lower")).value
+    plan = Cholesky(math.prod(batch), n, operand.element, lower, generator.machine.vector_bytes)
+    plan.write(
+        generator.writer.function,
+        generator.elements(operand),
+        generator.elements(op.result),
+        generator.required_scratch(plan.scratch),
+    )
+
+
 _Writer = Callable[["Generator", Op, Share | None], None]
-_WRITERS: dict[str, _Writer] = {"dot_general": _dot_general}
+_WRITERS: dict[str, _Writer] = {
+    "cholesky": _cholesky,
+    "dot_general": _dot_general,
+    "reduce_window": _reduce_window,
+    "select_and_scatter": _select_and_scatter,
+    "sort": write_sort,
+}
 ROOTS = frozenset({*_WRITERS, "scatter", "while", "if", "case", "reduce"})
 __all__ = ["ROOTS", "Elements", "Memory", "Slot", "ir", "update", "workgroups", "write"]

@@ -1,0 +1,110 @@
+"""Sorts: the keys of a comparator, or the comparator itself, as ``algorithms/sort.py`` takes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hloforge.dialect.mlir import ir
+from hloforge.pipelines.codegen.algorithms.merge_sort import Less
+from hloforge.pipelines.codegen.algorithms.sort import Sort
+from hloforge.pipelines.codegen.algorithms.sort_keys import Key, Keys, bits_of_key
+from hloforge.pipelines.codegen.elements import memory as elements
+from hloforge.pipelines.codegen.elements.memory import Element
+from hloforge.pipelines.codegen.emit import Emitter
+from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.loops import Share
+from hloforge.pipelines.codegen.scalars import Computation, combine
+from hloforge.pipelines.decompose.sort_keys import sort_keys
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.blocks import Generator
+
+
+def write_sort(generator: Generator, op: Op, share: Share | None) -> None:
+    """The code of a ``stablehlo.sort``, whose results may be shorter than its operands (``shorten``)."""
+    along = ir.IntegerAttr(op.attribute("dimension")).value
+    shape = op.operands[0].shape
+    emitter = Emitter(generator.writer.function, generator.memory)
+    kept = op.results[0].shape[along]
+    plan = Sort(
+        math.prod(shape[:along]),
+        shape[along],
+        math.prod(shape[along + 1 :]),
+        tuple(operand.element for operand in op.operands),
+        _order(emitter, op),
+        kept if kept < shape[along] else None,
+    )
+    plan.write(
+        generator.writer.function,
+        [generator.elements(operand) for operand in op.operands],
+        [generator.elements(result) for result in op.results],
+        generator.required_scratch(plan.scratch),
+    )
+
+
+def shorten(block: Block) -> None:
+    """Let sorts of which only the first elements are read make no others."""
+    for op in block.ops:
+        for inner in op.inner:
+            shorten(inner)
+        if op.name != "sort":
+            continue
+        along = ir.IntegerAttr(op.attribute("dimension")).value
+        most = max((_read(array, along) for array in op.results), default=0)
+        for array in op.results:
+            array.shape = (*array.shape[:along], most, *array.shape[along + 1 :])
+
+
+def _read(array: Array, along: int) -> int:
+    """How many first elements are read along a dimension."""
+    if array.is_result or not all(reader.name == "slice" for reader in array.readers):
+        return array.shape[along]
+    return max((reader.integers("limit_indices")[along] for reader in array.readers), default=1)
+
+
+def _order(emitter: Emitter, op: Op) -> Keys | Less:
+    (block,) = op.inner
+    found = sort_keys(op.mlir.regions[0])
+    if found is None:
+
+        def less(left: Sequence[Element], right: Sequence[Element]) -> Value:
+            given = [element for pair in zip(left, right, strict=True) for element in pair]
+            (flag,) = combine(emitter, block, given)
+            assert isinstance(flag, Value)
+            return flag
+
+        return less
+    numbers = [_argument(key.value) for key in found]
+    types = [operand.element for operand in op.operands]
+    if all(number is not None for number in numbers):
+        return Keys.of(
+            types, [Key(number or 0, key.descending, key.total) for number, key in zip(numbers, found, strict=True)]
+        )
+    arrays = [_array(block, key.value) for key in found]
+
+    def compute(record: Sequence[Element]) -> list[Value]:
+        computation = Computation(emitter, block, dict(zip(block.arguments[::2], record, strict=True)))
+        values = []
+        for array, key in zip(arrays, found, strict=True):
+            value = computation.element(array)
+            assert isinstance(value, Value)
+            values.append(bits_of_key(value, array.element, Key(0, key.descending, key.total)))
+        return values
+
+    return Keys(tuple(max(8, elements.size(array.element) * 8) for array in arrays), compute)
+
+
+def _argument(value: Any) -> int | None:
+    """Which operand a value of a comparator is; None if it is computed."""
+    return int(value.arg_number) // 2 if isinstance(value.owner, ir.Block) else None
+
+
+def _array(block: Block, value: Any) -> Array:
+    """A value of a comparator, which belongs to the first record."""
+    number = _argument(value)
+    if number is not None:
+        return block.arguments[2 * number]
+    return next(op.results[0] for op in block.ops if op.mlir.results[0] == value)
