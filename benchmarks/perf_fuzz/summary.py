@@ -16,6 +16,8 @@ Found = dict[str, Any]
 
 # A program that takes more than this of XLA's time is a finding.
 FINDING = 1.3
+LENGTH = "XLA's time"
+_LENGTHS = (3e-5, 3e-4, 3e-3)
 
 
 @dataclass(frozen=True)
@@ -119,11 +121,19 @@ def totals(all_found: Sequence[Found]) -> str:
     return table(["ratio", *HEADER, "which"], rows)
 
 
+def length(found: Found) -> str:
+    """How long a call of XLA's takes: in short ones most is the overhead of a call."""
+    if turn_ratio(found) is None:
+        return "not measured"
+    taken = found["latency"]["xla"]["median"]
+    return next((f"below {seconds(bound)}" for bound in _LENGTHS if taken < bound), f"{seconds(_LENGTHS[-1])} and more")
+
+
 def by(all_found: Sequence[Found], key: str) -> str:
-    """A table by ``family``, ``kind`` or ``form``, the slowest first."""
+    """A table by ``family``, ``kind``, ``form`` or ``XLA's time``, the slowest first."""
     groups: dict[str, list[Found]] = defaultdict(list)
     for found in all_found:
-        groups[found[key]].append(found)
+        groups[length(found) if key == LENGTH else found[key]].append(found)
     rows = []
     for label, members in groups.items():
         values = [value for found in members if (value := ratio(found))]
@@ -171,7 +181,7 @@ def report(all_found: Sequence[Found], *, kinds: int | None = None) -> str:
     parts: list[str] = []
     if any(ratio(found) for found in all_found):
         by_kind = by(all_found, "kind").splitlines()
-        parts += [totals(all_found), by(all_found, "family"), by(all_found, "form")]
+        parts += [totals(all_found), by(all_found, "family"), by(all_found, "form"), by(all_found, LENGTH)]
         parts += ["\n".join(by_kind if kinds is None else by_kind[: kinds + 2])]
     slow = findings(all_found)
     if slow:

@@ -150,7 +150,7 @@ def biased_attention(draw: Draw) -> Drawn:
 @kind("attention", gradient=True)
 def linear_attention(draw: Draw) -> Drawn:
     heads, length, features = draw.size(1, 8), draw.size(8, 3000), draw.pick(8, 16, 32, 48)
-    is_causal = length * features**2 * heads < 3e6
+    is_causal = length * features**2 * heads < 3e6 / draw.scale
 
     def function(q: Any, k: Any, v: Any) -> Any:
         q, k = jax.nn.elu(q) + 1, jax.nn.elu(k) + 1

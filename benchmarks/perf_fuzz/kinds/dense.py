@@ -157,6 +157,6 @@ def factorization_machine(draw: Draw) -> Drawn:
     def function(table: Any, bias: Any, fields_of: Any) -> Any:
         chosen = table[fields_of]
         pairs = jnp.square(chosen.sum(1)) - jnp.square(chosen).sum(1)
-        return jax.nn.sigmoid(0.5 * pairs.sum(-1) + bias[fields_of].sum(-1))
+        return jax.nn.sigmoid(0.5 / fields * pairs.sum(-1) + bias[fields_of].mean(-1))
 
     return drawn(function, normal(words, rank, scale=0.2), normal(words, scale=0.2), integers(rows, fields, high=words))

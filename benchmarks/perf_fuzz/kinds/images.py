@@ -133,7 +133,7 @@ def strided_convolution(draw: Draw) -> Drawn:
 @kind("images", gradient=True)
 def depthwise_convolution(draw: Draw) -> Drawn:
     window, step, channels = draw.pick(3, 3, 5, 7), draw.pick(1, 1, 2), draw.size(2, 200)
-    height, width = draw.image(1.5e7 / (channels * window**2))
+    height, width = draw.image(1.5e7 / (channels * window**2 * draw.scale))
 
     def function(x: Any, kernel: Any, bias: Any) -> Any:
         y = jax.lax.conv_general_dilated(

@@ -59,7 +59,7 @@ def contrastive_loss(draw: Draw) -> Drawn:
 
 @kind("losses", gradient=True)
 def binary_loss(draw: Draw) -> Drawn:
-    shape = draw.shape(2, 5e6)
+    shape = draw.shape(2, 2e6)
     focus = draw.pick(0.0, 2.0)
 
     def function(logits: Any, targets: Any) -> Any:

@@ -33,7 +33,8 @@ def n_body(draw: Draw) -> Drawn:
 @kind("science")
 def molecules(draw: Draw) -> Drawn:
     """Energy and forces of a Lennard-Jones liquid in a periodic box, with a cutoff."""
-    atoms, box = draw.size(4, 600), draw.number(4, 12)
+    atoms = draw.size(4, 600)
+    box = round(draw.number(1.1, 1.6) * atoms ** (1 / 3), 2)
 
     def energy(x: Any) -> Any:
         apart = x[None] - x[:, None]

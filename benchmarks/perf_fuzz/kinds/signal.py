@@ -64,7 +64,7 @@ def spectrogram(draw: Draw) -> Drawn:
 @kind("signals", gradient=True)
 def convolution_in_time(draw: Draw) -> Drawn:
     window, step, dilation = draw.size(2, 25), draw.pick(1, 1, 1, 2), draw.pick(1, 1, 2, 4)
-    batch, length, channels, filters = draw.sizes(draw.products("float32") / (2 * window), 4)
+    batch, length, channels, filters = draw.sizes(draw.products("float32") / (8 * window), 4)
     length = max(length, 3 * window)
     padding = draw.pick("SAME", [((window - 1) * dilation, 0)])
 
