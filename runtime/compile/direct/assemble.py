@@ -1,4 +1,10 @@
-"""A program of kernels as a vmfb: ``vmfb(program, manifest_text, name, caching=…)`` is all that others call."""
+"""A program of kernels as a vmfb, in this process and without IREE's compiler.
+
+``vmfb(program, manifest_text, name, caching=…)`` is all that others call, where ``host.is_available()``. A program that
+it cannot make is a ``host.DirectError``; IREE's compiler may take it. Kernels become objects (``objects``, which keeps
+them, and ``machine_code``, which asks LLVM), objects a library (``elf``), and the calls of its functions a module of
+IREE's virtual machine (``module``), with ``main`` and ``__init`` like IREE's own. Any tool of IREE runs the file.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 from hloforge.dialect import budget
@@ -121,7 +120,7 @@ class _Store:
 
     def _trim(self, home: Path) -> None:
         self._written += 1
-        if self._written % _BETWEEN_TRIMS == 1:
+        if self._written % _BETWEEN_TRIMS == 0:
             files.trim(home)
 
     def after_fork(self) -> None:
@@ -141,7 +140,9 @@ def _file(home: Path, digest: str) -> Path:
 @cache
 def _facts() -> bytes:
     """What objects depend on beside their texts."""
-    return repr((processor(), version("llvmlite"), SETTINGS)).encode()
+    import llvmlite  # its version alone, not LLVM
+
+    return repr((processor(), llvmlite.__version__, SETTINGS)).encode()
 
 
 def _digest(text: str) -> str:

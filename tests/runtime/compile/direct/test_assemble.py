@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,8 +19,12 @@ from iree import runtime as rt
 import hloforge
 from hloforge.dialect.errors import ArgumentError
 from hloforge.pipelines.codegen.kernel_program import Binding, Dispatch, KernelProgram
+from hloforge.runtime.artifact.bundle import bundled
+from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.compile.direct.assemble import vmfb
 from hloforge.runtime.compile.direct.host import DirectError, unavailable
+from hloforge.runtime.session.session import read_manifest
 from tests.runtime.compile.direct.programs import ELEMENTS, array, loop, manifest, sum_of, whole
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=unavailable())
@@ -175,6 +180,21 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
+def test_calls_from_several_threads(device: str) -> None:
+    one = array("f32", 256)
+    kernel = loop(256, 1, DOUBLE)
+    steps = Dispatch(0, (whole(0, one), whole(2, one))), Dispatch(0, (whole(2, one), whole(1, one)))
+    program = KernelProgram((one,), (one,), 1024, b"", (kernel,), steps)
+    session = hloforge.load(made(program, ["f32[256]"], ["f32[256]"]), device=device)
+
+    def calls(number: int) -> bool:
+        x = np.full(256, number, np.float32)
+        return all((session(x) == 4 * number).all() for _ in range(200))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(calls, range(8)))
+
+
 def test_wrong_arguments_are_named() -> None:
     data = made(sum_of(), ["f32[64]"] * 2, ["f32[64]"])
     with pytest.raises(ArgumentError, match="'x1'"):
@@ -235,3 +255,13 @@ def test_programs_that_contradict_themselves_are_refused() -> None:
     for said, one in wrong.items():
         with pytest.raises(DirectError, match=said):
             vmfb(one, "", "wrong", caching=False)
+
+
+def test_another_target_is_appended() -> None:
+    text = manifest(["f32[64]"] * 2, ["f32[64]"])
+    first = Executable(vmfb(sum_of(), text, "hand", caching=False), Manifest.from_json(text))
+    second = replace(first, manifest=replace(first.manifest, target="cpu:generic"))
+    both = bundled([first, second])
+    assert read_manifest(both.vmfb).targets == ("cpu:host", "cpu:generic")
+    x = np.arange(64, dtype=np.float32)
+    np.testing.assert_array_equal(both.load()(x, x), 2 * x)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hloforge.dialect.forked import run_forked
 from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.direct import machine_code, objects
 from hloforge.runtime.compile.direct.host import DirectError, unavailable
@@ -107,6 +108,13 @@ def test_several_threads_make_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     for thread in threads:
         thread.join()
     assert found == [alone] * 3
+
+
+def test_a_forked_child_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    (made,) = objects.objects_of([TEXT], caching=False)
+    other = TEXT + "\n; in a child"
+    with objects._STORE._lock:  # as another thread may at the moment of a fork
+        assert run_forked(lambda: objects.objects_of([TEXT, other], caching=False), seconds=30) == [made, made]
 
 
 def test_a_text_that_llvm_refuses() -> None:
