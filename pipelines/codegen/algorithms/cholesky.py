@@ -106,8 +106,7 @@ class Cholesky:
         if side == n:
             return
         zero, one = (element_memory.constant(function, self.element, number) for number in (0, 1))
-        beside = Matrix(work.array, side, first=n)
-        fill(function, beside, (0, n), side - n, zero)
+        fill(function, work.below(0, n), (0, n), side - n, zero)
         fill(function, work, (n, side), side, zero)
         with steps(function, n, side) as place:
             work.put(one, place, place)

@@ -31,12 +31,14 @@ class Matrix:
     Attributes:
         first: the place of the first element.
         row, column: steps from one row to the next, and from one column to the next.
+        conjugated: whether the conjugates of the elements are meant, which cannot be written.
     """
 
     array: Elements
     row: int
     column: int = 1
     first: Number = 0
+    conjugated: bool = False
 
     def place(self, row: Number, column: Number) -> Number:
         """Where an element is in the array."""
@@ -44,7 +46,8 @@ class Matrix:
 
     def at(self, row: Number, column: Number, lanes: int = 0) -> Element:
         """An element, or so many of a row."""
-        return self.array.at(self.place(row, column), lanes)
+        element = self.array.at(self.place(row, column), lanes)
+        return conjugate(element) if self.conjugated else element
 
     def put(self, element: Element, row: Number, column: Number) -> None:
         """Write an element, or several of a row."""
@@ -53,6 +56,14 @@ class Matrix:
     def transposed(self) -> Matrix:
         """Rows as columns."""
         return replace(self, row=self.column, column=self.row)
+
+    def adjoint(self) -> Matrix:
+        """Rows as columns, and conjugates."""
+        return replace(self.transposed(), conjugated=not self.conjugated)
+
+    def below(self, row: Number, column: Number = 0) -> Matrix:
+        """The rows from one on, and the columns from one on."""
+        return replace(self, first=self.place(row, column))
 
     def reversed(self, rows: int, columns: int) -> Matrix:
         """The last row and column first, of so many."""

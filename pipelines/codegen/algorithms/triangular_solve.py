@@ -6,14 +6,13 @@ Source: StableHLO spec "triangular_solve"; Golub & Van Loan, 3.1; BLAS "trsm".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
 from hloforge.pipelines.codegen.algorithms.matrices import (
     ROWS,
     Matrix,
     Registers,
-    conjugate,
     copy,
     each_columns,
     fill,
@@ -35,7 +34,6 @@ class Substitution:
     """``l x = b`` for a lower triangle l of n rows; b becomes x in memory.
 
     Attributes:
-        conjugated: whether the conjugates of l's elements are meant.
         unit_diagonal: whether the diagonal holds ones, whatever is in memory.
     """
 
@@ -43,7 +41,6 @@ class Substitution:
     triangle: Matrix
     right: Matrix
     registers: Registers
-    conjugated: bool = False
     unit_diagonal: bool = False
 
     def write(self, function: Function, columns: tuple[Number, Number]) -> None:
@@ -60,10 +57,6 @@ class Substitution:
 
         each_columns(function, columns, self.registers, strip)
 
-    def _factor(self, row: Number, column: Number) -> Element:
-        element = self.triangle.at(row, column)
-        return conjugate(element) if self.conjugated else element
-
     def _rows(self, function: Function, rows: Sequence[Number], columns: Sequence[Number]) -> None:
         """Find some rows."""
         lanes = self.registers.lanes
@@ -71,12 +64,12 @@ class Substitution:
             function,
             [[self.right.at(row, column, lanes) for column in columns] for row in rows],
             (0, rows[0]),
-            lambda place, number: self._factor(rows[place], number),
+            lambda place, number: self.triangle.at(rows[place], number),
             lambda number, place: self.right.at(number, columns[place], lanes),
         )
         for place, row in enumerate(rows):
-            factors = [spread(self._factor(row, above), lanes) for above in rows[:place]]
-            divisor = None if self.unit_diagonal else self._factor(row, row)
+            factors = [spread(self.triangle.at(row, above), lanes) for above in rows[:place]]
+            divisor = None if self.unit_diagonal else self.triangle.at(row, row)
             for at, column in enumerate(columns):
                 element = found[place][at]
                 for factor, above in zip(factors, found, strict=False):
@@ -164,7 +157,7 @@ class TriangularSolve:
             copy(function, right, work, n, rights)
             if side > rights:
                 zero = element_memory.constant(function, self.element, 0)
-                fill(function, Matrix(work.array, side, first=rights), (0, n), side - rights, zero)
+                fill(function, work.below(0, rights), (0, n), side - rights, zero)
             self._substitution(matrix, work, registers).write(function, (0, side))
             copy(function, work, into, n, rights)
 
@@ -172,7 +165,7 @@ class TriangularSolve:
         """The system as one of a lower triangle, to which x stands on the right."""
         turned = (self.transposed or self.adjoint) == self.left_side
         is_lower = self.lower != turned
-        matrix = matrix.transposed() if turned else matrix
+        matrix = replace(matrix.transposed() if turned else matrix, conjugated=self.adjoint)
         if not is_lower:
             matrix, work = matrix.reversed(self._n, self._n), work.reversed_rows(self._n)
-        return Substitution(self._n, matrix, work, registers, self.adjoint, self.unit_diagonal)
+        return Substitution(self._n, matrix, work, registers, self.unit_diagonal)

@@ -10,8 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.algorithms.cholesky import Cholesky
+from hloforge.pipelines.codegen.algorithms.lu import LU, Factorization
+from hloforge.pipelines.codegen.algorithms.qr import QR, Orthogonal
 from hloforge.pipelines.codegen.algorithms.triangular_solve import TriangularSolve
-from hloforge.pipelines.codegen.elements import memory
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
 from tests.pipelines.codegen.jit import address_room, compiled
@@ -87,7 +88,7 @@ def test_triangular_systems(
     plan = TriangularSolve(2, shape, element, left, lower, unit, op == "T", op == "H", vector_bytes)
 
     def write(function: Function, pointers: list[Value]) -> None:
-        plan.write(function, *(Elements(pointer, element) for pointer in pointers[:3]), pointers[3])  # type: ignore[call-arg,arg-type,misc]
+        plan.write(function, *(Elements(pointer, element) for pointer in pointers[:3]), pointers[3])
 
     actual, room = np.zeros_like(b), address_room(plan.scratch + 64)
     compiled(write, 4)(np.where(is_read, a, np.nan).astype(a.dtype), b, actual, room)
@@ -97,12 +98,79 @@ def test_triangular_systems(
     np.testing.assert_allclose(full @ actual if left else actual @ full, b, **_close(element))
 
 
+@given(_ELEMENTS, _SIZES, _SIZES, _BYTES, st.sampled_from(["random", "ones", "nan"]))
+@settings(max_examples=50, deadline=None)
+def test_lu(element: str, m: int, n: int, vector_bytes: int, kind: str) -> None:
+    random = np.random.default_rng(m * n)
+    a = _random(random, element, (2, m, n))
+    if kind == "ones":
+        a[1] = 1
+    if kind == "nan":
+        a[1, m // 2, n // 2] = np.nan
+    plan = LU(2, m, n, element, vector_bytes)
+
+    def write(function: Function, pointers: list[Value]) -> None:
+        factors, *numbers = (Elements(p, e) for p, e in zip(pointers[1:5], (element, "i32", "i32", "i32"), strict=True))
+        plan.write(function, Elements(pointers[0], element), Factorization(factors, *numbers), pointers[5])
+
+    count = min(m, n)
+    factors, exchanges, order = np.zeros_like(a), np.full((2, count), -1, np.int32), np.full((2, m), -1, np.int32)
+    failed, room = np.full(2, -1, np.int32), address_room(plan.scratch + 64)
+    compiled(write, 6)(a, factors, exchanges, order, failed, room)
+    assert (room[plan.scratch :] == 0xA5).all()
+    for number in range(2 if kind == "random" else 1):
+        lower = np.tril(factors[number], -1)[:, :count] + np.eye(m, count)
+        np.testing.assert_allclose(
+            lower @ np.triu(factors[number])[:count], a[number][order[number]], **_close(element)
+        )
+        assert abs(lower).max() < (1.5 if "complex" in element else 1.0001)
+    for row in range(2):
+        rows = list(range(m))
+        for one, other in enumerate(exchanges[row]):
+            rows[one], rows[other] = rows[other], rows[one]
+        assert rows == list(order[row])
+    assert failed[0] == 0
+    if kind == "ones":
+        assert failed[1] == (2 if count > 1 else 0)
+        assert list(exchanges[1]) == list(range(count))
+
+
+@given(_ELEMENTS, _SIZES, _SIZES, _BYTES, st.sampled_from([1.0, 1e30, 1e-30]))
+@settings(max_examples=50, deadline=None)
+def test_qr(element: str, m: int, n: int, vector_bytes: int, size: float) -> None:
+    random = np.random.default_rng(m * n)
+    a = (_random(random, element, (2, m, n)) * size).astype(_TYPES[element])
+    a[1, :, n // 2] = 0
+    count = min(m, n)
+    plan, product = QR(2, m, n, element, vector_bytes), Orthogonal(2, m, count, m, element, vector_bytes)
+
+    def write(function: Function, pointers: list[Value]) -> None:
+        plan.write(function, *(Elements(pointer, element) for pointer in pointers[:3]), pointers[3])
+
+    def write_product(function: Function, pointers: list[Value]) -> None:
+        product.write(function, *(Elements(pointer, element) for pointer in pointers[:3]), pointers[3])
+
+    factors, taus, q = np.zeros_like(a), np.zeros((2, count), a.dtype), np.zeros((2, m, m), a.dtype)
+    for code, one, arrays in ((write, plan, (a, factors, taus)), (write_product, product, None)):
+        room = address_room(one.scratch + 64)
+        compiled(code, 4)(*(arrays or (np.ascontiguousarray(factors[:, :, :count]), taus, q)), room)
+        assert (room[one.scratch :] == 0xA5).all()
+    tolerance = _close(element)
+    np.testing.assert_allclose(q @ np.triu(factors) / size, a / size, **tolerance)
+    np.testing.assert_allclose(_adjoint(q) @ q, np.broadcast_to(np.eye(m), q.shape), **tolerance)
+    raw, scales = np.linalg.qr(a[0], mode="raw") if size == 1.0 else (factors[0].T, taus[0])
+    np.testing.assert_allclose(factors[0], raw.T, **tolerance)
+    np.testing.assert_allclose(taus[0], scales, **tolerance)
+
+
 @pytest.mark.parametrize("element", ["f32", "complex<f64>"])
 def test_matrices_without_elements(element: str) -> None:
     def write(function: Function, pointers: list[Value]) -> None:
         array = Elements(pointers[0], element)
         Cholesky(2, 0, element, True).write(function, array, array, pointers[0])
         TriangularSolve(2, (3, 0), element, True, True, False).write(function, array, array, array, pointers[0])
-        assert memory.size(element)
+        LU(2, 0, 3, element).write(function, array, Factorization(array, array, array, array), pointers[0])
+        QR(2, 3, 0, element).write(function, array, array, array, pointers[0])
+        Orthogonal(2, 0, 0, 3, element).write(function, array, array, array, pointers[0])
 
     compiled(write, 1)(np.zeros(1))
