@@ -11,11 +11,12 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator
 from hloforge.pipelines.codegen.elements import memory as elements
-from hloforge.pipelines.codegen.graph import Array, Block, function_of
+from hloforge.pipelines.codegen.graph import Array, Block
 from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ArrayType, Binding, Dispatch, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
 from hloforge.pipelines.codegen.loops import Share
 from hloforge.pipelines.codegen.orders import shorten
+from hloforge.pipelines.codegen.reading import function_of
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.slots import Slot, Where
 from hloforge.pipelines.codegen.steps import Nest, Single, Step, check

@@ -1,0 +1,146 @@
+"""A function of StableHLO read into plain objects.
+
+MLIR's bindings make an object for each look at an operation. Code generation looks many times, so that a program is
+read once. What is computed in a loop of nothing that the loop changes is read before it (``hoisting.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hloforge.dialect.mlir import ir
+from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.hoisting import hoist
+from hloforge.pipelines.codegen.refusal import RefusedError
+
+_PREFIXES = ("stablehlo.", "chlo.", "func.")
+_RETURN = "return"
+_ELEMENTS = frozenset(
+    {
+        *("i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"),
+        *("f16", "bf16", "f32", "f64", "complex<f32>", "complex<f64>"),
+    }
+)
+
+
+def function_of(module: ir.Module) -> Block:
+    """The function ``main`` of a module that has no others. Raises RefusedError."""
+    functions = list(module.body.operations)
+    if len(functions) != 1 or functions[0].operation.name != "func.func":
+        raise RefusedError("a module of several functions or globals")
+    return _block(functions[0].operation.regions[0].blocks, None, {})
+
+
+def _block(
+    blocks: Any,
+    owner: Op | None,
+    known: dict[Any, Array],
+    arguments: Sequence[int] | None = None,
+    results: Sequence[int] | None = None,
+) -> Block:
+    """A block with those of its arguments and results whose numbers are given; None for all."""
+    if len(blocks) != 1:
+        raise RefusedError("control flow between blocks")
+    source = blocks[0]
+    block = Block(owner)
+    for number in range(len(source.arguments)) if arguments is None else arguments:
+        argument = source.arguments[number]
+        known[argument] = array = _array(argument.type, None, block)
+        block.arguments = (*block.arguments, array)
+    for operation in source.operations:
+        if operation.name.endswith(_RETURN):
+            given = list(operation.operation.operands)
+            asked = range(len(given)) if results is None else results
+            block.results = tuple(known[given[number]] for number in asked)
+            for array in block.results:
+                array.is_result = True
+        else:
+            _read(operation.operation, block, known)
+    return block
+
+
+def _read(operation: Any, block: Block, known: dict[Any, Array]) -> None:
+    name = operation.name
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    operands = tuple(known[operand] for operand in operation.operands)
+    if name == "optimization_barrier":
+        known.update(zip(operation.results, operands, strict=True))
+        return
+    op = Op(name, operands, operation, block)
+    results = list(operation.results)
+    if name == "while":
+        changed = _changed(operation)
+        known.update(zip(results, operands, strict=True))
+        op.operands, results = tuple(operands[n] for n in changed), [results[n] for n in changed]
+        for region in operation.regions:
+            known.update(zip(region.blocks[0].arguments, operands, strict=True))
+        condition, body = operation.regions
+        op.inner = (
+            _block(condition.blocks, op, known, changed),
+            _block(body.blocks, op, known, changed, changed),
+        )
+        for inner in op.inner:
+            hoist(inner, block)
+    elif len(operation.regions):
+        op.inner = tuple(_block(region.blocks, op, known) for region in operation.regions)
+    op.captured = tuple(dict.fromkeys(_captured(op)))
+    for array in (*op.operands, *op.captured):
+        array.readers.append(op)
+    for result in results:
+        known[result] = _array(result.type, op, block)
+    op.results = tuple(known[result] for result in results)
+    block.ops.append(op)
+
+
+def _changed(operation: Any) -> list[int]:
+    """The numbers of a loop's carries that its body changes. Others are what they were before the loop."""
+    body = operation.regions[1].blocks[0]
+    returned = list(list(body.operations)[-1].operation.operands)
+    return [number for number, argument in enumerate(body.arguments) if returned[number] != argument]
+
+
+def _captured(op: Op) -> Iterator[Array]:
+    def visit(block: Block) -> Iterator[Array]:
+        for inner in block.ops:
+            yield from inner.operands
+            for deeper in inner.inner:
+                yield from visit(deeper)
+        yield from block.results
+
+    for block in op.inner:
+        for array in visit(block):
+            if not any(array.block.inside(inside) for inside in op.inner):
+                yield array
+
+
+def _array(type_: Any, op: Op | None, block: Block) -> Array:
+    element, shape = shape_of(type_)
+    return Array(element, shape, op, block)
+
+
+def shape_of(type_: Any) -> tuple[str, tuple[int, ...]]:
+    """The element type and the sizes of an array's type. Raises RefusedError for others."""
+    if not isinstance(type_, ir.RankedTensorType):
+        raise RefusedError(f"a value of type {type_}")
+    if not type_.has_static_shape:
+        raise RefusedError(f"dynamic sizes: {type_}")
+    element = str(type_.element_type)
+    if element not in _ELEMENTS:
+        raise RefusedError(f"elements of type {element}")
+    return element, tuple(type_.shape)
+
+
+def count(block: Block) -> Mapping[str, int]:
+    """How many operations of each name there are, inner ones included."""
+    found: dict[str, int] = {}
+
+    def visit(block: Block) -> None:
+        for op in block.ops:
+            found[op.name] = found.get(op.name, 0) + 1
+            for inner in op.inner:
+                visit(inner)
+
+    visit(block)
+    return found
