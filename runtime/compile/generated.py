@@ -18,6 +18,7 @@ from hloforge.pipelines.weights import weights_of
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest, tool_versions
 from hloforge.runtime.compile import timings
+from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.cost import heaviest_operation
 from hloforge.runtime.compile.direct import host
 from hloforge.runtime.compile.direct.assemble import vmfb
@@ -33,8 +34,14 @@ OWN, IREE, LOUD = "own", "iree", "loud"
 
 def generated(program: Program, target: Target, options: CompileOptions) -> Executable | None:
     """The compiled program; None if IREE's compiler has to make it."""
-    if not _is_for_us(program, target, options):
-        return None
+    made = _tried(program, target, options) if _is_for_us(program, target, options) else None
+    if made is None and options.isolation == "process":
+        # It gets ready while the program is lowered.
+        server.prepare()
+    return made
+
+
+def _tried(program: Program, target: Target, options: CompileOptions) -> Executable | None:
     try:
         with within(options):
             return _made(program, target, options)
@@ -52,7 +59,7 @@ def generated(program: Program, target: Target, options: CompileOptions) -> Exec
 
 
 def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
-    if os.environ.get(VARIABLE, IREE) == IREE or target.kind != "cpu" or target.variant != "host":
+    if os.environ.get(VARIABLE, OWN) == IREE or target.kind != "cpu" or target.variant != "host":
         return False
     if target.features or options.flags or options.without or options.dump_after or options.weights:
         return False

@@ -18,7 +18,6 @@ from hloforge.dialect.garbage import seldom_collecting
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.progress import told
 from hloforge.runtime.compile.specialize import SpecializingExecutable
 from hloforge.runtime.data.files import nest_temporary_folders, remove_pending, temporary_folder
@@ -75,9 +74,6 @@ def make_executable(
         made = make(_moved(program), options)
         return made if type(made) is Executable else _PerCall(getattr(made, "refusal", "")), also
 
-    if options.isolation == "process":
-        # It gets ready while the program is read and lowered.
-        server.prepare()
     with within(options), seldom_collecting():
         answer = in_child(portable)
         if answer is None:
