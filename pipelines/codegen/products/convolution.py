@@ -161,7 +161,7 @@ class Convolution:
             if not copies or copy.size <= machine.l2_bytes // _COPY_SHARE or chunk == 1:
                 break
             chunk = max(1, chunk // 2)
-        left = Windows(self.axes, self.inputs, image, kernel, tile, arithmetic, copy if copies else None)
+        left = Windows(self.axes, self.inputs, image, kernel, tile, arithmetic, chunk, copy if copies else None)
         packs = arithmetic.group > 1 or tiled.packs_right(gemm, tiles)
         return tiled.TiledPlan(tile, arithmetic, gemm.k, packs, left, chunk)
 

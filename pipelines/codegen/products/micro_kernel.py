@@ -70,26 +70,45 @@ def add_terms(
     Returns:
         the sums.
     """
+    return _terms(function, tile, arithmetic, left, right, rows, vectors, terms, sums, turns, [function.index(0)] * 2)
+
+
+def _terms(
+    function: Function,
+    tile: Tile,
+    arithmetic: Arithmetic,
+    left: Side,
+    right: Side,
+    rows: Sequence[Value],
+    vectors: Sequence[Value],
+    terms: Number,
+    sums: Sequence[Value],
+    turns: Sequence[Turn],
+    distances: Sequence[Value],
+) -> list[Value]:
+    """``add_terms`` so many bytes from the addresses of both sides.
+
+    All loops count bytes of each side in one number: pointers of their own for rows and vectors cost LLVM's strength
+    reduction more than all other code does.
+    """
     if turns:
         turn, inner = turns[0], turns[1:]
-        with carrying(function, 0, turn.count, [*rows, *vectors, *sums]) as (loop, _, carried):
-            at, places, totals = _parts(carried, len(rows), len(vectors))
-            totals = add_terms(function, tile, arithmetic, left, right, at, places, terms, totals, inner)
-            loop.next([*_moved(function, at, turn.left), *_moved(function, places, turn.right), *totals])
-        return loop.results[len(rows) + len(vectors) :]
-    with carrying(function, 0, terms, [*rows, *vectors, *sums]) as (loop, _, carried):
-        at, places, totals = _parts(carried, len(rows), len(vectors))
+        with carrying(function, 0, turn.count, [*distances, *sums]) as (loop, _, (at, place, *totals)):
+            added = _terms(function, tile, arithmetic, left, right, rows, vectors, terms, totals, inner, [at, place])
+            loop.next([at + turn.left, place + turn.right, *added])
+        return loop.results[2:]
+    with carrying(function, 0, terms, [*distances, *sums]) as (loop, _, (at, place, *totals)):
         loaded = [
-            arithmetic.right(function.load(place, wide(right.kind, tile.lanes), right.align), signed=right.signed)
-            for place in _spread_out(function, places, tile.vectors, right.across)
+            arithmetic.right(function.load(vector, wide(right.kind, tile.lanes), right.align), signed=right.signed)
+            for vector in _addresses(function, vectors, place, tile.vectors, right.across)
         ]
         following = []
-        for row, place in enumerate(_spread_out(function, at, tile.rows, left.across)):
-            factor = arithmetic.left(function.load(place, left.kind, left.align), tile.lanes, signed=left.signed)
+        for row, address in enumerate(_addresses(function, rows, at, tile.rows, left.across)):
+            factor = arithmetic.left(function.load(address, left.kind, left.align), tile.lanes, signed=left.signed)
             for number, vector in enumerate(loaded):
                 following.append(arithmetic.multiply_add(factor, vector, totals[row * tile.vectors + number]))
-        loop.next([*_moved(function, at, left.along), *_moved(function, places, right.along), *following])
-    return loop.results[len(rows) + len(vectors) :]
+        loop.next([at + left.along, place + right.along, *following])
+    return loop.results[2:]
 
 
 def zeros(function: Function, tile: Tile, kind: str) -> list[Value]:
@@ -103,15 +122,9 @@ def wide(kind: str, lanes: int) -> str:
     return vector_of(kind, lanes) if lanes > 1 else kind
 
 
-def _parts(carried: Sequence[Value], rows: int, vectors: int) -> tuple[list[Value], list[Value], list[Value]]:
-    return list(carried[:rows]), list(carried[rows : rows + vectors]), list(carried[rows + vectors :])
-
-
-def _moved(function: Function, places: Sequence[Value], distance: int) -> list[Value]:
-    return [function.offset(place, I8, distance) for place in places]
-
-
-def _spread_out(function: Function, places: Sequence[Value], count: int, distance: int) -> list[Value]:
-    if len(places) == count:
-        return list(places)
-    return [function.offset(places[0], I8, number * distance) for number in range(count)]
+def _addresses(function: Function, bases: Sequence[Value], place: Value, count: int, distance: int) -> list[Value]:
+    """Of a tile's rows or vectors, so many bytes further."""
+    moved = [function.offset(base, I8, place) for base in bases]
+    if len(moved) == count:
+        return moved
+    return [function.offset(moved[0], I8, number * distance) for number in range(count)]

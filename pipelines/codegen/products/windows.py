@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, Value
+from hloforge.pipelines.codegen.lang.values import I8, I64, Value
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.images import Axis, Copy, Image, Kernel
+from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn
-from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
+from hloforge.pipelines.codegen.products.operands import clamped, split_index
+
+# Of a number in the table of windows' places.
+_PLACE_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,7 @@ class Windows:
     """Rows are the result's pixels in row-major order; terms are weights, and features of an image within them.
 
     Attributes:
+        tiles: of a chunk.
         copy: of the image with its padding; None to read the image in place.
     """
 
@@ -29,6 +34,7 @@ class Windows:
     kernel: Kernel
     tile: Tile
     arithmetic: Arithmetic
+    tiles: int
     copy: Copy | None
 
     @property
@@ -69,7 +75,13 @@ class Windows:
 
     @property
     def size(self) -> int:
-        return self.copy.size if self.copy is not None else 0
+        table = 0 if self._aligned else self.tiles * self.tile.rows * _PLACE_BYTES
+        return self._copy_bytes + table
+
+    @property
+    def _copy_bytes(self) -> int:
+        size = self.copy.size if self.copy is not None else 0
+        return -(-size // _PLACE_BYTES) * _PLACE_BYTES
 
     @property
     def _aligned(self) -> bool:
@@ -86,33 +98,51 @@ class Windows:
         return Side(self.image.kind, across, along, self.image.bytes, self.image.signed)
 
     def prepare(self, function: Function, lhs: Value, begin: Value, end: Value, memory: Value) -> None:
-        assert self.copy is not None
-        count, width = math.prod(axis.out for axis in self.axes), math.prod(axis.out for axis in self.axes[1:])
-        first = clamped(function, begin * self.tile.rows, count - self.tile.rows).udiv(width)
-        last = (clamped(function, end * self.tile.rows, count) - 1).udiv(width)
-        rows = self.axes[0].rows_for(1)
-        stride = self.axes[0].stride
-        self.copy.fill(function, self.image, lhs, first * stride, (last - first) * stride + rows, memory)
+        sizes = [axis.out for axis in self.axes]
+        count, width = math.prod(sizes), math.prod(sizes[1:])
+        first = clamped(function, begin * self.tile.rows, count - self.tile.rows)
+        last = clamped(function, end * self.tile.rows, count)
+        if self.copy is not None:
+            origin = first.udiv(width)
+            rows = ((last - 1).udiv(width) - origin) * self.axes[0].stride + self.axes[0].rows_for(1)
+            self.copy.fill(function, self.image, lhs, origin * self.axes[0].stride, rows, memory)
+        if self._aligned:
+            return
+        table = function.offset(memory, I8, self._copy_bytes)
+        with each(function, first, last) as pixel:
+            function.store(self._place(function, pixel, first), function.offset(table, I64, pixel - first))
 
     def rows(
         self, function: Function, lhs: Value, begin: Value, number: Value, row: Value, memory: Value | None
     ) -> list[Value]:
+        count = math.prod(axis.out for axis in self.axes)
+        first = clamped(function, begin * self.tile.rows, count - self.tile.rows)
+        start = lhs
+        if self.copy is not None:
+            assert memory is not None
+            start = memory
+        if self._aligned:
+            return [function.offset(start, I8, self._place(function, row, first))]
+        assert memory is not None
+        # Divisions for each row of a tile would take LLVM longer than the rest of the loops.
+        table = function.offset(function.offset(memory, I8, self._copy_bytes), I64, row - first)
+        places = [function.load(function.offset(table, I64, place), I64) for place in range(self.tile.rows)]
+        return [function.offset(start, I8, place) for place in places]
+
+    def _place(self, function: Function, pixel: Value, first: Value) -> Value:
+        """The distance of a pixel's window from the image, or from the copy, which begins with the row of ``first``."""
         sizes = [axis.out for axis in self.axes]
         steps = [axis.stride * stride for axis, stride in zip(self.axes, self._strides, strict=True)]
+        indices = split_index(function, pixel, sizes)
+        if self.copy is not None:
+            indices[0] = indices[0] - first.udiv(math.prod(sizes[1:]))
+        total = function.index(0)
+        for index, step in zip(indices, steps, strict=True):
+            total = total + index * step
         if self.copy is None:
             # Pixels before the first window's.
-            skipped = sum(-axis.low * stride for axis, stride in zip(self.axes, self._strides, strict=True))
-            start = function.offset(lhs, I8, skipped)
-        else:
-            assert memory is not None
-            # The copy begins with the first tile's first row.
-            width = math.prod(sizes[1:])
-            first = clamped(function, begin * self.tile.rows, math.prod(sizes) - self.tile.rows).udiv(width)
-            start = strided(function, memory, I8, [first], [-steps[0]])
-        return [
-            strided(function, start, I8, split_index(function, _plus(row, place), sizes), steps)
-            for place in range(1 if self._aligned else self.tile.rows)
-        ]
+            total = total + sum(-axis.low * stride for axis, stride in zip(self.axes, self._strides, strict=True))
+        return total
 
 
 def copied_rows(axes: Sequence[Axis], tiles: int, tile: Tile) -> int:
@@ -120,7 +150,3 @@ def copied_rows(axes: Sequence[Axis], tiles: int, tile: Tile) -> int:
     width = math.prod(axis.out for axis in axes[1:])
     pixels = tiles * tile.rows
     return axes[0].rows_for(min(axes[0].out, (pixels + width - 2) // width + 1))
-
-
-def _plus(row: Value, place: int) -> Value:
-    return row + place if place else row
