@@ -199,11 +199,9 @@ class BlockWriter:
             return False
         if elements.size(array.element) != elements.size(carry.element):
             return False
-        place = step.place()
+        place, found = step.analysis(self.planner.in_memory)
         own = index_of(array, place)
-        return all(
-            read == own for loaded, read in step.accesses(place, self.planner.in_memory).loads if loaded is carry
-        )
+        return all(read == own for loaded, read in found.loads if loaded is carry)
 
     def _slot(self, array: Array) -> Slot:
         """Memory for what a step makes."""
@@ -409,7 +407,7 @@ def _tree(array: Array, in_memory: Callable[[Array], bool]) -> Iterator[Array]:
 def _read(step: Step, in_memory: Callable[[Array], bool]) -> set[Array]:
     """The arrays in memory that a step reads, those of outer blocks as well."""
     if isinstance(step, Nest):
-        return {array for array, _ in step.accesses(step.place(), in_memory).loads}
+        return {array for array, _ in step.loads(in_memory)}
     assert isinstance(step, Single)
     op = step.operation
     return {read for array in (*op.operands, *op.captured) for read in _tree(array, in_memory)}

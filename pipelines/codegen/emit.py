@@ -19,6 +19,8 @@ from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, Value
 
+# Element types whose constants the bindings read one by one.
+_PLAIN = frozenset({"f32", "f64", "i32", "i64"})
 _ATTRIBUTES = ("comparison_direction", "compare_type", "exponent_bits", "mantissa_bits")
 
 
@@ -221,5 +223,9 @@ def attributes_of(op: Op) -> dict[str, Any]:
 
 def splat_of(op: Op) -> Any:
     """The element that a constant repeats, as a number of Python."""
+    if op.result.element in _PLAIN:
+        value = op.attribute("value")
+        if isinstance(value, ir.DenseIntElementsAttr | ir.DenseFPElementsAttr) and len(value):
+            return value[0]
     array = np.asarray(constant_of(op.mlir))
     return array.reshape(-1)[0].item() if array.size else 0

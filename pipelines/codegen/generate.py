@@ -114,7 +114,7 @@ class _Program:
         outer = next((size for d, size in enumerate(step.shape) if size > 1 and d not in step.dims), 1)
         if outer == 1 or 0 in step.shape:
             return 1
-        cost = step.accesses(step.place(), self._generator.in_memory).cost * math.prod(step.shape)
+        cost = step.analysis(self._generator.in_memory)[1].cost * math.prod(step.shape)
         return max(1, min(cost // _SHARE, _MOST_SHARES, outer))
 
     def _is_full(self, step: Step) -> bool:

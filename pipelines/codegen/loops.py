@@ -65,8 +65,8 @@ class Group:
 
 def groups_of(nest: Nest, memory: Callable[[Array], bool]) -> list[Group]:
     """The loops of a nest, from the outermost to the innermost one in memory's order."""
-    place = nest.place()
-    return grouped(nest.shape, place, nest.accesses(place, memory).uses, nest.dims)
+    place, found = nest.analysis(memory)
+    return grouped(nest.shape, place, found.uses, nest.dims)
 
 
 def grouped(shape: Sequence[int], place: Place, uses: Sequence[Index], reduced: Sequence[int]) -> list[Group]:
@@ -199,8 +199,8 @@ class NestWriter:
         groups = self._groups
         if len(groups) < 2 or groups[-1].size < _SQUARE:
             return None
-        place = self._nest.place()
-        loads = self._nest.accesses(place, self._in_memory).loads
+        place, found = self._nest.analysis(self._in_memory)
+        loads = found.loads
         last = place[groups[-1].dims[-1]].terms[0][0]
         for _, number in loads:
             factors = dict(number.terms)

@@ -73,6 +73,7 @@ class Nest(Step):
         reductions: operations that reduce arrays of this shape along the same dimensions.
         dims: these.
         unstored: maps that nobody else reads.
+        known: what ``analysis`` found.
     """
 
     shape: tuple[int, ...] = ()
@@ -80,17 +81,28 @@ class Nest(Step):
     reductions: list[Op] = field(default_factory=list)
     dims: tuple[int, ...] = ()
     unstored: set[Array] = field(default_factory=set)
+    known: tuple[Place, Accesses] | None = None
 
     @property
     def makes(self) -> Sequence[Array]:
         return [*self.maps, *(result for op in self.reductions for result in op.results)]
 
-    def place(self) -> Place:
-        """A place of counters without code."""
-        return tuple(places.counter(size) for size in self.shape)
+    def analysis(self, memory: Callable[[Array], bool]) -> tuple[Place, Accesses]:
+        """A place of counters without code, and what an iteration reads there.
 
-    def accesses(self, place: Place, memory: Callable[[Array], bool]) -> Accesses:
-        """What an iteration reads."""
+        It is found once, until the loops become part of others: which arrays are in memory does not change what is
+        read, because those that are not stored are only read where they are made.
+        """
+        if self.known is None:
+            place = tuple(places.counter(size) for size in self.shape)
+            self.known = place, self._accesses(place, memory)
+        return self.known
+
+    def loads(self, memory: Callable[[Array], bool]) -> list[tuple[Array, Index]]:
+        """What an iteration reads: arrays and the numbers of elements."""
+        return self.analysis(memory)[1].loads
+
+    def _accesses(self, place: Place, memory: Callable[[Array], bool]) -> Accesses:
         found = Accesses(memory)
         for array in self.maps:
             found.made(array, place)
@@ -284,8 +296,7 @@ class Planner:
 
     def _note_reads(self, step: Step) -> None:
         if isinstance(step, Nest):
-            found = step.accesses(step.place(), self.in_memory)
-            step.reads = {array for array, _ in found.loads if array in self.memory}
+            step.reads = {array for array, _ in step.loads(self.in_memory) if array in self.memory}
             return
         assert isinstance(step, Single)
         op = step.operation
@@ -330,7 +341,7 @@ class Planner:
             op = step.operation
             return any(self._tree_reads(operand, array) for operand in (*op.operands, *op.captured))
         assert isinstance(step, Nest)
-        return any(loaded is array for loaded, _ in step.accesses(step.place(), self.in_memory).loads)
+        return any(loaded is array for loaded, _ in step.loads(self.in_memory))
 
     def _tree_reads(self, root: Array, array: Array) -> bool:
         if root is array:
@@ -350,12 +361,12 @@ class Planner:
             return False
         if not second.reads & set(first.maps):
             return True
-        place = second.place()
+        place, found = second.analysis(self.in_memory)
         own = places.linear(place, second.shape)
-        found = second.accesses(place, self.in_memory)
         return all(number == own for array, number in found.loads if array in first.maps)
 
     def _join(self, first: Nest, second: Nest, before: dict[Step, set[Step]], maker: dict[Array, Step]) -> None:
+        second.known = None
         second.maps = [*first.maps, *second.maps]
         second.reductions = [*first.reductions, *second.reductions]
         second.dims = first.dims or second.dims

@@ -65,6 +65,11 @@ def store(function: Function, value: Element, pointer: Value, element: str, plac
 def constant(function: Function, element: str, number: float | complex) -> Element:
     """A Python number, rounded to an element type; integers wrap around."""
     kind = register(element)
+    # Nearly all constants; the rest takes a hundred times as long.
+    if element == "f32" and isinstance(number, float) and abs(number) < 3e38:
+        return function.constant(number, kind)
+    if element in ("i32", "i64") and isinstance(number, int) and -(1 << 31) <= number < 1 << 31:
+        return function.constant(number, kind)
     if is_complex(element):
         parts = np.asarray(number, element_type(element).dtype)
         return function.constant(float(parts.real), kind), function.constant(float(parts.imag), kind)
