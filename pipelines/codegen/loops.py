@@ -26,6 +26,9 @@ from hloforge.pipelines.codegen.steps import Nest
 
 # Bytes of a line of sums: a quarter of the smallest first-level cache.
 _LINE = 8192
+# Loops of so few iterations are written out: LLVM is asked for it, because by itself it would write out others, which
+# takes most of its time.
+_UNROLLED, _FEW, _FEW_TERMS = "unroll.full", 4, 8
 # The side of a square of elements, whose lines of 64 bytes are in the first-level cache.
 _SQUARE = 32
 # Lanes of a reduction that LLVM makes no vectors of: enough for the latency of a few operations.
@@ -171,7 +174,8 @@ class NestWriter:
             return
         group, *rest = groups
         start, stop = self._bounds(group.size)
-        with self._function.loop(start, stop) as counter, self._emitter.scope():
+        hints = _UNROLLED if group.size <= _FEW and start == 0 else ""
+        with self._function.loop(start, stop, hints=hints) as counter, self._emitter.scope():
             assert isinstance(counter, Value)
             self._enter(group, counter)
             self._over(rest, body)
@@ -269,7 +273,8 @@ class NestWriter:
             group, *rest = groups
             if not rest and self._gains_by_lanes(group):
                 return self._by_lanes(group, carried)
-            loop = self._function.loop(0, group.size, carried=carried)
+            hints = _UNROLLED if group.size <= _FEW_TERMS else ""
+            loop = self._function.loop(0, group.size, carried=carried, hints=hints)
             with loop as (counter, values), self._emitter.scope():  # type: ignore[attr-defined]
                 self._enter(group, counter)
                 loop.next(loops(rest, values))
