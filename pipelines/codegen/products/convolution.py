@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
-from hloforge.pipelines.codegen.products import images, tiled
+from hloforge.pipelines.codegen.products import images, planes, tiled
 from hloforge.pipelines.codegen.products.arithmetic import groups_of, one_by_one
 from hloforge.pipelines.codegen.products.blocking import choose_tile, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
@@ -64,9 +64,17 @@ class Convolution:
         weights = math.prod(axis.window for axis in self.axes)
         return self.batch * self.groups * self.outputs * self.inputs * pixels * weights
 
+    def form(self) -> str:
+        """Which loops are written."""
+        if self.out.feature != 1 and self.out.spatial[-1] == 1:
+            return "planes"
+        return "pixels"
+
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies, at an address that 64 divides."""
         whole = self._in_planes()
+        if self.form() == "planes":
+            return planes.scratch_bytes(whole, planes.plan(whole, machine))
         return tiled.scratch_bytes(whole._gemm, whole._plan(machine))
 
     def workgroups(self, machine: Machine) -> int:
@@ -76,6 +84,8 @@ class Convolution:
 
     def _units(self, machine: Machine) -> int:
         whole = self._in_planes()
+        if self.form() == "planes":
+            return math.prod(planes.units(whole, planes.plan(whole, machine)))
         return math.prod(tiled.units(whole._gemm, whole._plan(machine)))
 
     def emit(
@@ -107,9 +117,15 @@ class Convolution:
             first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
         whole = self._in_planes()
         kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
-        gemm, found = whole._gemm, whole._plan(machine)
-        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, whole, len(self.axes))
-        tiled.TiledProduct(function, gemm, found, image, kernel, results, scratch).run(first, last)
+        gemm, rank = whole._gemm, len(self.axes)
+        if self.form() == "planes":
+            assert scratch is not None
+            results = _Pixels(function, out, gemm.out.transposed(), gemm.batch, epilogue, store, True, whole, rank)
+            found = planes.plan(whole, machine)
+            planes.PlaneProduct(function, whole, found, image, kernel, results, scratch).run(first, last)
+            return
+        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, whole, rank)
+        tiled.TiledProduct(function, gemm, whole._plan(machine), image, kernel, results, scratch).run(first, last)
 
     def _in_planes(self) -> Convolution:
         """The same with two spatial dimensions at least."""
@@ -168,7 +184,7 @@ class Convolution:
 
 @dataclass(frozen=True)
 class _Pixels(Results):
-    """Results whose rows are pixels.
+    """Results whose rows are pixels and whose columns are features, or the other way round where they are exchanged.
 
     Attributes:
         convolution: with two spatial dimensions at least.
@@ -188,17 +204,29 @@ class _Pixels(Results):
         )
         return self.is_plain and (is_linear or math.prod(axis.out for axis in axes) == axes[-1].out)
 
+    @property
+    def takes_vectors(self) -> bool:
+        return self.store is not None or self.matrix.column == 1
+
     def places(self, batch: Value, row: Value, column: Value) -> list[Value]:
         assert self.convolution is not None
         number, group = split_index(self.function, batch, self.batch)
-        return [number, *self._spatial(row)[-self.rank :], group * self.convolution.outputs + column]
+        pixel, feature = (column, row) if self.exchanged else (row, column)
+        feature = _in_groups(feature, group, self.convolution.outputs)
+        return [number, *self._spatial(pixel)[-self.rank :], feature]
 
     def address_of(self, batch: Value, row: Value, column: Value) -> Value:
         assert self.convolution is not None
         out = self.convolution.out
-        start = self.address(batch)
-        return strided(self.function, start, out.kind, [*self._spatial(row), column], [*out.spatial, out.feature])
+        pixel, feature = (column, row) if self.exchanged else (row, column)
+        places = [*self._spatial(pixel), feature]
+        return strided(self.function, self.address(batch), out.kind, places, [*out.spatial, out.feature])
 
-    def _spatial(self, row: Value) -> list[Value]:
+    def _spatial(self, pixel: Value) -> list[Value]:
         assert self.convolution is not None
-        return split_index(self.function, row, [axis.out for axis in self.convolution.axes])
+        return split_index(self.function, pixel, [axis.out for axis in self.convolution.axes])
+
+
+def _in_groups(place: Value, group: Value, size: int) -> Value:
+    """The place in all groups."""
+    return place if group.text == "0" else group * size + place

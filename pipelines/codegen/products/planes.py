@@ -1,0 +1,227 @@
+"""Convolutions whose pixels are contiguous: products whose rows are features and whose columns are pixels.
+
+A row of the right factor is a plane of the image, moved by a weight's place in the window, and weights are read in
+place. Pixels of several rows are taken together, with the gaps that the window leaves between them in the image: sums
+of pixels in gaps are computed, and nobody reads them. Strides are no gaps, because the copy of the image deals its
+pixels out (``images.by_planes``)::
+
+    for unit in piece:                       # of the batch, groups, chunks of rows of the result
+        copy the image's rows that they see
+        for strip of pixels, tile of features:
+            sums = 0; for each weight, for each input feature: sums += weight * pixels
+            keep sums
+        for feature, row of pixels: store sums
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I8, I64, Value, bits_of
+from hloforge.pipelines.codegen.products import images
+from hloforge.pipelines.codegen.products.arithmetic import one_by_one
+from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile
+from hloforge.pipelines.codegen.products.images import Copy
+from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, wide, zeros
+from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
+from hloforge.pipelines.codegen.products.results import Results
+from hloforge.pipelines.framework.machine import Machine
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.products.convolution import Convolution
+
+# Of the second-level cache, what the copy of an image's rows and what the sums of a chunk may fill each.
+_SHARE = 3
+_LINE = 64
+
+
+@dataclass(frozen=True)
+class PlanesPlan:
+    """How a convolution is cut.
+
+    Attributes:
+        tile: rows are features, columns pixels.
+        rows: of the result in a chunk, along the first spatial dimension.
+        pitches: of the result's pixels among the columns, for each spatial dimension.
+        columns: pixels of a chunk with the gaps between them.
+        copy: of the image; None to read it in place.
+    """
+
+    tile: Tile
+    rows: int
+    pitches: tuple[int, ...]
+    columns: int
+    copy: Copy | None
+
+
+def plan(one: Convolution, machine: Machine) -> PlanesPlan:
+    """A plan for two spatial dimensions at least."""
+    rows, size = one.axes[0].out, bits_of(one.sums) // 8
+    while True:
+        rows = -(-one.axes[0].out // -(-one.axes[0].out // rows))
+        copy = images.by_planes(one.axes, one.inputs, one.axes[0].rows_for(rows), 0, one_by_one(one.sums))
+        in_place = _is_in_place(one)
+        pitches = one.image.spatial if in_place else tuple(stride // size for stride in copy.strides)
+        counts = [rows, *(axis.out for axis in one.axes[1:])]
+        columns = 1 + sum((count - 1) * pitch for count, pitch in zip(counts, pitches, strict=True))
+        largest = max(0 if in_place else copy.size, one.outputs * columns * size)
+        if rows == 1 or largest <= machine.l2_bytes // _SHARE:
+            break
+        rows = -(-rows // 2)
+    terms = one.inputs * math.prod(axis.window for axis in one.axes)
+    tile = choose_tile(one.sums, one.outputs, columns, terms, machine)
+    return PlanesPlan(tile, rows, pitches, columns, None if in_place else copy)
+
+
+def _is_in_place(one: Convolution) -> bool:
+    return (
+        all(axis.is_plain and axis.stride == 1 for axis in one.axes)
+        and one.image.spatial[-1] == 1
+        and one.image.kind == one.sums
+        and all(pitch > 0 for pitch in one.image.spatial[1:])
+    )
+
+
+def units(one: Convolution, found: PlanesPlan) -> tuple[int, int, int]:
+    """How many images, groups and chunks of rows there are."""
+    return one.batch, one.groups, -(-one.axes[0].out // found.rows)
+
+
+def _areas(one: Convolution, found: PlanesPlan) -> tuple[int, int, int]:
+    """Bytes of the copy, of a chunk's sums and of the table of weights."""
+    copy = found.copy.size if found.copy is not None else 0
+    sums = one.outputs * found.columns * bits_of(one.sums) // 8
+    table = math.prod(axis.window for axis in one.axes) * 16
+    return _whole(copy), _whole(sums), table
+
+
+def scratch_bytes(one: Convolution, found: PlanesPlan) -> int:
+    return sum(_areas(one, found))
+
+
+def _whole(size: int) -> int:
+    return -(-size // _LINE) * _LINE
+
+
+class PlaneProduct:
+    """Writes the loops of a convolution.
+
+    Args:
+        results: whose rows are features and whose columns are pixels of all spatial dimensions together.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        one: Convolution,
+        found: PlanesPlan,
+        image: Value,
+        kernel: Value,
+        results: Results,
+        scratch: Value,
+    ) -> None:
+        self.function, self.one, self.plan, self.tile = function, one, found, found.tile
+        self.image, self.kernel, self.results = image, kernel, results
+        copy, sums, _ = _areas(one, found)
+        self.copy, self.sums = scratch, function.offset(scratch, I8, copy)
+        self.table = function.offset(scratch, I8, copy + sums)
+
+    def run(self, first: Value, last: Value) -> None:
+        """Units from ``first`` up to ``last``."""
+        function, one = self.function, self.one
+        self._write_table()
+        image, out = one.image, one.axes[0].out
+        with each(function, first, last) as unit:
+            number, group, chunk = split_index(function, unit, units(one, self.plan))
+            begin = chunk * self.plan.rows
+            # The last chunk begins early enough to be as large as the others.
+            begin = clamped(function, begin, out - self.plan.rows)
+            start = strided(function, self.image, image.kind, [number, group], [image.batch, image.group])
+            if self.plan.copy is None:
+                skipped = sum(-axis.low * stride for axis, stride in zip(one.axes, image.spatial, strict=True))
+                start = function.offset(start, image.kind, skipped)
+                start = strided(function, start, image.kind, [begin], [image.spatial[0]])
+            else:
+                rows = function.index(one.axes[0].rows_for(self.plan.rows))
+                self.plan.copy.fill(function, image, start, begin * one.axes[0].stride, rows, self.copy)
+                start = self.copy
+            weights = strided(function, self.kernel, one.kernel.kind, [group], [one.kernel.group])
+            self._tiles(start, weights)
+            self._finish(number * one.groups + group, begin)
+
+    def _distances(self, axis: int, weight: Value) -> Value:
+        """Bytes from a window's first pixel to that of a weight."""
+        dimension = self.one.axes[axis]
+        if self.plan.copy is not None:
+            return self.plan.copy.place(axis, weight * dimension.dilation)
+        return weight * (dimension.dilation * self.one.image.spatial[axis] * self.one.image.bytes)
+
+    def _write_table(self) -> None:
+        """The distances of each weight in the kernel and of its pixels in the image."""
+        function, one = self.function, self.one
+        windows = [axis.window for axis in one.axes]
+        with each(function, 0, math.prod(windows)) as number:
+            left, right = function.index(0), function.index(0)
+            for axis, weight in enumerate(split_index(function, number, windows)):
+                left = left + weight * (one.kernel.spatial[axis] * one.kernel.bytes)
+                right = right + self._distances(axis, weight)
+            entry = function.offset(self.table, I64, number * 2)
+            function.store(left, entry)
+            function.store(right, function.offset(entry, I64, 1))
+
+    def _tiles(self, image: Value, kernel: Value) -> None:
+        function, one, tile = self.function, self.one, self.tile
+        arithmetic, size = one_by_one(one.sums), bits_of(one.sums) // 8
+        weights = one.kernel
+        left = Side(
+            weights.kind, weights.output * weights.bytes, weights.input * weights.bytes, weights.bytes, weights.signed
+        )
+        plane = self.plan.copy.feature if self.plan.copy is not None else one.image.feature * one.image.bytes
+        right = Side(one.sums, tile.lanes * size, plane, size)
+        kind = wide(one.sums, tile.lanes)
+        with each(function, 0, self.plan.columns, tile.columns) as strip:
+            columns = [
+                clamped(function, strip + place * tile.lanes, self.plan.columns - tile.lanes)
+                for place in range(tile.vectors)
+            ]
+            vectors = [function.offset(image, one.sums, column) for column in columns]
+            with each(function, 0, one.outputs, tile.rows) as reached:
+                row = clamped(function, reached, one.outputs - tile.rows)
+                start = strided(function, kernel, weights.kind, [row], [weights.output])
+                count = math.prod(axis.window for axis in one.axes)
+                with carrying(function, 0, count, zeros(function, tile, one.sums)) as (loop, number, sums):
+                    entry = function.offset(self.table, I64, number * 2)
+                    rows = [function.offset(start, I8, function.load(entry, I64))]
+                    moved = function.load(function.offset(entry, I64, 1), I64)
+                    places = [function.offset(vector, I8, moved) for vector in vectors]
+                    loop.next(add_terms(function, tile, arithmetic, left, right, rows, places, one.inputs, sums))
+                kept = strided(function, self.sums, one.sums, [row], [self.plan.columns])
+                for place, column in enumerate(columns):
+                    at = function.offset(kept, one.sums, column)
+                    for number_of_row in range(tile.rows):
+                        total = loop.results[number_of_row * tile.vectors + place]
+                        assert total.kind == kind
+                        function.store(total, function.offset(at, one.sums, number_of_row * self.plan.columns))
+
+    def _finish(self, batch: Value, begin: Value) -> None:
+        """Store the sums of a chunk, without those in gaps."""
+        function, one = self.function, self.one
+        width = one.axes[-1].out
+        lanes = min(self.tile.lanes, 1 << (width.bit_length() - 1)) if self.results.takes_vectors else 1
+        counts = [self.plan.rows, *(axis.out for axis in one.axes[1:-1])]
+        with each(function, 0, one.outputs) as feature, each(function, 0, math.prod(counts)) as line:
+            indices = split_index(function, line, counts)
+            start = strided(
+                function, self.sums, one.sums, [feature, *indices], [self.plan.columns, *self.plan.pitches[:-1]]
+            )
+            pixels = begin * math.prod(counts[1:]) + line
+            with each(function, 0, width, lanes) as reached:
+                column = clamped(function, reached, width - lanes) if width % lanes else reached
+                value = function.load(
+                    strided(function, start, one.sums, [column], [self.plan.pitches[-1]]), wide(one.sums, lanes)
+                )
+                self.results.put(value, batch, feature, pixels * width + column)
