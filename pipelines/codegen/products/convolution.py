@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
-from hloforge.pipelines.codegen.products import images, planes, tiled
+from hloforge.pipelines.codegen.products import depthwise, images, planes, tiled
 from hloforge.pipelines.codegen.products.arithmetic import groups_of, one_by_one
 from hloforge.pipelines.codegen.products.blocking import choose_tile, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
@@ -66,6 +66,8 @@ class Convolution:
 
     def form(self) -> str:
         """Which loops are written."""
+        if depthwise.takes(self):
+            return "depthwise"
         if self.out.feature != 1 and self.out.spatial[-1] == 1:
             return "planes"
         return "pixels"
@@ -75,6 +77,8 @@ class Convolution:
         whole = self._in_planes()
         if self.form() == "planes":
             return planes.scratch_bytes(whole, planes.plan(whole, machine))
+        if self.form() == "depthwise":
+            return depthwise.scratch_bytes(whole, depthwise.plan(whole, machine))
         return tiled.scratch_bytes(whole._gemm, whole._plan(machine))
 
     def workgroups(self, machine: Machine) -> int:
@@ -86,6 +90,8 @@ class Convolution:
         whole = self._in_planes()
         if self.form() == "planes":
             return math.prod(planes.units(whole, planes.plan(whole, machine)))
+        if self.form() == "depthwise":
+            return math.prod(depthwise.units(whole, depthwise.plan(whole, machine)))
         return math.prod(tiled.units(whole._gemm, whole._plan(machine)))
 
     def emit(
@@ -123,6 +129,14 @@ class Convolution:
             results = _Pixels(function, out, gemm.out.transposed(), gemm.batch, epilogue, store, True, whole, rank)
             found = planes.plan(whole, machine)
             planes.PlaneProduct(function, whole, found, image, kernel, results, scratch).run(first, last)
+            return
+        if self.form() == "depthwise":
+            assert scratch is not None
+            matrix = Matrix(self.out.kind, (self.out.batch, 0), 0, self.out.group, self.out.signed)
+            one_group = replace(whole, out=replace(whole.out, feature=self.out.group))
+            results = _Pixels(function, out, matrix, (self.batch, 1), epilogue, store, False, one_group, rank)
+            cut = depthwise.plan(whole, machine)
+            depthwise.DepthwiseProduct(function, whole, cut, image, kernel, results, scratch).run(first, last)
             return
         results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, whole, rank)
         tiled.TiledProduct(function, gemm, whole._plan(machine), image, kernel, results, scratch).run(first, last)

@@ -218,10 +218,12 @@ class PlaneProduct:
             start = strided(
                 function, self.sums, one.sums, [feature, *indices], [self.plan.columns, *self.plan.pitches[:-1]]
             )
-            pixels = begin * math.prod(counts[1:]) + line
+            pixels = (begin * math.prod(counts[1:]) + line) * width
+            row = self.results.address_of(batch, feature, pixels)
             with each(function, 0, width, lanes) as reached:
                 column = clamped(function, reached, width - lanes) if width % lanes else reached
                 value = function.load(
                     strided(function, start, one.sums, [column], [self.plan.pitches[-1]]), wide(one.sums, lanes)
                 )
-                self.results.put(value, batch, feature, pixels * width + column)
+                address = strided(function, row, one.out.kind, [column], [one.out.spatial[-1]])
+                self.results.put(value, batch, feature, pixels + column, address)

@@ -51,15 +51,22 @@ class Results:
         """Whether sums are stored as they are, at distances that do not depend on the row."""
         return self.is_plain
 
-    def put(self, value: Value, batch: Value, row: Value, column: Value) -> None:
-        """Finish a number, or a vector of columns that follow each other in memory."""
-        places = self.places(batch, row, column)
-        if self.epilogue is not None:
-            value = self.epilogue(value, places)
-        if self.store is not None:
-            self.store(value, places)
-            return
-        self.function.store(value.as_(self.matrix.kind), self.address_of(batch, row, column))
+    def put(self, value: Value, batch: Value, row: Value, column: Value, address: Value | None = None) -> None:
+        """Finish a number, or a vector of columns that follow each other in memory.
+
+        Args:
+            address: of the result, where it is known; divisions to find it again would take LLVM long.
+        """
+        if not self.is_plain:
+            places = self.places(batch, row, column)
+            if self.epilogue is not None:
+                value = self.epilogue(value, places)
+            if self.store is not None:
+                self.store(value, places)
+                return
+        if address is None:
+            address = self.address_of(batch, row, column)
+        self.function.store(value.as_(self.matrix.kind), address)
 
     def places(self, batch: Value, row: Value, column: Value) -> list[Value]:
         """What hooks are told."""

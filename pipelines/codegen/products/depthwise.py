@@ -1,0 +1,207 @@
+"""Depthwise convolutions whose features are contiguous: each is a vector's lane, and there is no product.
+
+Some pixels of a row of the result are computed together, which share the weights and most pixels that they see::
+
+    for unit in piece:                        # of the batch, chunks of rows of the result
+        copy the image's rows that they see, if there is padding
+        for row, vector of features, pixels:
+            sums = 0; for each row of the window, for each weight: sums += weight * pixels
+            store sums
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of
+from hloforge.pipelines.codegen.products import images
+from hloforge.pipelines.codegen.products.arithmetic import one_by_one
+from hloforge.pipelines.codegen.products.blocking import lanes_for
+from hloforge.pipelines.codegen.products.images import Copy, Image
+from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.micro_kernel import wide
+from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
+from hloforge.pipelines.codegen.products.packing import element
+from hloforge.pipelines.codegen.products.results import Results
+from hloforge.pipelines.framework.machine import Machine
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.products.convolution import Convolution
+
+# Pixels that are computed together, and weights of a row of the window that are written out.
+_PIXELS, _WRITTEN_OUT = 8, 7
+# Of the second-level cache, what the copy of an image's rows may fill.
+_SHARE = 3
+# Pieces for workers are chunks of rows: so many of them at least where there are rows.
+_CHUNKS = 8
+_LINE = 64
+
+
+@dataclass(frozen=True)
+class DepthwisePlan:
+    """How a convolution is cut.
+
+    Attributes:
+        lanes: features of a vector.
+        pixels: of the result in a row that are computed together.
+        rows: of the result in a chunk, along the first spatial dimension.
+        copy: of the image; None to read it in place.
+    """
+
+    lanes: int
+    pixels: int
+    rows: int
+    copy: Copy | None
+
+
+def takes(one: Convolution) -> bool:
+    """Whether each group has one feature, next to those of other groups."""
+    if (one.inputs, one.outputs) != (1, 1) or one.groups == 1:
+        return False
+    return one.out.group == 1 and one.image.group == 1
+
+
+def plan(one: Convolution, machine: Machine) -> DepthwisePlan:
+    """A plan for two spatial dimensions at least."""
+    width, rows = one.axes[-1].out, one.axes[0].out
+    rows = -(-rows // min(_CHUNKS, rows))
+    is_plain = all(axis.is_plain for axis in one.axes) and one.image.kind == one.sums
+    while True:
+        copy = images.by_pixels(one.axes, one.groups, one.axes[0].rows_for(rows), one_by_one(one.sums))
+        if is_plain or rows == 1 or copy.size <= machine.l2_bytes // _SHARE:
+            break
+        rows = -(-rows // 2)
+    # Of equal numbers of tiles the smallest ones, which overlap least.
+    tiles = -(-width // min(width, _PIXELS))
+    return DepthwisePlan(lanes_for(one.sums, one.groups, machine), -(-width // tiles), rows, None if is_plain else copy)
+
+
+def units(one: Convolution, found: DepthwisePlan) -> tuple[int, int]:
+    """How many images and chunks of rows there are."""
+    return one.batch, -(-one.axes[0].out // found.rows)
+
+
+def _areas(one: Convolution, found: DepthwisePlan) -> tuple[int, int]:
+    """Bytes of the copy and of the weights."""
+    copy = found.copy.size if found.copy is not None else 0
+    weights = math.prod(axis.window for axis in one.axes) * one.groups * bits_of(one.sums) // 8
+    return -(-copy // _LINE) * _LINE, weights
+
+
+def scratch_bytes(one: Convolution, found: DepthwisePlan) -> int:
+    return sum(_areas(one, found))
+
+
+class DepthwiseProduct:
+    """Writes the loops of a convolution.
+
+    Args:
+        results: of one group, whose rows are pixels of all spatial dimensions together and whose columns features.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        one: Convolution,
+        found: DepthwisePlan,
+        image: Value,
+        kernel: Value,
+        results: Results,
+        scratch: Value,
+    ) -> None:
+        self.function, self.one, self.plan = function, one, found
+        self.image, self.kernel, self.results = image, kernel, results
+        self.copy, self.weights = scratch, function.offset(scratch, I8, _areas(one, found)[0])
+
+    @property
+    def _image(self) -> Image:
+        """The groups as features of one."""
+        return replace(self.one.image, feature=self.one.image.group)
+
+    def run(self, first: Value, last: Value) -> None:
+        """Units from ``first`` up to ``last``."""
+        function, one, found = self.function, self.one, self.plan
+        self._copy_weights()
+        axes, image = one.axes, self._image
+        counts = [found.rows, *(axis.out for axis in axes[1:-1])]
+        strides = [stride * image.bytes for stride in image.spatial] if found.copy is None else found.copy.strides
+        steps = [axis.stride * stride for axis, stride in zip(axes, strides, strict=True)]
+        with each(function, first, last) as unit:
+            number, chunk = split_index(function, unit, units(one, found))
+            begin = clamped(function, chunk * found.rows, axes[0].out - found.rows)
+            start = strided(function, self.image, image.kind, [number], [image.batch])
+            if found.copy is None:
+                skipped = sum(-axis.low * stride for axis, stride in zip(axes, strides, strict=True))
+                start = strided(function, function.offset(start, I8, skipped), I8, [begin], [steps[0]])
+            else:
+                rows = function.index(axes[0].rows_for(found.rows))
+                found.copy.fill(function, image, start, begin * axes[0].stride, rows, self.copy)
+                start = self.copy
+            with each(function, 0, math.prod(counts)) as line:
+                row = strided(function, start, I8, split_index(function, line, counts), steps[:-1])
+                pixels = (begin * math.prod(counts[1:]) + line) * axes[-1].out
+                with each(function, 0, one.groups, found.lanes) as reached:
+                    feature = clamped(function, reached, one.groups - found.lanes)
+                    with each(function, 0, axes[-1].out, found.pixels) as place:
+                        pixel = clamped(function, place, axes[-1].out - found.pixels)
+                        at = strided(function, row, I8, [pixel, feature], [steps[-1], bits_of(one.sums) // 8])
+                        sums = self._sums(at, feature, strides)
+                        self._store(sums, number, pixels + pixel, feature)
+
+    def _copy_weights(self) -> None:
+        """``[window, features]`` of the sums' type."""
+        function, one = self.function, self.one
+        windows, kernel = [axis.window for axis in one.axes], one.kernel
+        lanes = self.plan.lanes if kernel.group == 1 else 1
+        with each(function, 0, math.prod(windows)) as weight, each(function, 0, one.groups, lanes) as reached:
+            feature = clamped(function, reached, one.groups - lanes)
+            places = [*split_index(function, weight, windows), feature]
+            source = strided(function, self.kernel, kernel.kind, places, [*kernel.spatial, kernel.group])
+            value = element(function, one_by_one(one.sums), kernel, source, lanes)
+            function.store(value, function.offset(self.weights, one.sums, weight * one.groups + feature))
+
+    def _sums(self, at: Value, feature: Value, strides: Sequence[int]) -> list[Value]:
+        """Of some pixels, whose windows begin at an address and steps further."""
+        function, one = self.function, self.one
+        kind, size = wide(one.sums, self.plan.lanes), bits_of(one.sums) // 8
+        zero = [function.constant(0, kind)] * self.plan.pixels
+        weights = function.offset(self.weights, one.sums, feature)
+        last = one.axes[-1]
+        written = last.window if last.window <= _WRITTEN_OUT else 1
+        outer = [axis.window for axis in one.axes[:-1]]
+        steps = [axis.dilation * stride for axis, stride in zip(one.axes, strides, strict=True)]
+        if written < last.window:
+            outer.append(last.window)
+        with carrying(function, 0, math.prod(outer), zero) as (loop, turn, carried):
+            start = strided(function, at, I8, split_index(function, turn, outer), steps[: len(outer)])
+            weight = strided(function, weights, I8, [turn], [written * one.groups * size])
+            loaded: dict[int, Value] = {}
+            totals = list(carried)
+            for place in range(written):
+                factor = function.load(function.offset(weight, one.sums, place * one.groups), kind)
+                for pixel in range(self.plan.pixels):
+                    distance = pixel * last.stride * strides[-1] + place * steps[-1]
+                    if distance not in loaded:
+                        loaded[distance] = function.load(function.offset(start, I8, distance), kind)
+                    totals[pixel] = one_by_one(one.sums).multiply_add(loaded[distance], factor, totals[pixel])
+            loop.next(totals)
+        return loop.results
+
+    def _store(self, sums: Sequence[Value], batch: Value, row: Value, column: Value) -> None:
+        function, out = self.function, self.one.out
+        start = self.results.address_of(batch, row, column)
+        if self.results.is_plain:
+            for place, total in enumerate(sums):
+                function.store(total.as_(out.kind), function.offset(start, out.kind, place * out.spatial[-1]))
+            return
+        memory = function.stack(sums[0].kind, len(sums))
+        for place, total in enumerate(sums):
+            function.store(total, function.offset(memory, total.kind, place))
+        with each(function, 0, len(sums)) as number:
+            value = function.load(function.offset(memory, sums[0].kind, number), sums[0].kind)
+            address = strided(function, start, out.kind, [number], [out.spatial[-1]])
+            self.results.put(value, batch, row + number, column, address)
