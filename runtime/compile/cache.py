@@ -120,6 +120,10 @@ def keep(path: Path, fields: Mapping[str, object], data: bytes) -> bool:
     return False
 
 
+# Whose code generator makes the code (``generated.py``).
+CODEGEN = "HLOFORGE_CODEGEN"
+
+
 def entry(data: bytes, reading: Mapping[str, object], target: Target, options: CompileOptions) -> Entry:
     """The position of a compilation.
 
@@ -149,6 +153,7 @@ def entry(data: bytes, reading: Mapping[str, object], target: Target, options: C
         weights and (weights.name, sorted(described(weights).items())),
         tool_versions(),
         sources(),
+        os.environ.get(CODEGEN, ""),
         processor() if target.variant == "host" else (),
     )
     digest = hashlib.sha256(repr(facts).encode())

@@ -19,6 +19,7 @@ from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest, tool_versions
 from hloforge.runtime.compile import timings
 from hloforge.runtime.compile.assembly import server
+from hloforge.runtime.compile.cache import CODEGEN
 from hloforge.runtime.compile.cost import heaviest_operation
 from hloforge.runtime.compile.direct import host
 from hloforge.runtime.compile.direct.assemble import vmfb
@@ -27,8 +28,7 @@ from hloforge.runtime.compile.limited import within
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
 
-# Whose code generator programs of processors have; the last one raises what is wrong with ours.
-VARIABLE = "HLOFORGE_CODEGEN"
+# Values of the variable; the last one raises what is wrong with our code generator.
 OWN, IREE, LOUD = "own", "iree", "loud"
 
 
@@ -53,13 +53,13 @@ def _tried(program: Program, target: Target, options: CompileOptions) -> Executa
         # The passes before IREE's code generator take more, or say what is wrong.
         return None
     except Exception:
-        if os.environ.get(VARIABLE) == LOUD:
+        if os.environ.get(CODEGEN) == LOUD:
             raise
         return None
 
 
 def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
-    if os.environ.get(VARIABLE, OWN) == IREE or target.kind != "cpu" or target.variant != "host":
+    if os.environ.get(CODEGEN, OWN) == IREE or target.kind != "cpu" or target.variant != "host":
         return False
     if target.features or options.flags or options.without or options.dump_after or options.weights:
         return False
