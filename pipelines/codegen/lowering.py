@@ -18,21 +18,26 @@ from hloforge.pipelines.decompose.reverse_scan import DecomposeReverseScan
 from hloforge.pipelines.decompose.rng import DecomposeRng
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
+from hloforge.pipelines.framework.facts import check_order
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
+from hloforge.pipelines.legalize.host_calls import LegalizeHostCalls
 from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
 from hloforge.pipelines.legalize.promotions import LegalizePromotions
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.named import NORMALIZE, Stage
+from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from hloforge.pipelines.workarounds.small_erf import LegalizeSmallErf
 
 STAGES: tuple[Stage, ...] = (
     *NORMALIZE,
+    Stage(LegalizeHostCalls(), "removes tokens of calls, which code generation refuses with or without them"),
     Stage(LegalizeEntryAbi(), "layouts and narrow types end at the border; what it builds is decomposed with the rest"),
+    Stage(DropTokens(), "tokens order effects, and there are none left"),
     Stage(LowerComposites(), "handlers see a composite whole, before its portable body replaces it"),
     Stage(LegalizeQuantized(), "quantized types are integers with arithmetic of floats"),
     Stage(DecomposeMap(), "a computation over scalars; every later pass sees arrays"),
@@ -78,3 +83,7 @@ def lower(module: ir.Module) -> None:
         hloforge.Error: a pass does not take the program.
     """
     PassManager([stage.entry for stage in STAGES]).run(module)
+
+
+# A wrong order is an error of whoever wrote it, when it is written.
+check_order("codegen", (stage.entry.contract() for stage in STAGES))
