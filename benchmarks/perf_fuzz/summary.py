@@ -65,12 +65,13 @@ def turns(found: Found) -> list[Found]:
     return [found, *found.get("again", [])]
 
 
-def cpu_ratio(found: Found) -> float | None:
-    """The same of processor time, which other work on the machine changes little."""
+def other_ratio(found: Found, which: str) -> float | None:
+    """The same of another number of the latencies: ``best``, the shortest samples, or ``cpu``, processor time. Other
+    work on the machine changes both little."""
     values = [
-        turn["latency"]["hloforge"]["cpu"] / turn["latency"]["xla"]["cpu"]
+        turn["latency"]["hloforge"][which] / turn["latency"]["xla"][which]
         for turn in turns(found)
-        if turn_ratio(turn) is not None and turn["latency"]["xla"]["cpu"] and turn["latency"]["hloforge"]["cpu"]
+        if turn_ratio(turn) is not None and all(turn["latency"][engine].get(which) for engine in ("hloforge", "xla"))
     ]
     return statistics.median(values) if values else None
 
@@ -110,7 +111,8 @@ def totals(all_found: Sequence[Found]) -> str:
     rows = []
     measures: tuple[tuple[str, Callable[[Found], float | None]], ...] = (
         ("time of a call / XLA", ratio),
-        ("processor time of a call / XLA", cpu_ratio),
+        ("shortest time of a call / XLA", lambda found: other_ratio(found, "best")),
+        ("processor time of a call / XLA", lambda found: other_ratio(found, "cpu")),
         ("time to compile / XLA", compile_ratio),
         ("time to load from the cache / XLA's compilation", lambda found: compile_ratio(found, is_cached=True)),
     )
@@ -149,7 +151,7 @@ def by(all_found: Sequence[Found], key: str) -> str:
 
 
 def finding_table(slow: Sequence[Found]) -> str:
-    """One row a finding: the ratio, those of each process, processor time, latencies, the program."""
+    """One row a finding: its ratios (the median, each, of the shortest samples, of processor time), latencies, arguments."""
     rows = []
     for found in slow:
         each = ", ".join(times(turn_ratio(turn)) for turn in turns(found))
@@ -159,13 +161,14 @@ def finding_table(slow: Sequence[Found]) -> str:
                 name(found),
                 times(ratio(found)),
                 each,
-                times(cpu_ratio(found)),
+                times(other_ratio(found, "best")),
+                times(other_ratio(found, "cpu")),
                 seconds(latency["hloforge"]["median"]),
                 seconds(latency["xla"]["median"]),
                 f"`{found['label']}`",
             ]
         )
-    return table(["program", "ratio", "each time", "processor time", "hloforge", "XLA", "arguments"], rows)
+    return table(["program", "ratio", "each time", "shortest", "processor time", "hloforge", "XLA", "arguments"], rows)
 
 
 def trouble_lines(all_found: Sequence[Found]) -> list[str]:

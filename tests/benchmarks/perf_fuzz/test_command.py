@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hloforge
 from benchmarks.__main__ import ROOT
 from benchmarks.perf_fuzz import __main__ as command, children
-from benchmarks.perf_fuzz.one_program import nan_share
+from benchmarks.perf_fuzz.one_program import nan_share, wrongness
 from benchmarks.perf_fuzz.programs import kind_of
+from hloforge.dialect import ops
 
 
 def test_seeds() -> None:
@@ -44,6 +46,27 @@ def test_what_is_not_a_number() -> None:
     assert nan_share((np.ones(3), (np.array([np.nan, 1]), np.arange(3)))) == 0.5
     assert nan_share((np.array([1j * np.nan]),)) == 1.0
     assert nan_share(()) == 0.0
+
+
+def test_what_is_wrong() -> None:
+    with hloforge.Builder("sum") as builder:
+        x = builder.parameter(0, "f32[100]", "x")
+        program = builder.build((x + x, ops.convert_element_type(x, "s32")))
+    given = np.linspace(1, 50, 100, dtype=np.float32)
+    right = (given + given, given.astype(np.int32))
+
+    def judged(*results: Any, share: float = 0.0) -> str:
+        return wrongness(program, [given], tuple(results), right, share)
+
+    other = right[1].copy()
+    other[:2] += 1
+    assert judged(*right) == ""
+    assert judged(right[0] * np.float32(1 + 1e-6), right[1]) == ""
+    assert "100 of 100 elements differ" in judged(right[0] * np.float32(1.01), right[1])
+    assert "2 of 100 elements differ" in judged(right[0], other)
+    assert judged(right[0], other, share=0.02) == ""
+    assert "2 of 100 elements differ" in judged(right[0], other, share=0.001)
+    assert "got 3xf32, want 100xf32" in judged(right[0][:3], right[1], share=1.0)
 
 
 def settings(path: Path, **given: Any) -> argparse.Namespace:

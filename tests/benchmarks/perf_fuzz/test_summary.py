@@ -8,7 +8,7 @@ from benchmarks.perf_fuzz import page, summary
 
 
 def found(seed: int, ours: float, theirs: float = 1.0, **more: Any) -> dict[str, Any]:
-    latency = {"hloforge": {"median": ours, "cpu": ours}, "xla": {"median": theirs, "cpu": theirs}}
+    latency = {"hloforge": {"median": ours, "cpu": ours, "best": ours / 2}, "xla": {"median": theirs, "cpu": theirs}}
     program = {"seed": seed, "kind": f"kind {seed % 2}", "family": "family", "form": "plain", "label": "plain(f32[2])"}
     compiled = {"compile_seconds": {"hloforge": 3.0, "xla": 1.0}, "cached_seconds": 0.5, "failures": {}}
     return program | compiled | {"latency": latency} | more
@@ -39,11 +39,12 @@ def test_a_finding_that_was_measured_again_counts_by_its_median() -> None:
 def test_ratios_of_programs_that_did_not_run() -> None:
     for one in (failed(1, error="ended by SIGSEGV"), failed(2, latency={"xla": {"median": 1.0}})):
         assert summary.ratio(one) is None
-        assert summary.cpu_ratio(one) is None
+        assert summary.other_ratio(one, "cpu") is None
         assert summary.compile_ratio(one) is None
     assert summary.compile_ratio(found(1, 1.0)) == 3.0
     assert summary.compile_ratio(found(1, 1.0), is_cached=True) == 0.5
-    assert summary.cpu_ratio(found(1, 3.0, 2.0)) == 1.5
+    assert summary.other_ratio(found(1, 3.0, 2.0), "cpu") == 1.5
+    assert summary.other_ratio(found(1, 3.0, 2.0), "best") is None
 
 
 def test_troubles() -> None:
