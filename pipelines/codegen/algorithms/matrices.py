@@ -12,7 +12,7 @@ from functools import partial
 from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
 from hloforge.pipelines.codegen.algorithms.places import each, fold, minus, plus, times
 from hloforge.pipelines.codegen.algorithms.vectors import flattened, like, mapped, spread
-from hloforge.pipelines.codegen.elements.kinds import part_of, width
+from hloforge.pipelines.codegen.elements.kinds import pair, part_of, single, width
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
@@ -246,7 +246,15 @@ def copy(
 
 
 def _turned(lines: Sequence[Element]) -> list[Element]:
-    """The transpose of a square of vectors: blocks of 1, 2, 4 lanes change places."""
+    """The transpose of a square of vectors."""
+    if isinstance(lines[0], Value):
+        return list(turned([single(line) for line in lines]))
+    parts = [turned([pair(line)[number] for line in lines]) for number in (0, 1)]
+    return list(zip(*parts, strict=True))
+
+
+def turned(lines: Sequence[Value]) -> list[Value]:
+    """The transpose of a square of vectors of numbers: blocks of 1, 2, 4 lanes change places."""
     found, size = list(lines), 1
     while size < len(lines):
         for place in range(len(lines)):
@@ -256,14 +264,7 @@ def _turned(lines: Sequence[Element]) -> list[Element]:
             count = len(lines)
             low = [lane if not lane & size else count + lane - size for lane in range(count)]
             high = [lane + size if not lane & size else count + lane for lane in range(count)]
-            found[place], found[place + size] = _both(one, other, low), _both(one, other, high)
+            function = one.function
+            found[place], found[place + size] = function.shuffle(one, other, low), function.shuffle(one, other, high)
         size *= 2
     return found
-
-
-def _both(one: Element, other: Element, places: Sequence[int]) -> Element:
-    if isinstance(one, Value):
-        assert isinstance(other, Value)
-        return one.function.shuffle(one, other, places)
-    assert not isinstance(other, Value)
-    return one[0].function.shuffle(one[0], other[0], places), one[1].function.shuffle(one[1], other[1], places)
