@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.pipelines.codegen.contractions import emit, is_signed, storage_kind, strides
 from hloforge.pipelines.codegen.graph import Op
 from hloforge.pipelines.codegen.loops import Share
 from hloforge.pipelines.codegen.products.convolution import Convolution
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
-from hloforge.pipelines.codegen.products_of import emit, fill_with_zeros, is_signed, storage_kind, strides
 from hloforge.pipelines.codegen.refusal import RefusedError
 
 if TYPE_CHECKING:
@@ -21,26 +21,22 @@ if TYPE_CHECKING:
 
 def write_convolution(generator: Generator, op: Op, share: Share | None) -> None:
     """The code of a ``stablehlo.convolution``."""
-    if not op.result.elements:
-        return
-    if not all(operand.elements for operand in op.operands):
-        fill_with_zeros(generator, op.result)
-        return
     emit(generator, op, convolution_of(op), share)
 
 
 def convolution_workgroups(generator: Generator, op: Op) -> int:
     """How many workgroups a convolution is shared out to."""
-    is_empty = not all(array.elements for array in (*op.operands, op.result))
-    return 1 if is_empty else convolution_of(op).workgroups(generator.machine)
+    return convolution_of(op).workgroups(generator.machine)
 
 
 def convolution_of(op: Op) -> Convolution:
-    """The geometry of a convolution of arrays with elements. Raises RefusedError for complex numbers and booleans."""
+    """The geometry of a convolution of arrays with elements. Raises RefusedError for what ``lowering.py`` rewrites."""
     image, kernel = op.operands
     result = op.result
     if any(array.element.startswith("complex") for array in (image, kernel, result)) or result.element == "i1":
         raise RefusedError("a convolution of complex numbers or booleans")
+    if not image.elements * kernel.elements:
+        raise RefusedError("a convolution of empty arrays")
     numbers = stablehlo.ConvDimensionNumbers(op.attribute("dimension_numbers"))
     feature_groups, batch_groups = _count(op, "feature_group_count"), _count(op, "batch_group_count")
     groups = feature_groups * batch_groups

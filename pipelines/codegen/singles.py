@@ -17,9 +17,11 @@ from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
 from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
 from hloforge.pipelines.codegen.algorithms.windows import Window
+from hloforge.pipelines.codegen.contractions import product_of, write_dot_general
+from hloforge.pipelines.codegen.convolutions import convolution_workgroups, write_convolution
 from hloforge.pipelines.codegen.elements import memory as elements
-from hloforge.pipelines.codegen.elements.memory import Element, storage
-from hloforge.pipelines.codegen.emit import Emitter, Memory, accessing
+from hloforge.pipelines.codegen.elements.memory import Element
+from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index
@@ -32,7 +34,6 @@ from hloforge.pipelines.codegen.slots import Slot
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
-    from hloforge.pipelines.codegen.products.gemm import Gemm
 
 
 def write(generator: Generator, op: Op, share: Share | None) -> None:
@@ -57,9 +58,8 @@ def update(generator: Generator, op: Op) -> None:
 
 def workgroups(generator: Generator, op: Op) -> int:
     """How many workgroups an operation is shared out to."""
-    if op.name == "dot_general":
-        return product_of(op).workgroups(generator.machine)
-    return 1
+    counter = _WORKGROUPS.get(op.name)
+    return counter(generator, op) if counter else 1
 
 
 # Updates
@@ -154,91 +154,6 @@ def _place(emitter: Emitter, numbers: Sequence[Number], shape: Sequence[int]) ->
     )
 
 
-# Products
-
-
-def product_of(op: Op) -> Gemm:
-    """The product of matrices that a ``dot_general`` is. Raises RefusedError for types that it has none for."""
-    from hloforge.pipelines.codegen.products.gemm import Gemm
-    from hloforge.pipelines.codegen.products.operands import Matrix
-
-    lhs, rhs = op.operands
-    result = op.result
-    if {lhs.element[0], rhs.element[0], result.element[0]} & {"c"} or result.element == "i1":
-        raise RefusedError("a product of complex numbers or booleans")
-    numbers = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))
-    lhs_batch, rhs_batch = tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)
-    lhs_depth, rhs_depth = tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)
-    rows = [d for d in range(lhs.rank) if d not in (*lhs_batch, *lhs_depth)]
-    columns = [d for d in range(rhs.rank) if d not in (*rhs_batch, *rhs_depth)]
-    batch = tuple(lhs.shape[d] for d in lhs_batch)
-    out = strides(result.shape)
-    kept = len(batch)
-    if 0 in (*lhs.shape, *rhs.shape):
-        raise RefusedError("a product of empty arrays")
-    row, m = _joined(lhs, rows)
-    left_depth, k = _joined(lhs, lhs_depth)
-    right_depth, _ = _joined(rhs, rhs_depth)
-    column, n = _joined(rhs, columns)
-    left, right = strides(lhs.shape), strides(rhs.shape)
-    return Gemm(
-        batch,
-        m,
-        n,
-        k,
-        Matrix(storage_kind(lhs.element), tuple(left[d] for d in lhs_batch), row, left_depth, _signed(lhs)),
-        Matrix(storage_kind(rhs.element), tuple(right[d] for d in rhs_batch), right_depth, column, _signed(rhs)),
-        Matrix(storage_kind(result.element), tuple(out[:kept]), n, 1, _signed(result)),
-    )
-
-
-def _signed(array: Array) -> bool:
-    return not array.element.startswith(("u", "i1"))
-
-
-def storage_kind(element: str) -> str:
-    """LLVM's type of an element in memory, of half precision as a float."""
-    return "bfloat" if element == "bf16" else storage(element)
-
-
-def strides(shape: Sequence[int]) -> list[int]:
-    """Of a dense row-major array, in elements."""
-    found, step = [], 1
-    for size in reversed(shape):
-        found.append(step)
-        step *= size
-    return found[::-1]
-
-
-def _joined(array: Array, dims: Sequence[int]) -> tuple[int, int]:
-    """The stride and size of dimensions as one. Raises RefusedError if they are none."""
-    own = strides(array.shape)
-    sizes = [(array.shape[d], own[d]) for d in dims if array.shape[d] != 1]
-    if not sizes:
-        return 0, 1
-    total, step = 1, sizes[-1][1]
-    for size, stride in reversed(sizes):
-        if stride != step * total:
-            raise RefusedError("a product along dimensions that do not follow each other in memory")
-        total *= size
-    return step, total
-
-
-def _dot_general(generator: Generator, op: Op, share: Share | None) -> None:
-    gemm = product_of(op)
-    lhs, rhs = (generator.pointer(operand) for operand in op.operands)
-    out = generator.memory(op.result)
-    assert out is not None
-    pieces = share.count if share else 1
-    size = -(-gemm.scratch(generator.machine) // 64) * 64
-    scratch = generator.scratch(size * pieces)
-    function = generator.writer.function
-    if scratch is not None and share is not None:
-        scratch = function.offset(scratch, "i8", share.number * size)
-    with accessing(function, ""):
-        gemm.emit(function, lhs, rhs, out.pointer, scratch, share.number if share else None, machine=generator.machine)
-
-
 # Windows
 
 
@@ -317,10 +232,16 @@ def _cholesky(generator: Generator, op: Op, share: Share | None) -> None:
 _Writer = Callable[["Generator", Op, Share | None], None]
 _WRITERS: dict[str, _Writer] = {
     "cholesky": _cholesky,
-    "dot_general": _dot_general,
+    "convolution": write_convolution,
+    "dot_general": write_dot_general,
     "reduce_window": _reduce_window,
     "select_and_scatter": _select_and_scatter,
     "sort": write_sort,
+}
+# How many workgroups an operation is shared out to; one where nothing is said.
+_WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
+    "convolution": convolution_workgroups,
+    "dot_general": lambda generator, op: product_of(op).workgroups(generator.machine),
 }
 ROOTS = frozenset({*_WRITERS, "scatter", "while", "if", "case", "reduce"})
 __all__ = ["ROOTS", "Elements", "Memory", "Slot", "ir", "update", "workgroups", "write"]

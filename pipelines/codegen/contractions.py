@@ -1,0 +1,131 @@
+"""``stablehlo.dot_general`` as the geometry of ``products/gemm.py``, and how any product is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol
+
+from hloforge.dialect.mlir import stablehlo
+from hloforge.pipelines.codegen.elements.memory import storage
+from hloforge.pipelines.codegen.emit import accessing
+from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I8, Value
+from hloforge.pipelines.codegen.loops import Share
+from hloforge.pipelines.codegen.products.gemm import Gemm
+from hloforge.pipelines.codegen.products.operands import Matrix
+from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.framework.machine import Machine
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.blocks import Generator
+
+# Parts of scratch memory begin at multiples of it.
+_LINE = 64
+
+
+class Product(Protocol):
+    """What ``products/`` write."""
+
+    def scratch(self, machine: Machine) -> int: ...
+
+    def emit(
+        self,
+        function: Function,
+        lhs: Value,
+        rhs: Value,
+        out: Value,
+        scratch: Value | None,
+        workgroup: Value | None,
+        /,
+        *,
+        machine: Machine,
+    ) -> None: ...
+
+
+def emit(generator: Generator, op: Op, product: Product, share: Share | None) -> None:
+    """Write a product of two arrays in memory, or a workgroup's part of it."""
+    lhs, rhs = (generator.pointer(operand) for operand in op.operands)
+    out = generator.pointer(op.result)
+    size = -(-product.scratch(generator.machine) // _LINE) * _LINE
+    scratch = generator.scratch(size * (share.count if share else 1))
+    function = generator.writer.function
+    if scratch is not None and share is not None:
+        scratch = function.offset(scratch, I8, share.number * size)
+    number = share.number if share else None
+    with accessing(function, ""):
+        product.emit(function, lhs, rhs, out, scratch, number, machine=generator.machine)
+
+
+def write_dot_general(generator: Generator, op: Op, share: Share | None) -> None:
+    """The code of a ``stablehlo.dot_general``."""
+    emit(generator, op, product_of(op), share)
+
+
+def product_of(op: Op) -> Gemm:
+    """The product of matrices that a ``dot_general`` is. Raises RefusedError for what ``lowering.py`` rewrites."""
+    lhs, rhs = op.operands
+    result = op.result
+    if {lhs.element[0], rhs.element[0], result.element[0]} & {"c"} or result.element == "i1":
+        raise RefusedError("a product of complex numbers or booleans")
+    if 0 in (*lhs.shape, *rhs.shape):
+        raise RefusedError("a product of empty arrays")
+    numbers = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))
+    lhs_batch, rhs_batch = tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)
+    lhs_depth, rhs_depth = tuple(numbers.lhs_contracting_dimensions), tuple(numbers.rhs_contracting_dimensions)
+    rows = [d for d in range(lhs.rank) if d not in (*lhs_batch, *lhs_depth)]
+    columns = [d for d in range(rhs.rank) if d not in (*rhs_batch, *rhs_depth)]
+    batch = tuple(lhs.shape[d] for d in lhs_batch)
+    row, m = _joined(lhs, rows)
+    left_depth, k = _joined(lhs, lhs_depth)
+    right_depth, _ = _joined(rhs, rhs_depth)
+    column, n = _joined(rhs, columns)
+    left, right, out = strides(lhs.shape), strides(rhs.shape), strides(result.shape)
+    return Gemm(
+        batch,
+        m,
+        n,
+        k,
+        Matrix(storage_kind(lhs.element), tuple(left[d] for d in lhs_batch), row, left_depth, is_signed(lhs)),
+        Matrix(storage_kind(rhs.element), tuple(right[d] for d in rhs_batch), right_depth, column, is_signed(rhs)),
+        Matrix(storage_kind(result.element), tuple(out[: len(batch)]), n, 1, is_signed(result)),
+    )
+
+
+def is_signed(array: Array) -> bool:
+    """Whether integers of an array have a sign; of other types, true."""
+    return not array.element.startswith(("u", "i1")) or array.element == "i16"
+
+
+def storage_kind(element: str) -> str:
+    """LLVM's type of an element in memory, of half precision as a float."""
+    return "bfloat" if element == "bf16" else storage(element)
+
+
+def strides(shape: Sequence[int]) -> list[int]:
+    """Of a dense row-major array, in elements."""
+    found, step = [], 1
+    for size in reversed(shape):
+        found.append(step)
+        step *= size
+    return found[::-1]
+
+
+def follow_each_other(shape: Sequence[int], dims: Sequence[int]) -> bool:
+    """Whether dimensions of a dense array are one in memory, in their order here."""
+    own = strides(shape)
+    sizes = [(shape[d], own[d]) for d in dims if shape[d] != 1]
+    return all(outer == inner * size for (_, outer), (size, inner) in pairwise(sizes))
+
+
+def _joined(array: Array, dims: Sequence[int]) -> tuple[int, int]:
+    """The stride and size of dimensions as one. Raises RefusedError if they are none."""
+    if not follow_each_other(array.shape, dims):
+        raise RefusedError("a product along dimensions that do not follow each other in memory")
+    own, total, step = strides(array.shape), 1, 0
+    for d in reversed(dims):
+        if array.shape[d] != 1:
+            step = step or own[d]
+            total *= array.shape[d]
+    return step, total
