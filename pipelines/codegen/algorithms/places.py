@@ -14,6 +14,9 @@ from typing import Any
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, Number, Value
 
+# Loops of so many iterations are not unrolled.
+_SHORT = 16
+
 
 def plus(*numbers: Number) -> Number:
     """A sum; what is known of it is added last."""
@@ -150,6 +153,9 @@ def index_of(number: Value, *, signed: bool = True) -> Value:
 @contextmanager
 def each(function: Function, start: Number, stop: Number, step: int = 1, *, hints: str = "") -> Iterator[Value]:
     """A counted loop."""
+    if not (isinstance(start, Value) or isinstance(stop, Value)) and stop - start <= _SHORT * step:
+        # LLVM would unroll it before it looks for vectors, and then find none.
+        hints = hints or "unroll.disable"
     loop: Any = function.loop(start, stop, step, hints=hints)
     with loop as place:
         yield place
