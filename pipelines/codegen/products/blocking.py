@@ -15,8 +15,8 @@ from hloforge.pipelines.framework.machine import Machine
 
 # Cycles of a tile beside its terms: addresses, zeros and the stores of each sum.
 _TILE_CYCLES, _SUM_CYCLES = 12, 1
-# Multiplications and additions of vectors in a cycle, and cycles until a result can be added to.
-_RATE, _LATENCY = 2, 4
+# Multiplications and additions of vectors in a cycle (1 on a Zen 4, 2 on a Zen 5), and cycles until one is made.
+_RATE, _LATENCY = 1.5, 4
 # What a load costs beside multiplications: two are made in a cycle, of which some wait for the second-level cache.
 _LOAD_CYCLES = 0.2
 # Rows of a tile: those of a matrix whose rows lie a multiple of 4 KiB apart share one set of the first-level cache,

@@ -86,7 +86,7 @@ class Gemm:
             return "transposed"
         if self.rhs.row == 1 and self.lhs.column == 1 and self.m <= dot_products.MOST_ROWS and self.k >= lanes:
             return "dots"
-        if self.rhs.column == 1 and self.m <= row_products.MOST_ROWS and self.n >= row_products.LEAST_VECTORS * lanes:
+        if row_products.takes(self, machine):
             return "rows"
         return "tiles"
 

@@ -27,10 +27,11 @@ from hloforge.pipelines.framework.machine import Machine
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.products.gemm import Gemm
 
-# Rows of the left factor at most: more keep a tile's registers busy.
-MOST_ROWS = 4
+# Rows of the left factor at most: more keep a tile's registers busy. Right factors that the second-level cache does not
+# hold are worth their order for more rows: 8x768x3072 takes two thirds of the tiles' time.
+_MOST_ROWS, _MOST_OF_LARGE = 4, 8
 # Vectors of columns from which reading rows from end to end is faster than a strip of each.
-LEAST_VECTORS = 7
+_LEAST_VECTORS = 7
 # Terms that are added at once: as many rows are read side by side.
 _TERMS = 8
 # Vectors of columns that a piece for a worker has at least.
@@ -56,6 +57,13 @@ class RowPlan:
     @property
     def chunks(self) -> int:
         return -(-self.vectors // self.chunk)
+
+
+def takes(gemm: Gemm, machine: Machine) -> bool:
+    """Whether a product has few rows and many contiguous columns."""
+    is_large = gemm.k * gemm.n * gemm.rhs.bytes > 2 * machine.l2_bytes
+    most = _MOST_OF_LARGE if is_large else _MOST_ROWS
+    return gemm.rhs.column == 1 and gemm.m <= most and gemm.n >= _LEAST_VECTORS * lanes_for(gemm.sums, gemm.n, machine)
 
 
 def plan(gemm: Gemm, machine: Machine) -> RowPlan:
