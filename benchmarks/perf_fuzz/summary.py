@@ -151,7 +151,7 @@ def by(all_found: Sequence[Found], key: str) -> str:
 
 
 def finding_table(slow: Sequence[Found]) -> str:
-    """One row a finding: its ratios (the median, each, of the shortest samples, of processor time), latencies, arguments."""
+    """One row a finding: its ratios (median, each, of shortest samples, of processor time), latencies, arguments."""
     rows = []
     for found in slow:
         each = ", ".join(times(turn_ratio(turn)) for turn in turns(found))
