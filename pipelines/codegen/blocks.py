@@ -13,6 +13,7 @@ from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.kernel_program import ALIGNMENT
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.loops import NestWriter, Share
@@ -33,12 +34,14 @@ class Generator:
 
     Attributes:
         slots: where arrays are.
+        constants: the bytes of the program's constants.
         writer: the kernel that is being written.
     """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.arena = Arena()
+        self.constants = bytearray()
         self.slots: dict[Array, Slot] = {}
         self.writer = KernelWriter(machine.vector_bytes)
         self._dead: list[Slot] = []
@@ -63,6 +66,13 @@ class Generator:
             self._stack += size
             return Slot(Where.STACK, size, element)
         return Slot(Where.TRANSIENT, size, element, offset=self.arena.take(size))
+
+    def constant(self, data: bytes, element: str = "i8") -> Slot:
+        """A place among the program's constants."""
+        self.constants += bytes(-len(self.constants) % ALIGNMENT)
+        slot = Slot(Where.CONSTANT, len(data), element, offset=len(self.constants))
+        self.constants += data
+        return slot
 
     def scratch(self, size: int) -> Value | None:
         """Memory for an algorithm, until the kernel ends."""

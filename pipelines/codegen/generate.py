@@ -12,7 +12,7 @@ from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.graph import Array, Block
-from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ArrayType, Binding, Dispatch, KernelProgram
+from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
 from hloforge.pipelines.codegen.loops import Share
 from hloforge.pipelines.codegen.orders import shorten
@@ -45,7 +45,6 @@ class _Program:
     def __init__(self, block: Block, machine: Machine) -> None:
         self._block = block
         self._generator = Generator(machine)
-        self._constants = bytearray()
         self._kernels: list[str] = []
         self._texts: dict[str, int] = {}
         self._dispatches: list[tuple[int, tuple[Slot, ...], int]] = []
@@ -74,7 +73,7 @@ class _Program:
             parameters=tuple(map(_type, block.arguments)),
             results=tuple(map(_type, block.results)),
             transient=generator.arena.size,
-            constants=bytes(self._constants),
+            constants=bytes(generator.constants),
             kernels=tuple(self._kernels),
             dispatches=tuple(
                 Dispatch(kernel, tuple(map(self._binding, slots)), count) for kernel, slots, count in self._dispatches
@@ -89,10 +88,7 @@ class _Program:
                 expected = _type(op.result).size
                 if len(data) != expected:
                     raise RefusedError(f"a constant of type {op.result.element}")
-                self._constants += bytes(-len(self._constants) % ALIGNMENT)
-                offset = len(self._constants)
-                self._constants += data
-                self._generator.slots[op.result] = Slot(Where.CONSTANT, expected, op.result.element, offset=offset)
+                self._generator.slots[op.result] = self._generator.constant(data, op.result.element)
             for inner in op.inner:
                 self._place_constants(inner)
 

@@ -31,6 +31,7 @@ from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.slots import Slot
+from hloforge.pipelines.codegen.transforms import fft_workgroups, write_fft
 
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
@@ -234,6 +235,7 @@ _WRITERS: dict[str, _Writer] = {
     "cholesky": _cholesky,
     "convolution": write_convolution,
     "dot_general": write_dot_general,
+    "fft": write_fft,
     "reduce_window": _reduce_window,
     "select_and_scatter": _select_and_scatter,
     "sort": write_sort,
@@ -242,6 +244,7 @@ _WRITERS: dict[str, _Writer] = {
 _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
     "convolution": convolution_workgroups,
     "dot_general": lambda generator, op: product_of(op).workgroups(generator.machine),
+    "fft": fft_workgroups,
 }
 ROOTS = frozenset({*_WRITERS, "scatter", "while", "if", "case", "reduce"})
 __all__ = ["ROOTS", "Elements", "Memory", "Slot", "ir", "update", "workgroups", "write"]
