@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
+from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
@@ -28,6 +29,7 @@ from hloforge.pipelines.legalize.narrow_floats import LegalizeNarrowFloats
 from hloforge.pipelines.legalize.narrow_integers import LegalizeNarrowIntegers
 from hloforge.pipelines.legalize.promotions import LegalizePromotions
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
+from hloforge.pipelines.library_calls.decompose_factorizations import DecomposeFactorizations
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.named import NORMALIZE, Stage
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
@@ -45,6 +47,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(RefineDynamism(), "sizes that are constants make static operations"),
     Stage(DecomposeRng(), "XLA's generators, as arithmetic of integers"),
     Stage(DecomposeLibraryCalls(), "library calls as operations; sorts, factorizations, 8-bit products"),
+    Stage(DecomposeFactorizations(keep=NATIVE), "iterations on two diagonals are loops; the others have code"),
     Stage(LegalizeNarrowFloats(), "floats of 4 and 8 bits are computed in f32"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),
     Stage(LegalizeSmallErf(), "jaxlib's expansion has products that processors flush"),
@@ -63,7 +66,6 @@ STAGES: tuple[Stage, ...] = (
 # What code generation refuses after any pass.
 _REFUSED = frozenset(
     {
-        "stablehlo.triangular_solve",
         *("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv"),
     }
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
-from hloforge.pipelines.codegen.algorithms.cholesky import Cholesky
 from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
 from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
@@ -23,6 +21,7 @@ from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.evaluate import Place
+from hloforge.pipelines.codegen.factorizations import factorization_workgroups, write_factorization
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.lang.values import Number, Value
@@ -214,37 +213,24 @@ def _select_and_scatter(generator: Generator, op: Op, share: Share | None) -> No
     )
 
 
-# Linear algebra
-
-
-def _cholesky(generator: Generator, op: Op, share: Share | None) -> None:
-    (operand,) = op.operands
-    *batch, n, _ = operand.shape
-    lower = "lower" in op.mlir.attributes and ir.BoolAttr(op.attribute("lower")).value
-    plan = Cholesky(math.prod(batch), n, operand.element, lower, generator.machine.vector_bytes)
-    plan.write(
-        generator.writer.function,
-        generator.elements(operand),
-        generator.elements(op.result),
-        generator.required_scratch(plan.scratch),
-    )
-
-
 _Writer = Callable[["Generator", Op, Share | None], None]
 _WRITERS: dict[str, _Writer] = {
-    "cholesky": _cholesky,
+    "cholesky": write_factorization,
     "convolution": write_convolution,
+    "custom_call": write_factorization,
     "dot_general": write_dot_general,
     "fft": write_fft,
     "reduce_window": _reduce_window,
     "select_and_scatter": _select_and_scatter,
     "sort": write_sort,
+    "triangular_solve": write_factorization,
 }
 # How many workgroups an operation is shared out to; one where nothing is said.
 _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
     "convolution": convolution_workgroups,
     "dot_general": lambda generator, op: product_of(op).workgroups(generator.machine),
     "fft": fft_workgroups,
+    "triangular_solve": factorization_workgroups,
 }
 ROOTS = frozenset({*_WRITERS, "scatter", "while", "if", "case", "reduce"})
 __all__ = ["ROOTS", "Elements", "Memory", "Slot", "ir", "update", "workgroups", "write"]

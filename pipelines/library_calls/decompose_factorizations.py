@@ -10,7 +10,7 @@ After: the loops of ``decompose/cholesky.py``. ``own_calls.py`` says what the ca
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hloforge.dialect.marks import BIDIAGONAL_QR, CHOLESKY, LU, ORTHOGONAL, QR, TRIDIAGONAL_QL
@@ -46,7 +46,11 @@ def own_factorization(op: ir.Operation) -> Replacement:
 @register
 @dataclass(frozen=True)
 class DecomposeFactorizations(Pass):
-    """Replace hloforge's own factorization calls by loops and products."""
+    """Replace hloforge's own factorization calls by loops and products.
+
+    Attributes:
+        keep: calls that stay, because code generation has loops of its own for them.
+    """
 
     name: ClassVar[str] = "decompose-factorizations"
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_LIBRARY_CALLS})
@@ -54,5 +58,12 @@ class DecomposeFactorizations(Pass):
         {Fact.NO_CHLO, Fact.NO_FACTORIZATIONS, Fact.SAFE_GATHERS, Fact.SAFE_PRODUCTS, Fact.SAFE_SCATTERS}
     )
 
+    keep: tuple[str, ...] = ()
+
     def run(self, module: ir.Module) -> None:
-        apply_patterns(module, own_factorization)
+        (whole,) = own_factorization
+
+        def but_kept(op: ir.Operation) -> Replacement:
+            return NoMatch("kept") if target_of(op) in self.keep else whole.rewrite(op)
+
+        apply_patterns(module, [replace(whole, rewrite=but_kept)])
