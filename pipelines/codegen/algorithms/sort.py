@@ -66,6 +66,10 @@ class Sort:
             return sum(-(-size // 64) * 64 for size in (*self._key_bytes, padded(self.n) * 4))
         if self._is_selected:
             return self._selection.scratch + self._key_bytes[0]
+        return self._radix_bytes + (4 * self.n if len(self._keys.widths) > 1 else 0)
+
+    @property
+    def _radix_bytes(self) -> int:
         return max(self._radix(number).scratch for number in range(len(self._keys.widths)))
 
     @cached_property
@@ -209,11 +213,20 @@ class _Row:
             radix = self.plan._radix(number)
             words, numbers = radix.write(self.function, self.memory, self._word(number, radix, order))
             order = _numbers_of(radix, words, numbers)
+            if number:
+                order = self._kept(order)
         assert words is not None
         if self.plan._is_restored and self.targets[0] is not None:
             self._restore(words)
         elif not self.plan._is_restored:
             self._copy(order)
+
+    def _kept(self, order: Callable[[Value], Value]) -> Callable[[Value], Value]:
+        """An order in memory that the sort by the next key leaves alone."""
+        kept = Array(part(self.memory, self.plan._radix_bytes), I32)
+        with each(self.function, 0, self.plan.n) as place:
+            kept.put(order(place).as_(I32), place)
+        return lambda place: kept.at(place).as_(I64, signed=False)
 
     def _word(
         self, key: int, radix: RadixSort, order: Callable[[Value], Value]

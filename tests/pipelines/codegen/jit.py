@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,9 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, POINTER, Value
 
 _ATTRIBUTES = 'nounwind "no-trapping-math"="true" "prefer-vector-width"="512"'
+_HELPERS = frozenset({"memcpy", "memmove", "memset", "memcmp", "bcmp"})
+_CALLS = re.compile(r"^\s*(?:call|jmp)q?\s+([A-Za-z_][\w.]*)(?:@PLT)?$", re.MULTILINE)
+_FUNCTIONS = re.compile(r"^define [^@]*@([\w.]+)", re.MULTILINE)
 
 
 @dataclass
@@ -70,6 +74,9 @@ def compiled_text(text: str, *, speed: int = 2) -> Compiled:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     optimized, assembly = str(module), machine.emit_assembly(module)
+    # Code is linked with no library: these few are defined beside it (runtime/compile/direct/helpers.py).
+    foreign = set(_CALLS.findall(assembly)) - _HELPERS - set(_FUNCTIONS.findall(text))
+    assert not foreign, f"calls of {sorted(foreign)}"
     engine = llvm.create_mcjit_compiler(module, _machine.__wrapped__())
     engine.finalize_object()
     return Compiled(engine, engine.get_function_address("kernel"), text, optimized, assembly)

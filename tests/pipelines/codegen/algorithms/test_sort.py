@@ -103,7 +103,7 @@ def _sorts(draw: Any) -> dict[str, Any]:
 
 
 @given(_sorts())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_sorts_by_keys_are_stable(found: dict[str, Any]) -> None:
     random = np.random.default_rng(found["seed"])
     elements, shape = found["elements"], (found["outer"], found["n"], found["inner"])
@@ -111,6 +111,17 @@ def test_sorts_by_keys_are_stable(found: dict[str, Any]) -> None:
     sort = Sort(*shape, elements, Keys.of(elements, found["keys"]), found["kept"])
     actual = _run(sort, arrays)
     order = _sorted_places(arrays, found["keys"])[:, : sort.count]
+    for one, array in zip(actual, arrays, strict=True):
+        np.testing.assert_array_equal(_bits(one), _bits(np.take_along_axis(array, order, 1)))
+
+
+@pytest.mark.parametrize("elements", [("bf16", "f64"), ("f64", "f64", "i32"), ("i32", "i64")])
+def test_keys_of_more_than_a_word(elements: tuple[str, ...]) -> None:
+    random = np.random.default_rng(5)
+    arrays = [_array(random, element, (2, 700, 1), True) for element in elements]
+    keys = [Key(operand, operand == 1) for operand in range(len(elements))]
+    actual = _run(Sort(2, 700, 1, elements, Keys.of(elements, keys)), arrays)
+    order = _sorted_places(arrays, keys)
     for one, array in zip(actual, arrays, strict=True):
         np.testing.assert_array_equal(_bits(one), _bits(np.take_along_axis(array, order, 1)))
 
