@@ -22,12 +22,13 @@ from hloforge.pipelines.codegen.products.blocking import choose_tile, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.codegen.products.operands import Matrix, split_index, strided, sum_kind
+from hloforge.pipelines.codegen.products.phases import PhasedProduct, phases_of, without_zeros
 from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
 from hloforge.pipelines.codegen.products.windows import Windows, copied_rows
 from hloforge.pipelines.framework.machine import Machine
 
-# Of the second-level cache, what the copy of a part of an image may fill.
-_COPY_SHARE = 2
+# Of the second-level cache, what the copy of a part of an image may fill; rows of a chunk at most.
+_COPY_SHARE, _CHUNK_ROWS = 2, 1024
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Convolution:
     def multiplications(self) -> int:
         pixels = math.prod(axis.out for axis in self.axes)
         weights = math.prod(axis.window for axis in self.axes)
+        if phases := phases_of(self):
+            weights = max(1, weights // math.prod(phase.count for phase in phases))
         return self.batch * self.groups * self.outputs * self.inputs * pixels * weights
 
     def form(self) -> str:
@@ -79,7 +82,7 @@ class Convolution:
             return planes.scratch_bytes(whole, planes.plan(whole, machine))
         if self.form() == "depthwise":
             return depthwise.scratch_bytes(whole, depthwise.plan(whole, machine))
-        return tiled.scratch_bytes(whole._gemm, whole._plan(machine))
+        return tiled.scratch_bytes(*whole._product(machine))
 
     def workgroups(self, machine: Machine) -> int:
         """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
@@ -92,7 +95,7 @@ class Convolution:
             return math.prod(planes.units(whole, planes.plan(whole, machine)))
         if self.form() == "depthwise":
             return math.prod(depthwise.units(whole, depthwise.plan(whole, machine)))
-        return math.prod(tiled.units(whole._gemm, whole._plan(machine)))
+        return math.prod(tiled.units(*whole._product(machine)))
 
     def emit(
         self,
@@ -123,7 +126,7 @@ class Convolution:
             first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
         whole = self._in_planes()
         kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
-        gemm, rank = whole._gemm, len(self.axes)
+        gemm, rank = whole._gemm((self.batch, self.groups)), len(self.axes)
         if self.form() == "planes":
             assert scratch is not None
             results = _Pixels(function, out, gemm.out.transposed(), gemm.batch, epilogue, store, True, whole, rank)
@@ -135,11 +138,19 @@ class Convolution:
             matrix = Matrix(self.out.kind, (self.out.batch, 0), 0, self.out.group, self.out.signed)
             one_group = replace(whole, out=replace(whole.out, feature=self.out.group))
             results = _Pixels(function, out, matrix, (self.batch, 1), epilogue, store, False, one_group, rank)
-            cut = depthwise.plan(whole, machine)
-            depthwise.DepthwiseProduct(function, whole, cut, image, kernel, results, scratch).run(first, last)
+            loops = depthwise.plan(whole, machine)
+            depthwise.DepthwiseProduct(function, whole, loops, image, kernel, results, scratch).run(first, last)
             return
-        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, whole, rank)
-        tiled.TiledProduct(function, gemm, whole._plan(machine), image, kernel, results, scratch).run(first, last)
+        phases = phases_of(whole)
+        bases = tuple(phase.count for phase in phases)
+        dense = without_zeros(whole, phases) if phases else whole
+        gemm, cut = whole._product(machine)
+        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, dense, rank, bases)
+        kind = PhasedProduct if phases else tiled.TiledProduct
+        product = kind(function, gemm, cut, image, kernel, results, scratch)
+        if isinstance(product, PhasedProduct):
+            product.phases = phases
+        product.run(first, last)
 
     def _in_planes(self) -> Convolution:
         """The same with two spatial dimensions at least."""
@@ -154,29 +165,52 @@ class Convolution:
             out=replace(self.out, spatial=(0, *self.out.spatial)),
         )
 
-    @property
-    def _gemm(self) -> Gemm:
-        """The product whose rows are pixels of the result, and whose terms are weights by input features."""
+    def _gemm(self, batch: tuple[int, ...]) -> Gemm:
+        """The product whose rows are pixels of the result, and whose terms are weights by input features.
+
+        Args:
+            batch: images, groups, and the phases of each spatial dimension if there are some.
+        """
         image, kernel, out = self.image, self.kernel, self.out
         pixels, weights = math.prod(axis.out for axis in self.axes), math.prod(axis.window for axis in self.axes)
+        phases = batch[2:]
+        # Results of phases are next to each other.
+        between = tuple(stride // count for stride, count in zip(out.spatial, phases, strict=False))
         return Gemm(
-            (self.batch, self.groups),
+            batch,
             pixels,
             self.outputs,
             weights * self.inputs,
-            Matrix(image.kind, (image.batch, image.group), 0, image.feature, image.signed),
-            Matrix(kernel.kind, (0, kernel.group), kernel.input, kernel.output, kernel.signed),
-            Matrix(out.kind, (out.batch, out.group), out.spatial[-1], out.feature, out.signed),
+            Matrix(image.kind, (image.batch, image.group, *(0 for _ in phases)), 0, image.feature, image.signed),
+            Matrix(kernel.kind, (0, kernel.group, *(0 for _ in phases)), kernel.input, kernel.output, kernel.signed),
+            Matrix(out.kind, (out.batch, out.group, *between), out.spatial[-1], out.feature, out.signed),
             self.extensions,
         )
 
-    def _plan(self, machine: Machine) -> tiled.TiledPlan:
-        gemm, image, kernel = self._gemm, self.image, self.kernel
+    def _product(self, machine: Machine) -> tuple[Gemm, tiled.TiledPlan]:
+        """The product of pixels by features, and how it is cut."""
+        if phases := phases_of(self):
+            counts, dense = tuple(phase.count for phase in phases), without_zeros(self, phases)
+            gemm = dense._gemm((self.batch, self.groups, *counts))
+            return gemm, dense._plan(gemm, tuple(phase.weights for phase in phases), machine, is_whole=False)
+        gemm = self._gemm((self.batch, self.groups))
+        return gemm, self._plan(gemm, tuple(axis.window for axis in self.axes), machine)
+
+    def _plan(
+        self, gemm: Gemm, windows: tuple[int, ...], machine: Machine, *, is_whole: bool = True
+    ) -> tiled.TiledPlan:
+        """How the product is cut.
+
+        Args:
+            windows: weights of each dimension at most.
+            is_whole: whether all windows have all of them.
+        """
+        image, kernel = self.image, self.kernel
         tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine)
         arithmetic = groups_of(
             image.kind, image.signed, kernel.kind, kernel.signed, gemm.sums, tile.lanes, machine, self.extensions
         )
-        if arithmetic is None or self.inputs < arithmetic.group:
+        if arithmetic is None or self.inputs < arithmetic.group or (arithmetic.flips and not is_whole):
             arithmetic = one_by_one(gemm.sums)
         tiles = -(-gemm.m // tile.rows)
         copies = (
@@ -184,14 +218,25 @@ class Convolution:
             or (arithmetic.group > 1 and (image.feature != 1 or self.inputs % arithmetic.group != 0))
             or image.kind != arithmetic.element
         )
-        chunk = min(tiles, max(1, 1024 // tile.rows))
+        chunk = min(tiles, max(1, _CHUNK_ROWS // tile.rows))
         while True:
             chunk = -(-tiles // -(-tiles // chunk))
             copy = images.by_pixels(self.axes, self.inputs, copied_rows(self.axes, chunk, tile), arithmetic)
             if not copies or copy.size <= machine.l2_bytes // _COPY_SHARE or chunk == 1:
                 break
             chunk = max(1, chunk // 2)
-        left = Windows(self.axes, self.inputs, image, kernel, tile, arithmetic, chunk, copy if copies else None)
+        left = Windows(
+            self.axes,
+            windows,
+            self.inputs,
+            image,
+            kernel,
+            tile,
+            arithmetic,
+            chunk,
+            copy if copies else None,
+            is_whole,
+        )
         packs = arithmetic.group > 1 or tiled.packs_right(gemm, tiles)
         return tiled.TiledPlan(tile, arithmetic, gemm.k, packs, left, chunk)
 
@@ -203,10 +248,12 @@ class _Pixels(Results):
     Attributes:
         convolution: with two spatial dimensions at least.
         rank: spatial dimensions that hooks are told of.
+        bases: phases of each dimension, which are the last ones of the batch.
     """
 
     convolution: Convolution | None = None
     rank: int = 2
+    bases: tuple[int, ...] = ()
 
     @property
     def stores_tiles(self) -> bool:
@@ -224,10 +271,13 @@ class _Pixels(Results):
 
     def places(self, batch: Value, row: Value, column: Value) -> list[Value]:
         assert self.convolution is not None
-        number, group = split_index(self.function, batch, self.batch)
+        number, group, *phases = split_index(self.function, batch, self.batch)
         pixel, feature = (column, row) if self.exchanged else (row, column)
+        spatial = self._spatial(pixel)
+        if self.bases:
+            spatial = [one * base + phase for one, base, phase in zip(spatial, self.bases, phases, strict=True)]
         feature = _in_groups(feature, group, self.convolution.outputs)
-        return [number, *self._spatial(pixel)[-self.rank :], feature]
+        return [number, *spatial[-self.rank :], feature]
 
     def address_of(self, batch: Value, row: Value, column: Value) -> Value:
         assert self.convolution is not None

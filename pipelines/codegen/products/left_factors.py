@@ -24,6 +24,7 @@ class Left(Protocol):
     Attributes:
         side: how the micro-kernel reads it.
         turns: loops around the innermost one; their bytes in the right factor are those of one in place.
+        most: how often each of them runs at most.
         run: terms of the innermost loop, of which the last group may have fewer than others.
         size: bytes of the copy of a chunk.
     """
@@ -33,6 +34,9 @@ class Left(Protocol):
 
     @property
     def turns(self) -> tuple[Turn, ...]: ...
+
+    @property
+    def most(self) -> tuple[int, ...]: ...
 
     @property
     def run(self) -> int: ...
@@ -68,6 +72,10 @@ class Rows:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
+        return ()
+
+    @property
+    def most(self) -> tuple[int, ...]:
         return ()
 
     @property

@@ -41,9 +41,9 @@ class Turn:
         right: the same in the right factor.
     """
 
-    count: int
+    count: Number
     left: int
-    right: int
+    right: Number
 
 
 def add_terms(

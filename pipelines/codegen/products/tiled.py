@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,7 @@ def _steps(found: TiledPlan) -> int:
     """Of a strip."""
     if found.depth < found.left.run:
         return found.depth
-    return packing.row_units(found.arithmetic, found.left.run) * math.prod(turn.count for turn in found.left.turns)
+    return packing.row_units(found.arithmetic, found.left.run) * math.prod(found.left.most)
 
 
 def _whole(size: int) -> int:
@@ -132,7 +133,12 @@ def _whole(size: int) -> int:
 
 
 class TiledProduct:
-    """Writes the loops of a product."""
+    """Writes the loops of a product.
+
+    Attributes:
+        turns: loops of terms around the innermost one, of the matrix that is being computed.
+        shift: bytes by which its rows begin later than the left factor says.
+    """
 
     def __init__(
         self,
@@ -147,6 +153,8 @@ class TiledProduct:
         self.function, self.gemm, self.plan, self.tile = function, gemm, found, found.tile
         self.lhs, self.rhs, self.results = lhs, rhs, results
         self.kind, self.arithmetic = gemm.sums, found.arithmetic
+        self.turns = found.left.turns
+        self.shift: Value | None = None
         right, left, _ = _areas(gemm, found)
         self.strip = self.copied = self.waiting = scratch
         if scratch is not None:
@@ -161,8 +169,7 @@ class TiledProduct:
         with each(function, first, last) as unit:
             batch, chunk, strip = split_index(function, unit, counts)
             places = split_index(function, batch, gemm.batch)
-            lhs = strided(function, self.lhs, gemm.lhs.kind, places, gemm.lhs.batch)
-            rhs = strided(function, self.rhs, gemm.rhs.kind, places, gemm.rhs.batch)
+            lhs, rhs = self._factors(places)
             begin = chunk * self.plan.chunk if counts[1] > 1 else function.index(0)
             end = function.index(tiles) if counts[1] == 1 else (begin + self.plan.chunk).minimum(tiles)
             if self.plan.left.size:
@@ -177,6 +184,14 @@ class TiledProduct:
                 self._whole_depth(batch, lhs, rhs, begin, end, columns)
             else:
                 self._blocks(batch, lhs, rhs, begin, end, columns)
+
+    def _factors(self, places: Sequence[Value]) -> tuple[Value, Value]:
+        """The addresses of a matrix of the batch in both factors."""
+        function, lhs, rhs = self.function, self.gemm.lhs, self.gemm.rhs
+        return (
+            strided(function, self.lhs, lhs.kind, places, lhs.batch),
+            strided(function, self.rhs, rhs.kind, places, rhs.batch),
+        )
 
     def _right(self, rhs: Value, columns: Sequence[Value], term: Number, terms: Number) -> tuple[list[Value], Side]:
         """The addresses of a strip's vectors at a term, packed if need be."""
@@ -200,29 +215,35 @@ class TiledProduct:
         """Pack a strip, each run of terms by itself where runs do not follow each other."""
         function, tile, left, row = self.function, self.tile, self.plan.left, self.gemm.rhs.row
         assert self.strip is not None
-        run, turns = left.run, left.turns
-        while turns and turns[-1].right == run * row * self.gemm.rhs.bytes and run % self.arithmetic.group == 0:
-            run, turns = run * turns[-1].count, turns[:-1]
-        counts = [turn.count for turn in turns]
-        with each(function, 0, math.prod(counts)) as number:
-            places = split_index(function, number, counts)
-            distances = [turn.right for turn in turns]
-            starts = [strided(function, column, I8, places, distances) for column in columns]
-            size = packing.row_units(self.arithmetic, run) * tile.columns * self.arithmetic.unit_bytes
-            target = strided(function, self.strip, I8, [number], [size])
+        run, turns = left.run, self.turns
+        while turns and run % self.arithmetic.group == 0:
+            count, right = turns[-1].count, turns[-1].right
+            if not isinstance(count, int) or right != run * row * self.gemm.rhs.bytes:
+                break
+            run, turns = run * count, turns[:-1]
+        size = packing.row_units(self.arithmetic, run) * tile.columns * self.arithmetic.unit_bytes
+        with ExitStack() as loops:
+            number: Value | None = None
+            starts = list(columns)
+            for turn in turns:
+                place = loops.enter_context(each(function, 0, turn.count))
+                number = place if number is None else number * turn.count + place
+                starts = [function.offset(start, I8, place * turn.right) for start in starts]
+            target = self.strip if number is None else function.offset(self.strip, I8, number * size)
             packing.pack_strip(function, tile, self.arithmetic, self.gemm.rhs, starts, run, target)
         if self.arithmetic.flips:
             packing.sum_terms(function, tile, self.arithmetic, _steps(self.plan), self.strip)
 
-    def _turns(self) -> tuple[Turn, ...]:
+    def _packed_turns(self) -> tuple[Turn, ...]:
         """The loops of terms, with the distances of the right factor as it is read."""
-        left, found = self.plan.left, []
         if not self.plan.packs_right:
-            return left.turns
-        size = packing.row_units(self.arithmetic, left.run) * self.tile.columns * self.arithmetic.unit_bytes
-        for turn in reversed(left.turns):
+            return self.turns
+        found: list[Turn] = []
+        row = packing.row_units(self.arithmetic, self.plan.left.run) * self.tile.columns * self.arithmetic.unit_bytes
+        size: Number = row
+        for turn in reversed(self.turns):
             found.append(replace(turn, right=size))
-            size *= turn.count
+            size = turn.count * size
         return tuple(reversed(found))
 
     def _beginning(self) -> list[Value]:
@@ -242,10 +263,12 @@ class TiledProduct:
         function, gemm, tile, left = self.function, self.gemm, self.tile, self.plan.left
         vectors, right = self._right(rhs, columns, 0, gemm.k)
         sums = self._beginning()
-        steps, turns = packing.row_units(self.arithmetic, left.run), self._turns()
+        steps, turns = packing.row_units(self.arithmetic, left.run), self._packed_turns()
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, gemm.m - tile.rows)
             rows = left.rows(function, lhs, begin, number, row, self.copied)
+            if self.shift is not None:
+                rows = [function.offset(start, I8, self.shift) for start in rows]
             totals = add_terms(function, tile, self.arithmetic, left.side, right, rows, vectors, steps, sums, turns)
             if self.results.stores_tiles and (self.results.takes_vectors or tile.lanes == 1):
                 self._store_tile(totals, batch, row, columns)

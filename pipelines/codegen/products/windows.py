@@ -24,11 +24,14 @@ class Windows:
     """Rows are the result's pixels in row-major order; terms are weights, and features of an image within them.
 
     Attributes:
+        windows: weights of each dimension at most.
         tiles: of a chunk.
+        is_whole: whether all windows have all weights.
         copy: of the image with its padding; None to read the image in place.
     """
 
     axes: tuple[Axis, ...]
+    windows: tuple[int, ...]
     features: int
     image: Image
     kernel: Kernel
@@ -36,9 +39,10 @@ class Windows:
     arithmetic: Arithmetic
     tiles: int
     copy: Copy | None
+    is_whole: bool = True
 
     @property
-    def _strides(self) -> tuple[int, ...]:
+    def strides(self) -> tuple[int, ...]:
         """Bytes between pixels that are read."""
         if self.copy is not None:
             return self.copy.strides
@@ -53,25 +57,35 @@ class Windows:
         """Whether the last dimension's weights and features follow each other in both factors."""
         last, kernel = self.axes[-1], self.kernel
         return (
-            last.dilation == 1
+            self.is_whole
+            and last.dilation == 1
             and self.features % self.arithmetic.group == 0
-            and self._strides[-1] == self._pixel_bytes
+            and self.strides[-1] == self._pixel_bytes
             and kernel.spatial[-1] == self.features * kernel.input
         )
 
     @property
     def run(self) -> int:
-        return self.features * (self.axes[-1].window if self._merges else 1)
+        return self.features * (self.windows[-1] if self._merges else 1)
 
     @property
     def turns(self) -> tuple[Turn, ...]:
+        found = self._all_turns
+        return tuple(turn for turn in found if turn.count != 1) if self.is_whole else found
+
+    @property
+    def _all_turns(self) -> tuple[Turn, ...]:
         found = [
-            Turn(axis.window, axis.dilation * stride, weights * self.kernel.bytes)
-            for axis, stride, weights in zip(self.axes, self._strides, self.kernel.spatial, strict=True)
+            Turn(count, axis.dilation * stride, weights * self.kernel.bytes)
+            for axis, count, stride, weights in zip(
+                self.axes, self.windows, self.strides, self.kernel.spatial, strict=True
+            )
         ]
-        if self._merges:
-            found.pop()
-        return tuple(turn for turn in found if turn.count > 1)
+        return tuple(found[:-1] if self._merges else found)
+
+    @property
+    def most(self) -> tuple[int, ...]:
+        return self.windows[:-1] if self._merges else self.windows
 
     @property
     def size(self) -> int:
@@ -90,7 +104,7 @@ class Windows:
 
     @property
     def side(self) -> Side:
-        across = self.axes[-1].stride * self._strides[-1]
+        across = self.axes[-1].stride * self.strides[-1]
         if self.copy is not None or self.arithmetic.group > 1:
             align = self.image.bytes if self.copy is None else self.arithmetic.unit_bytes
             return Side(self.arithmetic.unit, across, self.arithmetic.unit_bytes, align)
@@ -132,7 +146,7 @@ class Windows:
     def _place(self, function: Function, pixel: Value, first: Value) -> Value:
         """The distance of a pixel's window from the image, or from the copy, which begins with the row of ``first``."""
         sizes = [axis.out for axis in self.axes]
-        steps = [axis.stride * stride for axis, stride in zip(self.axes, self._strides, strict=True)]
+        steps = [axis.stride * stride for axis, stride in zip(self.axes, self.strides, strict=True)]
         indices = split_index(function, pixel, sizes)
         if self.copy is not None:
             indices[0] = indices[0] - first.udiv(math.prod(sizes[1:]))
@@ -141,7 +155,7 @@ class Windows:
             total = total + index * step
         if self.copy is None:
             # Pixels before the first window's.
-            total = total + sum(-axis.low * stride for axis, stride in zip(self.axes, self._strides, strict=True))
+            total = total + sum(-axis.low * stride for axis, stride in zip(self.axes, self.strides, strict=True))
         return total
 
 

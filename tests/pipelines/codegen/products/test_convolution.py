@@ -10,6 +10,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.kernels import Kernel as Text
@@ -176,6 +177,10 @@ CASES = {
     "7x7/2": ([axis(20, 7, stride=2, low=3, high=3), axis(22, 7, stride=2, low=3, high=3)], 3, 32),
     "dilated": ([axis(14, 3, dilation=2, low=2, high=2), axis(13, 3, dilation=3, low=2, high=3)], 4, 17),
     "transposed": ([axis(6, 4, base=2, low=2, high=2), axis(5, 3, base=3, low=1, high=2)], 6, 16),
+    "phases": ([axis(6, 4, base=2, low=2, high=2), axis(5, 3, base=2, low=1, high=2)], 6, 16),
+    "phases of one weight": ([axis(6, 1, base=2, high=1), axis(5, 2, base=3, low=1, high=2)], 6, 16),
+    "phases beside strides": ([axis(9, 3, stride=2, low=1, high=1), axis(5, 3, base=2, low=4, high=1)], 6, 16),
+    "phases of a cropped image": ([axis(7, 3, base=2, low=-1, high=2), axis(7, 3, base=2, low=-3, high=0)], 4, 17),
     "cropped": ([axis(12, 3, low=-2, high=-1), axis(16, 3, low=-1, high=1, stride=2)], 8, 16),
     "one dimension": ([axis(40, 5, low=2, high=2)], 7, 18),
     "three dimensions": ([axis(5, 3, low=1, high=1), axis(6, 2), axis(7, 3, low=1, stride=2)], 4, 16),
@@ -220,6 +225,44 @@ def test_reversed_windows(orders: tuple[str, str, str]) -> None:
     spatial = one.kernel.spatial
     start = sum((a.window - 1) * stride for a, stride in zip(axes, spatial, strict=True))
     check(replace(one, kernel=replace(one.kernel, spatial=tuple(-stride for stride in spatial), start=start)))
+
+
+def test_zeros_are_not_multiplied() -> None:
+    axes, inputs, outputs = CASES["phases"]
+    one = convolution(1, axes, inputs, outputs)
+    pixels, weights = (axes[0].out * axes[1].out), (4 // 2) * (3 / 2)
+    assert one.multiplications <= pixels * weights * inputs * outputs
+
+
+@st.composite
+def _axes(draw: st.DrawFn) -> Axis:
+    window, dilation, stride = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    size, base = draw(st.integers(1, 14)), draw(st.sampled_from([1, 1, 1, 2, 3]))
+    least = (window - 1) * dilation + 1
+    low, high = draw(st.integers(-2, 3)), draw(st.integers(-2, 3))
+    high += max(0, least - ((size - 1) * base + 1 + low + high))
+    return axis(size, window, stride=stride, dilation=dilation, base=base, low=low, high=high)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(1, 2), st.lists(_axes(), min_size=1, max_size=3), st.integers(1, 9), st.integers(1, 37),
+    st.sampled_from([1, 1, 2, 5]), st.sampled_from([PIXELS, PLANES, ("NCS", "SIO", "NSC"), ("NSC", "IOS", "NCS")]),
+    st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_random_convolutions(
+    batch: int, axes: list[Axis], inputs: int, outputs: int, groups: int, orders: tuple[str, str, str], biased: bool,
+    at_end: bool,
+) -> None:  # fmt: skip
+    one = convolution(batch, axes, inputs, outputs, groups=groups, orders=orders)
+    check(one, biased=biased, at_end=at_end)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 2), st.lists(_axes(), min_size=1, max_size=2), st.integers(2, 40), st.booleans())
+def test_random_depthwise_convolutions(batch: int, axes: list[Axis], groups: int, at_end: bool) -> None:
+    for orders in (PIXELS, PLANES, ("NSC", "OIS", "NSC")):
+        check(convolution(batch, axes, 1, 1, groups=groups, orders=orders), at_end=at_end, biased=True)
 
 
 @pytest.mark.parametrize("orders", [PIXELS, PLANES])
