@@ -88,6 +88,10 @@ class Emitter(Rules):
         self._scopes[-1][key] = made = make()
         return made
 
+    def known(self, key: Any, made: Any) -> None:
+        """Remember something in the innermost block, whatever was known of it."""
+        self._scopes[-1][key] = made
+
     def value(self, index: Index) -> Value:
         """A place as a number of 64 bits."""
         return self.remembered(("value", index), lambda: self._value(index))

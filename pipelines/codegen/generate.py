@@ -24,8 +24,8 @@ from hloforge.pipelines.framework.machine import Machine
 
 # Lines of a kernel after which another one begins, because LLVM's time grows faster than a function.
 _LONG = 1500
-# In sums: what a workgroup should have to do at least, some 50 µs.
-_SHARE = 1 << 18
+# In sums: what a workgroup should have to do at least, some 150 µs, because handing work over takes that long.
+_SHARE = 1 << 20
 _MOST_SHARES = 8
 
 

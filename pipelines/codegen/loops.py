@@ -31,6 +31,8 @@ _LINE = 8192
 _UNROLLED, _FEW, _FEW_TERMS = "unroll.full", 4, 8
 # The side of a square of elements, whose lines of 64 bytes are in the first-level cache.
 _SQUARE = 32
+# Arrays that are kept for a square of the places, 4 KiB of f32 each.
+_MOST_HELD = 2
 # Lanes of a reduction that LLVM makes no vectors of: enough for the latency of a few operations.
 _LANES = 64
 _CHOICES = frozenset({"compare", "select", "and", "or", "not", "maximum", "minimum"})
@@ -64,6 +66,19 @@ class Group:
     @property
     def size(self) -> int:
         return math.prod(self.sizes)
+
+
+@dataclass(frozen=True)
+class _Crossing:
+    """Two loops of which arrays are read in the order of one and written in that of the other.
+
+    Attributes:
+        loads: arrays that are read so, with the numbers of elements, to be kept for a square.
+    """
+
+    first: Group
+    second: Group
+    loads: list[tuple[Array, Index]]
 
 
 def groups_of(nest: Nest, memory: Callable[[Array], bool]) -> list[Group]:
@@ -137,8 +152,8 @@ class NestWriter:
             if crossed is None:
                 self._over(self._groups, self._store_maps)
             else:
-                rest = [group for group in self._groups if group not in crossed]
-                self._over(rest, lambda: self._by_squares(*crossed))
+                rest = [group for group in self._groups if group not in (crossed.first, crossed.second)]
+                self._over(rest, lambda: self._by_squares(crossed))
             return
         kept = [group for group in self._groups if group.dims[0] not in nest.dims]
         reduced = [group for group in self._groups if group.dims[0] in nest.dims]
@@ -198,41 +213,76 @@ class NestWriter:
     def _place(self) -> Place:
         return tuple(self._counters[d] if size > 1 else places.ZERO for d, size in enumerate(self._nest.shape))
 
-    def _crossed(self) -> tuple[Group, Group] | None:
-        """A loop in whose order an array is read, and the last one, in whose order results are written."""
+    def _crossed(self) -> _Crossing | None:
+        """Arrays that are read across the order in which results are written."""
         groups = self._groups
         if len(groups) < 2 or groups[-1].size < _SQUARE:
             return None
         place, found = self._nest.analysis(self._in_memory)
-        loads = found.loads
         last = place[groups[-1].dims[-1]].terms[0][0]
-        for _, number in loads:
-            factors = dict(number.terms)
-            if abs(factors.get(last, 0)) <= 1:
-                continue
-            for group in groups[:-1]:
-                symbol = place[group.dims[-1]].terms[0][0]
-                if group.size >= _SQUARE and factors.get(symbol, 0) in (1, -1):
-                    return group, groups[-1]
+        for group in groups[:-1]:
+            symbol = place[group.dims[-1]].terms[0][0]
+            loads = [
+                (array, number)
+                for array, number in dict.fromkeys(found.loads)
+                if dict(number.terms).get(symbol) == 1 and abs(dict(number.terms).get(last, 0)) > 1
+            ]
+            if group.size >= _SQUARE and loads:
+                plain = {index.terms[0][0] for index in place if index.terms}
+                held = [load for load in loads if all(symbol in plain for symbol, _ in load[1].terms)]
+                return _Crossing(group, groups[-1], held[:_MOST_HELD])
         return None
 
-    def _by_squares(self, first: Group, second: Group) -> None:
-        """Two loops by squares, so that lines of the cache that were read in part are still there for the rest."""
-        function = self._function
+    def _by_squares(self, crossing: _Crossing) -> None:
+        """Two loops by squares, which are read in the order of memory first, and kept beside each other."""
+        function, first, second = self._function, crossing.first, crossing.second
         first_start, first_stop = self._bounds(first.size)
+        tiles = [self._line(array, _SQUARE * _SQUARE) for array, _ in crossing.loads]
         with function.loop(first_start, first_stop, _SQUARE) as row, self._emitter.scope():
             assert isinstance(row, Value)
             rows = self._within(row, first_stop, first.size, is_shared=isinstance(first_stop, Value))
             with function.loop(0, second.size, _SQUARE) as column, self._emitter.scope():
                 assert isinstance(column, Value)
                 columns = self._within(column, second.size, second.size, is_shared=False)
-                with function.loop(0, rows) as inner_row, self._emitter.scope():
+
+                def enter(inner_row: object, inner_column: object) -> Value:
+                    """Be at a place of the square; its number there."""
                     assert isinstance(inner_row, Value)
+                    assert isinstance(inner_column, Value)
                     self._enter(first, _sum_of(row, first.size, inner_row))
-                    with function.loop(0, columns) as inner_column, self._emitter.scope():
-                        assert isinstance(inner_column, Value)
-                        self._enter(second, _sum_of(column, second.size, inner_column))
-                        self._store_maps()
+                    self._enter(second, _sum_of(column, second.size, inner_column))
+                    return inner_column * _SQUARE + inner_row
+
+                if tiles:
+                    with (
+                        function.loop(0, columns) as inner_column,
+                        self._emitter.scope(),
+                        function.loop(0, rows) as inner_row,
+                        self._emitter.scope(),
+                    ):
+                        number = enter(inner_row, inner_column)
+                        for tile, (array, load) in zip(tiles, crossing.loads, strict=True):
+                            tile.store(self._emitter.load(array, self._here(load)), number)
+                with (
+                    function.loop(0, rows) as inner_row,
+                    self._emitter.scope(),
+                    function.loop(0, columns) as inner_column,
+                    self._emitter.scope(),
+                ):
+                    number = enter(inner_row, inner_column)
+                    for tile, (array, load) in zip(tiles, crossing.loads, strict=True):
+                        held = tile.load(number)
+                        self._emitter.known((array, self._here(load)), held)
+                    self._store_maps()
+
+    def _here(self, number: Index) -> Index:
+        """A number of an element in the counters of the loops that are being written."""
+        place, _ = self._nest.analysis(self._in_memory)
+        counters = {index.terms[0][0]: d for d, index in enumerate(place) if index.terms}
+        found = places.constant(number.offset)
+        for symbol, factor in number.terms:
+            found = found + self._counters[counters[symbol]] * factor
+        return found
 
     def _within(self, start: Value, stop: Value | int, size: int, *, is_shared: bool) -> Value | int:
         """How many iterations of a square there are."""
@@ -244,8 +294,11 @@ class NestWriter:
 
     def _store_maps(self) -> None:
         place = self._place()
-        for array in self._nest.maps:
-            value = self._emitter.made(array, place)
+        made = [self._emitter.made(array, place) for array in self._nest.maps]
+        for op in self._nest.reductions:
+            # All is read before anything is written, because maps may be stored where a loop's carries are.
+            self._terms(op)
+        for array, value in zip(self._nest.maps, made, strict=True):
             if array in self._nest.unstored:
                 continue
             memory = self._memory(array)
