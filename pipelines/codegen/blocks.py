@@ -119,11 +119,9 @@ class Generator:
         for number in range(array.elements):
             memory.store(own.load(function.index(number)), function.index(number))
 
-    def apart(self, array: Array, slot: Slot) -> Array:
-        """An array that can be read while a slot is written: in memory of its own if it is computed of the slot."""
-        if self.slots.get(array) is not None and self.slots[array] is not slot:
-            return array
-        if all(self.slots.get(read) is not slot for read in _tree(array, self.in_memory)):
+    def apart(self, array: Array, *slots: Slot) -> Array:
+        """An array that can be read while slots are written: in memory of its own if it is computed of one."""
+        if all(self.slots.get(read) not in slots for read in _tree(array, self.in_memory)):
             return array
         held = self.take(array.element, array.elements, is_local=True)
         self.copy(array, held)

@@ -144,7 +144,7 @@ class Rules(ABC):
         conditions, found = [], []
         for index, size, before, between in zip(place, operand.shape, low, interior, strict=True):
             moved, step = index - before, between + 1
-            conditions.append(Condition(moved, (size - 1) * step + 1, step))
+            conditions.append(Condition(moved, max((size - 1) * step + 1, 0), step))
             found.append((moved, step))
         return self.choose(
             op.result,

@@ -161,8 +161,10 @@ def delinear(number: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
 def reshaped(place: tuple[Index, ...], old: tuple[int, ...], new: tuple[int, ...]) -> tuple[Index, ...]:
     """The place in an array of another shape with the same elements in the same order.
 
-    Dimensions that both shapes share stay apart, so that fewer quotients are left.
+    Dimensions that both shapes share stay apart, so that fewer quotients are left. Arrays of nothing have no places.
     """
+    if 0 in old:
+        return (ZERO,) * len(new)
     found: list[Index] = []
     i = j = 0
     while i < len(old) or j < len(new):

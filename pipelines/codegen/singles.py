@@ -116,7 +116,8 @@ def over(
 def _scatter(generator: Generator, op: Op) -> None:
     numbers = stablehlo.ScatterDimensionNumbers(op.attribute("scatter_dimension_numbers"))
     count = len(op.results)
-    starts, changes = op.operands[count], op.operands[count + 1 :]
+    slots = [generator.slots[result] for result in op.results]
+    starts, *changes = (generator.apart(array, *slots) for array in op.operands[count:])
     geometry = Scatter(
         operand=op.operands[0].shape,
         indices=starts.shape,
