@@ -84,13 +84,12 @@ def _shapes(rows: int, across: int, registers: int) -> Iterator[tuple[int, int]]
             yield count, vectors
 
 
-def block_depth(depth: int, columns: int, element_bytes: int, machine: Machine) -> int:
-    """How many terms are multiplied before the next rows, so that the right factor's part stays in a cache."""
-    most = max(machine.l2_bytes // _DEPTH_SHARE // (columns * element_bytes), 64)
-    if depth <= most + most // 2:
-        return depth
-    blocks = -(-depth // most)
-    return -(-depth // blocks)
+def block_depth(steps: int, step_bytes: int, machine: Machine) -> int:
+    """How many steps, of so many bytes each, are made before the next rows, so that they stay in a cache."""
+    most = max(machine.l2_bytes // _DEPTH_SHARE // step_bytes, 64)
+    if steps <= most + most // 2:
+        return steps
+    return -(-steps // -(-steps // most))
 
 
 def pieces_for(multiplications: int, factor_bytes: int, lanes: int, machine: Machine) -> int:

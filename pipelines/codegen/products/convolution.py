@@ -238,7 +238,8 @@ class Convolution:
             is_whole,
         )
         packs = arithmetic.group > 1 or tiled.packs_right(gemm, tiles)
-        return tiled.TiledPlan(tile, arithmetic, gemm.k, packs, left, chunk)
+        depth, outer = tiled.cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
+        return tiled.TiledPlan(tile, arithmetic, depth, outer, packs, left, chunk)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
 
 from hloforge.pipelines.codegen.lang.functions import Function, Loop
 from hloforge.pipelines.codegen.lang.values import Number, Value
@@ -21,16 +20,14 @@ def each(function: Function, start: Number, stop: Number, step: int = 1) -> Iter
         yield first
         return
     with function.loop(first, last, step, hints=NO_UNROLL) as number:
-        assert isinstance(number, Value)
         yield number
 
 
 @contextmanager
 def carrying(
     function: Function, start: Number, stop: Number, carried: Sequence[Value], step: int = 1
-) -> Iterator[tuple[Loop, Value, list[Value]]]:
+) -> Iterator[tuple[Loop[tuple[Value, list[Value]]], Value, list[Value]]]:
     """A counted loop with its object, its number and its carried values."""
     loop = function.loop(start, stop, step, carried=carried, hints=NO_UNROLL)
-    with loop as entered:
-        number, values = cast(tuple[Value, list[Value]], entered)
+    with loop as (number, values):
         yield loop, number, values

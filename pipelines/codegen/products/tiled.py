@@ -52,7 +52,8 @@ class TiledPlan:
     """How a product is cut.
 
     Attributes:
-        depth: terms of a block.
+        depth: terms of the innermost loop in a block, a number of whole groups unless it is all of them.
+        outer: loops of terms that are around blocks.
         packs_right: whether strips of the right factor are copied.
         chunk: tiles of rows in a unit.
     """
@@ -60,9 +61,20 @@ class TiledPlan:
     tile: Tile
     arithmetic: Arithmetic
     depth: int
+    outer: int
     packs_right: bool
     left: Left
     chunk: int
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether sums wait between blocks of terms."""
+        return self.outer > 0 or self.depth < self.left.run
+
+    @property
+    def steps(self) -> int:
+        """Of a packed strip: terms or groups of terms."""
+        return packing.row_units(self.arithmetic, self.depth) * math.prod(self.left.most[self.outer :])
 
 
 def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
@@ -71,17 +83,27 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     tiles = -(-gemm.m // tile.rows)
     chunk = min(tiles, max(1, _CHUNK_ROWS // tile.rows))
     chunk = -(-tiles // -(-tiles // chunk))
-    depth = gemm.k
-    if tiles > 1 and arithmetic.group == 1:
-        depth = block_depth(gemm.k, tile.columns, arithmetic.unit_bytes, machine)
-    return TiledPlan(
-        tile,
-        arithmetic,
-        depth,
-        arithmetic.group > 1 or packs_right(gemm, tiles),
-        rows_of(gemm, tile, arithmetic, chunk),
-        chunk,
-    )
+    left = rows_of(gemm, tile, arithmetic, chunk)
+    depth, outer = cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
+    return TiledPlan(tile, arithmetic, depth, outer, arithmetic.group > 1 or packs_right(gemm, tiles), left, chunk)
+
+
+def cut_terms(left: Left, tile: Tile, arithmetic: Arithmetic, machine: Machine) -> tuple[int, int]:
+    """Terms of the innermost loop in a block, and how many of the loops around it are around blocks.
+
+    A block's part of a strip stays in the second-level cache while the tiles of a chunk go by.
+    """
+    if arithmetic.flips:
+        return left.run, 0
+    size = tile.columns * arithmetic.unit_bytes
+    run, outer = packing.row_units(arithmetic, left.run), 0
+    while outer < len(left.most) and block_depth(steps := run * math.prod(left.most[outer:]), size, machine) < steps:
+        outer += 1
+    depth = block_depth(run, size, machine) if outer == len(left.most) else run
+    # The number of terms in a group is known where it is written, so that all blocks are equal.
+    while arithmetic.group > 1 and run % depth:
+        depth += 1
+    return left.run if depth == run else depth * arithmetic.group, outer
 
 
 def packs_right(gemm: Gemm, tiles: int) -> bool:
@@ -116,16 +138,9 @@ def scratch_bytes(gemm: Gemm, found: TiledPlan) -> int:
 def _areas(gemm: Gemm, found: TiledPlan) -> tuple[int, int, int]:
     """Bytes of a packed strip, of a chunk's left factor and of waiting sums."""
     size, tile = bits_of(gemm.sums) // 8, found.tile
-    right = packing.strip_bytes(tile, found.arithmetic, _steps(found)) if found.packs_right else 0
-    waiting = found.chunk * tile.rows * tile.columns * size if found.depth < gemm.k else 0
+    right = packing.strip_bytes(tile, found.arithmetic, found.steps) if found.packs_right else 0
+    waiting = found.chunk * tile.rows * tile.columns * size if found.is_blocked else 0
     return _whole(right), _whole(found.left.size), _whole(waiting)
-
-
-def _steps(found: TiledPlan) -> int:
-    """Of a strip."""
-    if found.depth < found.left.run:
-        return found.depth
-    return packing.row_units(found.arithmetic, found.left.run) * math.prod(found.left.most)
 
 
 def _whole(size: int) -> int:
@@ -180,10 +195,10 @@ class TiledProduct:
                 clamped(function, _plus(strip, self.tile.columns, place * self.tile.lanes), gemm.n - self.tile.lanes)
                 for place in range(self.tile.vectors)
             ]
-            if self.plan.depth == gemm.k:
-                self._whole_depth(batch, lhs, rhs, begin, end, columns)
-            else:
+            if self.plan.is_blocked:
                 self._blocks(batch, lhs, rhs, begin, end, columns)
+            else:
+                self._whole_depth(batch, lhs, rhs, begin, end, columns)
 
     def _factors(self, places: Sequence[Value]) -> tuple[Value, Value]:
         """The addresses of a matrix of the batch in both factors."""
@@ -193,35 +208,48 @@ class TiledProduct:
             strided(function, self.rhs, rhs.kind, places, rhs.batch),
         )
 
-    def _right(self, rhs: Value, columns: Sequence[Value], term: Number, terms: Number) -> tuple[list[Value], Side]:
-        """The addresses of a strip's vectors at a term, packed if need be."""
+    def _right(
+        self, rhs: Value, columns: Sequence[Value], terms: Number, turns: Sequence[Turn]
+    ) -> tuple[list[Value], Side, tuple[Turn, ...]]:
+        """The addresses of a strip's vectors, packed if need be, and the loops of terms with their distances there.
+
+        Args:
+            rhs: the address of the first term's row.
+            terms: of the innermost loop.
+            turns: loops around it.
+        """
         function, matrix, tile = self.function, self.gemm.rhs, self.tile
-        at = function.index(term)
-        places = [strided(function, rhs, matrix.kind, [at, column], [matrix.row, matrix.column]) for column in columns]
+        places = [strided(function, rhs, matrix.kind, [column], [matrix.column]) for column in columns]
         if not self.plan.packs_right:
             if self.gemm.n % tile.columns == 0:
                 places = places[:1]
             row = matrix.row * matrix.bytes
-            return places, Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed)
+            return places, Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed), tuple(turns)
         assert self.strip is not None
         size = self.arithmetic.unit_bytes
-        if self.plan.depth < self.gemm.k:
-            packing.pack_strip(function, tile, self.arithmetic, matrix, places, terms, self.strip)
-        else:
-            self._pack_runs(places)
-        return [self.strip], Side(self.arithmetic.unit, tile.lanes * size, tile.columns * size, size)
+        self._pack_runs(places, terms, turns)
+        side = Side(self.arithmetic.unit, tile.lanes * size, tile.columns * size, size)
+        found: list[Turn] = []
+        distance = self._steps(terms) * (tile.columns * size)
+        for turn in reversed(turns):
+            found.append(replace(turn, right=distance))
+            distance = turn.count * distance
+        return [self.strip], side, tuple(reversed(found))
 
-    def _pack_runs(self, columns: Sequence[Value]) -> None:
+    def _steps(self, terms: Number) -> Number:
+        """Of the innermost loop."""
+        return packing.row_units(self.arithmetic, terms) if isinstance(terms, int) else terms
+
+    def _pack_runs(self, columns: Sequence[Value], run: Number, turns: Sequence[Turn]) -> None:
         """Pack a strip, each run of terms by itself where runs do not follow each other."""
-        function, tile, left, row = self.function, self.tile, self.plan.left, self.gemm.rhs.row
+        function, tile, row = self.function, self.tile, self.gemm.rhs.row
         assert self.strip is not None
-        run, turns = left.run, self.turns
-        while turns and run % self.arithmetic.group == 0:
+        while turns and isinstance(run, int) and run % self.arithmetic.group == 0:
             count, right = turns[-1].count, turns[-1].right
             if not isinstance(count, int) or right != run * row * self.gemm.rhs.bytes:
                 break
             run, turns = run * count, turns[:-1]
-        size = packing.row_units(self.arithmetic, run) * tile.columns * self.arithmetic.unit_bytes
+        size = self._steps(run) * (tile.columns * self.arithmetic.unit_bytes)
         with ExitStack() as loops:
             number: Value | None = None
             starts = list(columns)
@@ -232,19 +260,7 @@ class TiledProduct:
             target = self.strip if number is None else function.offset(self.strip, I8, number * size)
             packing.pack_strip(function, tile, self.arithmetic, self.gemm.rhs, starts, run, target)
         if self.arithmetic.flips:
-            packing.sum_terms(function, tile, self.arithmetic, _steps(self.plan), self.strip)
-
-    def _packed_turns(self) -> tuple[Turn, ...]:
-        """The loops of terms, with the distances of the right factor as it is read."""
-        if not self.plan.packs_right:
-            return self.turns
-        found: list[Turn] = []
-        row = packing.row_units(self.arithmetic, self.plan.left.run) * self.tile.columns * self.arithmetic.unit_bytes
-        size: Number = row
-        for turn in reversed(self.turns):
-            found.append(replace(turn, right=size))
-            size = turn.count * size
-        return tuple(reversed(found))
+            packing.sum_terms(function, tile, self.arithmetic, self.plan.steps, self.strip)
 
     def _beginning(self) -> list[Value]:
         """What sums are before the first term."""
@@ -252,7 +268,7 @@ class TiledProduct:
         if not self.arithmetic.flips:
             return zeros(function, tile, self.kind)
         assert self.strip is not None
-        start = function.offset(self.strip, self.arithmetic.unit, _steps(self.plan) * tile.columns)
+        start = function.offset(self.strip, self.arithmetic.unit, self.plan.steps * tile.columns)
         kind = wide(self.kind, tile.lanes)
         vectors = [function.load(function.offset(start, kind, place), kind, 4) for place in range(tile.vectors)]
         return vectors * tile.rows
@@ -261,14 +277,11 @@ class TiledProduct:
         self, batch: Value, lhs: Value, rhs: Value, begin: Value, end: Value, columns: Sequence[Value]
     ) -> None:
         function, gemm, tile, left = self.function, self.gemm, self.tile, self.plan.left
-        vectors, right = self._right(rhs, columns, 0, gemm.k)
-        sums = self._beginning()
-        steps, turns = packing.row_units(self.arithmetic, left.run), self._packed_turns()
+        vectors, right, turns = self._right(rhs, columns, left.run, self.turns)
+        sums, steps = self._beginning(), self._steps(left.run)
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, gemm.m - tile.rows)
-            rows = left.rows(function, lhs, begin, number, row, self.copied)
-            if self.shift is not None:
-                rows = [function.offset(start, I8, self.shift) for start in rows]
+            rows = self._rows(lhs, begin, number, row, self.shift)
             totals = add_terms(function, tile, self.arithmetic, left.side, right, rows, vectors, steps, sums, turns)
             if self.results.stores_tiles and (self.results.takes_vectors or tile.lanes == 1):
                 self._store_tile(totals, batch, row, columns)
@@ -285,25 +298,38 @@ class TiledProduct:
         count = tile.rows * tile.vectors
         bytes_of_tile = tile.rows * tile.columns * bits_of(self.kind) // 8
         function.clear(self.waiting, (end - begin) * bytes_of_tile)
-        with each(function, 0, gemm.k, self.plan.depth) as term:
-            terms = (function.index(gemm.k) - term).minimum(self.plan.depth)
-            vectors, right = self._right(rhs, columns, term, terms)
+        run, depth = left.run, self.plan.depth
+        with ExitStack() as loops:
+            at_left, at_right = self.shift or function.index(0), rhs
+            for turn in self.turns[: self.plan.outer]:
+                place = loops.enter_context(each(function, 0, turn.count))
+                at_left = at_left + place * turn.left
+                at_right = function.offset(at_right, I8, place * turn.right)
+            term = loops.enter_context(each(function, 0, run, depth))
+            terms = depth if run % depth == 0 else (function.index(run) - term).minimum(depth)
+            step = term.udiv(self.arithmetic.group) if self.arithmetic.group > 1 else term
+            at_left = at_left + step * side.along
+            at_right = strided(function, at_right, gemm.rhs.kind, [term], [gemm.rhs.row])
+            vectors, right, turns = self._right(at_right, columns, terms, self.turns[self.plan.outer :])
             with each(function, begin, end) as number:
                 row = clamped(function, number * tile.rows, gemm.m - tile.rows)
-                rows = [
-                    strided(function, start, I8, [term], [side.along])
-                    for start in left.rows(function, lhs, begin, number, row, self.copied)
-                ]
+                rows = self._rows(lhs, begin, number, row, at_left)
                 memory = strided(function, self.waiting, I8, [number - begin], [bytes_of_tile])
                 places = [function.offset(memory, kind, place) for place in range(count)]
                 sums = [function.load(place, kind) for place in places]
-                sums = add_terms(function, tile, self.arithmetic, side, right, rows, vectors, terms, sums)
+                steps = self._steps(terms)
+                sums = add_terms(function, tile, self.arithmetic, side, right, rows, vectors, steps, sums, turns)
                 for total, place in zip(sums, places, strict=True):
                     function.store(total, place)
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, gemm.m - tile.rows)
             memory = strided(function, self.waiting, I8, [number - begin], [bytes_of_tile])
             self._finish(memory, batch, row, columns)
+
+    def _rows(self, lhs: Value, begin: Value, number: Value, row: Value, distance: Value | None) -> list[Value]:
+        """The addresses of a tile's rows, so many bytes from their first terms."""
+        rows = self.plan.left.rows(self.function, lhs, begin, number, row, self.copied)
+        return rows if distance is None else [self.function.offset(start, I8, distance) for start in rows]
 
     def _store_tile(self, sums: Sequence[Value], batch: Value, row: Value, columns: Sequence[Value]) -> None:
         function, matrix, tile = self.function, self.results.matrix, self.tile

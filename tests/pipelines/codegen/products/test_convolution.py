@@ -227,6 +227,17 @@ def test_reversed_windows(orders: tuple[str, str, str]) -> None:
     check(replace(one, kernel=replace(one.kernel, spatial=tuple(-stride for stride in spatial), start=start)))
 
 
+@pytest.mark.parametrize("kind", ["float", "i8", "bfloat"])
+def test_terms_in_blocks(kind: str) -> None:
+    small = replace(AVX512, l2_bytes=1 << 15)
+    for case in ("aligned", "valid", "phases", "3x3"):
+        axes, inputs, outputs = CASES[case]
+        for depth in (1, 5, 24):
+            out = "i32" if kind == "i8" else kind
+            one = convolution(1, axes, depth * inputs, outputs, kind=kind, out=out, extensions=EXTENSIONS)
+            check(one, machine=small, biased=kind == "float")
+
+
 def test_zeros_are_not_multiplied() -> None:
     axes, inputs, outputs = CASES["phases"]
     one = convolution(1, axes, inputs, outputs)

@@ -123,6 +123,8 @@ def test_terms_in_blocks() -> None:
     small = replace(AVX512, l2_bytes=1 << 14)
     for turned in ("", "l", "r"):
         check(product(50, 400, 70, turned=turned), machine=small)
+        pairs = product(50, 800, 70, "bfloat", turned=turned, out="float")
+        check(replace(pairs, extensions=EXTENSIONS & {BF16}), machine=small)
 
 
 def test_batches_with_any_strides() -> None:
