@@ -39,7 +39,7 @@ class Generator:
     """
 
     def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+        self.machine: Machine = machine
         self.arena = Arena()
         self.constants = bytearray()
         self.slots: dict[Array, Slot] = {}
@@ -189,10 +189,28 @@ class BlockWriter:
         for place, (array, target) in enumerate(zip(self._block.results, self._targets, strict=True)):
             if target is None or array in wanted or array not in maker:
                 continue
-            if self._carries and not self._may_overwrite(array, self._carries[place], maker[array]):
-                continue
-            wanted[array] = target
+            carry = self._carries[place] if self._carries else None
+            made: Array | None = array
+            # What changes an array in place has its memory, so that this is the target as well.
+            while made in maker and made not in wanted and self._may_write(made, carry, maker[made]):
+                wanted[made] = target
+                number, step = maker[made], self.steps[maker[made]]
+                made = self._replaced(step.operation, made) if isinstance(step, Single) else None
+                if made is not None and self._last.get(made, -1) > number:
+                    break
         return wanted
+
+    def _may_write(self, array: Array, carry: Array | None, number: int) -> bool:
+        return carry is None or self._may_overwrite(array, carry, number)
+
+    def _replaced(self, op: Op, result: Array) -> Array | None:
+        """The operand whose memory a result of an operation may take, if nobody else reads it."""
+        if op.name != "while":
+            return _changes(op) if len(op.results) == 1 else None
+        operand = op.operands[op.results.index(result)]
+        in_memory = self.planner.in_memory
+        is_read = any(read is operand for array in op.captured for read in _tree(array, in_memory))
+        return None if is_read or op.operands.count(operand) > 1 else operand
 
     def _may_overwrite(self, array: Array, carry: Array, number: int) -> bool:
         """Whether nobody reads a carry's old value after a step has begun to write the new one."""
@@ -202,7 +220,7 @@ class BlockWriter:
         step = self.steps[number]
         if last > number or not isinstance(step, Nest):
             # An update in place writes where its operand is.
-            return last == number and isinstance(step, Single) and _changes(step.operation) is carry
+            return last == number and isinstance(step, Single) and self._replaced(step.operation, array) is carry
         if array not in step.maps or array.shape != carry.shape:
             return False
         if elements.size(array.element) != elements.size(carry.element):
@@ -272,7 +290,7 @@ class BlockWriter:
 
     def _write_single(self, number: int, op: Op, share: Share | None) -> None:
         if op.name == "while":
-            self._write_while(op)
+            self._write_while(number, op)
         elif op.name in ("if", "case"):
             self._write_branches(op)
         elif (changed := _changes(op)) is not None:
@@ -349,12 +367,24 @@ class BlockWriter:
 
     # Control
 
-    def _write_while(self, op: Op) -> None:
+    def _carried(self, number: int, op: Op, operand: Array, result: Array) -> Slot:
+        """The memory of a loop's carry: that of its first value if nobody reads it afterwards."""
+        slot = self._generator.slots.get(operand)
+        is_own = operand.op is not None and operand.op.block is self._block
+        is_dead = self._last.get(operand, -1) <= number and slot is not None and slot.is_writable
+        if result in self._wanted or not (is_own and is_dead) or self._replaced(op, result) is not operand:
+            return self._slot(result)
+        assert slot is not None
+        self._generator.slots[result] = slot
+        self._last[result] = max(self._last.get(result, -1), self._last.get(operand, -1))
+        return slot
+
+    def _write_while(self, number: int, op: Op) -> None:
         generator = self._generator
         condition, body = op.inner
         carries: list[Slot] = []
         for operand, result in zip(op.operands, op.results, strict=True):
-            slot = self._slot(result)
+            slot = self._carried(number, op, operand, result)
             carries.append(slot)
             self.copy(operand, slot)
         for block in (condition, body):

@@ -94,7 +94,8 @@ class Emitter(Rules):
 
     def value(self, index: Index) -> Value:
         """A place as a number of 64 bits."""
-        return self.remembered(("value", index), lambda: self._value(index))
+        found: Value = self.remembered(("value", index), lambda: self._value(index))
+        return found
 
     def _value(self, index: Index) -> Value:
         total: Value | None = None
@@ -122,7 +123,8 @@ class Emitter(Rules):
             index, divisor = symbol.quotient
             return self.function.binary("udiv", self.value(index), self.function.index(divisor))
 
-        return self.remembered(("quotient", symbol), quotient)
+        found: Value = self.remembered(("quotient", symbol), quotient)
+        return found
 
     def memory(self, array: Array) -> Memory:
         found = self._memory(array)

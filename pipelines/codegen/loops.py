@@ -171,14 +171,12 @@ class NestWriter:
         if 0 in shape:
             return
         counter = math.prod(shape)
-        with self._function.loop(0, counter) as number:
-            assert isinstance(number, Value)
-            with self._emitter.scope():
-                for op in nest.reductions:
-                    for result, value in zip(op.results, self._starts(op), strict=True):
-                        memory = self._memory(result)
-                        assert memory is not None
-                        memory.store(value, number)
+        with self._function.loop(0, counter) as number, self._emitter.scope():
+            for op in nest.reductions:
+                for result, value in zip(op.results, self._starts(op), strict=True):
+                    memory = self._memory(result)
+                    assert memory is not None
+                    memory.store(value, number)
 
     # Loops
 
@@ -191,7 +189,6 @@ class NestWriter:
         start, stop = self._bounds(group.size)
         hints = _UNROLLED if group.size <= _FEW and start == 0 else ""
         with self._function.loop(start, stop, hints=hints) as counter, self._emitter.scope():
-            assert isinstance(counter, Value)
             self._enter(group, counter)
             self._over(rest, body)
 
@@ -239,16 +236,12 @@ class NestWriter:
         first_start, first_stop = self._bounds(first.size)
         tiles = [self._line(array, _SQUARE * _SQUARE) for array, _ in crossing.loads]
         with function.loop(first_start, first_stop, _SQUARE) as row, self._emitter.scope():
-            assert isinstance(row, Value)
             rows = self._within(row, first_stop, first.size, is_shared=isinstance(first_stop, Value))
             with function.loop(0, second.size, _SQUARE) as column, self._emitter.scope():
-                assert isinstance(column, Value)
                 columns = self._within(column, second.size, second.size, is_shared=False)
 
-                def enter(inner_row: object, inner_column: object) -> Value:
+                def enter(inner_row: Value, inner_column: Value) -> Value:
                     """Be at a place of the square; its number there."""
-                    assert isinstance(inner_row, Value)
-                    assert isinstance(inner_column, Value)
                     self._enter(first, _sum_of(row, first.size, inner_row))
                     self._enter(second, _sum_of(column, second.size, inner_column))
                     return inner_column * _SQUARE + inner_row
@@ -328,7 +321,7 @@ class NestWriter:
                 return self._by_lanes(group, carried)
             hints = _UNROLLED if group.size <= _FEW_TERMS else ""
             loop = self._function.loop(0, group.size, carried=carried, hints=hints)
-            with loop as (counter, values), self._emitter.scope():  # type: ignore[attr-defined]
+            with loop as (counter, values), self._emitter.scope():
                 self._enter(group, counter)
                 loop.next(loops(rest, values))
             return loop.results
@@ -352,21 +345,22 @@ class NestWriter:
         results = [result for op in reductions for result in op.results]
         lines = [self._line(result, _LANES) for result in results]
         with function.loop(0, _LANES) as lane, emitter.scope():
-            assert isinstance(lane, Value)
             self._enter(group, _sum_of(function.index(0), group.size, lane))
             self._store_maps()
             terms = [term for op in reductions for term in self._terms(op)]
             for line, term in zip(lines, terms, strict=True):
                 line.store(term, lane)
         whole = group.size // _LANES * _LANES
-        with function.loop(_LANES, whole, _LANES) as begin, emitter.scope():
-            assert isinstance(begin, Value)
-            with function.loop(0, _LANES) as lane, emitter.scope():
-                assert isinstance(lane, Value)
-                self._enter(group, _sum_of(begin, group.size, lane))
-                self._add_to(lines, lane)
+        with (
+            function.loop(_LANES, whole, _LANES) as begin,
+            emitter.scope(),
+            function.loop(0, _LANES) as lane,
+            emitter.scope(),
+        ):
+            self._enter(group, _sum_of(begin, group.size, lane))
+            self._add_to(lines, lane)
         loop = function.loop(0, _LANES, carried=carried)
-        with loop as (lane, values), emitter.scope():  # type: ignore[attr-defined]
+        with loop as (lane, values), emitter.scope():
             given, held, found = iter(values), iter(lines), []
             for op in reductions:
                 so_far = [_element(result.element, given) for result in op.results]
@@ -376,7 +370,7 @@ class NestWriter:
         if whole == group.size:
             return loop.results
         rest = function.loop(whole, group.size, carried=loop.results)
-        with rest as (counter, values), emitter.scope():  # type: ignore[attr-defined]
+        with rest as (counter, values), emitter.scope():
             self._enter(group, counter)
             self._store_maps()
             rest.next(self._combined(values))
@@ -411,19 +405,16 @@ class NestWriter:
         lines = [self._line(result, length) for result in results]
         first, end = self._bounds(last.size)
         with function.loop(first, end, length) as begin, self._emitter.scope():
-            assert isinstance(begin, Value)
             stop: Value | int = length
             if last.size % length or isinstance(end, Value):
                 # Compared as a whole, because a short line is the exception.
                 stop = (function.index(end) - begin).minimum(length)
             with function.loop(0, stop) as column, self._emitter.scope():
-                assert isinstance(column, Value)
                 starts = [element for op in reductions for element in self._starts(op)]
                 for line, element in zip(lines, starts, strict=True):
                     line.store(element, column)
             self._add_lines(reduced, lines, begin, stop, last, length)
             with function.loop(0, stop) as column, self._emitter.scope():
-                assert isinstance(column, Value)
                 self._enter_column(last, begin, column, length)
                 number = self._result_number()
                 for line, result in zip(lines, results, strict=True):
@@ -441,12 +432,10 @@ class NestWriter:
         if reduced:
             group, *rest = reduced
             with self._function.loop(0, group.size) as counter, self._emitter.scope():
-                assert isinstance(counter, Value)
                 self._enter(group, counter)
                 self._add_lines(rest, lines, begin, stop, last, length)
             return
         with self._function.loop(0, stop) as column, self._emitter.scope():
-            assert isinstance(column, Value)
             self._enter_column(last, begin, column, length)
             self._add_to(lines, column)
 

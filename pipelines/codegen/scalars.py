@@ -35,7 +35,8 @@ class Computation:
     def _made(self, array: Array) -> Element:
         op = array.op
         if array.block is not self._block or op is None:
-            return self._emitter.element(array, ())
+            outside: Element = self._emitter.element(array, ())
+            return outside
         if op.inner or array.shape:
             raise RefusedError(f"{op.mlir.name} in a computation of numbers")
         if op.name == "constant":

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.mlir import stablehlo
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses
-from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
 from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
@@ -19,7 +18,7 @@ from hloforge.pipelines.codegen.contractions import product_of, write_dot_genera
 from hloforge.pipelines.codegen.convolutions import convolution_workgroups, write_convolution
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.elements.memory import Element
-from hloforge.pipelines.codegen.emit import Emitter, Memory
+from hloforge.pipelines.codegen.emit import Emitter
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.factorizations import factorization_workgroups, write_factorization
 from hloforge.pipelines.codegen.graph import Array, Op
@@ -29,7 +28,6 @@ from hloforge.pipelines.codegen.loops import Share, grouped
 from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.scalars import combine
-from hloforge.pipelines.codegen.slots import Slot
 from hloforge.pipelines.codegen.transforms import fft_workgroups, write_fft
 
 if TYPE_CHECKING:
@@ -104,7 +102,6 @@ def over(
             return
         group, *inner = rest
         with function.loop(0, group.size) as counter, emitter.scope():
-            assert isinstance(counter, Value)
             index = places.counter(group.size, counter)
             for d, part in zip(group.dims, places.delinear(index, group.sizes), strict=True):
                 counters[d] = part
@@ -233,5 +230,3 @@ _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
     "fft": fft_workgroups,
     "triangular_solve": factorization_workgroups,
 }
-ROOTS = frozenset({*_WRITERS, "scatter", "while", "if", "case", "reduce"})
-__all__ = ["ROOTS", "Elements", "Memory", "Slot", "ir", "update", "workgroups", "write"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast, overload
 
 from hloforge.pipelines.codegen.lang.values import (
     I1,
@@ -18,6 +19,9 @@ from hloforge.pipelines.codegen.lang.values import (
     literal,
     vector_of,
 )
+
+# What a loop's body is given: its counter, or that and what is carried.
+Entered = TypeVar("Entered")
 
 
 class Function:
@@ -150,21 +154,23 @@ class Function:
         """The label of the block that is being written."""
         return self._block
 
+    @overload
+    def loop(self, start: Number, stop: Number, step: int = 1, *, hints: str = "") -> Loop[Value]: ...
+
+    @overload
     def loop(
-        self,
-        start: Number,
-        stop: Number,
-        step: int = 1,
-        *,
-        carried: Sequence[Value] = (),
-        hints: str = "",
-    ) -> Loop:
+        self, start: Number, stop: Number, step: int = 1, *, carried: Sequence[Value], hints: str = ""
+    ) -> Loop[tuple[Value, list[Value]]]: ...
+
+    def loop(
+        self, start: Number, stop: Number, step: int = 1, *, carried: Sequence[Value] | None = None, hints: str = ""
+    ) -> Loop[Any]:
         """``with function.loop(0, n) as i``; with ``carried`` values see ``Loop``.
 
         Args:
             hints: metadata of LLVM's loop passes, such as ``unroll.disable`` or ``vectorize.enable``, by commas.
         """
-        return Loop(self, self.index(start), self.index(stop), step, tuple(carried), hints)
+        return Loop(self, self.index(start), self.index(stop), step, carried, hints)
 
     @contextmanager
     def if_(self, condition: Value) -> Iterator[None]:
@@ -228,7 +234,7 @@ class Function:
         return f"{header} {{\nentry:\n{start}{stack}{body}\n}}\n" + "".join(node + "\n" for node in nodes), number
 
 
-class Loop:
+class Loop(Generic[Entered]):
     """A counted loop, whose body runs at least once for no ``stop`` at or below ``start``.
 
     ``loop = function.loop(0, n, carried=[zero])``, then ``with loop as (i, [total]): loop.next([total + x])``; its
@@ -236,18 +242,19 @@ class Loop:
     """
 
     def __init__(
-        self, function: Function, start: Value, stop: Value, step: int, carried: tuple[Value, ...], hints: str
+        self, function: Function, start: Value, stop: Value, step: int, carried: Sequence[Value] | None, hints: str
     ) -> None:
         self._function, self._start, self._stop, self._step = function, start, stop, step
-        self._carried, self._hints = carried, hints
-        self._next: list[Value] = list(carried)
+        self._carried, self._hints = tuple(carried or ()), hints
+        self._is_pair = carried is not None
+        self._next: list[Value] = list(self._carried)
         self.results: list[Value] = []
 
     def next(self, values: Sequence[Value]) -> None:
         """The carried values of the next iteration."""
         self._next = list(values)
 
-    def __enter__(self) -> object:
+    def __enter__(self) -> Entered:
         function = self._function
         self._before = function.block
         self._runs = self._start.is_constant and self._stop.is_constant and int(self._start.text) < int(self._stop.text)
@@ -261,7 +268,8 @@ class Loop:
         self._place = len(function.lines)
         self._phis = [Value(function, I64, function.name())]
         self._phis += [Value(function, value.kind, function.name()) for value in self._carried]
-        return (self._phis[0], self._phis[1:]) if self._carried else self._phis[0]
+        entered: Any = (self._phis[0], self._phis[1:]) if self._is_pair else self._phis[0]
+        return cast(Entered, entered)
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
