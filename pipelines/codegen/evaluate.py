@@ -19,8 +19,8 @@ from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.refusal import RefusedError
 
 Place = tuple[Index, ...]
-# An element in the code; None where only places matter.
-Any_ = Any
+# An element in the code; None where only places are looked at.
+Made = Any
 
 MOVES = frozenset(
     [
@@ -44,7 +44,7 @@ class Rules(ABC):
     """Elements by places; what is done with them is a subclass's."""
 
     @abstractmethod
-    def load(self, array: Array, number: Index) -> Any_:
+    def load(self, array: Array, number: Index) -> Made:
         """An element of an array in memory."""
 
     @abstractmethod
@@ -52,46 +52,46 @@ class Rules(ABC):
         """Whether an array is in memory."""
 
     @abstractmethod
-    def splat(self, op: Op) -> Any_:
+    def splat(self, op: Op) -> Made:
         """The element that a constant repeats."""
 
     @abstractmethod
-    def apply(self, op: Op, operands: Sequence[Any_]) -> Any_:
+    def apply(self, op: Op, operands: Sequence[Made]) -> Made:
         """An elementwise operation."""
 
     @abstractmethod
-    def number(self, index: Index, element: str) -> Any_:
+    def number(self, index: Index, element: str) -> Made:
         """A place as an element."""
 
     @abstractmethod
-    def start(self, element: Any_, array: Array, most: int, key: Any) -> Index:
+    def start(self, element: Made, array: Array, most: int, key: Any) -> Index:
         """A number that was computed as a place, between 0 and ``most``."""
 
     @abstractmethod
     def choose(
-        self, array: Array, conditions: Sequence[Condition], yes: Callable[[], Any_], no: Callable[[], Any_]
-    ) -> Any_:
+        self, array: Array, conditions: Sequence[Condition], yes: Callable[[], Made], no: Callable[[], Made]
+    ) -> Made:
         """One of two elements, the first where all conditions hold. Only that one is computed."""
 
     @abstractmethod
     def remembered(self, key: Any, make: Callable[[], Any]) -> Any:
         """What was made for a key, as long as its code is reached."""
 
-    def element(self, array: Array, place: Place) -> Any_:
+    def element(self, array: Array, place: Place) -> Made:
         """The element of an array at a place."""
         if self.in_memory(array):
             number = places.linear(place, array.shape)
             return self.remembered((array, number), lambda: self.load(array, number))
         return self.remembered((array, place), lambda: self._made(array, place))
 
-    def made(self, array: Array, place: Place) -> Any_:
+    def made(self, array: Array, place: Place) -> Made:
         """The element of an array that is being written; whoever reads it at this place has it from here."""
         element = self._made(array, place)
         for key in ((array, place), (array, places.linear(place, array.shape))):
             self.remembered(key, lambda: element)
         return element
 
-    def _made(self, array: Array, place: Place) -> Any_:
+    def _made(self, array: Array, place: Place) -> Made:
         op = array.op
         if op is None:
             raise RefusedError("an argument that is not in memory")
@@ -99,17 +99,17 @@ class Rules(ABC):
         assert rule is not None
         return rule(op, place)
 
-    def _elementwise(self, op: Op, place: Place) -> Any_:
+    def _elementwise(self, op: Op, place: Place) -> Made:
         return self.apply(op, [self.element(operand, place if operand.shape else ()) for operand in op.operands])
 
-    def _constant(self, op: Op, place: Place) -> Any_:
+    def _constant(self, op: Op, place: Place) -> Made:
         return self.splat(op)
 
-    def _iota(self, op: Op, place: Place) -> Any_:
+    def _iota(self, op: Op, place: Place) -> Made:
         along = ir.IntegerAttr(op.attribute("iota_dimension")).value
         return self.number(place[along], op.result.element)
 
-    def _broadcast_in_dim(self, op: Op, place: Place) -> Any_:
+    def _broadcast_in_dim(self, op: Op, place: Place) -> Made:
         (operand,) = op.operands
         dims = op.integers("broadcast_dimensions")
         return self.element(
@@ -117,28 +117,28 @@ class Rules(ABC):
             tuple(places.ZERO if size == 1 else place[d] for d, size in zip(dims, operand.shape, strict=True)),
         )
 
-    def _reshape(self, op: Op, place: Place) -> Any_:
+    def _reshape(self, op: Op, place: Place) -> Made:
         (operand,) = op.operands
         return self.element(operand, places.reshaped(place, op.result.shape, operand.shape))
 
-    def _transpose(self, op: Op, place: Place) -> Any_:
+    def _transpose(self, op: Op, place: Place) -> Made:
         found = [places.ZERO] * len(place)
         for index, d in zip(place, op.integers("permutation"), strict=True):
             found[d] = index
         return self.element(op.operands[0], tuple(found))
 
-    def _slice(self, op: Op, place: Place) -> Any_:
+    def _slice(self, op: Op, place: Place) -> Made:
         starts, strides = op.integers("start_indices"), op.integers("strides")
         found = (index * stride + start for index, start, stride in zip(place, starts, strides, strict=True))
         return self.element(op.operands[0], tuple(found))
 
-    def _reverse(self, op: Op, place: Place) -> Any_:
+    def _reverse(self, op: Op, place: Place) -> Made:
         dims = set(op.integers("dimensions"))
         shape = op.result.shape
         found = (index * -1 + (shape[d] - 1) if d in dims else index for d, index in enumerate(place))
         return self.element(op.operands[0], tuple(found))
 
-    def _pad(self, op: Op, place: Place) -> Any_:
+    def _pad(self, op: Op, place: Place) -> Made:
         operand, value = op.operands
         low, interior = op.integers("edge_padding_low"), op.integers("interior_padding")
         conditions, found = [], []
@@ -153,14 +153,14 @@ class Rules(ABC):
             lambda: self.element(value, ()),
         )
 
-    def _concatenate(self, op: Op, place: Place) -> Any_:
+    def _concatenate(self, op: Op, place: Place) -> Made:
         along = ir.IntegerAttr(op.attribute("dimension")).value
         starts, start = [], 0
         for operand in op.operands:
             starts.append(start)
             start += operand.shape[along]
 
-        def of(first: int, last: int) -> Any_:
+        def of(first: int, last: int) -> Made:
             """Among these operands; the last one counts no more."""
             index = place[along]
             while first + 1 < last and index.low >= starts[first + 1]:
@@ -182,13 +182,13 @@ class Rules(ABC):
             for d, (start, room) in enumerate(zip(starts, most, strict=True))
         ]
 
-    def _dynamic_slice(self, op: Op, place: Place) -> Any_:
+    def _dynamic_slice(self, op: Op, place: Place) -> Made:
         operand, *starts = op.operands
         most = [size - part for size, part in zip(operand.shape, op.result.shape, strict=True)]
         moved = self._starts(op, starts, most)
         return self.element(operand, tuple(index + start for index, start in zip(place, moved, strict=True)))
 
-    def _dynamic_update_slice(self, op: Op, place: Place) -> Any_:
+    def _dynamic_update_slice(self, op: Op, place: Place) -> Made:
         operand, update, *starts = op.operands
         most = [size - part for size, part in zip(operand.shape, update.shape, strict=True)]
         moved = self._starts(op, starts, most)
@@ -200,7 +200,7 @@ class Rules(ABC):
             op.result, conditions, lambda: self.element(update, inner), lambda: self.element(operand, place)
         )
 
-    def _gather(self, op: Op, place: Place) -> Any_:
+    def _gather(self, op: Op, place: Place) -> Made:
         operand, starts = op.operands
         numbers = stablehlo.GatherDimensionNumbers(op.attribute("dimension_numbers"))
         sizes = op.integers("slice_sizes")
