@@ -27,8 +27,9 @@ from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
 from hloforge.pipelines.codegen.products.windows import Windows, copied_rows
 from hloforge.pipelines.framework.machine import Machine
 
-# Of the second-level cache, what the copy of a part of an image may fill; rows of a chunk at most.
-_COPY_SHARE, _CHUNK_ROWS = 2, 1024
+# Of the second-level cache, what the copy of a part of an image fills if there are still enough rows to pay for
+# packing weights again, and rows of a chunk at most.
+_COPY_SHARE, _LEAST_CHUNK_ROWS, _CHUNK_ROWS = 2, 256, 1024
 
 
 @dataclass(frozen=True)
@@ -222,9 +223,9 @@ class Convolution:
         while True:
             chunk = -(-tiles // -(-tiles // chunk))
             copy = images.by_pixels(self.axes, self.inputs, copied_rows(self.axes, chunk, tile), arithmetic)
-            if not copies or copy.size <= machine.l2_bytes // _COPY_SHARE or chunk == 1:
+            if not copies or copy.size <= machine.l2_bytes // _COPY_SHARE or chunk * tile.rows < 2 * _LEAST_CHUNK_ROWS:
                 break
-            chunk = max(1, chunk // 2)
+            chunk //= 2
         left = Windows(
             self.axes,
             windows,
