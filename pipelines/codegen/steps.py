@@ -26,6 +26,8 @@ _SPREAD = 3
 _LONG = 120
 # How far back a loop looks for one to join.
 _REACH = 24
+# Steps that are looked at for an order that forbids to join two: the time of planning stays linear.
+_MOST_SEEN = 256
 # An update of so small a part is made in place.
 _PART = 4
 ALGORITHMS = frozenset(
@@ -213,7 +215,7 @@ class Planner:
         required = self._required
         required |= {array for array in self._block.results if self._is_own(array) and not is_free(array)}
         for op in self._block.ops:
-            required |= {array for array in op.captured if self._is_own(array) and not is_free(array)}
+            required |= {array for array in op.captured if self._is_own(array) and self._is_kept(array)}
             if is_root(op):
                 required |= {array for array in reads_in_memory(op) if self._is_own(array)}
                 required |= set(op.results)
@@ -237,6 +239,12 @@ class Planner:
     def _is_own(self, array: Array) -> bool:
         """Whether the block makes an array that is not in memory before."""
         return array.op is not None and array.op.block is self._block and not self._stored(array)
+
+    def _is_kept(self, array: Array) -> bool:
+        """Whether an array that inner blocks read is in memory: it costs something, or an algorithm there takes it."""
+        if not is_free(array):
+            return True
+        return any(is_root(reader) and array in reads_in_memory(reader) for reader in array.readers)
 
     def _uses(self, array: Array, reader: Op, home: dict[Array, object]) -> Iterable[object]:
         """A key for each place in the code where a reader has an element computed."""
@@ -390,9 +398,11 @@ class Planner:
 
 
 def _reaches(start: Step, goal: Step, before: dict[Step, set[Step]]) -> bool:
-    """Whether ``start`` has to run after ``goal``."""
+    """Whether ``start`` has to run after ``goal``, or so many steps come before it that nobody looks."""
     seen, waiting = {start}, [start]
     while waiting:
+        if len(seen) > _MOST_SEEN:
+            return True
         for needed in before.get(waiting.pop(), ()):
             if needed is goal:
                 return True
@@ -412,6 +422,7 @@ def _between(first: Step, second: Step, before: dict[Step, set[Step]]) -> bool:
 def _sorted(steps: list[Step], before: dict[Step, set[Step]]) -> list[Step]:
     """In an order that respects what has to run before what, near to the given one."""
     done: set[Step] = set()
+    begun: set[Step] = set()
     order: list[Step] = []
 
     def visit(step: Step) -> None:
@@ -422,6 +433,9 @@ def _sorted(steps: list[Step], before: dict[Step, set[Step]]) -> list[Step]:
             if top in done:
                 waiting.pop()
             elif missing:
+                if top in begun:
+                    raise RefusedError("steps that wait for each other")
+                begun.add(top)
                 waiting.extend(missing)
             else:
                 done.add(top)

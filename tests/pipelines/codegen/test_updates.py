@@ -107,3 +107,11 @@ def test_arrays_of_nothing() -> None:
       return %a, %b, %c : tensor<0xf32>, tensor<3x0xf32>, tensor<6xf32>
     }"""
     check(program, np.zeros((2, 0, 3), np.float32), np.zeros(0, np.float32), np.float32(3))
+
+
+def test_algorithms_in_loops_read_repeated_numbers() -> None:
+    """The number is a constant outside of the loop, where common subexpressions go."""
+    body = f"""%two = stablehlo.constant dense<2.0> : {VECTOR}
+      %a = {scatter("%c0", "%c1", "%two", "f32")}"""
+    places = np.array([[1], [2], [3], [4], [5], [0]], np.int32)
+    check(loop(body, ("%a", "%c1"), (VECTOR, "tensor<6x1xi32>")), NUMBERS, places)
