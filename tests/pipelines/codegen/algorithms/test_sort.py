@@ -103,7 +103,7 @@ def _sorts(draw: Any) -> dict[str, Any]:
 
 
 @given(_sorts())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_sorts_by_keys_are_stable(found: dict[str, Any]) -> None:
     random = np.random.default_rng(found["seed"])
     elements, shape = found["elements"], (found["outer"], found["n"], found["inner"])

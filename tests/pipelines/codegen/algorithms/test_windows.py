@@ -83,7 +83,7 @@ def _long(draw: Any) -> tuple[Window, ...]:
 
 
 @given(st.one_of(_windows(), _long()), st.sampled_from(sorted(_COMBINES)), st.sampled_from([0, 4, 8]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_windows_are_reduced_in_order(windows: tuple[Window, ...], how: str, lanes: int) -> None:
     random = np.random.default_rng(len(windows) + windows[0].n)
     shape = tuple(window.n for window in windows)
