@@ -22,7 +22,7 @@ from hloforge.pipelines.codegen.products.blocking import choose_tile, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.codegen.products.operands import Matrix, split_index, strided, sum_kind
-from hloforge.pipelines.codegen.products.phases import PhasedProduct, phases_of, without_zeros
+from hloforge.pipelines.codegen.products.phases import Phase, PhasedProduct, phases_of, without_zeros
 from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
 from hloforge.pipelines.codegen.products.windows import Windows, copied_rows
 from hloforge.pipelines.framework.machine import Machine
@@ -30,6 +30,8 @@ from hloforge.pipelines.framework.machine import Machine
 # Of the second-level cache, what the copy of a part of an image fills if there are still enough rows to pay for
 # packing weights again, and rows of a chunk at most.
 _COPY_SHARE, _LEAST_CHUNK_ROWS, _CHUNK_ROWS = 2, 256, 1024
+# Output features that fill a vector badly, and pixels of a row that make up for it.
+_THIN, _WIDE = (1, 2, 3, 5, 6, 7), 8
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,16 @@ class Convolution:
             return "depthwise"
         if self.out.feature != 1 and self.out.spatial[-1] == 1:
             return "planes"
-        return "pixels"
+        # Vectors of so few features are narrow, or overlap.
+        is_thin = self.outputs in _THIN and self.groups == 1 and self.axes[-1].out >= _WIDE and not phases_of(self)
+        return "planes" if is_thin else "pixels"
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies, at an address that 64 divides."""
         whole = self._in_planes()
         if self.form() == "planes":
-            return planes.scratch_bytes(whole, planes.plan(whole, machine))
+            dense, _ = whole._without_zeros()
+            return planes.scratch_bytes(dense, planes.plan(dense, machine))
         if self.form() == "depthwise":
             return depthwise.scratch_bytes(whole, depthwise.plan(whole, machine))
         return tiled.scratch_bytes(*whole._product(machine))
@@ -93,7 +98,8 @@ class Convolution:
     def _units(self, machine: Machine) -> int:
         whole = self._in_planes()
         if self.form() == "planes":
-            return math.prod(planes.units(whole, planes.plan(whole, machine)))
+            dense, phases = whole._without_zeros()
+            return math.prod(planes.units(dense, planes.plan(dense, machine), phases))
         if self.form() == "depthwise":
             return math.prod(depthwise.units(whole, depthwise.plan(whole, machine)))
         return math.prod(tiled.units(*whole._product(machine)))
@@ -127,14 +133,11 @@ class Convolution:
             first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
         whole = self._in_planes()
         kernel = function.offset(kernel, self.kernel.kind, self.kernel.start)
-        gemm, rank = whole._gemm((self.batch, self.groups)), len(self.axes)
-        if self.form() == "planes":
-            assert scratch is not None
-            results = _Pixels(function, out, gemm.out.transposed(), gemm.batch, epilogue, store, True, whole, rank)
-            found = planes.plan(whole, machine)
-            planes.PlaneProduct(function, whole, found, image, kernel, results, scratch).run(first, last)
-            return
-        if self.form() == "depthwise":
+        dense, phases = whole._without_zeros()
+        counts, rank = tuple(phase.count for phase in phases), len(self.axes)
+        gemm = dense._gemm((self.batch, self.groups, *counts))
+        form = self.form()
+        if form == "depthwise":
             assert scratch is not None
             matrix = Matrix(self.out.kind, (self.out.batch, 0), 0, self.out.group, self.out.signed)
             one_group = replace(whole, out=replace(whole.out, feature=self.out.group))
@@ -142,16 +145,25 @@ class Convolution:
             loops = depthwise.plan(whole, machine)
             depthwise.DepthwiseProduct(function, whole, loops, image, kernel, results, scratch).run(first, last)
             return
-        phases = phases_of(whole)
-        bases = tuple(phase.count for phase in phases)
-        dense = without_zeros(whole, phases) if phases else whole
+        if form == "planes":
+            assert scratch is not None
+            matrix = gemm.out.transposed()
+            results = _Pixels(function, out, matrix, gemm.batch, epilogue, store, True, dense, rank, counts)
+            found = planes.plan(dense, machine)
+            planes.PlaneProduct(function, dense, found, phases, image, kernel, results, scratch).run(first, last)
+            return
         gemm, cut = whole._product(machine)
-        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, dense, rank, bases)
+        results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, dense, rank, counts)
         kind = PhasedProduct if phases else tiled.TiledProduct
         product = kind(function, gemm, cut, image, kernel, results, scratch)
         if isinstance(product, PhasedProduct):
             product.phases = phases
         product.run(first, last)
+
+    def _without_zeros(self) -> tuple[Convolution, tuple[Phase, ...]]:
+        """The convolution of all phases of an image with zeros between its pixels; of others the same."""
+        phases = phases_of(self)
+        return (without_zeros(self, phases) if phases else self), phases
 
     def _in_planes(self) -> Convolution:
         """The same with two spatial dimensions at least."""
@@ -190,8 +202,9 @@ class Convolution:
 
     def _product(self, machine: Machine) -> tuple[Gemm, tiled.TiledPlan]:
         """The product of pixels by features, and how it is cut."""
-        if phases := phases_of(self):
-            counts, dense = tuple(phase.count for phase in phases), without_zeros(self, phases)
+        dense, phases = self._without_zeros()
+        if phases:
+            counts = tuple(phase.count for phase in phases)
             gemm = dense._gemm((self.batch, self.groups, *counts))
             return gemm, dense._plan(gemm, tuple(phase.weights for phase in phases), machine, is_whole=False)
         gemm = self._gemm((self.batch, self.groups))

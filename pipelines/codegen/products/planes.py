@@ -16,11 +16,13 @@ pixels out (``images.by_planes``)::
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, I64, Value, bits_of
+from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import images
 from hloforge.pipelines.codegen.products.arithmetic import one_by_one
 from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile
@@ -28,6 +30,7 @@ from hloforge.pipelines.codegen.products.images import Copy
 from hloforge.pipelines.codegen.products.loops import carrying, each
 from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, wide, zeros
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
+from hloforge.pipelines.codegen.products.phases import Phase
 from hloforge.pipelines.codegen.products.results import Results
 from hloforge.pipelines.framework.machine import Machine
 
@@ -86,9 +89,9 @@ def _is_in_place(one: Convolution) -> bool:
     )
 
 
-def units(one: Convolution, found: PlanesPlan) -> tuple[int, int, int]:
-    """How many images, groups and chunks of rows there are."""
-    return one.batch, one.groups, -(-one.axes[0].out // found.rows)
+def units(one: Convolution, found: PlanesPlan, phases: Sequence[Phase]) -> tuple[int, ...]:
+    """How many images, groups, phases of each dimension and chunks of rows there are."""
+    return one.batch, one.groups, *(phase.count for phase in phases), -(-one.axes[0].out // found.rows)
 
 
 def _areas(one: Convolution, found: PlanesPlan) -> tuple[int, int, int]:
@@ -111,6 +114,7 @@ class PlaneProduct:
     """Writes the loops of a convolution.
 
     Args:
+        phases: of each dimension where the image has zeros between its pixels, which ``one`` is without.
         results: whose rows are features and whose columns are pixels of all spatial dimensions together.
     """
 
@@ -119,12 +123,13 @@ class PlaneProduct:
         function: Function,
         one: Convolution,
         found: PlanesPlan,
+        phases: Sequence[Phase],
         image: Value,
         kernel: Value,
         results: Results,
         scratch: Value,
     ) -> None:
-        self.function, self.one, self.plan, self.tile = function, one, found, found.tile
+        self.function, self.one, self.plan, self.tile, self.phases = function, one, found, found.tile, phases
         self.image, self.kernel, self.results = image, kernel, results
         copy, sums, _ = _areas(one, found)
         self.copy, self.sums = scratch, function.offset(scratch, I8, copy)
@@ -133,10 +138,12 @@ class PlaneProduct:
     def run(self, first: Value, last: Value) -> None:
         """Units from ``first`` up to ``last``."""
         function, one = self.function, self.one
-        self._write_table()
         image, out = one.image, one.axes[0].out
+        counts: Sequence[Number] = [axis.window for axis in one.axes]
+        if not self.phases:
+            self._write_table(counts)
         with each(function, first, last) as unit:
-            number, group, chunk = split_index(function, unit, units(one, self.plan))
+            number, group, *chosen, chunk = split_index(function, unit, units(one, self.plan, self.phases))
             begin = chunk * self.plan.rows
             # The last chunk begins early enough to be as large as the others.
             begin = clamped(function, begin, out - self.plan.rows)
@@ -150,30 +157,50 @@ class PlaneProduct:
                 self.plan.copy.fill(function, image, start, begin * one.axes[0].stride, rows, self.copy)
                 start = self.copy
             weights = strided(function, self.kernel, one.kernel.kind, [group], [one.kernel.group])
-            self._tiles(start, weights)
-            self._finish(number * one.groups + group, begin)
+            batch = number * one.groups + group
+            if self.phases:
+                start, weights, counts = self._choose(chosen, start, weights)
+                for phase, place in zip(self.phases, chosen, strict=True):
+                    batch = batch * phase.count + place
+                self._write_table(counts)
+            self._tiles(start, weights, counts)
+            self._finish(batch, begin)
 
-    def _distances(self, axis: int, weight: Value) -> Value:
-        """Bytes from a window's first pixel to that of a weight."""
-        dimension = self.one.axes[axis]
+    def _choose(self, chosen: Sequence[Value], image: Value, kernel: Value) -> tuple[Value, Value, list[Number]]:
+        """Where windows and weights of some phases begin, and the weights of each dimension."""
+        function, one = self.function, self.one
+        counts: list[Number] = []
+        for axis, (phase, place) in enumerate(zip(self.phases, chosen, strict=True)):
+            if phase.count == 1:
+                counts.append(phase.axis.window)
+                continue
+            weight = phase.weight(place)
+            kernel = strided(function, kernel, one.kernel.kind, [weight], [one.kernel.spatial[axis] // phase.count])
+            image = strided(function, image, I8, [self._distance(axis, phase.pixel(place))], [1])
+            counts.append(phase.weights_from(weight))
+        return image, kernel, counts
+
+    def _distance(self, axis: int, pixels: Value) -> Value:
+        """Bytes from a window's first pixel to one some pixels further."""
         if self.plan.copy is not None:
-            return self.plan.copy.place(axis, weight * dimension.dilation)
-        return weight * (dimension.dilation * self.one.image.spatial[axis] * self.one.image.bytes)
+            return self.plan.copy.place(axis, pixels)
+        return pixels * (self.one.image.spatial[axis] * self.one.image.bytes)
 
-    def _write_table(self) -> None:
+    def _write_table(self, counts: Sequence[Number]) -> None:
         """The distances of each weight in the kernel and of its pixels in the image."""
         function, one = self.function, self.one
-        windows = [axis.window for axis in one.axes]
-        with each(function, 0, math.prod(windows)) as number:
-            left, right = function.index(0), function.index(0)
-            for axis, weight in enumerate(split_index(function, number, windows)):
+        with ExitStack() as loops:
+            number, left, right = (function.index(0) for _ in range(3))
+            for axis, count in enumerate(counts):
+                weight = loops.enter_context(each(function, 0, count))
+                number = number * count + weight
                 left = left + weight * (one.kernel.spatial[axis] * one.kernel.bytes)
-                right = right + self._distances(axis, weight)
+                right = right + self._distance(axis, weight * one.axes[axis].dilation)
             entry = function.offset(self.table, I64, number * 2)
             function.store(left, entry)
             function.store(right, function.offset(entry, I64, 1))
 
-    def _tiles(self, image: Value, kernel: Value) -> None:
+    def _tiles(self, image: Value, kernel: Value, counts: Sequence[Number]) -> None:
         function, one, tile = self.function, self.one, self.tile
         arithmetic, size = one_by_one(one.sums), bits_of(one.sums) // 8
         weights = one.kernel
@@ -183,6 +210,9 @@ class PlaneProduct:
         plane = self.plan.copy.feature if self.plan.copy is not None else one.image.feature * one.image.bytes
         right = Side(one.sums, tile.lanes * size, plane, size)
         kind = wide(one.sums, tile.lanes)
+        total_count: Number = 1
+        for window in counts:
+            total_count = window * total_count
         with each(function, 0, self.plan.columns, tile.columns) as strip:
             columns = [
                 clamped(function, strip + place * tile.lanes, self.plan.columns - tile.lanes)
@@ -192,8 +222,7 @@ class PlaneProduct:
             with each(function, 0, one.outputs, tile.rows) as reached:
                 row = clamped(function, reached, one.outputs - tile.rows)
                 start = strided(function, kernel, weights.kind, [row], [weights.output])
-                count = math.prod(axis.window for axis in one.axes)
-                with carrying(function, 0, count, zeros(function, tile, one.sums)) as (loop, number, sums):
+                with carrying(function, 0, total_count, zeros(function, tile, one.sums)) as (loop, number, sums):
                     entry = function.offset(self.table, I64, number * 2)
                     rows = [function.offset(start, I8, function.load(entry, I64))]
                     moved = function.load(function.offset(entry, I64, 1), I64)
