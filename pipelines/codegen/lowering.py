@@ -20,7 +20,7 @@ from hloforge.pipelines.decompose.rng import DecomposeRng
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
 from hloforge.pipelines.framework.facts import check_order
-from hloforge.pipelines.framework.manager import PassManager
+from hloforge.pipelines.framework.manager import PassManager, Timing
 from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
@@ -52,6 +52,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),
     Stage(LegalizeSmallErf(), "jaxlib's expansion has products that processors flush"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "CHLO expands to StableHLO"),
+    Stage(NativePass("func.func(stablehlo-legalize-deprecated-ops)"), "dot, broadcast, unary_einsum as general ones"),
     Stage(DecomposeEinsum(), "products by their labels as dot_general"),
     Stage(DecomposeDotAlgorithm(), "how a product is computed: with more or fewer bits of the factors"),
     Stage(DecomposeComplexElementwise(), "functions of complex numbers by real ones"),
@@ -78,13 +79,15 @@ def check_names(module: ir.Module) -> None:
         raise RefusedError(f"the operation {found[0].name}")
 
 
-def lower(module: ir.Module) -> None:
-    """Rewrite an imported module in place to what ``generate`` reads.
+def lower(module: ir.Module) -> list[Timing]:
+    """Rewrite an imported module in place to what ``generate`` reads. Returns the time of each pass.
 
     Raises:
         hloforge.Error: a pass does not take the program.
     """
-    PassManager([stage.entry for stage in STAGES]).run(module)
+    manager = PassManager([stage.entry for stage in STAGES])
+    manager.run(module)
+    return manager.timings
 
 
 # A wrong order is an error of whoever wrote it, when it is written.
