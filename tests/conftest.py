@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 # Read by child processes too.
@@ -20,3 +21,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile("hloforge", deadline=None)
 settings.load_profile("hloforge")
+
+
+@pytest.fixture
+def iree_codegen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """IREE's compiler makes what the test and its child processes compile, as for programs that ours refuses.
+
+    Of tests about what is done with IREE's compiler: its flags, attempts, crashes, phases, what passes do for it.
+    """
+    monkeypatch.setenv("HLOFORGE_CODEGEN", "iree")
+
+
+@pytest.fixture(params=["own", "iree"])
+def either_codegen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Runs a test once with each code generator; its name."""
+    monkeypatch.setenv("HLOFORGE_CODEGEN", request.param)
+    return str(request.param)

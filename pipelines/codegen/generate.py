@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import zlib
 
 import numpy as np
 
+from hloforge.dialect import budget
 from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen import singles
@@ -16,6 +18,7 @@ from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispat
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
 from hloforge.pipelines.codegen.loops import Share
 from hloforge.pipelines.codegen.orders import shorten
+from hloforge.pipelines.codegen.origins import origins_of_results, origins_of_step
 from hloforge.pipelines.codegen.reading import function_of
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.slots import Slot, Where
@@ -24,30 +27,38 @@ from hloforge.pipelines.framework.machine import Machine
 
 # Lines of a kernel after which another one begins, because LLVM's time grows faster than a function.
 _LONG = 1500
+# Lines from which on one step in a few ends a kernel.
+_USUAL, _ENDS = 300, 4
+# Bindings of a step for what it works in.
+_SCRATCHES = 3
 # In sums: what a workgroup should have to do at least, some 150 µs, because handing work over takes that long.
 _SHARE = 1 << 20
 _MOST_SHARES = 8
 
 
-def generate(module: ir.Module, machine: Machine) -> KernelProgram:
+def generate(module: ir.Module, machine: Machine, *, apart: bool = False) -> KernelProgram:
     """The kernels of a lowered module.
+
+    Args:
+        apart: whether each step is a dispatch of its own, which tells the ``origins`` of what it computes.
 
     Raises:
         RefusedError: it has something that code generation does not take.
+        OverBudgetError: there is no time left.
     """
     block = function_of(module)
     check(block)
     shorten(block)
-    return _Program(block, machine).made()
+    return _Program(block, machine, apart=apart).made()
 
 
 class _Program:
-    def __init__(self, block: Block, machine: Machine) -> None:
-        self._block = block
+    def __init__(self, block: Block, machine: Machine, *, apart: bool) -> None:
+        self._block, self._is_apart = block, apart
         self._generator = Generator(machine)
         self._kernels: list[str] = []
         self._texts: dict[str, int] = {}
-        self._dispatches: list[tuple[int, tuple[Slot, ...], int]] = []
+        self._dispatches: list[tuple[int, tuple[Slot, ...], int, frozenset[str]]] = []
         self._transient = 0
 
     def made(self) -> KernelProgram:
@@ -60,15 +71,16 @@ class _Program:
         ]
         writer = BlockWriter(generator, block, results, is_outer=True)
         for number, step in enumerate(writer.steps):
+            budget.enter(f"kernels: step {number + 1} of {len(writer.steps)}")
             count = self._shares(step)
-            if count > 1 or self._is_full(step):
+            if count > 1 or self._is_full(writer, step):
                 self._end()
             share = Share(generator.writer.workgroup(), count) if count > 1 else None
             writer.write_step(number, step, share)
-            if share:
-                self._end(count)
-        writer.finish()
-        self._end()
+            if share or self._is_apart:
+                self._end(count, origins_of_step(step, writer.planner.in_memory) if self._is_apart else frozenset())
+        writer.finish(self._make_room)
+        self._end(1, origins_of_results(block, writer.planner.in_memory) if self._is_apart else frozenset())
         return KernelProgram(
             parameters=tuple(map(_type, block.arguments)),
             results=tuple(map(_type, block.results)),
@@ -76,7 +88,8 @@ class _Program:
             constants=bytes(generator.constants),
             kernels=tuple(self._kernels),
             dispatches=tuple(
-                Dispatch(kernel, tuple(map(self._binding, slots)), count) for kernel, slots, count in self._dispatches
+                Dispatch(kernel, tuple(map(self._binding, slots)), count, origins)
+                for kernel, slots, count, origins in self._dispatches
             ),
         )
 
@@ -113,11 +126,24 @@ class _Program:
         cost = step.analysis(self._generator.in_memory)[1].cost * math.prod(step.shape)
         return max(1, min(cost // _SHARE, _MOST_SHARES, outer))
 
-    def _is_full(self, step: Step) -> bool:
-        writer = self._generator.writer
-        return writer.lines > _LONG or len(writer.slots) + 2 * len(step.reads) + len(step.makes) > MOST_BINDINGS
+    def _is_full(self, writer: BlockWriter, step: Step) -> bool:
+        """Whether a step begins another kernel.
 
-    def _end(self, count: int = 1) -> None:
+        Where one ends depends on the steps themselves, so that equal layers have equal kernels.
+        """
+        kernel = self._generator.writer
+        slots = {self._generator.slots.get(array) for array in writer.reads(step)}
+        most = len(kernel.slots) + len(slots - {None} - set(kernel.slots)) + 2 * len(step.makes) + _SCRATCHES
+        if kernel.lines > _LONG or most > MOST_BINDINGS:
+            return True
+        return kernel.lines > _USUAL and zlib.crc32(step.signature.encode()) % _ENDS == 0
+
+    def _make_room(self) -> None:
+        """Let a copy have bindings."""
+        if len(self._generator.writer.slots) > MOST_BINDINGS - _SCRATCHES:
+            self._end()
+
+    def _end(self, count: int = 1, origins: frozenset[str] = frozenset()) -> None:
         """Finish a kernel, if it does anything."""
         if not self._generator.writer.lines:
             self._generator.next_kernel()
@@ -129,7 +155,7 @@ class _Program:
         number = self._texts.setdefault(text, len(self._kernels))
         if number == len(self._kernels):
             self._kernels.append(text)
-        self._dispatches.append((number, tuple(done.slots), count))
+        self._dispatches.append((number, tuple(done.slots), count, origins))
 
 
 def _type(array: Array) -> ArrayType:

@@ -57,11 +57,13 @@ class Dispatch:
         kernel: its number among the program's.
         bindings: its arrays, in the order of its text.
         workgroups: how many run, in any order and at once.
+        origins: names in the locations of the operations that it computes, where these were asked for.
     """
 
     kernel: int
     bindings: tuple[Binding, ...]
     workgroups: int = 1
+    origins: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

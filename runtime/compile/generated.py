@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 import os
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
+from hloforge.dialect import budget
 from hloforge.dialect.budget import OverBudgetError
 from hloforge.dialect.errors import Error
 from hloforge.dialect.program import Program
 from hloforge.pipelines.codegen.generate import generate
+from hloforge.pipelines.codegen.kernel_program import KernelProgram
 from hloforge.pipelines.codegen.lowering import check_names, lower
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.weights import weights_of
@@ -30,6 +34,8 @@ from hloforge.runtime.options import CompileOptions
 
 # Values of the variable; the last one raises what is wrong with our code generator.
 OWN, IREE, LOUD = "own", "iree", "loud"
+# What makes machine code of kernels, which only programs with such code name among their versions.
+_LLVM = "llvmlite"
 
 
 def generated(program: Program, target: Target, options: CompileOptions) -> Executable | None:
@@ -38,13 +44,27 @@ def generated(program: Program, target: Target, options: CompileOptions) -> Exec
     if made is None and options.isolation == "process":
         # It gets ready while the program is lowered.
         server.prepare()
-    return made
+    return made[0] if made else None
 
 
-def _tried(program: Program, target: Target, options: CompileOptions) -> Executable | None:
+def generated_apart(
+    program: Program, target: Target, options: CompileOptions
+) -> tuple[Executable, KernelProgram] | None:
+    """The program with a dispatch for each step, and these dispatches with their origins; None as ``generated``."""
+    return _tried(program, target, options, apart=True) if _is_for_us(program, target, options) else None
+
+
+def is_generated(manifest: Manifest) -> bool:
+    """Whether our code generator made a program."""
+    return _LLVM in dict(manifest.versions)
+
+
+def _tried(
+    program: Program, target: Target, options: CompileOptions, *, apart: bool = False
+) -> tuple[Executable, KernelProgram] | None:
     try:
         with within(options):
-            return _made(program, target, options)
+            return _made(program, target, options, apart=apart)
     except (RefusedError, DirectError, RecursionError):
         return None
     except OverBudgetError:
@@ -72,25 +92,37 @@ def _is_for_us(program: Program, target: Target, options: CompileOptions) -> boo
     return not weights_of(program.module)
 
 
-def _made(program: Program, target: Target, options: CompileOptions) -> Executable:
+def _made(
+    program: Program, target: Target, options: CompileOptions, *, apart: bool
+) -> tuple[Executable, KernelProgram]:
     copy = program.clone()
     machine = target.machine.with_settings(options.machine)
     with timings.part("lowering"):
-        lower(copy.module)
+        passes = lower(copy.module)
+    for one in passes:
+        timings.took(f"  {one.name}", one.seconds)
+    budget.enter("kernels")
     with timings.part("kernels"):
-        kernels = generate(copy.module, machine)
+        kernels = generate(copy.module, machine, apart=apart)
     # Threads have nothing to share in kernels of one workgroup.
     is_shared = any(dispatch.workgroups > 1 for dispatch in kernels.dispatches)
     manifest = Manifest(
         name=copy.name,
         signature=copy.signature,
         target=str(target),
-        versions=tool_versions(),
+        versions=tuple(sorted({**dict(tool_versions()), _LLVM: _version()}.items())),
         work=heaviest_operation(copy.module, machine) if is_shared else 0,
         device=options.device,
         threads=options.threads,
         source=Path(copy.source).name,
     )
+    budget.enter("machine code")
     with timings.part("machine code"):
         code = vmfb(kernels, manifest.to_json(), copy.name, caching=options.cache)
-    return Executable(code, manifest)
+    return Executable(code, manifest), kernels
+
+
+@cache
+def _version() -> str:
+    """LLVM's bindings', which takes two milliseconds to find."""
+    return metadata.version(_LLVM)

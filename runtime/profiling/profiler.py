@@ -16,6 +16,7 @@ from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime.artifact.weights import place_weights
 from hloforge.runtime.compile.compiler import phases_of
+from hloforge.runtime.compile.generated import generated_apart, is_generated
 from hloforge.runtime.compile.partition import partitioned
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.data.files import temporary_folder
@@ -26,7 +27,8 @@ from hloforge.runtime.profiling.capture import RecordedCall, Subject, record
 from hloforge.runtime.profiling.labels import Labels, labelled
 from hloforge.runtime.profiling.result import Roofline, TimeProfile
 from hloforge.runtime.profiling.roofline import measured_roofline
-from hloforge.runtime.profiling.sites import Batch, batches
+from hloforge.runtime.profiling.sites import Batch, batches, batches_of_kernels
+from hloforge.runtime.profiling.subject import subject_of
 from hloforge.runtime.session.convention import flatten_arguments
 
 SECONDS, WARMUP = 2.0, 3
@@ -40,6 +42,7 @@ _NOT_ALIKE = "the calls were not alike, so a single one was measured: the progra
 # IREE computes constants by compiling and running them, which takes most of the time, and changes no dispatch of calls.
 _QUICK = ("--iree-opt-const-eval=false",)
 _NOTHING = "the program runs nothing on its device"
+_NOT_APART = "dispatches have no operations here: the program cannot be compiled with a dispatch for each step"
 _NO_SOURCE = "a vmfb alone tells no operations: profile the program itself to see them"
 
 Say = Callable[[str], None]
@@ -118,14 +121,19 @@ def time_profile(
     leaves = flatten_arguments(session.signature, arguments)
     say("calling")
     latency = _latency(lambda: session(*arguments))
+    apart = _apart(program, subject, options, plan) if program and is_generated(session.manifest) else None
     say("recording")
-    recorded, warmup, notes = _recorded(subject, leaves, plan, plan.calls(latency))
+    recorded, warmup, notes = _recorded(apart.subject if apart else subject, leaves, plan, plan.calls(latency))
     if not any(call.end for call in recorded):
         recorded, notes = _without_record(latency), [_NOTHING]
     found: list[Batch] = []
     labels: Labels | None = None
     if program is None:
         notes.append(_NO_SOURCE)
+    elif apart is not None:
+        found, labels = apart.batches, apart.labels
+    elif is_generated(session.manifest):
+        notes.append(_NOT_APART)
     else:
         say("finding the operations of dispatches")
         names = frozenset(run.dispatch for call in recorded for run in call.runs)
@@ -195,6 +203,35 @@ def _without_record(latency: float) -> list[RecordedCall]:
     return [RecordedCall(0, round(1e9 * latency), (), ())]
 
 
+@dataclass(frozen=True)
+class _Apart:
+    """A program of our code generator with a dispatch for each step."""
+
+    subject: Subject
+    batches: list[Batch]
+    labels: Labels
+
+
+def _apart(program: Program, subject: Subject, options: CompileOptions, plan: Plan) -> _Apart | None:
+    """What is measured in the place of a program whose dispatches have many steps; None if it cannot be made."""
+    session = subject.session
+    program, options = _prepared(program, options)
+    numbered, labels = labelled(program)
+    made = generated_apart(numbered, Target.parse(session.manifest.target), options)
+    if made is None:
+        return None
+    executable, kernels = made
+    loading: dict[str, Any] = {"deadline": plan.deadline} if plan.deadline else {}
+    own = subject_of(executable, device=session.device, threads=subject.threads, **loading)
+    return _Apart(own, batches_of_kernels(kernels), labels)
+
+
+def _prepared(program: Program, options: CompileOptions) -> tuple[Program, CompileOptions]:
+    """The program as it is before a target's passes."""
+    program, options = place_weights(partitioned(program, options), replace(options, externalize_weights=None))
+    return for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas), options
+
+
 def _sites(
     program: Program, flags: Sequence[str], target: str, options: CompileOptions, names: frozenset[str]
 ) -> tuple[list[Batch], Labels]:
@@ -206,8 +243,7 @@ def _sites(
     Raises:
         Error: the program cannot be compiled in the same way again.
     """
-    program, options = place_weights(partitioned(program, options), replace(options, externalize_weights=None))
-    program = for_grid(with_host_functions(program, options), options.grid, folded=options.fold_replicas)
+    program, options = _prepared(program, options)
     numbered, labels = labelled(program)
     parsed = Target.parse(target)
     # IREE may have refused fused loops, and nothing in the vmfb says so.

@@ -2,21 +2,24 @@
 
 IREE prints a program after each of its phases, with locations. After ``dispatch-creation`` the code of each dispatch
 still is at its place, so the locations inside it are those of this one; after ``stream``, equal code is shared, and
-the order of all dispatches is known. Both texts are read by their indentation, which MLIR's printer keeps.
+the order of all dispatches is known. Both texts are read by their indentation, which MLIR's printer keeps. Our own code
+generator says itself what its dispatches compute.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from hloforge.dialect.marks import PROFILE_LABEL
+from hloforge.pipelines.codegen.kernel_program import KernelProgram
 
 _ALIAS = re.compile(r"^(#loc\d*) = (loc\(.*\))$", re.MULTILINE)
 _PLACE = re.compile(r"#loc\d*\b|" + re.escape(PROFILE_LABEL) + r"(\d+)")
+_LABEL = re.compile(re.escape(PROFILE_LABEL) + r"(\d+)")
 _OWN_CODE = re.compile(r"= flow\.dispatch\.workgroups[\[(<]")
 _EXECUTE = re.compile(r"(?:= |^)stream\.cmd\.execute\b")
 _DISPATCH = re.compile(r"stream\.cmd\.dispatch \{?@[^:]+::@([^\s\[({,}]+)")
@@ -75,6 +78,16 @@ def batches(phases: Mapping[str, str]) -> list[Batch]:
         )
         for batch in found
     ]
+
+
+def batches_of_kernels(program: KernelProgram) -> list[Batch]:
+    """The only batch of a program of our code generator, which was asked for the origins of its dispatches."""
+    sites = tuple(Site(f"kernel_{one.kernel}", _numbers(one.origins)) for one in program.dispatches)
+    return [Batch(sites, at_loading=False)]
+
+
+def _numbers(origins: Iterable[str]) -> frozenset[int]:
+    return frozenset(int(match[1]) for name in origins if (match := _LABEL.fullmatch(name)))
 
 
 def _joined(sets: Sequence[frozenset[int]]) -> frozenset[int]:
