@@ -123,18 +123,19 @@ def build_program(program: Program, target: Target, options: CompileOptions, wat
 
     attempts: list[Attempt] = []
 
+    def compile_by_iree(form: Program) -> Executable:
+        with watch.parts(), watch.step("iree-compile"):
+            executable = compile_lowered(lambda without: lowered(form, without), target, options, attempts.append)
+        if len(attempts) > 1:
+            watch.steps += [(_step_name(attempt), attempt.seconds) for attempt in attempts]
+        return executable
+
     def compile_lowered_form(form: Program) -> Executable:
-        if (made := generated(form, target, options)) is not None:
-            return made
-        return compile_lowered(lambda without: lowered(form, without), target, options, attempts.append)
+        with watch.parts(), watch.step("code generation"):
+            made = generated(form, target, options)
+        return compile_by_iree(form) if made is None else made
 
-    compile_form = limited_form(compile_lowered_form, options)
-
-    with watch.parts(), watch.step("iree-compile"):
-        executable = compile_dynamic(program, compile_form, target, options)
-    if len(attempts) > 1:
-        watch.steps += [(_step_name(attempt), attempt.seconds) for attempt in attempts]
-    return executable
+    return compile_dynamic(program, limited_form(compile_lowered_form, options), target, options)
 
 
 def _step_name(attempt: Attempt) -> str:

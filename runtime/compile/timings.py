@@ -1,8 +1,8 @@
-"""Measure what takes IREE's compiler its time: its phases, LLVM, the linker.
+"""Measure what takes a compilation its time: parts of our code generator; phases of IREE's, LLVM, the linker.
 
-Only where somebody asks, because the program's text after each phase takes 5 % of the time. Such a text is finished
-when its phase is, and an object when LLVM is: the times of these files are what is measured. How long executables take
-to become bytes is in the compiler's own report.
+IREE's are measured only where somebody asks, because the program's text after each phase takes 5 % of the time. Such a
+text is finished when its phase is, and an object when LLVM is: the times of these files are what is measured. How long
+executables take to become bytes is in the compiler's own report.
 """
 
 from __future__ import annotations
@@ -39,10 +39,16 @@ def recorded() -> Iterator[dict[str, float]]:
 
 @contextmanager
 def part(name: str) -> Iterator[None]:
-    """Measure what is done meanwhile, if anything is measured."""
+    """Measure what is done meanwhile, if anything is measured. Parts of it come after it."""
     start = time.perf_counter()
+    _add(name, 0.0)
     yield
     _add(name, time.perf_counter() - start)
+
+
+def took(name: str, seconds: float) -> None:
+    """Add what was measured already."""
+    _add(name, seconds)
 
 
 def _add(name: str, seconds: float) -> None:

@@ -8,8 +8,10 @@ load LLVM.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,13 +44,27 @@ def objects_of(texts: Sequence[str], *, caching: bool) -> list[bytes]:
         DirectError: LLVM refuses a text.
         OverBudgetError: there is no time left.
     """
-    return _STORE.objects_of(texts, files.folder() if caching else None)
+    return _STORE.objects_of(texts, files.folder() if caching else None, "kernel")
 
 
 def helper_of(name: str, *, caching: bool) -> bytes | None:
     """The object that defines a function which LLVM calls on its own; None if there is none."""
     text = helper_text(name)
-    return None if text is None else objects_of([text], caching=caching)[0]
+    return None if text is None else _STORE.objects_of([text], files.folder() if caching else None, "function")[0]
+
+
+class _Announcement:
+    """Says of which text LLVM makes code, to whoever waits for this thread's compilation."""
+
+    def __init__(self, what: str, count: int) -> None:
+        # Other threads do not see which compilation they work for.
+        self._budget, self._what, self._count = budget.budget(), what, count
+        self._begun = itertools.count(1)
+
+    def next(self) -> None:
+        """Before each text. Raises OverBudgetError if there is no time for it."""
+        if self._budget is not None:
+            self._budget.enter(f"machine code: {self._what} {next(self._begun)} of {self._count}")
 
 
 class _Store:
@@ -61,18 +77,20 @@ class _Store:
         # Compilers that nobody uses.
         self._idle: list[Compiler] = []
 
-    def objects_of(self, texts: Sequence[str], home: Path | None) -> list[bytes]:
+    def objects_of(self, texts: Sequence[str], home: Path | None, what: str) -> list[bytes]:
         """The objects of texts.
 
         Args:
             home: the folder of the cache; None for none.
+            what: a text is, for whoever waits.
         """
+        start = time.perf_counter()
         digests = {text: _digest(text) for text in dict.fromkeys(texts)}
         found = {text: data for text, digest in digests.items() if (data := self._find(digest, home)) is not None}
+        timings.took(f"  known {what}s ({len(found)} of {len(digests)})", time.perf_counter() - start)
         if unknown := [text for text in digests if text not in found]:
-            budget.enter("LLVM")
-            with timings.part("machine code of kernels"):
-                made = self._compiled(unknown)
+            with timings.part(f"  LLVM ({len(unknown)} {what}{'s' * (len(unknown) > 1)})"):
+                made = self._compiled(unknown, _Announcement(what, len(unknown)))
             for text, data in made.items():
                 self._remember(digests[text], data)
                 if home is not None and files.keep(_file(home, digests[text]), {}, data):
@@ -91,13 +109,18 @@ class _Store:
         self._remember(digest, kept[1])
         return kept[1]
 
-    def _compiled(self, texts: Sequence[str]) -> dict[str, bytes]:
+    def _compiled(self, texts: Sequence[str], announcement: _Announcement) -> dict[str, bytes]:
         """The objects of unknown texts, the longest first and in several threads."""
+
+        def compile_one(text: str) -> bytes:
+            announcement.next()
+            return self._compile(text)
+
         if len(texts) == 1:
-            return {texts[0]: self._compile(texts[0])}
+            return {texts[0]: compile_one(texts[0])}
         order = sorted(texts, key=len, reverse=True)
         with ThreadPoolExecutor(min(len(texts), len(os.sched_getaffinity(0)), _MOST_THREADS)) as pool:
-            return dict(zip(order, pool.map(self._compile, order), strict=True))
+            return dict(zip(order, pool.map(compile_one, order), strict=True))
 
     def _compile(self, text: str) -> bytes:
         try:
