@@ -155,6 +155,13 @@ def is_update(op: Op) -> bool:
     return is_small or (owner is not None and owner.name == "while")
 
 
+def changed_by(op: Op) -> Sequence[Array]:
+    """Arrays that an operation changes in place, if nobody reads them afterwards."""
+    if op.name == "while":
+        return op.operands
+    return op.operands[:1] if is_update(op) or op.name == "scatter" else ()
+
+
 def is_root(op: Op) -> bool:
     """Whether an operation's results are in memory in any case."""
     return op.name in ALGORITHMS or op.name == "reduce" or is_update(op)
@@ -219,6 +226,7 @@ class Planner:
             if is_root(op):
                 required |= {array for array in reads_in_memory(op) if self._is_own(array)}
                 required |= set(op.results)
+                required |= self._read_before(op)
         self.memory |= required
         home: dict[Array, object] = {}
         for op in reversed(self._block.ops):
@@ -235,6 +243,17 @@ class Planner:
             else:
                 self.memory.add(array)
                 home[array] = ("map", array.shape)
+
+    def _read_before(self, op: Op) -> set[Array]:
+        """What is computed of arrays that an operation may change in place: later, their old elements are gone."""
+        return {
+            reader.result
+            for changed in changed_by(op)
+            if self._stored(changed) or (changed.op is not None and is_root(changed.op))
+            for reader in changed.readers
+            if reader.block is self._block and not is_root(reader) and self._is_own(reader.result)
+            if reader.result.elements <= changed.elements
+        }
 
     def _is_own(self, array: Array) -> bool:
         """Whether the block makes an array that is not in memory before."""
@@ -336,13 +355,13 @@ class Planner:
     def _order_updates(self, steps: list[Step], before: dict[Step, set[Step]], maker: dict[Array, Step]) -> None:
         """Let what reads an array run before the array is changed in place, where that is possible."""
         for step in steps:
-            if not isinstance(step, Single) or not (is_update(step.operation) or step.operation.name == "scatter"):
+            if not isinstance(step, Single):
                 continue
-            changed = step.operation.operands[0]
-            for other in steps:
-                reads = changed in other.reads or (self._stored(changed) and self._reads_stored(other, changed))
-                if other is not step and reads and not _reaches(other, step, before):
-                    before[step].add(other)
+            for changed in changed_by(step.operation):
+                for other in steps:
+                    reads = changed in other.reads or (self._stored(changed) and self._reads_stored(other, changed))
+                    if other is not step and reads and not _reaches(other, step, before):
+                        before[step].add(other)
 
     def _reads_stored(self, step: Step, array: Array) -> bool:
         if isinstance(step, Single):
