@@ -3,6 +3,7 @@
     out[n, o, f] = sum over w, c of image[n, o * stride + w * dilation - low, c] * kernel[w, c, f]
 
 The loops depend on which dimension of the result is contiguous and on the features of a group (``form``):
+- ``matrix``: windows of one pixel, in features that are contiguous: a product of matrices (``gemm.py``);
 - ``pixels``: a product whose rows are the result's pixels and whose columns are its features (``windows.py``), where
   features are contiguous; the image is read in place, or copied with its padding part by part;
 - ``planes``: a product whose rows are features and whose columns are pixels (``planes.py``), where pixels are;
@@ -74,15 +75,39 @@ class Convolution:
         """Which loops are written."""
         if depthwise.takes(self):
             return "depthwise"
+        if self._is_matrix:
+            return "matrix"
         if self.out.feature != 1 and self.out.spatial[-1] == 1:
             return "planes"
         # Vectors of so few features are narrow, or overlap.
         is_thin = self.outputs in _THIN and self.groups == 1 and self.axes[-1].out >= _WIDE and not phases_of(self)
         return "planes" if is_thin else "pixels"
 
+    @property
+    def _is_matrix(self) -> bool:
+        """Whether pixels are rows of a matrix both in the image and in the result, of which windows are one each."""
+        if self.out.feature != 1 or not all(
+            (axis.window, axis.stride, axis.low, axis.base) == (1, 1, 0, 1) and axis.out == axis.size
+            for axis in self.axes
+        ):
+            return False
+        return all(
+            outer == inner * axis.size
+            for spatial in (self.image.spatial, self.out.spatial)
+            for outer, inner, axis in zip(spatial, spatial[1:], self.axes[1:], strict=False)
+        )
+
+    @property
+    def _matrix(self) -> Gemm:
+        """The product of pixels by features."""
+        gemm = self._gemm((self.batch, self.groups))
+        return replace(gemm, lhs=replace(gemm.lhs, row=self.image.spatial[-1]))
+
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies, at an address that 64 divides."""
         whole = self._in_planes()
+        if self.form() == "matrix":
+            return self._matrix.scratch(machine)
         if self.form() == "planes":
             dense, _ = whole._without_zeros()
             return planes.scratch_bytes(dense, planes.plan(dense, machine))
@@ -97,6 +122,8 @@ class Convolution:
 
     def _units(self, machine: Machine) -> int:
         whole = self._in_planes()
+        if self.form() == "matrix":
+            return self._matrix.units(machine)
         if self.form() == "planes":
             dense, phases = whole._without_zeros()
             return math.prod(planes.units(dense, planes.plan(dense, machine), phases))
@@ -145,6 +172,11 @@ class Convolution:
             loops = depthwise.plan(whole, machine)
             depthwise.DepthwiseProduct(function, whole, loops, image, kernel, results, scratch).run(first, last)
             return
+        if form == "matrix":
+            product = whole._matrix
+            results = _Pixels(function, out, product.out, product.batch, epilogue, store, False, whole, rank)
+            product.write(function, image, kernel, results, scratch, (first, last), machine=machine)
+            return
         if form == "planes":
             assert scratch is not None
             matrix = gemm.out.transposed()
@@ -155,10 +187,10 @@ class Convolution:
         gemm, cut = whole._product(machine)
         results = _Pixels(function, out, gemm.out, gemm.batch, epilogue, store, False, dense, rank, counts)
         kind = PhasedProduct if phases else tiled.TiledProduct
-        product = kind(function, gemm, cut, image, kernel, results, scratch)
-        if isinstance(product, PhasedProduct):
-            product.phases = phases
-        product.run(first, last)
+        loops_of_pixels = kind(function, gemm, cut, image, kernel, results, scratch)
+        if isinstance(loops_of_pixels, PhasedProduct):
+            loops_of_pixels.phases = phases
+        loops_of_pixels.run(first, last)
 
     def _without_zeros(self) -> tuple[Convolution, tuple[Phase, ...]]:
         """The convolution of all phases of an image with zeros between its pixels; of others the same."""

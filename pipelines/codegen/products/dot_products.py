@@ -27,8 +27,9 @@ from hloforge.pipelines.framework.machine import Machine
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.products.gemm import Gemm
 
-# Rows of the left factor at most.
-MOST_ROWS = 4
+# Rows of the left factor at most, and vectors of terms from which a result of few columns is worth exchanging factors:
+# its rows are then columns, and vectors go along the terms.
+_MOST_ROWS, _LEAST_TERMS = 4, 2
 # Registers of sums that hide how long an addition takes.
 _SUMS = 8
 
@@ -48,8 +49,30 @@ class DotPlan:
     parts: int
 
 
+def takes(gemm: Gemm, machine: Machine) -> bool:
+    """Whether a product has few rows, and columns whose terms lie next to each other."""
+    return gemm.rhs.row == 1 and gemm.m <= _MOST_ROWS and gemm.k >= _lanes(gemm, machine)
+
+
+def takes_exchanged(gemm: Gemm, machine: Machine) -> bool:
+    """Whether that holds with the factors exchanged, and pays."""
+    if gemm.n == 1:
+        return gemm.m > 1
+    is_thin = 1 < gemm.n <= _MOST_ROWS and gemm.m > 4 * _MOST_ROWS
+    return is_thin and gemm.lhs.column == 1 and gemm.k >= _LEAST_TERMS * _lanes(gemm, machine)
+
+
+def _lanes(gemm: Gemm, machine: Machine) -> int:
+    return machine.vector_bytes * 8 // bits_of(gemm.sums)
+
+
+def scratch_bytes(gemm: Gemm) -> int:
+    """Of a copy of the left factor, where its terms do not lie next to each other."""
+    return gemm.m * gemm.k * bits_of(gemm.sums) // 8 if gemm.lhs.column != 1 else 0
+
+
 def plan(gemm: Gemm, machine: Machine) -> DotPlan:
-    lanes = machine.vector_bytes * 8 // bits_of(gemm.sums)
+    lanes = _lanes(gemm, machine)
     wanted = 8 if gemm.m == 1 and machine.vector_count >= 32 else 4 if gemm.m <= 2 or machine.vector_count >= 32 else 2
     columns = min(wanted, 1 << (gemm.n.bit_length() - 1))
     parts = max(1, min(_SUMS // (gemm.m * columns), gemm.k // lanes))
@@ -62,7 +85,15 @@ def units(gemm: Gemm, found: DotPlan) -> tuple[int, int]:
 
 
 def write(
-    function: Function, gemm: Gemm, found: DotPlan, lhs: Value, rhs: Value, results: Results, first: Value, last: Value
+    function: Function,
+    gemm: Gemm,
+    found: DotPlan,
+    lhs: Value,
+    rhs: Value,
+    results: Results,
+    scratch: Value | None,
+    first: Value,
+    last: Value,
 ) -> None:
     """Write the loops over units from ``first`` up to ``last``."""
     lanes, kind = found.lanes, vector_of(gemm.sums, found.lanes)
@@ -73,12 +104,18 @@ def write(
         places = split_index(function, batch, gemm.batch)
         left = strided(function, lhs, gemm.lhs.kind, places, gemm.lhs.batch)
         right = strided(function, rhs, gemm.rhs.kind, places, gemm.rhs.batch)
+        rows_of_left = gemm.lhs
+        if gemm.lhs.column != 1:
+            assert scratch is not None
+            with function.if_(group.equals(0) | unit.equals(first)):
+                _copy_rows(function, gemm, left, scratch)
+            left, rows_of_left = scratch, Matrix(gemm.sums, (), gemm.k, 1)
         column = clamped(function, group * found.columns, gemm.n - found.columns)
         right = strided(function, right, gemm.rhs.kind, [column], [gemm.rhs.column])
 
         def add(term: Value, totals: Sequence[Value], parts: int, some: int) -> list[Value]:
             following = list(totals)
-            sides = (gemm.lhs, left, gemm.lhs.row), (gemm.rhs, right, gemm.rhs.column)
+            sides = (rows_of_left, left, rows_of_left.row), (gemm.rhs, right, gemm.rhs.column)
             starts = [function.offset(pointer, matrix.kind, term) for matrix, pointer, _ in sides]
             for part in range(parts):
                 rows, columns = (
@@ -109,6 +146,14 @@ def write(
         for part in range(1, found.parts):
             sums = [one + two for one, two in zip(sums, totals[part * each_part :], strict=False)]
         _store(function, gemm, found, sums, results, batch, column)
+
+
+def _copy_rows(function: Function, gemm: Gemm, left: Value, target: Value) -> None:
+    """``[m, k]`` numbers of the sums' type."""
+    with each(function, 0, gemm.m) as row, each(function, 0, gemm.k) as term:
+        source = strided(function, left, gemm.lhs.kind, [row, term], [gemm.lhs.row, gemm.lhs.column])
+        number = function.load(source, gemm.lhs.kind).as_(gemm.sums, signed=gemm.lhs.signed)
+        function.store(number, function.offset(target, gemm.sums, row * gemm.k + term))
 
 
 def _store(

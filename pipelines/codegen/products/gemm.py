@@ -81,10 +81,9 @@ class Gemm:
 
     def form(self, machine: Machine) -> str:
         """Which loops are written."""
-        lanes = lanes_for(self.sums, self.n, machine)
-        if self.n == 1 and self.m > 1:
+        if dot_products.takes_exchanged(self, machine):
             return "transposed"
-        if self.rhs.row == 1 and self.lhs.column == 1 and self.m <= dot_products.MOST_ROWS and self.k >= lanes:
+        if dot_products.takes(self, machine):
             return "dots"
         if row_products.takes(self, machine):
             return "rows"
@@ -96,7 +95,7 @@ class Gemm:
         if form == "transposed":
             return self.transposed().scratch(machine)
         if form == "dots":
-            return 0
+            return dot_products.scratch_bytes(self)
         if form == "rows":
             return row_products.scratch_bytes(self, row_products.plan(self, machine))
         return tiled.scratch_bytes(self, tiled.plan(self, machine))
@@ -105,7 +104,7 @@ class Gemm:
         """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
         if self.form(machine) == "transposed":
             return self.transposed().workgroups(machine)
-        return min(self.pieces(machine), self._units(machine))
+        return min(self.pieces(machine), self.units(machine))
 
     def pieces(self, machine: Machine) -> int:
         """Into how many pieces it pays to cut the product, whether or not it can be."""
@@ -139,44 +138,42 @@ class Gemm:
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this product needs {needed} bytes of scratch")
         results = Results(function, out, self.out, self.batch, epilogue, store)
-        total = self._units(machine)
+        total = self.units(machine)
         first, last = function.index(0), function.index(total)
         if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
             first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
-        if self.form(machine) == "transposed":
-            turned = self.transposed()
-            results = replace(results, matrix=turned.out, exchanged=True)
-            turned._write(
-                function, lhs=rhs, rhs=lhs, results=results, scratch=scratch, piece=(first, last), machine=machine
-            )
-            return
-        self._write(function, lhs=lhs, rhs=rhs, results=results, scratch=scratch, piece=(first, last), machine=machine)
+        self.write(function, lhs, rhs, results, scratch, (first, last), machine=machine)
 
-    def _write(
+    def write(
         self,
         function: Function,
-        *,
         lhs: Value,
         rhs: Value,
         results: Results,
         scratch: Value | None,
         piece: tuple[Value, Value],
+        *,
         machine: Machine,
     ) -> None:
+        """Write the units of a piece, from its first up to its last one, with results of their own."""
         form = self.form(machine)
-        if form == "dots":
-            dot_products.write(function, self, dot_products.plan(self, machine), lhs, rhs, results, *piece)
+        if form == "transposed":
+            turned = self.transposed()
+            results = replace(results, matrix=turned.out, exchanged=True)
+            turned.write(function, rhs, lhs, results, scratch, piece, machine=machine)
+        elif form == "dots":
+            dot_products.write(function, self, dot_products.plan(self, machine), lhs, rhs, results, scratch, *piece)
         elif form == "rows":
             assert scratch is not None
             row_products.write(function, self, row_products.plan(self, machine), lhs, rhs, results, scratch, *piece)
         else:
             tiled.TiledProduct(function, self, tiled.plan(self, machine), lhs, rhs, results, scratch).run(*piece)
 
-    def _units(self, machine: Machine) -> int:
+    def units(self, machine: Machine) -> int:
         """Parts of the work that no piece cuts."""
         form = self.form(machine)
         if form == "transposed":
-            return self.transposed()._units(machine)
+            return self.transposed().units(machine)
         if form == "dots":
             return math.prod(dot_products.units(self, dot_products.plan(self, machine)))
         if form == "rows":

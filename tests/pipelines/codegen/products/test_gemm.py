@@ -54,6 +54,9 @@ SIZES = [
     (70, 45, 1),
     (1, 1, 50),
     (29, 2, 3),
+    (70, 45, 3),
+    (23, 40, 4),
+    (6, 50, 200),
 ]
 
 
@@ -119,6 +122,13 @@ def test_machines(machine: Any) -> None:
             check(product(*size, turned=turned), machine=machine)
 
 
+def test_rows_of_a_large_factor() -> None:
+    small = replace(AVX512, l2_bytes=1 << 14)
+    gemm = product(7, 60, 300)
+    assert gemm.form(small) == "rows"
+    check(gemm, machine=small)
+
+
 def test_terms_in_blocks() -> None:
     small = replace(AVX512, l2_bytes=1 << 14)
     for turned in ("", "l", "r"):
@@ -166,7 +176,7 @@ def _bias_and_clamp(function: Function, extra: Sequence[Value]) -> dict[str, Any
     return {"epilogue": epilogue}
 
 
-@pytest.mark.parametrize("size", [(17, 5, 31), (100, 33, 70), (3, 50, 130), (20, 40, 1), (1, 60, 3)], ids=str)
+@pytest.mark.parametrize("size", [(17, 5, 31), (100, 33, 70), (3, 50, 130), (20, 40, 1), (1, 60, 3), (70, 45, 3), (6, 50, 200)], ids=str)
 @pytest.mark.parametrize("turned", ["", "r"])
 def test_epilogue(size: tuple[int, int, int], turned: str) -> None:
     bias = np.random.default_rng(1).standard_normal(size[2]).astype(np.float32)
