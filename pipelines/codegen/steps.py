@@ -379,7 +379,7 @@ class Planner:
 
     def _fit(self, first: Nest, second: Nest) -> bool:
         """Whether two loops may be one: the same places, and the second reads of the first at its own place alone."""
-        if first.shape != second.shape or (first.dims and second.dims and first.dims != second.dims):
+        if first.shape != second.shape or (first.reductions and second.reductions and first.dims != second.dims):
             return False
         if (first.dims or second.dims) and 0 in first.shape:
             return False

@@ -115,3 +115,15 @@ def test_algorithms_in_loops_read_repeated_numbers() -> None:
       %a = {scatter("%c0", "%c1", "%two", "f32")}"""
     places = np.array([[1], [2], [3], [4], [5], [0]], np.int32)
     check(loop(body, ("%a", "%c1"), (VECTOR, "tensor<6x1xi32>")), NUMBERS, places)
+
+
+def test_reductions_along_nothing_stay_apart() -> None:
+    program = """func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<f32>) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %same = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = []
+        : (tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+      %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<3xf32>, tensor<f32>) -> tensor<f32>
+      return %same, %sum : tensor<3xf32>, tensor<f32>
+    }"""
+    check(program, np.array([1, 2, 3], np.float32))
