@@ -67,7 +67,7 @@ def _tried(
             return _made(program, target, options, apart=apart)
     except (RefusedError, DirectError, RecursionError):
         return None
-    except OverBudgetError:
+    except (OverBudgetError, MemoryError):
         raise
     except Error:
         # The passes before IREE's code generator take more, or say what is wrong.

@@ -21,6 +21,7 @@ from hloforge.dialect.forked import StoppedError, run_forked
 from hloforge.importers.guard import guarded
 from hloforge.pipelines.framework.passes import NativePass
 from hloforge.runtime.compile.assembly import server
+from hloforge.runtime.compile.direct import objects
 from hloforge.runtime.options import CompileOptions
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children are forked on Linux only")
@@ -65,8 +66,35 @@ PHASES = [
 ]
 
 
+# The same of programs of our own code generator.
+OWN_PHASES = [
+    ("hloforge.pipelines.framework.passes.NativePass.run", "the pass "),
+    ("hloforge.runtime.compile.generated.lower", ""),
+    ("hloforge.runtime.compile.generated.generate", "stopped in kernels"),
+    ("hloforge.runtime.compile.direct.machine_code.Compiler.compile", "stopped in machine code: kernel 1 of 1"),
+    ("hloforge.runtime.compile.generated.vmfb", "stopped in machine code"),
+]
+
+
+@pytest.fixture
+def unknown_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has no objects of machine code."""
+    monkeypatch.setattr(objects, "_STORE", type(objects._STORE)())
+
+
+@pytest.mark.usefixtures("iree_codegen")
 @pytest.mark.parametrize(("phase", "says"), PHASES)
 def test_the_deadline_holds_in(phase: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _check_deadline(phase, says, monkeypatch)
+
+
+@pytest.mark.usefixtures("unknown_kernels")
+@pytest.mark.parametrize(("phase", "says"), OWN_PHASES)
+def test_the_deadline_of_code_generation_holds_in(phase: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _check_deadline(phase, says, monkeypatch)
+
+
+def _check_deadline(phase: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phase, hang)
     with pytest.raises(CompileError, match=rf"ran out of time \(0\.5 s\).*{says}") as info:
         compiled(timeout=0.5)
@@ -80,6 +108,7 @@ def test_the_deadline_holds_of_a_program_that_was_read(monkeypatch: pytest.Monke
         compiled(program, timeout=0.5)
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_one_deadline_for_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     """IREE's compiler is run again with other flags where it fails: not when the time is up."""
     runs: list[Any] = []
@@ -97,8 +126,19 @@ def test_one_deadline_for_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled(timeout=5)
 
 
+@pytest.mark.usefixtures("iree_codegen")
 @pytest.mark.parametrize("phase", [phase for phase, _ in PHASES])
 def test_the_memory_limit_holds_in(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _check_memory_limit(phase, monkeypatch)
+
+
+@pytest.mark.usefixtures("unknown_kernels")
+@pytest.mark.parametrize("phase", [phase for phase, _ in OWN_PHASES])
+def test_the_memory_limit_of_code_generation_holds_in(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _check_memory_limit(phase, monkeypatch)
+
+
+def _check_memory_limit(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phase, exhaust)
     with pytest.raises(CompileError, match=r"ran out of memory \(536870912 bytes\)") as info:
         compiled(memory_limit=512 << 20)
@@ -114,6 +154,7 @@ def test_a_crash_within_limits_is_an_error(phase: str, monkeypatch: pytest.Monke
         compiled(timeout=60)
 
 
+@pytest.mark.usefixtures("either_codegen")
 @pytest.mark.parametrize("source", [TEXT, "a program"])
 def test_what_is_compiled_within_limits_is_what_is_compiled_without(source: str) -> None:
     program = TEXT if source == TEXT else given()
@@ -122,6 +163,7 @@ def test_what_is_compiled_within_limits_is_what_is_compiled_without(source: str)
     assert limited.manifest == free.manifest
 
 
+@pytest.mark.usefixtures("either_codegen")
 @pytest.mark.parametrize("dynamic_shapes", ["keep", "specialize", "auto"])
 def test_dynamic_programs_within_limits(dynamic_shapes: str) -> None:
     session = compiled(DYNAMIC, timeout=120, dynamic_shapes=dynamic_shapes).load()
@@ -129,10 +171,12 @@ def test_dynamic_programs_within_limits(dynamic_shapes: str) -> None:
         assert session(np.ones(size, np.float32)).tolist() == [2.0] * size
 
 
-def test_each_form_of_a_dynamic_program_has_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("phase", ["generated.generate", "compiler._compile_once"])
+def test_each_form_of_a_dynamic_program_has_the_limits(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLOFORGE_CODEGEN", "own" if phase.startswith("generated") else "iree")
     session = compiled(DYNAMIC, timeout=30, dynamic_shapes="specialize").load()
     session(np.ones(2, np.float32))
-    monkeypatch.setattr("hloforge.runtime.compile.compiler._compile_once", die)
+    monkeypatch.setattr(f"hloforge.runtime.compile.{phase}", die)
     with pytest.raises(CompileError, match="crashed"):
         session(np.ones(3, np.float32))
 

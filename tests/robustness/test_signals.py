@@ -115,6 +115,7 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("iree_codegen")
 @pytest.mark.parametrize("number", SIGNALS)
 def test_while_the_compiler_runs(number: signal.Signals, tmp_path: Path) -> None:
     command = Command(tmp_path, "compile", program(tmp_path), "-o", tmp_path / "out" / "a.vmfb")
@@ -128,6 +129,33 @@ def test_while_the_compiler_runs(number: signal.Signals, tmp_path: Path) -> None
     assert command.end(number) == (128 + number, b"", LINES[number])
     assert all(map(gone, compilers))
     assert command.files() == []
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_llvm_makes_the_code_of_kernels(number: signal.Signals, tmp_path: Path) -> None:
+    path = tmp_path / "sorts.mlir"
+    path.write_text(many_kernels())
+    command = Command(tmp_path, "compile", path, "-o", tmp_path / "out" / "a.vmfb")
+    command.wait_until(lambda: command.has_mapped("libllvmlite"))
+    assert command.end(number) == (128 + number, b"", LINES[number])
+    assert [path for path in command.files() if path.suffix != ".kernels"] == []
+
+
+def many_kernels() -> str:
+    """A program whose machine code takes seconds: sorts of different sizes."""
+    types = [f"tensor<{size}xf32>" for size in range(1000, 1040)]
+    lines = [
+        f"""%r{n} = "stablehlo.sort"(%x{n}) <{{dimension = 0 : i64}}> ({{
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %p = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %p : tensor<i1>
+        }}) : ({type_}) -> {type_}"""
+        for n, type_ in enumerate(types)
+    ]
+    parameters = ", ".join(f"%x{n}: {type_}" for n, type_ in enumerate(types))
+    results = ", ".join(f"%r{n}" for n in range(len(types)))
+    body = "\n".join([*lines, f"return {results} : {', '.join(types)}"])
+    return f"func.func @main({parameters}) -> ({', '.join(types)}) {{\n{body}\n}}"
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -197,6 +225,8 @@ def test_ctrl_c_in_a_terminal(command: str, tmp_path: Path) -> None:
         folder.mkdir()
     mark = uuid.uuid4().hex
     places = {"TMPDIR": str(home["tmp"]), "HLOFORGE_CACHE_DIR": str(home["cache"]), "HLOFORGE_TEST": mark}
+    # Our own code generator would have ended too soon.
+    places |= {"HLOFORGE_CODEGEN": "iree"} if command == "compile" else {}
     words = [*COMMAND, command, str(program(tmp_path))] + ["--input=zeros"] * (command == "run")
     child, terminal = pty.fork()
     if child == 0:

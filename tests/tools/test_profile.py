@@ -18,7 +18,7 @@ ENTRY e {{
   y = {L} parameter(1)
   small = {S} dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
   large = {L} dot(y, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, metadata={{op_name="net/layer/dot"}}
-  t = {L} tanh(large)
+  t = {L} tanh(large), metadata={{op_name="net/layer/tanh"}}
   ROOT r = ({S}, {L}) tuple(small, t)
 }}
 """
@@ -33,7 +33,14 @@ def products(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_large_product_stands_first_with_its_line(call: Call, products: Path, tmp_path: Path) -> None:
+# What the dispatch of the large product computes, and its counts: IREE's compiler adds to it what follows.
+LARGE = {"own": ("dot", "65.5 M"), "iree": ("dot+tanh", "65.6 M")}
+
+
+def test_the_large_product_stands_first_with_its_line(
+    call: Call, products: Path, either_codegen: str, tmp_path: Path
+) -> None:
+    kinds, counts = LARGE[either_codegen]
     files = {name: tmp_path / name for name in ("p.json", "t.json", "s.folded")}
     result = call(
         "profile",
@@ -44,16 +51,17 @@ def test_the_large_product_stands_first_with_its_line(call: Call, products: Path
     )
     assert result.exit_code == 0, result.stderr
     first = result.stdout.splitlines()[1]
-    assert "dot+tanh" in first and "products.hlo:6:3" in first and "65.6 M" in first
+    assert f" {kinds} " in first and "products.hlo:6:3" in first and counts in first
     assert "roofline: 100 G flop/s, 10 G B/s, given" in result.stdout
     found = json.loads(files["p.json"].read_text())
     assert found["calls"] == 3 and found["warmup"] == 1 and found["rows"][0]["scope"] == "net/layer"
     assert {event["ph"] for event in json.loads(files["t.json"].read_text())["traceEvents"]} == {"M", "X"}
-    assert re.search(r"^products\.hlo;net;layer;products\.hlo:6:3;dot\+tanh \d+$", files["s.folded"].read_text(), re.M)
+    stack = rf"^products\.hlo;net;layer;products\.hlo:6:3;{re.escape(kinds)} \d+$"
+    assert re.search(stack, files["s.folded"].read_text(), re.M)
 
 
-def test_lines_of_the_table(call: Call, products: Path) -> None:
-    for by, wanted in (("op", "dot+tanh"), ("scope", "net/layer")):
+def test_lines_of_the_table(call: Call, products: Path, either_codegen: str) -> None:
+    for by, wanted in (("op", LARGE[either_codegen][0]), ("scope", "net/layer")):
         result = call("profile", products, *FAST, "--no-roofline", f"--by={by}", "--top=1")
         assert result.exit_code == 0 and wanted in result.stdout.splitlines()[1], result.stderr
         assert "1 more: " in result.stdout and "roofline" not in result.stdout

@@ -14,6 +14,8 @@ import pytest
 
 from hloforge.runtime.compile.assembly import libraries, server
 from hloforge.runtime.compile.assembly.library_cache import LibraryCache
+from hloforge.runtime.compile.direct import objects
+from hloforge.tools import progress as progress_of_tools
 from hloforge.tools.progress import progress, silent
 from tests.tools.command import Call
 
@@ -76,6 +78,7 @@ BY_PARTS = ("  dispatches", "  code generation", "  LLVM and linker", "  bytecod
 WHOLE = ("  input", "  executable-targets (code generation)", "  hal", "    LLVM", "    linker", "  vm")
 
 
+@pytest.mark.usefixtures("iree_codegen")
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
@@ -110,6 +113,28 @@ def test_timings_have_phases_and_the_cache(
     without = call("compile", add, "-o", vmfb, "--timings", "--no-cache")
     assert "note: cpu:host: the cache is off\n" in without.stderr
     assert vmfb.read_bytes() == compiled
+
+
+def test_timings_have_the_parts_of_code_generation(
+    call: Call, add: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HLOFORGE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(objects, "_STORE", type(objects._STORE)())
+    monkeypatch.setattr(progress_of_tools, "_SHOWN", 0)
+    words = ("compile", add, "-o", tmp_path / "a.vmfb", "--timings")
+    parts = ["  lowering", "    legalize-entry-abi", "  kernels", "  machine code"]
+
+    def inside(said: str) -> list[str]:
+        names = re.findall(r"^( *\S.*?) +\d+\.\d ms", said, re.MULTILINE)
+        assert {"read", "look up", "store", "write"} <= set(names) and "iree-compile" not in names
+        return names[names.index("code generation") + 1 : names.index("store")]
+
+    found = inside(call(*words, "--timeout=100").stderr)
+    assert [name for name in found if name in parts] == parts
+    assert found[-2:] == ["    known kernels (0 of 1)", "    LLVM (1 kernel)"]
+    # Another program of the same kernel.
+    add.write_text(add.read_text().replace("HloModule add", "HloModule other"))
+    assert inside(call(*words).stderr)[-1] == "    known kernels (1 of 1)"
 
 
 def test_a_failure_of_iree_is_told_with_timings_as_without(call: Call, add: Path, tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def compile_refused(**options: Any) -> CompileError:
 
 
 @pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Puts a shell script in the place of IREE's compiler."""
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, iree_codegen: None) -> Any:
+    """Puts a shell script in the place of IREE's compiler, which makes all code."""
 
     def install(script: str) -> Path:
         path = tmp_path / "iree-compile"
@@ -64,6 +64,7 @@ def failing(program: Program, **options: Any) -> CompileError:
     return caught.value
 
 
+@pytest.mark.usefixtures("either_codegen")
 def test_the_program_is_left_as_it_was() -> None:
     program = read(ADD)
     before = program.text(locations=True)
@@ -71,6 +72,7 @@ def test_the_program_is_left_as_it_was() -> None:
     assert program.text(locations=True) == before
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_in_process_and_in_a_child_make_the_same_program() -> None:
     x = np.arange(4, dtype=np.float32)
     for isolation in ("process", "none"):
@@ -149,6 +151,7 @@ def test_a_real_crash_is_an_error(program: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_memory_runs_out(tmp_path: Path) -> None:
     error = failing(read(ADD), memory_limit=200 << 20, reproducer_dir=tmp_path)
     assert error.hint.startswith("raise the memory limit")
@@ -163,6 +166,7 @@ def test_time_runs_out_and_the_compiler_with_it(fake: Any, tmp_path: Path) -> No
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_a_missing_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iree, "compiler_binary", lambda: "/nowhere/iree-compile")
     monkeypatch.setenv(server.VARIABLE, "0")
@@ -214,6 +218,7 @@ func.func @main(%x: tensor<3xi32>) -> tensor<3xi32> {
 """
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_what_cannot_be_shared_out_is_one_piece_of_work() -> None:
     executable = compile_program(read(COPIED))
     assert "--iree-llvmcpu-disable-distribution" in executable.manifest.flags
@@ -282,6 +287,7 @@ def start(output: Path, compiler: Path | None = None) -> Any:
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.1, 0.3, 0.5])
+@pytest.mark.usefixtures("either_codegen")
 def test_kill_during_compile_leaves_no_file(tmp_path: Path, delay: float) -> None:
     output = tmp_path / "out" / "add.vmfb"
     output.parent.mkdir()
@@ -334,6 +340,7 @@ def gone(pid: str) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("either_codegen")
 def test_compiles_from_several_threads() -> None:
     results: list[Any] = []
 
@@ -349,6 +356,7 @@ def test_compiles_from_several_threads() -> None:
     np.testing.assert_array_equal(results, np.full((3, 4), 2))
 
 
+@pytest.mark.usefixtures("either_codegen")
 def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     compile_program(read(ADD))

@@ -183,6 +183,7 @@ def test_nothing_to_read_is_no_proof(tmp_path: Path) -> None:
         check(tmp_path, frozenset())
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_a_program_that_stays_wrong_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies are tried first; what the audit does not accept then is no vmfb."""
     asked: list[Path] = []

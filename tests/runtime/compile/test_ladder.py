@@ -149,6 +149,7 @@ def test_a_reason_is_one_line_without_folders() -> None:
     assert len(Failure("as is", CompileError("x" * 1000)).reason) == 200
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_the_rung_and_the_reasons_stand_in_the_vmfb(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a compilation whose first attempt the audit refuses."""
     checks: list[object] = []

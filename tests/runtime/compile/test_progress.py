@@ -15,6 +15,7 @@ import hloforge
 from hloforge.dialect.budget import Budget
 from hloforge.importers.reader import read
 from hloforge.runtime.compile import cache, iree
+from hloforge.runtime.compile.direct import objects
 from hloforge.runtime.compile.progress import INTERVAL, CompilerWatch, told
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug.stages import options_json, options_of
@@ -43,6 +44,7 @@ PROGRAM = "\n".join(
 
 
 @pytest.mark.parametrize("limits", [{}, {"timeout": 300.0}], ids=["in this process", "in a forked child"])
+@pytest.mark.usefixtures("iree_codegen")
 def test_phases_are_told_in_order(limits: dict[str, Any]) -> None:
     said: list[str] = []
     alone = hloforge.compile(PROGRAM, cache=False)
@@ -66,6 +68,18 @@ def test_a_listener_does_not_decide_what_is_compiled() -> None:
     assert options_of(options_json(listening)) == alone
 
 
+@pytest.mark.parametrize("limits", [{}, {"timeout": 300.0}], ids=["in this process", "in a forked child"])
+def test_steps_and_kernels_of_code_generation_are_told(limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = objects.Compiler.compile
+    monkeypatch.setattr(objects, "_STORE", type(objects._STORE)())
+    monkeypatch.setattr(objects.Compiler, "compile", lambda self, text: time.sleep(3 * INTERVAL) or made(self, text))
+    said: list[str] = []
+    watched = hloforge.compile(PROGRAM, cache=False, progress=said.append, **limits)
+    assert watched.vmfb == hloforge.compile(PROGRAM, cache=False).vmfb
+    assert re.fullmatch(r"machine code: kernel (\d+) of \1", said[-1])
+
+
+@pytest.mark.usefixtures("either_codegen")
 def test_an_error_of_the_listener_is_not_one_of_the_compilation() -> None:
     def fails(_: str) -> None:
         raise ValueError("no terminal")

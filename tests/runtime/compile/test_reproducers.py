@@ -91,6 +91,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(cache: Path) -> None:
     assert not list((cache / "failures").iterdir())
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_a_failed_attempt_that_another_one_makes_good_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_a_failed_attempt_that_another_one_makes_good_leaves_nothing(
     assert not (cache / "failures").exists()
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_a_defect_of_a_pass_is_kept_as_the_pass_got_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(name: str, *others: object) -> list[object]:
         return [_Fails()]

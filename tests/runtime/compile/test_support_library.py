@@ -44,6 +44,7 @@ def flags_of(target: str, *more: str) -> tuple[str, ...]:
     return (*Target.parse(target).flags(), *more)
 
 
+@pytest.mark.usefixtures("iree_codegen")
 @ON_LINUX
 @pytest.mark.parametrize(("element", "dtype"), [("f32", np.float32), ("f64", np.float64)])
 def test_calls_of_the_library_are_resolved(

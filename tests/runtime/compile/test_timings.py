@@ -20,6 +20,7 @@ PHASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_phases_llvm_and_the_linker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(server.VARIABLE, "0")
     hloforge.compile(ADD, cache=False)  # the first one of a process may be linked in another way
@@ -39,6 +40,7 @@ def test_phases_llvm_and_the_linker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not server.is_available(), reason="the server of IREE's compiler runs on Linux alone")
+@pytest.mark.usefixtures("iree_codegen")
 def test_parts_of_what_the_server_compiles() -> None:
     hloforge.compile(ADD, cache=False)  # the first one of a process may be linked in another way
     hloforge.compile(ADD, cache=False)

@@ -17,7 +17,10 @@ from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.assembly import assembler, libraries, server
 from hloforge.runtime.compile.assembly.library_cache import LibraryCache
 
-pytestmark = pytest.mark.skipif(not server.is_available(), reason="forked children are Linux's alone")
+pytestmark = [
+    pytest.mark.skipif(not server.is_available(), reason="forked children are Linux's alone"),
+    pytest.mark.usefixtures("iree_codegen"),
+]
 
 PROGRAMS = {
     "elementwise": """

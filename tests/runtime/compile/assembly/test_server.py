@@ -17,7 +17,10 @@ from hloforge.dialect.budget import Budget, spending
 from hloforge.dialect.forked import UNLIMITED, run_forked
 from hloforge.runtime.compile.assembly import server
 
-pytestmark = pytest.mark.skipif(not server.is_available(), reason="forked children are Linux's alone")
+pytestmark = [
+    pytest.mark.skipif(not server.is_available(), reason="forked children are Linux's alone"),
+    pytest.mark.usefixtures("iree_codegen"),
+]
 
 ADD = "HloModule m\nENTRY e {\n  x = f32[40] parameter(0)\n  ROOT y = f32[40] add(x, x)\n}\n"
 FIELDS = {"flags": [], "device": "", "dispatches": {}, "format": "embedded-elf", "memory": 0, "temporary": "."}
