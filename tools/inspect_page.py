@@ -93,6 +93,7 @@ def vmfb_page(facts: Facts, measured: Measured) -> str:
         ("called with", facts["whole"]),
         ("host calls", ", ".join(facts["host_calls"])),
         ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
+        ("code of", facts["code_generator"]),
         ("flags", " ".join(facts["flags"])),
         ("compiled at", facts["compiled_at"] if facts["failed_attempts"] else ""),
         ("failed attempts", "; ".join(f"{row['attempt']}: {row['reason']}" for row in facts["failed_attempts"])),

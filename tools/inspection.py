@@ -19,6 +19,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.capability.audit import describe
 from hloforge.pipelines.capability.capabilities import Verdict, capability
 from hloforge.pipelines.named import lower, normalize
+from hloforge.runtime.compile.generated import is_generated
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug.lowering_record import LoweringRecord, computing, count_operations
@@ -42,6 +43,7 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "source": manifest.source,
         "target": manifest.target,
         "targets": list(manifest.targets or (manifest.target,)),
+        "code_generator": "hloforge's kernels" if is_generated(manifest) else "IREE's compiler",
         "flags": list(manifest.flags),
         "weights": {name: str(shape) for name, shape in manifest.weights},
         "weights_file": manifest.weights_file,
@@ -188,6 +190,7 @@ def show(facts: Facts) -> None:
             ("called with", facts["whole"]),
             ("host calls", ", ".join(facts["host_calls"]) or "none"),
             ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
+            ("code of", facts["code_generator"]),
             ("flags", " ".join(facts["flags"])),
             ("compiled at", facts["compiled_at"] if facts["failed_attempts"] else ""),
             ("versions", ", ".join(f"{name} {version}" for name, version in facts["versions"].items())),

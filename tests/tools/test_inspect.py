@@ -28,9 +28,18 @@ def test_a_vmfb_tells_signature_sizes_target_flags_and_versions(call: Call, add_
     ]
     assert (found["result"], found["target"]) == ("f32[4]{0}", "cpu:host")
     assert found["bytes"] == add_vmfb.stat().st_size
-    assert "--iree-input-demote-f64-to-f32=false" in found["flags"]
-    assert {"hloforge", "jaxlib", "iree-base-compiler"} <= found["versions"].keys()
+    assert (found["flags"], found["code_generator"]) == ([], "hloforge's kernels")
+    assert {"hloforge", "jaxlib", "iree-base-compiler", "llvmlite"} <= found["versions"].keys()
     assert facts(call, add_vmfb) == json.loads(call("inspect", "-", "--json", input=add_vmfb.read_bytes()).stdout)
+
+
+def test_a_vmfb_of_irees_compiler_tells_its_flags(call: Call, add: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.vmfb"
+    assert call("compile", add, "-o", path, "--no-cache", "--iree-opt-level=O1").exit_code == 0
+    found = facts(call, path)
+    assert {"--iree-input-demote-f64-to-f32=false", "--iree-opt-level=O1"} <= set(found["flags"])
+    assert found["code_generator"] == "IREE's compiler" and "llvmlite" not in found["versions"]
+    assert "code of" in call("inspect", path).stdout
 
 
 def test_a_program_tells_its_operations_before_any_compile(call: Call, pair: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -232,11 +233,18 @@ def test_code_is_shown_for_the_vectors_of_the_target(call: Call, tmp_path: Path,
     assert set(re.findall(r"vector\\u003c(\d+)xf32", page)) == {str(length)}
 
 
-def test_a_refused_program_and_a_vmfb_have_pages(call: Call, refused: Path, add_vmfb: Path, tmp_path: Path) -> None:
+def test_a_refused_program_and_a_vmfb_have_pages(
+    call: Call, add: Path, refused: Path, add_vmfb: Path, tmp_path: Path
+) -> None:
     text = written(call, tmp_path / "refused.html", refused).read_text()
     assert "Refused" in text and "@unheard_of" in text and 'id="graph"' in text
     text = written(call, tmp_path / "vmfb.html", add_vmfb).read_text()
-    assert "f32[4]{0}" in text and "--iree-input-demote-f64-to-f32=false" in text and 'id="graph"' not in text
+    assert "f32[4]{0}" in text and 'id="graph"' not in text
+    assert "hloforge's kernels" in html.unescape(text)
+    by_iree = tmp_path / "iree.vmfb"
+    assert call("compile", add, "-o", by_iree, "--no-cache", "--iree-opt-level=O1").exit_code == 0
+    text = written(call, tmp_path / "iree.html", by_iree).read_text()
+    assert "--iree-input-demote-f64-to-f32=false" in text and "IREE's compiler" in html.unescape(text)
 
 
 @pytest.mark.parametrize(
