@@ -6,6 +6,7 @@ reads the old value any more, so that a state that is updated element by element
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from hloforge.pipelines.codegen import singles
@@ -168,6 +169,9 @@ class BlockWriter:
         self.steps = self.planner.steps()
         self._last = self._last_reads()
         self._wanted = self._wanted_slots()
+        # Arrays that are still read, by their slots, and by the steps that read them last.
+        self._users: dict[Slot, set[Array]] = defaultdict(set)
+        self._ending: dict[int, list[Array]] = defaultdict(list)
 
     # Where arrays are
 
@@ -237,8 +241,15 @@ class BlockWriter:
         else:
             is_local = not self._is_outer
             slot = generator.take(array.element, array.elements, is_local=is_local)
-        generator.slots[array] = slot
+        self._put(array, slot)
         return slot
+
+    def _put(self, array: Array, slot: Slot) -> None:
+        """Let an array be in a slot, until it is read for the last time."""
+        self._generator.slots[array] = slot
+        if self._is_outer and array in self._last:
+            self._users[slot].add(array)
+            self._ending[self._last[array]].append(array)
 
     # Steps
 
@@ -265,14 +276,12 @@ class BlockWriter:
         """Give back what was read for the last time."""
         if not self._is_outer:
             return
-        for array, last in list(self._last.items()):
-            if last == number and array.op is not None and array.op.block is self._block:
-                slot = self._generator.slots.get(array)
-                others = [other for other in self._generator.slots if self._generator.slots[other] is slot]
-                if slot is not None and all(self._last.get(other, -1) <= number for other in others):
+        for array in self._ending.pop(number, ()):
+            slot = self._generator.slots.get(array)
+            if slot is not None and array in self._users[slot]:
+                self._users[slot].discard(array)
+                if not self._users[slot]:
                     self._generator.give_back(slot)
-                del self._last[array]
-                self._last[array] = -2
 
     def _write_nest(self, nest: Nest, share: Share | None) -> None:
         generator = self._generator
@@ -313,8 +322,8 @@ class BlockWriter:
         in_place = count == 1 and is_dead and (is_carry or (is_own and (wanted is None or wanted is slot)))
         if in_place:
             assert slot is not None
-            generator.slots[op.results[0]] = slot
             self._last[op.results[0]] = max(self._last.get(op.results[0], -1), self._last.get(changed, -1))
+            self._put(op.results[0], slot)
         else:
             operands = op.operands[:count]
             for result, operand in zip(op.results, operands, strict=True):
@@ -325,8 +334,16 @@ class BlockWriter:
         """Write an array to a slot, computing it if it is not in memory."""
         self._generator.copy(array, target)
 
-    def finish(self) -> None:
-        """Bring results to their targets."""
+    def reads(self, step: Step) -> set[Array]:
+        """The arrays in memory that a step reads."""
+        return _read(step, self.planner.in_memory)
+
+    def finish(self, before_copy: Callable[[], None] = lambda: None) -> None:
+        """Bring results to their targets.
+
+        Args:
+            before_copy: called before each copy; it may begin another kernel.
+        """
         generator = self._generator
         waiting: list[tuple[Array, Slot]] = []
         for array, target in zip(self._block.results, self._targets, strict=True):
@@ -338,14 +355,17 @@ class BlockWriter:
             sources = [generator.slots.get(read) for read in _tree(array, generator.in_memory)]
             if len(waiting) > 1 and any(id(source) in overwritten for source in sources if source is not target):
                 # It is read after another result has its place.
-                held = generator.take(array.element, array.elements, is_local=True)
+                before_copy()
+                held = generator.take(array.element, array.elements, is_local=not self._is_outer)
                 self.copy(array, held)
                 moved.append((held, target, array))
         done = {id(target) for _, target, _ in moved}
         for array, target in waiting:
             if id(target) not in done:
+                before_copy()
                 self._final_copy(array, target)
         for held, target, array in moved:
+            before_copy()
             before = generator.slots.get(array)
             generator.slots[array] = held
             self.copy(array, target)
@@ -375,8 +395,8 @@ class BlockWriter:
         if result in self._wanted or not (is_own and is_dead) or self._replaced(op, result) is not operand:
             return self._slot(result)
         assert slot is not None
-        self._generator.slots[result] = slot
         self._last[result] = max(self._last.get(result, -1), self._last.get(operand, -1))
+        self._put(result, slot)
         return slot
 
     def _write_while(self, number: int, op: Op) -> None:

@@ -7,6 +7,7 @@ places become one where no other step has to run between them, and arrays that o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -24,8 +25,12 @@ _CHEAP = 2
 _SPREAD = 3
 # Elements whose code is longer are in memory, because LLVM's time grows with it.
 _LONG = 120
+# Operations that an element may be computed through, because each is some calls deep in Python.
+_DEEP = 60
 # How far back a loop looks for one to join.
 _REACH = 24
+# What loops that are one may cost, in sums, and how many arrays they may make.
+_LONGEST, _MOST_MADE = 600, 10
 # Steps that are looked at for an order that forbids to join two: the time of planning stays linear.
 _MOST_SEEN = 256
 # An update of so small a part is made in place.
@@ -63,6 +68,11 @@ class Step:
     def makes(self) -> Sequence[Array]:
         """Arrays that are in memory after it, or in registers of its loop."""
         raise NotImplementedError
+
+    @property
+    def signature(self) -> str:
+        """What equal steps of a program have in common: operations and shapes."""
+        return " ".join(f"{array.op and array.op.name} {array.element} {array.shape}" for array in self.makes)
 
 
 @dataclass(eq=False, repr=False)
@@ -202,6 +212,7 @@ class Planner:
         self._block, self._stored = block, stored
         self.memory: set[Array] = set()
         self._required: set[Array] = set()
+        self._long: set[Array] = set()
 
     def in_memory(self, array: Array) -> bool:
         """Whether an array is in memory in the block's code."""
@@ -238,7 +249,7 @@ class Planner:
                 home[array] = ("map", array.shape)
             elif len(keys) <= 1 and not self._spreads(array, costs):
                 home[array] = next(iter(keys), None)
-            elif costs[array] <= _CHEAP or is_free(array):
+            elif array not in self._long and (costs[array] <= _CHEAP or is_free(array)):
                 home[array] = ("many", array)
             else:
                 self.memory.add(array)
@@ -286,7 +297,7 @@ class Planner:
 
     def _spreads(self, array: Array, costs: dict[Array, int]) -> bool:
         """Whether an element would be computed for many others."""
-        if costs[array] > _LONG:
+        if array in self._long:
             return True
         if costs[array] <= _SPREAD or is_free(array):
             return False
@@ -297,13 +308,24 @@ class Planner:
         )
 
     def _costs(self) -> dict[Array, int]:
-        """Of an element of each array, with all that is not in memory for certain, in sums."""
+        """Of an element of each array, with all that is not in memory for certain, in sums.
+
+        Arrays whose code would be long or deep are in memory, and cost those that follow no more than a load.
+        """
         costs: dict[Array, int] = {}
+        depths: dict[Array, int] = {}
         for op in self._block.ops:
             own = 1 if op.name == "gather" else 0 if op.name in MOVES else cost_of(op)
             total = own + sum(costs.get(operand, 1) for operand in op.operands)
+            depth = 1 + max((depths.get(operand, 0) for operand in op.operands), default=0)
             for array in op.results:
-                costs[array] = 1 if is_root(op) else min(total, 4 * _LONG)
+                if is_root(op):
+                    costs[array] = 1
+                elif total > _LONG or depth > _DEEP:
+                    self._long.add(array)
+                    costs[array] = 1
+                else:
+                    costs[array], depths[array] = total, depth
             if op.name == "constant":
                 costs[op.result] = 0 if op.is_splat else 1
         return costs
@@ -354,31 +376,40 @@ class Planner:
 
     def _order_updates(self, steps: list[Step], before: dict[Step, set[Step]], maker: dict[Array, Step]) -> None:
         """Let what reads an array run before the array is changed in place, where that is possible."""
+        readers: dict[Array, list[Step]] = defaultdict(list)
+        for step in steps:
+            for array in self._all_reads(step):
+                readers[array].append(step)
         for step in steps:
             if not isinstance(step, Single):
                 continue
             for changed in changed_by(step.operation):
-                for other in steps:
-                    reads = changed in other.reads or (self._stored(changed) and self._reads_stored(other, changed))
-                    if other is not step and reads and not _reaches(other, step, before):
+                for other in readers[changed]:
+                    if other is not step and not _reaches(other, step, before):
                         before[step].add(other)
 
-    def _reads_stored(self, step: Step, array: Array) -> bool:
-        if isinstance(step, Single):
-            op = step.operation
-            return any(self._tree_reads(operand, array) for operand in (*op.operands, *op.captured))
-        assert isinstance(step, Nest)
-        return any(loaded is array for loaded, _ in step.loads(self.in_memory))
-
-    def _tree_reads(self, root: Array, array: Array) -> bool:
-        if root is array:
-            return True
-        if self.in_memory(root) or root.op is None:
-            return False
-        return any(self._tree_reads(operand, array) for operand in root.op.operands)
+    def _all_reads(self, step: Step) -> set[Array]:
+        """The arrays in memory that a step reads, those of outer blocks as well."""
+        if isinstance(step, Nest):
+            return {array for array, _ in step.loads(self.in_memory)}
+        assert isinstance(step, Single)
+        op = step.operation
+        waiting, seen = [*op.operands, *op.captured], {*op.operands, *op.captured}
+        found: set[Array] = set()
+        while waiting:
+            top = waiting.pop()
+            if self.in_memory(top) or top.op is None:
+                found.add(top)
+                continue
+            more = [array for array in (*top.op.operands, *top.op.captured) if array not in seen]
+            seen.update(more)
+            waiting += more
+        return found
 
     def _fit(self, first: Nest, second: Nest) -> bool:
         """Whether two loops may be one: the same places, and the second reads of the first at its own place alone."""
+        if len(first.makes) + len(second.makes) > _MOST_MADE or self._is_long(first, second):
+            return False
         if first.shape != second.shape or (first.reductions and second.reductions and first.dims != second.dims):
             return False
         if (first.dims or second.dims) and 0 in first.shape:
@@ -391,6 +422,10 @@ class Planner:
         place, found = second.analysis(self.in_memory)
         own = places.linear(place, second.shape)
         return all(number == own for array, number in found.loads if array in first.maps)
+
+    def _is_long(self, first: Nest, second: Nest) -> bool:
+        """Whether the code of both together would take LLVM more time than two loops take."""
+        return sum(nest.analysis(self.in_memory)[1].cost for nest in (first, second)) > _LONGEST
 
     def _join(self, first: Nest, second: Nest, before: dict[Step, set[Step]], maker: dict[Array, Step]) -> None:
         second.known = None
