@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from hloforge.dialect import budget
+from hloforge.dialect.abi import donated_arguments
 from hloforge.dialect.budget import OverBudgetError
 from hloforge.dialect.errors import Error
-from hloforge.dialect.program import Program
+from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.codegen.generate import generate
 from hloforge.pipelines.codegen.kernel_program import KernelProgram
 from hloforge.pipelines.codegen.lowering import check_names, lower
@@ -34,6 +36,9 @@ from hloforge.runtime.options import CompileOptions
 
 # Values of the variable; the last one raises what is wrong with our code generator.
 OWN, IREE, LOUD = "own", "iree", "loud"
+# Donated arguments of fewer elements are copied, which takes some microseconds.
+_COPIED = 1 << 14
+_UPDATES = frozenset({"stablehlo.dynamic_update_slice", "stablehlo.scatter"})
 # What makes machine code of kernels, which only programs with such code name among their versions.
 _LLVM = "llvmlite"
 
@@ -99,6 +104,7 @@ def _made(
     machine = target.machine.with_settings(options.machine)
     with timings.part("lowering"):
         passes = lower(copy.module)
+    _check_donated(copy)
     for one in passes:
         timings.took(f"  {one.name}", one.seconds)
     budget.enter("kernels")
@@ -120,6 +126,17 @@ def _made(
     with timings.part("machine code"):
         code = vmfb(kernels, manifest.to_json(), copy.name, caching=options.cache)
     return Executable(code, manifest), kernels
+
+
+def _check_donated(lowered: Program) -> None:
+    """Raise RefusedError for updates of large donated arguments: IREE's compiler makes them in place."""
+    arguments = list(entry_function(lowered.module).arguments)
+    for number in donated_arguments(lowered.signature):
+        if math.prod(arguments[number].type.shape) < _COPIED:
+            continue
+        for use in arguments[number].uses:
+            if use.owner.name in _UPDATES and use.operand_number == 0:
+                raise RefusedError(f"{use.owner.name} of a donated argument")
 
 
 @cache
