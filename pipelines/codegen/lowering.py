@@ -8,6 +8,9 @@ from __future__ import annotations
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.codegen.factorizations import NATIVE
+from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
+from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
+from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
@@ -57,19 +60,18 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeDotAlgorithm(), "how a product is computed: with more or fewer bits of the factors"),
     Stage(DecomposeComplexElementwise(), "functions of complex numbers by real ones"),
     Stage(NativePass("func.func(stablehlo-complex-math-expander)"), "complex log, exp, sqrt by real functions"),
+    Stage(DecomposeWideFunctions(), "functions of f64 that code generation lacks; sees the parts of complex ones"),
+    Stage(DecomposeBitWidths(), "code generation finds elements by their places, which a change of width moves"),
     Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),
     Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),
     Stage(LegalizeNarrowIntegers(), "integers of fewer than 8 bits are computed in 8"),
     Stage(LegalizeAccumulation(), "XLA accumulates 16-bit sums in f32"),
+    Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
 )
 
 # What code generation refuses after any pass.
-_REFUSED = frozenset(
-    {
-        *("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv"),
-    }
-)
+_REFUSED = frozenset({"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv"})
 
 
 def check_names(module: ir.Module) -> None:

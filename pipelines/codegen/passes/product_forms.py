@@ -1,0 +1,130 @@
+"""``legalize-product-forms``: products as ``codegen/contractions.py`` takes them.
+
+Before::
+
+    %r = stablehlo.dot_general %x, %y, contracting_dims = [0, 2] x [2, 0]
+      : (tensor<3x4x5xf32>, tensor<5x6x3xf32>) -> tensor<4x6xf32>
+
+After: dimensions that are summed, and those that are not, follow each other in memory::
+
+    %t = stablehlo.transpose %x, dims = [1, 0, 2] : (tensor<3x4x5xf32>) -> tensor<4x3x5xf32>
+    %u = stablehlo.transpose %y, dims = [1, 2, 0] : (tensor<5x6x3xf32>) -> tensor<6x3x5xf32>
+    %r = stablehlo.dot_general %t, %u, contracting_dims = [1, 2] x [1, 2]
+
+The transposed array is computed as one, where the operand is no argument. Products of complex numbers, also those of
+convolutions, are four of their parts; those of booleans are products of bytes, compared with 0. Real products are read
+in place by kernels that know no other types. Source: StableHLO spec "dot_general", "convolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hloforge.dialect import ops
+from hloforge.dialect.constants import full
+from hloforge.dialect.emission import emit
+from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.values import Value
+from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
+from hloforge.pipelines.codegen.contractions import follow_each_other
+from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
+from hloforge.pipelines.framework.passes import Pass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.workarounds.empty_products import as_zeros
+
+
+@pattern("stablehlo.dot_general", "stablehlo.convolution")
+def by_parts(op: ir.Operation) -> Replacement:
+    """(a + bi)(c + di) = ac - bd + (ad + bc)i."""
+    result = Value(op.results[0])
+    if not result.element_type.is_complex or not is_static(op) or multiplies_nothing(op):
+        return NoMatch("not complex, or of unknown or no size")
+    operands = [Value(operand) for operand in op.operands]
+    a, b, c, d = (part(operand) for operand in operands for part in (ops.real, ops.imag))
+    type_ = ir.RankedTensorType.get(result.dims, a.ir.type.element_type)
+
+    def product(x: Value, y: Value) -> Value:
+        return emit(op.name, [x, y], type_, **_attributes(op))
+
+    return ops.complex(product(a, c) - product(b, d), product(a, d) + product(b, c))
+
+
+@pattern("stablehlo.dot_general", "stablehlo.convolution")
+def of_booleans(op: ir.Operation) -> Replacement:
+    """Whether any product of two booleans is true: their number is not 0."""
+    result = Value(op.results[0])
+    if result.element_type.name != "pred" or not is_static(op) or multiplies_nothing(op):
+        return NoMatch("not boolean, or of unknown or no size")
+    operands = [ops.convert_element_type(Value(operand), "u8") for operand in op.operands]
+    type_ = ir.RankedTensorType.get(result.dims, ir.IntegerType.get_unsigned(32))
+    count = emit(op.name, operands, type_, **_attributes(op))
+    return ops.ne(count, full(count, 0))
+
+
+@pattern("stablehlo.dot_general")
+def with_neighbours(op: ir.Operation) -> Replacement:
+    """Transpose operands whose dimensions do not follow each other."""
+    if not is_static(op) or multiplies_nothing(op):
+        return NoMatch("of unknown or no size")
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    lhs, rhs = map(Value, op.operands)
+    batch = tuple(numbers.lhs_batching_dimensions), tuple(numbers.rhs_batching_dimensions)
+    pairs = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
+    orders = [pairs, sorted(pairs), sorted(pairs, key=lambda pair: pair[1])]
+    # The order of the terms is free.
+    best = min(
+        orders,
+        key=lambda order: _moved(lhs, batch[0], [d for d, _ in order]) + _moved(rhs, batch[1], [d for _, d in order]),
+    )
+    left, left_batch, left_depth = _transposed(lhs, batch[0], [d for d, _ in best])
+    right, right_batch, right_depth = _transposed(rhs, batch[1], [d for _, d in best])
+    if left is lhs and right is rhs and best == pairs:
+        return NoMatch("they do")
+    attributes = _attributes(op)
+    attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
+        left_batch, right_batch, left_depth, right_depth
+    )
+    return emit(op.name, [left, right], op.results[0].type, **attributes)
+
+
+def _attributes(op: Any) -> dict[str, Any]:
+    return {name: op.attributes[name] for name in op.attributes}
+
+
+def _free(value: Value, batch: Sequence[int], depth: Sequence[int]) -> list[int]:
+    return [d for d in range(value.rank) if d not in (*batch, *depth)]
+
+
+def _fits(value: Value, batch: Sequence[int], depth: Sequence[int]) -> bool:
+    free = _free(value, batch, depth)
+    return follow_each_other(value.dims, depth) and follow_each_other(value.dims, free)
+
+
+def _moved(value: Value, batch: Sequence[int], depth: Sequence[int]) -> int:
+    """How many elements are transposed for an order of the terms."""
+    return 0 if _fits(value, batch, depth) else value.shape.element_count
+
+
+def _transposed(value: Value, batch: Sequence[int], depth: Sequence[int]) -> tuple[Value, Sequence[int], Sequence[int]]:
+    """An operand, and where its dimensions are then."""
+    if _fits(value, batch, depth):
+        return value, batch, depth
+    free = _free(value, batch, depth)
+    first, last = len(batch), len(batch) + len(free)
+    moved = ops.transpose(value, [*batch, *free, *depth])
+    return moved, list(range(first)), list(range(last, value.rank))
+
+
+@register
+@dataclass(frozen=True)
+class LegalizeProductForms(Pass):
+    """Rewrite products of complex numbers, booleans, empty arrays and scattered dimensions."""
+
+    name: ClassVar[str] = "legalize-product-forms"
+    requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_CHLO})
+    establishes: ClassVar[Facts] = frozenset({Fact.SAFE_PRODUCTS})
+
+    def run(self, module: ir.Module) -> None:
+        apply_patterns(module, (*as_zeros, *by_parts, *of_booleans, *with_neighbours))
