@@ -92,6 +92,21 @@ def block_depth(steps: int, step_bytes: int, machine: Machine) -> int:
     return -(-steps // -(-steps // most))
 
 
+def chunk_tiles(tiles: int, most: int, strips: int, wanted: int, least: int) -> int:
+    """Tiles of rows in a unit of work.
+
+    Args:
+        most: tiles that a unit may have.
+        strips: units that there are of each chunk.
+        wanted: pieces of the work, which have about equal numbers of units where there are four times as many.
+        least: tiles that a unit has where there are as many.
+    """
+    chunk = min(tiles, max(1, most))
+    while wanted > 1 and -(-tiles // chunk) * strips < 4 * wanted and chunk >= 2 * least:
+        chunk = -(-chunk // 2)
+    return -(-tiles // -(-tiles // chunk))
+
+
 def pieces_for(multiplications: int, factor_bytes: int, lanes: int, machine: Machine) -> int:
     """Into how many pieces of about equal work it pays to cut a product, by its multiplications and what it reads."""
     total = max(multiplications / lanes * _VECTOR_NS, factor_bytes / _BYTES_PER_NS)

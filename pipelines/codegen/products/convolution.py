@@ -16,10 +16,10 @@ import math
 from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.lang.values import Value, bits_of
 from hloforge.pipelines.codegen.products import depthwise, images, planes, tiled
 from hloforge.pipelines.codegen.products.arithmetic import groups_of, one_by_one
-from hloforge.pipelines.codegen.products.blocking import choose_tile, pieces_for
+from hloforge.pipelines.codegen.products.blocking import choose_tile, chunk_tiles, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.codegen.products.operands import Matrix, split_index, strided, sum_kind
@@ -117,8 +117,11 @@ class Convolution:
 
     def workgroups(self, machine: Machine) -> int:
         """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
-        lanes = machine.vector_bytes // 4
-        return min(pieces_for(self.multiplications, 0, lanes, machine), self._units(machine))
+        return min(self.pieces(machine), self._units(machine))
+
+    def pieces(self, machine: Machine) -> int:
+        """Into how many pieces it pays to cut the convolution, whether or not it can be."""
+        return pieces_for(self.multiplications, 0, machine.vector_bytes * 8 // bits_of(self.sums), machine)
 
     def _units(self, machine: Machine) -> int:
         whole = self._in_planes()
@@ -149,8 +152,8 @@ class Convolution:
         Args:
             scratch, workgroup: as for ``Gemm.emit``.
             epilogue, store: as for ``Gemm.emit``; their indices are [image, *spatial indices, feature], where the
-                feature counts through all groups. The lanes go along the dimension of the result that is contiguous:
-                features, or pixels of the last spatial dimension.
+                feature counts through all groups. Lanes go along the dimension of the result that is contiguous:
+                features if they are and there are several, else pixels of a row.
         """
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this convolution needs {needed} bytes of scratch")
@@ -180,7 +183,7 @@ class Convolution:
         if form == "planes":
             assert scratch is not None
             matrix = gemm.out.transposed()
-            results = _Pixels(function, out, matrix, gemm.batch, epilogue, store, True, dense, rank, counts)
+            results = _Pixels(function, out, matrix, gemm.batch, epilogue, store, True, dense, rank, counts, True)
             found = planes.plan(dense, machine)
             planes.PlaneProduct(function, dense, found, phases, image, kernel, results, scratch).run(first, last)
             return
@@ -264,13 +267,13 @@ class Convolution:
             or (arithmetic.group > 1 and (image.feature != 1 or self.inputs % arithmetic.group != 0))
             or image.kind != arithmetic.element
         )
-        chunk = min(tiles, max(1, _CHUNK_ROWS // tile.rows))
+        strips, least = gemm.count * -(-gemm.n // tile.columns), max(1, _LEAST_CHUNK_ROWS // tile.rows)
+        chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, self.pieces(machine), least)
         while True:
-            chunk = -(-tiles // -(-tiles // chunk))
             copy = images.by_pixels(self.axes, self.inputs, copied_rows(self.axes, chunk, tile), arithmetic)
-            if not copies or copy.size <= machine.l2_bytes // _COPY_SHARE or chunk * tile.rows < 2 * _LEAST_CHUNK_ROWS:
+            if not copies or copy.size <= machine.l2_bytes // _COPY_SHARE or chunk < 2 * least:
                 break
-            chunk //= 2
+            chunk = chunk_tiles(tiles, chunk // 2, strips, 1, least)
         left = Windows(
             self.axes,
             windows,
@@ -296,11 +299,13 @@ class _Pixels(Results):
         convolution: with two spatial dimensions at least.
         rank: spatial dimensions that hooks are told of.
         bases: phases of each dimension, which are the last ones of the batch.
+        along_pixels: whether hooks may be given vectors of pixels.
     """
 
     convolution: Convolution | None = None
     rank: int = 2
     bases: tuple[int, ...] = ()
+    along_pixels: bool = False
 
     @property
     def stores_tiles(self) -> bool:
@@ -314,6 +319,8 @@ class _Pixels(Results):
 
     @property
     def takes_vectors(self) -> bool:
+        if self.exchanged and not self.along_pixels and not self.is_plain:
+            return False
         return self.store is not None or self.matrix.column == 1
 
     def places(self, batch: Value, row: Value, column: Value) -> list[Value]:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # Of the second-level cache, what the copy of an image's rows and what the sums of a chunk may fill each.
 _SHARE = 3
+# Rows that are cut into two chunks so that there are pieces for workers.
+_LEAST_ROWS = 8
 _LINE = 64
 
 
@@ -64,6 +66,9 @@ class PlanesPlan:
 def plan(one: Convolution, machine: Machine) -> PlanesPlan:
     """A plan for two spatial dimensions at least."""
     rows, size = one.axes[0].out, bits_of(one.sums) // 8
+    wanted = one.pieces(machine)
+    while wanted > 1 and rows >= _LEAST_ROWS and -(-one.axes[0].out // rows) * one.batch * one.groups < 2 * wanted:
+        rows = -(-rows // 2)
     while True:
         rows = -(-one.axes[0].out // -(-one.axes[0].out // rows))
         copy = images.by_planes(one.axes, one.inputs, one.axes[0].rows_for(rows), 0, one_by_one(one.sums))

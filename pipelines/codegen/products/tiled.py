@@ -4,8 +4,8 @@ A unit of work is a strip of columns for a chunk of rows of one matrix of the ba
 pays; then the tiles of the chunk follow each other, each through all terms::
 
     for unit in piece:                   # of the batch, chunks of rows, strips of columns
-        copy the chunk's left factor     # once for all strips, if need be
-        pack the strip's right factor    # [terms, tile.columns]
+        copy the chunk's left factor     # if need be, once for all strips, which follow each other then
+        pack the strip's right factor    # [terms, tile.columns], once for all chunks otherwise
         for tile in chunk:
             sums = 0; for each term: sums += column * row
             store sums
@@ -27,7 +27,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import packing
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, groups_of, one_by_one
-from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile
+from hloforge.pipelines.codegen.products.blocking import Tile, block_depth, choose_tile, chunk_tiles
 from hloforge.pipelines.codegen.products.left_factors import Left, rows_of
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn, add_terms, wide, zeros
@@ -38,8 +38,8 @@ from hloforge.pipelines.framework.machine import Machine
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.products.gemm import Gemm
 
-# Rows of a chunk at most, while there are enough to pay for packing the right factor again.
-_CHUNK_ROWS = 1024
+# Rows of a chunk at most, while there are enough to pay for packing the right factor again; tiles of one at least.
+_CHUNK_ROWS, _LEAST_TILES = 1024, 8
 # From so many tiles that read a strip on, packing it pays where its columns are next to each other.
 _PACKED_TILES = 4
 # Bytes between terms up to which a strip is read in place as fast as from a copy.
@@ -67,6 +67,11 @@ class TiledPlan:
     chunk: int
 
     @property
+    def follow_strips(self) -> bool:
+        """Whether all strips of a chunk follow each other, instead of all chunks of a strip."""
+        return self.left.size > 0 or self.is_blocked
+
+    @property
     def is_blocked(self) -> bool:
         """Whether sums wait between blocks of terms."""
         return self.outer > 0 or self.depth < self.left.run
@@ -81,8 +86,8 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine)
     arithmetic = _arithmetic(gemm, tile, machine)
     tiles = -(-gemm.m // tile.rows)
-    chunk = min(tiles, max(1, _CHUNK_ROWS // tile.rows))
-    chunk = -(-tiles // -(-tiles // chunk))
+    strips = gemm.count * -(-gemm.n // tile.columns)
+    chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, gemm.pieces(machine), _LEAST_TILES)
     left = rows_of(gemm, tile, arithmetic, chunk)
     depth, outer = cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
     return TiledPlan(tile, arithmetic, depth, outer, arithmetic.group > 1 or packs_right(gemm, tiles), left, chunk)
@@ -153,6 +158,7 @@ class TiledProduct:
     Attributes:
         turns: loops of terms around the innermost one, of the matrix that is being computed.
         shift: bytes by which its rows begin later than the left factor says.
+        packs: whether the unit's strip has to be packed; None if it always has.
     """
 
     def __init__(
@@ -170,6 +176,7 @@ class TiledProduct:
         self.kind, self.arithmetic = gemm.sums, found.arithmetic
         self.turns = found.left.turns
         self.shift: Value | None = None
+        self.packs: Value | None = None
         right, left, _ = _areas(gemm, found)
         self.strip = self.copied = self.waiting = scratch
         if scratch is not None:
@@ -182,7 +189,12 @@ class TiledProduct:
         counts = units(gemm, self.plan)
         tiles = -(-gemm.m // self.tile.rows)
         with each(function, first, last) as unit:
-            batch, chunk, strip = split_index(function, unit, counts)
+            if self.plan.follow_strips:
+                batch, chunk, strip = split_index(function, unit, counts)
+                self.packs = None
+            else:
+                batch, strip, chunk = split_index(function, unit, (counts[0], counts[2], counts[1]))
+                self.packs = chunk.equals(0) | unit.equals(first)
             places = split_index(function, batch, gemm.batch)
             lhs, rhs = self._factors(places)
             begin = chunk * self.plan.chunk if counts[1] > 1 else function.index(0)
@@ -227,7 +239,11 @@ class TiledProduct:
             return places, Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed), tuple(turns)
         assert self.strip is not None
         size = self.arithmetic.unit_bytes
-        self._pack_runs(places, terms, turns)
+        if self.packs is None:
+            self._pack_runs(places, terms, turns)
+        else:
+            with function.if_(self.packs):
+                self._pack_runs(places, terms, turns)
         side = Side(self.arithmetic.unit, tile.lanes * size, tile.columns * size, size)
         found: list[Turn] = []
         distance = self._steps(terms) * (tile.columns * size)

@@ -160,7 +160,7 @@ def _bias(function: Function, bias: Value, one: Convolution) -> Any:
     def epilogue(sums: Value, places: Sequence[Value]) -> Value:
         assert len(places) == len(one.axes) + 2
         lanes = lanes_of(sums.kind)
-        along_features = one.out.feature == 1
+        along_features = one.out.feature == 1 and one.groups * one.outputs > 1
         kind = vector_of("float", lanes) if along_features else "float"
         return (sums + function.load(function.offset(bias, "float", places[-1]), kind)).maximum(0.0)
 
@@ -185,6 +185,9 @@ CASES = {
     "one dimension": ([axis(40, 5, low=2, high=2)], 7, 18),
     "three dimensions": ([axis(5, 3, low=1, high=1), axis(6, 2), axis(7, 3, low=1, stride=2)], 4, 16),
     "aligned": ([axis(10, 3, low=1, high=1), axis(24, 3, low=1, high=1)], 16, 64),
+    "one feature of wide rows": ([axis(8, 3), axis(19, 3)], 3, 1),
+    "a product": ([axis(8, 1), axis(19, 1)], 7, 20),
+    "a product of one feature": ([axis(8, 1), axis(19, 1)], 70, 1),
     "one feature": ([axis(8, 3), axis(9, 3)], 3, 1),
 }
 

@@ -176,7 +176,9 @@ def _bias_and_clamp(function: Function, extra: Sequence[Value]) -> dict[str, Any
     return {"epilogue": epilogue}
 
 
-@pytest.mark.parametrize("size", [(17, 5, 31), (100, 33, 70), (3, 50, 130), (20, 40, 1), (1, 60, 3), (70, 45, 3), (6, 50, 200)], ids=str)
+@pytest.mark.parametrize(
+    "size", [(17, 5, 31), (100, 33, 70), (3, 50, 130), (20, 40, 1), (1, 60, 3), (70, 45, 3), (6, 50, 200)], ids=str
+)
 @pytest.mark.parametrize("turned", ["", "r"])
 def test_epilogue(size: tuple[int, int, int], turned: str) -> None:
     bias = np.random.default_rng(1).standard_normal(size[2]).astype(np.float32)
