@@ -38,8 +38,8 @@ from hloforge.pipelines.framework.machine import Machine
 if TYPE_CHECKING:
     from hloforge.pipelines.codegen.products.gemm import Gemm
 
-# Rows of a chunk at most, while there are enough to pay for packing the right factor again; tiles of one at least.
-_CHUNK_ROWS, _LEAST_TILES = 1024, 8
+# Rows of a chunk at most; and what it has at least, where the right factor is packed again for each: rows, else tiles.
+_CHUNK_ROWS, _LEAST_ROWS, _LEAST_TILES = 1024, 256, 8
 # From so many tiles that read a strip on, packing it pays where its columns are next to each other.
 _PACKED_TILES = 4
 # Bytes between terms up to which a strip is read in place as fast as from a copy.
@@ -86,11 +86,18 @@ def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine)
     arithmetic = _arithmetic(gemm, tile, machine)
     tiles = -(-gemm.m // tile.rows)
-    strips = gemm.count * -(-gemm.n // tile.columns)
-    chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, gemm.pieces(machine), _LEAST_TILES)
-    left = rows_of(gemm, tile, arithmetic, chunk)
-    depth, outer = cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
-    return TiledPlan(tile, arithmetic, depth, outer, arithmetic.group > 1 or packs_right(gemm, tiles), left, chunk)
+    packs = arithmetic.group > 1 or packs_right(gemm, tiles)
+    strips, wanted = gemm.count * -(-gemm.n // tile.columns), gemm.pieces(machine)
+
+    def cut(least: int) -> TiledPlan:
+        chunk = chunk_tiles(tiles, _CHUNK_ROWS // tile.rows, strips, wanted, least)
+        left = rows_of(gemm, tile, arithmetic, chunk)
+        depth, outer = cut_terms(left, tile, arithmetic, machine) if tiles > 1 else (left.run, 0)
+        return TiledPlan(tile, arithmetic, depth, outer, packs, left, chunk)
+
+    found = cut(_LEAST_TILES)
+    # Where strips are packed for each chunk, chunks have enough tiles to pay for it.
+    return cut(_LEAST_ROWS // tile.rows) if found.follow_strips else found
 
 
 def cut_terms(left: Left, tile: Tile, arithmetic: Arithmetic, machine: Machine) -> tuple[int, int]:
