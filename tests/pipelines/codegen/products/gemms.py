@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -33,6 +34,19 @@ TOLERANCES = {"float": 2e-6, "double": 4e-15, "half": 1e-3, "bfloat": 8e-3}
 Hooks = Callable[[Function, Sequence[Value]], dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Found:
+    """What a product left.
+
+    Attributes:
+        extra: the array of the hooks.
+        product: by numpy, in float64.
+    """
+
+    extra: np.ndarray[Any, Any]
+    product: np.ndarray[Any, Any]
+
+
 def matrix_dtype(matrix: Matrix) -> Any:
     dtype = DTYPES[matrix.kind]
     if matrix.signed or not np.issubdtype(dtype, np.integer):
@@ -50,8 +64,9 @@ def check(
     hooks: Hooks | None = None,
     extra: np.ndarray[Any, Any] | None = None,
     expect: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] = lambda product: product,
+    compares: bool = True,
     **options: Any,
-) -> None:
+) -> Found:
     """Compile the product, run each piece, and compare."""
     random = np.random.default_rng(seed)
     left, lhs = _factor(gemm.lhs, gemm.batch, gemm.m, gemm.k, random)
@@ -73,17 +88,22 @@ def check(
     assert all(room.is_intact for room in rooms), "bytes beside an array were written"
     assert all((one == other).all() for one, other in zip(placed[:2], arrays[:2], strict=True)), "a factor was written"
     found = _view(placed[2], gemm.out, gemm.batch, gemm.m, gemm.n)
+    wide_lhs, wide_rhs = lhs.astype(np.float64), rhs.astype(np.float64)
+    result = Found(placed[4].copy(), np.matmul(wide_lhs, wide_rhs))
+    if not compares:
+        return result
     if np.issubdtype(found.dtype, np.integer):
         with np.errstate(over="ignore"):
             product = np.matmul(lhs.astype(found.dtype), rhs.astype(found.dtype))
         np.testing.assert_array_equal(found, expect(product))
-        return
-    wide_lhs, wide_rhs = lhs.astype(np.float64), rhs.astype(np.float64)
-    expected = expect(np.matmul(wide_lhs, wide_rhs))
+        return result
+    expected = expect(result.product)
     scale = np.matmul(abs(wide_lhs), abs(wide_rhs)) + abs(expected) + 1e-30
-    tolerance = TOLERANCES[gemm.out.kind]
+    # Sums are those of the narrowest type that takes part.
+    tolerance = max(TOLERANCES[kind] for kind in (gemm.out.kind, gemm.sums))
     error = float((abs(found.astype(np.float64) - expected) / scale).max())
     assert error < tolerance, f"relative error {error:.2g}"
+    return result
 
 
 def _extent(matrix: Matrix, batch: Sequence[int], rows: int, columns: int) -> int:

@@ -17,7 +17,7 @@ from hloforge.pipelines.codegen.products import tiled
 from hloforge.pipelines.codegen.products.arithmetic import BF16, VNNI
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix, dense
-from hloforge.pipelines.framework.machine import AVX2, AVX512
+from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON
 
 from .gemms import check
 
@@ -115,11 +115,55 @@ def test_groups_of_elements_that_lie_apart() -> None:
     check(replace(gemm, lhs=Matrix("i8", (), 90, 3)))
 
 
-@pytest.mark.parametrize("machine", [AVX2, AVX512], ids=["AVX2", "AVX512"])
+@pytest.mark.parametrize("machine", [AVX2, AVX512, NEON], ids=["AVX2", "AVX512", "NEON"])
 def test_machines(machine: Any) -> None:
     for size in ((40, 33, 70), (1, 50, 130), (9, 40, 19)):
         for turned in ("", "l", "r"):
             check(product(*size, turned=turned), machine=machine)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("i8", "i8", "i8"),
+        ("i16", "i16", "i16"),
+        ("float", "bfloat", "float"),
+        ("half", "half", "float"),
+        ("i8", "i32", "i32"),
+        ("float", "float", "double"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("size", [(17, 40, 31), (3, 50, 130), (2, 77, 9), (40, 70, 1)], ids=str)
+def test_mixed_types(size: tuple[int, int, int], kinds: tuple[str, str, str]) -> None:
+    m, k, n = size
+    left, right, out = kinds
+    for turned in (False, True):
+        factors = dense(left, (), m, k), dense(right, (), k, n, transposed=turned)
+        check(Gemm((), m, n, k, *factors, dense(out, (), m, n)))
+
+
+def test_factors_without_strides() -> None:
+    check(Gemm((3,), 5, 20, 9, Matrix("float", (9,), 0, 1), Matrix("float", (0,), 20, 1), dense("float", (3,), 5, 20)))
+    check(Gemm((), 9, 30, 40, Matrix("float", (), 40, 1), Matrix("float", (), 1, 0), dense("float", (), 9, 30)))
+
+
+def _stored_as_half(function: Function, extra: Sequence[Value]) -> dict[str, Any]:
+    """Sums as halves in an array of their own, 100 columns apart."""
+
+    def store(sums: Value, places: Sequence[Value]) -> None:
+        place = places[1] * 100 + places[2]
+        function.store(sums.as_("half"), function.offset(extra[0], "half", place))
+
+    return {"store": store}
+
+
+@pytest.mark.parametrize("size", [(17, 40, 70), (3, 50, 100), (2, 77, 9), (40, 70, 1)], ids=str)
+def test_store(size: tuple[int, int, int]) -> None:
+    m, _, n = size
+    found = check(product(*size), hooks=_stored_as_half, extra=np.zeros((m, 100), np.float16), compares=False)
+    np.testing.assert_allclose(found.extra[:, :n], found.product, rtol=2e-3, atol=2e-3 * abs(found.product).max())
+    assert not found.extra[:, n:].any()
 
 
 def test_rows_of_a_large_factor() -> None:
