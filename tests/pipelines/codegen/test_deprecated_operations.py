@@ -1,4 +1,4 @@
-"""Operations that StableHLO keeps for older programs: HLO's dot of vectors and matrices, broadcast, einsum of one array."""
+"""Operations that StableHLO keeps for older programs: dot of vectors and matrices, broadcast, einsum of one array."""
 
 from __future__ import annotations
 

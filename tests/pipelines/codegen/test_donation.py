@@ -1,4 +1,4 @@
-"""Updates of donated arguments are made in place: those of large ones by IREE's compiler, which our own leaves to it."""
+"""Updates of donated arguments are made in place: those of large ones by IREE's compiler, to which we leave them."""
 
 from __future__ import annotations
 
