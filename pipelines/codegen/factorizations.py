@@ -143,7 +143,8 @@ def _orthogonal(op: Op, vector_bytes: int) -> _Work:
     plan = Orthogonal(count, m, reflectors, columns, a.element, vector_bytes)
 
     def write(generator: Generator, function: Function, memory: Value, rows: _Rows) -> None:
-        plan.write(function, *map(generator.elements, (a, taus, op.result)), memory, rows)
+        factors, scales, target = (generator.elements(array) for array in (a, taus, op.result))
+        plan.write(function, factors, scales, target, memory, rows)
 
     return _Work(count, 2 * count * m * reflectors * columns, plan.scratch, write)
 
