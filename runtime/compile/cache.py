@@ -189,6 +189,11 @@ def usage(home: Path) -> tuple[int, int]:
     return sum(path.suffix == _SUFFIX for path in files), sum(status.st_size for status in files.values())
 
 
+def kernels(home: Path) -> int:
+    """How many files of kernels a folder holds."""
+    return sum(path.suffix == KERNELS_SUFFIX for path in _files(home))
+
+
 def clear(home: Path) -> None:
     """Forget all compilations in a folder."""
     for path in (*_files(home), *home.glob(f"*{LIBRARY_SUFFIX}")):

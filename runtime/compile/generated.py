@@ -59,6 +59,13 @@ def generated_apart(
     return _tried(program, target, options, apart=True) if _is_for_us(program, target, options) else None
 
 
+def unavailable() -> str:
+    """Why our code generator makes no program here; empty if it does."""
+    if os.environ.get(CODEGEN, OWN) == IREE:
+        return f"{CODEGEN} is {IREE}"
+    return host.unavailable()
+
+
 def is_generated(manifest: Manifest) -> bool:
     """Whether our code generator made a program."""
     return _LLVM in dict(manifest.versions)
@@ -84,11 +91,11 @@ def _tried(
 
 
 def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
-    if os.environ.get(CODEGEN, OWN) == IREE or target.kind != "cpu" or target.variant != "host":
+    if unavailable() or target.kind != "cpu" or target.variant != "host":
         return False
     if target.features or options.flags or options.without or options.dump_after or options.weights:
         return False
-    if options.grid.devices > 1 or options.host_calls or options.libraries or not host.is_available():
+    if options.grid.devices > 1 or options.host_calls or options.libraries:
         return False
     try:
         check_names(program.module)
