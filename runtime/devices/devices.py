@@ -158,7 +158,15 @@ def _workers() -> set[int]:
     tasks = Path("/proc/self/task")
     if not tasks.is_dir():
         return set()
-    return {int(task.name) for task in tasks.iterdir() if "worker" in (task / "comm").read_text()}
+    return {int(task.name) for task in tasks.iterdir() if "worker" in _thread_name(task)}
+
+
+def _thread_name(task: Path) -> str:
+    """The name of a thread; none if it has ended meanwhile, as those that compile kernels do."""
+    try:
+        return (task / "comm").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _pin(before: set[int], processors: Sequence[int]) -> None:
