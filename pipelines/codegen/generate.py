@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator
 from hloforge.pipelines.codegen.elements import memory as elements
-from hloforge.pipelines.codegen.graph import Array, Block
+from hloforge.pipelines.codegen.evaluate import MOVES
+from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
 from hloforge.pipelines.codegen.loops import Share
@@ -48,8 +50,28 @@ def generate(module: ir.Module, machine: Machine, *, apart: bool = False) -> Ker
     """
     block = function_of(module)
     check(block)
+    _check_roundings(block)
     shorten(block)
     return _Program(block, machine, apart=apart).made()
+
+
+def _check_roundings(block: Block) -> None:
+    """Raises RefusedError for arithmetic in bf16 beside reductions.
+
+    XLA keeps f32 between the operations of some such programs, as IREE's code does; ours rounds after each.
+    """
+    names = [(op.name, array.element) for op in _all_ops(block) for array in op.results]
+    if any(name == "reduce" for name, _ in names) and any(
+        element == "bf16" and name not in MOVES and name != "convert" for name, element in names
+    ):
+        raise RefusedError("arithmetic in bf16 beside reductions")
+
+
+def _all_ops(block: Block) -> Iterator[Op]:
+    for op in block.ops:
+        yield op
+        for inner in op.inner:
+            yield from _all_ops(inner)
 
 
 class _Program:
