@@ -21,7 +21,7 @@ from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
 from hloforge.pipelines.codegen.loops import Share
 from hloforge.pipelines.codegen.orders import shorten
 from hloforge.pipelines.codegen.origins import origins_of_results, origins_of_step
-from hloforge.pipelines.codegen.reading import function_of
+from hloforge.pipelines.codegen.reading import forget, function_of
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.slots import Slot, Where
 from hloforge.pipelines.codegen.steps import Nest, Single, Step, check
@@ -49,10 +49,13 @@ def generate(module: ir.Module, machine: Machine, *, apart: bool = False) -> Ker
         OverBudgetError: there is no time left.
     """
     block = function_of(module)
-    check(block)
-    _check_roundings(block)
-    shorten(block)
-    return _Program(block, machine, apart=apart).made()
+    try:
+        check(block)
+        _check_roundings(block)
+        shorten(block)
+        return _Program(block, machine, apart=apart).made()
+    finally:
+        forget(_all_ops(block))
 
 
 def _check_roundings(block: Block) -> None:

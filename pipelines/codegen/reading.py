@@ -6,7 +6,7 @@ read once. What is computed in a loop of nothing that the loop changes is read b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hloforge.dialect.mlir import ir
@@ -29,13 +29,42 @@ def function_of(module: ir.Module) -> Block:
     functions = list(module.body.operations)
     if len(functions) != 1 or functions[0].operation.name != "func.func":
         raise RefusedError("a module of several functions or globals")
-    return _block(functions[0].operation.regions[0].blocks, None, {})
+    known = _Known()
+    try:
+        return _block(functions[0].operation.regions[0].blocks, None, known)
+    except RefusedError:
+        forget(known.ops)
+        raise
+
+
+def forget(ops: Iterable[Op]) -> None:
+    """Let go of MLIR's operations, which keep their context alive.
+
+    Operations and arrays refer to each other. Until Python collects such garbage, maybe in a forked child, where a
+    context waits for ever for its threads, they keep what they refer to.
+    """
+    for op in ops:
+        op.mlir = None
+        for block in op.inner:
+            forget(block.ops)
+
+
+class _Known(dict[Any, Array]):
+    """The arrays of MLIR's values.
+
+    Attributes:
+        ops: all operations that were read.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ops: list[Op] = []
 
 
 def _block(
     blocks: Any,
     owner: Op | None,
-    known: dict[Any, Array],
+    known: _Known,
     arguments: Sequence[int] | None = None,
     results: Sequence[int] | None = None,
 ) -> Block:
@@ -60,7 +89,7 @@ def _block(
     return block
 
 
-def _read(operation: Any, block: Block, known: dict[Any, Array]) -> None:
+def _read(operation: Any, block: Block, known: _Known) -> None:
     name = operation.name
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
@@ -69,6 +98,7 @@ def _read(operation: Any, block: Block, known: dict[Any, Array]) -> None:
         known.update(zip(operation.results, operands, strict=True))
         return
     op = Op(name, operands, operation, block)
+    known.ops.append(op)
     results = list(operation.results)
     if name == "while":
         changed = _changed(operation)
