@@ -11,6 +11,7 @@ import numpy as np
 
 from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.mlir import ir
+from hloforge.pipelines.analysis.forms import may_flush_a_subnormal
 from hloforge.pipelines.codegen.elements import memory as elements, table
 from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.evaluate import Condition, Rules
@@ -21,6 +22,7 @@ from hloforge.pipelines.codegen.lang.values import I64, Value
 
 # Element types whose constants the bindings read one by one.
 _PLAIN = frozenset({"f32", "f64", "i32", "i64"})
+_ROUNDINGS = frozenset({"ceil", "floor"})
 _ATTRIBUTES = ("comparison_direction", "compare_type", "exponent_bits", "mantissa_bits")
 
 
@@ -208,6 +210,11 @@ def parts(element: Element) -> list[Value]:
 
 def apply(op: Op, operands: Sequence[Element]) -> Element:
     """An elementwise operation."""
+    if op.name in _ROUNDINGS and not may_flush_a_subnormal(op.mlir):
+        # A truncation compares with zero, where subnormal numbers are zero, and rounds them alike.
+        (operand,) = operands
+        assert isinstance(operand, Value)
+        return operand.call(op.name)
     types = [operand.element for operand in op.operands]
     return table.apply(op.name, operands, types, op.result.element, attributes_of(op))
 

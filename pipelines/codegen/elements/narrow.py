@@ -9,7 +9,8 @@ from __future__ import annotations
 from hloforge.pipelines.codegen.lang.values import I16, I32, Value
 
 _HIGH_HALF = -(1 << 16)
-_QUIET = 1 << 22
+# The sign, and the bits of the NaN that XLA makes of any.
+_SIGN, _NAN = -(1 << 31), 0x7FC00000
 
 
 def rounded(value: Value, element: str) -> Value:
@@ -23,8 +24,7 @@ def _as_bfloat(value: Value) -> Value:
     word = value.bits()
     even = word.shifted_right(16) & 1
     nearest = word + 0x7FFF + even
-    # A NaN whose payload is in the low bits would become infinite.
-    chosen = value.is_nan().where(word | _QUIET, nearest) & _HIGH_HALF
+    chosen = value.is_nan().where((word & _SIGN) | _NAN, nearest & _HIGH_HALF)
     return value.function.cast("bitcast", chosen, "float")
 
 
