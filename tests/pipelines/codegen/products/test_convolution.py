@@ -260,11 +260,11 @@ def _axes(draw: st.DrawFn) -> Axis:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.integers(1, 2), st.lists(_axes(), min_size=1, max_size=3), st.integers(1, 9), st.integers(1, 37),
+    st.integers(1, 2), st.lists(_axes(), min_size=1, max_size=3), st.integers(2, 9), st.integers(1, 37),
     st.sampled_from([1, 1, 2, 5]), st.sampled_from([PIXELS, PLANES, ("NCS", "SIO", "NSC"), ("NSC", "IOS", "NCS")]),
     st.booleans(), st.booleans(),
 )  # fmt: skip
-def test_random_convolutions(
+def test_random_convolutions(  # one feature is refused before: docs/code-generation.md, "Not done"
     batch: int, axes: list[Axis], inputs: int, outputs: int, groups: int, orders: tuple[str, str, str], biased: bool,
     at_end: bool,
 ) -> None:  # fmt: skip
