@@ -46,9 +46,6 @@ def convolution_of(op: Op) -> Convolution:
     out_batch, out_feature = numbers.output_batch_dimension, numbers.output_feature_dimension
     batch, inputs = image.shape[batch_dim] // batch_groups, kernel.shape[input_dim]
     outputs = kernel.shape[output_dim] // groups
-    if groups == 1 and inputs == 1:
-        # Images with features first and kernels with features last are read beyond their end.
-        raise RefusedError("a convolution of one feature")
     # Groups of images make groups of features of the result, as groups of features do.
     of_batch = batch_groups > 1
     group = batch * own[batch_dim] if of_batch else inputs * own[feature_dim]
@@ -72,7 +69,8 @@ def convolution_of(op: Op) -> Convolution:
             storage_kind(image.element),
             own[batch_dim],
             tuple(in_image),
-            own[feature_dim],
+            # Weights and features are one loop where these lie next to each other, as one feature does.
+            own[feature_dim] if inputs > 1 else 1,
             group if groups > 1 else 0,
             is_signed(image),
         ),

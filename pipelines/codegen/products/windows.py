@@ -59,6 +59,8 @@ class Windows:
         return (
             self.is_whole
             and last.dilation == 1
+            # The stride of features is that of all terms; of one feature it may be any number.
+            and (self.copy is not None or self.image.feature == 1)
             and self.features % self.arithmetic.group == 0
             and self.strides[-1] == self._pixel_bytes
             and kernel.spatial[-1] == self.features * kernel.input

@@ -258,13 +258,21 @@ def _axes(draw: st.DrawFn) -> Axis:
     return axis(size, window, stride=stride, dilation=dilation, base=base, low=low, high=high)
 
 
+@pytest.mark.parametrize("orders", [PIXELS, PLANES, ("NCS", "SIO", "NSC"), ("NSC", "IOS", "NCS")])
+@pytest.mark.parametrize("outputs", [6, 32])
+def test_the_stride_of_one_feature_means_nothing(orders: tuple[str, str, str], outputs: int) -> None:
+    """It was taken for that of the weights, which were read beyond the image's end."""
+    for at_end in (False, True):
+        check(convolution(2, [axis(9, 4)], 1, outputs, orders=orders), at_end=at_end)
+
+
 @settings(max_examples=100, deadline=None)
 @given(
-    st.integers(1, 2), st.lists(_axes(), min_size=1, max_size=3), st.integers(2, 9), st.integers(1, 37),
+    st.integers(1, 2), st.lists(_axes(), min_size=1, max_size=3), st.integers(1, 9), st.integers(1, 37),
     st.sampled_from([1, 1, 2, 5]), st.sampled_from([PIXELS, PLANES, ("NCS", "SIO", "NSC"), ("NSC", "IOS", "NCS")]),
     st.booleans(), st.booleans(),
 )  # fmt: skip
-def test_random_convolutions(  # one feature is refused before: docs/code-generation.md, "Not done"
+def test_random_convolutions(
     batch: int, axes: list[Axis], inputs: int, outputs: int, groups: int, orders: tuple[str, str, str], biased: bool,
     at_end: bool,
 ) -> None:  # fmt: skip
