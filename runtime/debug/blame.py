@@ -9,7 +9,7 @@ from hloforge.dialect.errors import Error
 from hloforge.dialect.mlir import in_context, ir, parse_module
 from hloforge.dialect.program import Program, entry_function
 from hloforge.runtime.debug.oracle import DIFFERS, Candidate, Oracle, OutOfBudgetError, Symptom
-from hloforge.runtime.debug.stages import Recipe
+from hloforge.runtime.debug.stages import CODE_GENERATION, Recipe
 from hloforge.runtime.debug.target_process import TargetError
 from hloforge.runtime.reference.compare import Report, compare
 
@@ -24,7 +24,7 @@ class Blame:
 
     Attributes:
         who: ``hloforge``, ``IREE`` or ``unknown``.
-        stage: the pass that makes the difference; empty if none does.
+        stage: the pass that makes the difference, or ``code generation``; empty if none does.
         reason: how it was found out, in sentences.
     """
 
@@ -56,6 +56,10 @@ def blame(oracle: Oracle, candidate: Candidate, symptom: Symptom) -> Blame:
             return Blame(
                 IREE, "", "No pass of hloforge runs with --plain but those that make StableHLO of the program."
             )
+        if oracle.recipe.may_generate:
+            by_iree = oracle.symptom(candidate, replace(oracle.recipe, by_iree=True))
+            if not symptom.is_like(by_iree):
+                return Blame(OURS, CODE_GENERATION, f"Our own code is wrong; {_with_iree(by_iree)}.")
         return _of_difference(oracle, candidate, symptom)
     except OutOfBudgetError:
         return Blame(UNKNOWN, "", "The time was over: --budget=SECONDS gives more.")
@@ -108,6 +112,12 @@ def _iree_says(alone: Symptom | None) -> str:
     if alone is None:
         return "; IREE's compiler alone, without hloforge's passes, is right"
     return f"; IREE's compiler alone, without hloforge's passes, goes wrong too: {str(alone).splitlines()[0]}"
+
+
+def _with_iree(found: Symptom | None) -> str:
+    if found is None:
+        return "with HLOFORGE_CODEGEN=iree, where IREE's compiler makes the code, the program is right"
+    return f"with HLOFORGE_CODEGEN=iree it goes wrong in another way: {str(found).splitlines()[0]}"
 
 
 def _before(stages: list[_Stage], changed: _Stage) -> str:

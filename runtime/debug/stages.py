@@ -17,11 +17,15 @@ from hloforge.pipelines.named import normalize, pipeline
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.weights import place_weights
 from hloforge.runtime.compile.compiler import compile_lowered, compile_unoptimized
+from hloforge.runtime.compile.generated import generated
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
 
 if TYPE_CHECKING:
     from hloforge.dialect.mlir import ir
+
+# What ``compile_recipe`` says before our own code generator runs.
+CODE_GENERATION = "code generation"
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Recipe:
         plain: IREE's compiler alone, on the normalized program.
         upto: how many passes of the target's pipeline to run; None for all.
         quick: only with the flags that IREE's compiler gets last, when it failed with all others.
+        by_iree: IREE's compiler makes the code, also of what our own code generator takes.
     """
 
     target: str = "cpu"
@@ -41,9 +46,16 @@ class Recipe:
     plain: bool = False
     upto: int | None = None
     quick: bool = False
+    by_iree: bool = False
+
+    @property
+    def may_generate(self) -> bool:
+        """Whether our own code generator is asked, as it is for a program that nobody examines."""
+        return not (self.by_iree or self.plain or self.quick or self.options.without) and self.upto is None
 
     def to_json(self) -> dict[str, Any]:
         own = {"target": self.target, "plain": self.plain, "upto": self.upto, "quick": self.quick}
+        own["by_iree"] = self.by_iree
         return own | {"options": options_json(self.options)}
 
     @classmethod
@@ -90,13 +102,17 @@ def compile_recipe(program: Program, recipe: Recipe, say: Callable[[str], None] 
     """Compile a program of static shapes for one device; it is left as it was.
 
     Args:
-        say: told of each pass before it runs (``pass NAME``), and of ``iree-compile``.
+        say: told of each pass before it runs (``pass NAME``), of ``iree-compile``, and of ``code generation``.
 
     Raises:
         Error: what a pass or IREE's compiler raises.
     """
     program, options = place_weights(program, recipe.options)
     target = Target.parse(recipe.target)
+    if recipe.may_generate:
+        say(CODE_GENERATION)
+        if (made := generated(program, target, options)) is not None:
+            return made
 
     def lowered(without: frozenset[str]) -> Program:
         copy = program.clone()

@@ -40,7 +40,7 @@ class TargetError(Error):
     Attributes:
         kind: ``refused`` (by a pass that knows the limit), ``pass`` (a pass failed), ``compiler`` (IREE's compiler),
             ``crash`` or ``hang`` of any of them, ``load``, ``run``.
-        step: what was being done: ``pass NAME``, ``iree-compile``, ``loading``, ``running``.
+        step: what was being done: ``pass NAME``, ``code generation``, ``iree-compile``, ``loading``, ``running``.
     """
 
     def __init__(self, kind: str, step: str, error: Error) -> None:

@@ -164,6 +164,7 @@ named.FINISH = (named.Stage(Planted(), "a planted fault"), *named.FINISH)
 """
 
 
+@pytest.mark.usefixtures("iree_codegen")
 @pytest.mark.parametrize(
     ("body", "kind", "message"),
     [
@@ -186,6 +187,7 @@ def test_a_pass_that_fails_is_named(tmp_path: Path, body: str, kind: str, messag
         assert message in caught.value.message
 
 
+@pytest.mark.usefixtures("iree_codegen")
 def test_a_process_goes_on_after_a_crash(tmp_path: Path) -> None:
     plugin = tmp_path / "planted.py"
     plugin.write_text(PLANTED.format(body="import os; os.abort()"))

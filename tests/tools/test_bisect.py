@@ -16,6 +16,9 @@ from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from tests.tools.command import Call
 
+# Faults are planted in passes, which programs of our code generator do not go through.
+pytestmark = pytest.mark.usefixtures("iree_codegen")
+
 COMMAND = [sys.executable, "-m", "hloforge.tools.main"]
 
 # A pass of the user's own that replaces an operation: {op} by what {body} makes of its operands.
@@ -131,6 +134,23 @@ def test_a_wrong_decomposition_is_found_and_blamed(call: Call, tmp_path: Path) -
     # The small program has its inputs inside: it shows the fault, and is right without it.
     assert call("verify", small, f"--plugin={plugin}").exit_code == 1
     assert call("verify", small).exit_code == 0
+
+
+def test_wrong_code_of_our_own_is_blamed(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLOFORGE_CODEGEN", "own")
+    plugin, small = tmp_path / "planted.py", tmp_path / "small.mlir"
+    plugin.write_text(
+        "from hloforge.pipelines.codegen.elements import table\n"
+        "right = table.apply\n"
+        "table.apply = lambda op, *others: right('logistic' if op == 'tanh' else op, *others)\n"
+    )
+    result = call("bisect", written(tmp_path, NETWORK), f"--plugin={plugin}", "-o", small)
+    assert result.exit_code == 1, result.stderr
+    assert names(small) == ["stablehlo.tanh"]
+    assert "to blame: hloforge, code generation." in result.stdout
+    assert call("verify", small, f"--plugin={plugin}").exit_code == 1
+    monkeypatch.setenv("HLOFORGE_CODEGEN", "iree")
+    assert call("verify", small, f"--plugin={plugin}").exit_code == 0
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ ENTRY e {
 
 
 @pytest.fixture
-def wrong(tmp_path: Path) -> Path:
+def wrong(tmp_path: Path, iree_codegen: None) -> Path:
     path = tmp_path / "wrong.py"
     path.write_text(WRONG)
     return path
