@@ -53,7 +53,7 @@ def prepare_hloforge(program: Program, arguments: Sequence[Array]) -> Prepared:
 
     Its modules are imported before, which takes a process 60 ms once: the compiler beside it imports nothing.
     """
-    compile_program(nothing())
+    compile_program(nothing()).load()
     seconds, session = _timed(lambda: hloforge.compile(program).load())
     again, session = _timed(lambda: hloforge.compile(program).load())
     return _session(program, arguments, session, seconds, again)

@@ -74,19 +74,36 @@ class DeviceArray:
         is_shared: whether something else refers to its memory, so that a call gets a copy even where it is donated.
     """
 
-    __slots__ = ("_apart", "_codec", "_host", "_taker", "_view", "is_shared")
+    __slots__ = ("_apart", "_codec", "_device", "_host", "_taker", "_view", "is_shared")
 
     def __init__(self, buffer_view: Any, codec: Codec, apart: Any = None) -> None:
         self._view = buffer_view
         self._codec = codec
         self._apart = apart
+        self._device: Any = None
         self._host: np.ndarray[Any, Any] | None = None
         self._taker = ""
         self.is_shared = False
 
+    @classmethod
+    def on_host(cls, host: np.ndarray[Any, Any], codec: Codec, device: Any) -> DeviceArray:
+        """An array that IREE has not seen.
+
+        Args:
+            host: its elements, which nobody else refers to, in physical form.
+            device: whose memory is the host's.
+        """
+        array = cls(None, codec)
+        host.flags.writeable = False
+        array._host, array._device = host, device
+        return array
+
     @property
     def buffer_view(self) -> Any:
         """IREE's own object. Raises ArgumentError once the array has been donated."""
+        if self._view is None and self._device is not None:
+            # IREE asks for an alignment that numpy's memory lacks, so that it gets a copy; both stay as they are.
+            self._view = self._codec.copy_in(self.host, self._device)
         if self._view is None:
             raise ArgumentError(
                 f"this device array of {self.shape_text} was donated as argument {self._taker!r}",
@@ -94,9 +111,14 @@ class DeviceArray:
             )
         return self._view
 
+    @property
+    def plain(self) -> np.ndarray[Any, Any] | None:
+        """The elements where they lie in the host's memory in logical form; None elsewhere."""
+        return self.host if self._apart is None and self._codec.is_plain else None
+
     def end(self, taker: str) -> None:
         """Give the memory up, to the argument of this name."""
-        self._view = self._host = None
+        self._view = self._host = self._device = None
         self._taker = taker
 
     @property
@@ -120,7 +142,7 @@ class DeviceArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._codec.logical_dimensions(self.buffer_view.shape)
+        return self._codec.logical_dimensions(self.host.shape if self._view is None else self._view.shape)
 
     @property
     def ndim(self) -> int:
@@ -255,13 +277,23 @@ class Codec:
         return prod(self._physical_dimensions) * self._physical_dtype.itemsize
 
     @property
+    def dimensions(self) -> tuple[int, ...]:
+        """The logical sizes."""
+        return self._dimensions
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether arrays of one shape cross as they are."""
+        return self._plain and self._fixed
+
+    @property
     def is_small(self) -> bool:
         """Whether arguments have few bytes, always as many, and cross as they are."""
         return self._plain and self._never_empty and self.byte_count < _IMPORT_BYTES
 
     def put_zeros(self, device: Any, inputs: Any) -> np.ndarray[Any, Any]:
         """Append a new buffer of zeros to an argument list; the array, which may be written to, is its memory."""
-        view = self._copy_in(np.zeros(self._physical_dimensions, self._physical_dtype), device)
+        view = self.copy_in(np.zeros(self._physical_dimensions, self._physical_dtype), device)
         inputs.push_ref(view)
         return self.physical(view)
 
@@ -303,7 +335,7 @@ class Codec:
             keeps = self.overwritten and (value.is_shared or not self.donated)
             # An array of another device crosses by the host.
             keeps = keeps or not value.is_of(apart(device))
-            return self._copy_in(value.host, device) if keeps else value.buffer_view
+            return self.copy_in(value.host, device) if keeps else value.buffer_view
         if (shared := self._shared(value, device)) is not None:
             return shared
         array = self._checked(value)
@@ -313,7 +345,7 @@ class Codec:
             keep.append(array)
             view = device.from_dlpack_capsule(array.view(_import_dtype(array.dtype)).__dlpack__())
             return rt.HalBufferView(view.get_buffer(), list(array.shape), int(self._hal_type))
-        return self._copy_in(array, device)
+        return self.copy_in(array, device)
 
     def sizes(self, value: Any) -> tuple[int, ...]:
         """The logical sizes of an argument. Raises ArgumentError as ``encode`` does."""
@@ -334,7 +366,7 @@ class Codec:
             return DeviceArray(shared, self, apart(device))
         array = self._checked(value)
         return DeviceArray(
-            self._copy_in(array if self._plain else self._to_physical(array), device), self, apart(device)
+            self.copy_in(array if self._plain else self._to_physical(array), device), self, apart(device)
         )
 
     def give(self, view: Any, device: Any, place: tuple[int, int]) -> Any:
@@ -378,7 +410,8 @@ class Codec:
             raise self._refuse(array, f"{array.dtype} array of shape {array.shape}")
         return array
 
-    def _copy_in(self, array: np.ndarray[Any, Any], device: Any) -> Any:
+    def copy_in(self, array: np.ndarray[Any, Any], device: Any) -> Any:
+        """A buffer view of a copy of an array in physical form."""
         contiguous = array if array.flags.c_contiguous else np.ascontiguousarray(array)
         if apart(device) is not None:
             return device.allocator.allocate_buffer_copy(_DEVICE_MEMORY, _USAGE, device, contiguous, self._hal_type)

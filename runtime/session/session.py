@@ -30,6 +30,7 @@ from hloforge.runtime.compile.targets import KINDS, Target
 from hloforge.runtime.devices import devices
 from hloforge.runtime.devices.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.host.vm_module import Host, take_raised
+from hloforge.runtime.native.calls import NativeCalls, native_program
 from hloforge.runtime.replicas.calls import refusals
 from hloforge.runtime.session.arrays import Codec, DeviceArray, share
 from hloforge.runtime.session.background import Background
@@ -90,7 +91,9 @@ def load(
     feeds = feeds or Feeds()
     functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
     found = Host(functions, tuple(libraries), check_lifetimes)
-    return Session(_module_for(source, device, here), device, threads, near, found, feeds, deadline)
+    session = Session(_module_for(source, device, here), device, threads, near, found, feeds, deadline)
+    session.call_natively(source)
+    return session
 
 
 def weights_near(source: str | PathLike[str] | bytes | Executable) -> Path:
@@ -196,6 +199,21 @@ class Session(Background):
         self._context = self._create_context(module, weights or Path())
         fits = self._flat and self._apart is None and SmallCalls.fit(self._parameters, self._results)
         self._small = SmallCalls(self._parameters, self._device) if fits else None
+        self._native: NativeCalls | None = None
+
+    def call_natively(self, source: str | PathLike[str] | bytes) -> None:
+        """Call kernels without IREE's runtime from now on, where the program and its device allow it.
+
+        Args:
+            source: what the module was made of.
+        """
+        if self.device != "local-sync" or self._apart is not None or self._deadline is not None or not self._flat:
+            return
+        if bundle.appended(source):
+            return
+        program = native_program(source)
+        if program is not None and NativeCalls.fit(program, self._parameters, self._results):
+            self._native = NativeCalls(program, self._parameters, self._results)
 
     def _take_manifest(self, manifest: Manifest) -> None:
         """Prepare for calls of the manifest's signature."""
@@ -291,6 +309,10 @@ class Session(Background):
             ExecutionError: the program failed, such as for want of memory.
             Exception: what a function of the host raised.
         """
+        if self._native is not None and not named:
+            found = self._called_natively(self._native, arguments)
+            if found is not None:
+                return found[0] if self._single else nest_results(self.signature.result, found)
         if self._small is not None and not named and len(arguments) == self._count:
             frame = self._small.borrow()
             if frame.take(arguments):
@@ -303,6 +325,16 @@ class Session(Background):
         if foreign:
             arrays = [detach(array, foreign) for array in arrays]
         return self._nested(arrays)
+
+    def _called_natively(self, native: NativeCalls, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
+        """The results of a call without IREE's runtime; None if the arguments are not as its kernels take them."""
+        try:
+            found = native([value.plain if type(value) is DeviceArray else value for value in arguments])
+        except MemoryError as error:
+            raise ExecutionError(f"the program {self.manifest.name} failed: {error}") from None
+        if found is not None and self._donates:
+            self._end_donated(arguments)
+        return found
 
     def _decoded(self, views: list[Any]) -> list[np.ndarray[Any, Any]]:
         return [codec.decode(view, self._apart) for codec, view in zip(self._results, views, strict=True)]
@@ -317,6 +349,12 @@ class Session(Background):
         Raises:
             ArgumentError, ExecutionError: as a call.
         """
+        if self._native is not None and not named:
+            found = self._called_natively(self._native, arguments)
+            if found is not None:
+                pairs = zip(found, self._results, strict=True)
+                made = [DeviceArray.on_host(array, codec, self._device) for array, codec in pairs]
+                return made[0] if self._single else nest_results(self.signature.result, made)
         views, borrowed, flat = self._run(arguments, named)
         arrays = [DeviceArray(view, codec, self._apart) for codec, view in zip(self._results, views, strict=True)]
         if borrowed:

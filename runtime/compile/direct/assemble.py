@@ -14,7 +14,8 @@ from hloforge.runtime.compile.direct.archive import archive, places
 from hloforge.runtime.compile.direct.elf import Export, link
 from hloforge.runtime.compile.direct.module import module_of
 from hloforge.runtime.compile.direct.objects import helper_of, objects_of
-from hloforge.runtime.compile.direct.schedule import check
+from hloforge.runtime.compile.direct.schedule import check, schedule_of
+from hloforge.runtime.native import schedule_file
 
 _CODE, _CONSTANTS = "library.so", "constants.bin"
 
@@ -39,6 +40,8 @@ def vmfb(program: KernelProgram, manifest_text: str, name: str, *, caching: bool
         files.append((_CODE, link(objects, exports, lambda symbol: helper_of(symbol, caching=caching), name)))
     if program.constants:
         files.append((_CONSTANTS, program.constants))
+    if objects:
+        files.append((schedule_file.NAME, schedule_of(program).to_bytes()))
     found = dict(zip((name for name, _ in files), places([(name, len(data)) for name, data in files]), strict=True))
     library, constants = ((found.get(name, 0), len(dict(files).get(name, b""))) for name in (_CODE, _CONSTANTS))
     names = [export.name for export in exports]

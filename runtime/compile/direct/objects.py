@@ -24,7 +24,7 @@ from hloforge.runtime.compile.cpu_targets import processor
 from hloforge.runtime.compile.direct.helpers import helper_text
 from hloforge.runtime.compile.direct.machine_code import SETTINGS, Compiler, target_of_host
 
-__all__ = ["helper_of", "objects_of", "target_of_host"]
+__all__ = ["helper_of", "objects_of", "target_of_host", "text_object"]
 
 _DIGITS = 40
 # Bytes of objects that a process keeps.
@@ -51,6 +51,11 @@ def helper_of(name: str, *, caching: bool) -> bytes | None:
     """The object that defines a function which LLVM calls on its own; None if there is none."""
     text = helper_text(name)
     return None if text is None else _STORE.objects_of([text], files.folder() if caching else None, "function")[0]
+
+
+def text_object(text: str) -> bytes:
+    """The object of a function that is no kernel, which is kept as these are. Raises DirectError."""
+    return _STORE.objects_of([text], files.folder(), "function")[0]
 
 
 class _Announcement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hloforge.pipelines.codegen.kernel_program import Binding, KernelProgram
 from hloforge.runtime.compile.direct.host import DirectError
+from hloforge.runtime.native.schedule_file import Part, Schedule
 
 
 def constants_of(program: KernelProgram) -> int:
@@ -32,6 +33,15 @@ def barriers_of(program: KernelProgram) -> list[bool]:
         found.append(waits)
         since = shared if waits else since + shared
     return found
+
+
+def schedule_of(program: KernelProgram) -> Schedule:
+    """What calls without IREE's runtime are told."""
+    parts = [
+        Part(one.kernel, one.workgroups, tuple((binding.buffer, binding.offset) for binding in one.bindings))
+        for one in program.dispatches
+    ]
+    return Schedule(len(program.parameters), len(program.results), program.transient, tuple(parts))
 
 
 def check(program: KernelProgram) -> None:

@@ -1,0 +1,152 @@
+"""Calls of programs of our own code generator without IREE's runtime: arrays where they lie, no copies, no buffers.
+
+The vmfb holds all that is needed: machine code, constants, and which kernels run on what (``schedule_file``). It is for
+programs that run in the caller's thread, as a vmfb's kernels do on IREE's ``local-sync``; the rest is IREE's.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from hloforge.runtime.data.integrity import DAMAGE
+from hloforge.runtime.native import caller
+from hloforge.runtime.native.library import Library, MappingError
+from hloforge.runtime.native.schedule_file import NAME, Schedule, read
+from hloforge.runtime.session.arrays import Codec
+
+LIBRARY, CONSTANTS = "library.so", "constants.bin"
+# Bytes of code and constants that are copied beside those of IREE. The programs that gain have few.
+_MOST_CODE, _MOST_CONSTANTS = 1 << 26, 1 << 24
+# Bytes of a frame that stays for the next call.
+_KEPT = 1 << 25
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class NativeProgram:
+    """What a vmfb says of its kernels."""
+
+    library: Library
+    constants: np.ndarray[Any, Any]
+    schedule: Schedule
+
+
+def native_program(source: str | PathLike[str] | bytes) -> NativeProgram | None:
+    """The kernels of a vmfb that our code generator made; None of any other, and where they cannot be called."""
+    if not caller.is_available():
+        return None
+    try:
+        with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
+            sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
+            if NAME not in sizes or sizes.get(LIBRARY, 0) > _MOST_CODE or sizes.get(CONSTANTS, 0) > _MOST_CONSTANTS:
+                return None
+            schedule = read(archive.read(NAME))
+            if schedule is None or LIBRARY not in sizes:
+                return None
+            constants = _aligned(sizes.get(CONSTANTS, 0))
+            if CONSTANTS in sizes:
+                constants[:] = np.frombuffer(archive.read(CONSTANTS), np.uint8)
+            library = Library(archive.read(LIBRARY))
+    except (*DAMAGE, MappingError):
+        return None
+    if any(part.kernel >= len(library.kernels) for part in schedule.parts):
+        return None
+    return NativeProgram(library, constants, schedule)
+
+
+class NativeCalls:
+    """Calls of a program, from any number of threads.
+
+    Args:
+        parameters: of the program, as ``fit`` takes them.
+        results: as well.
+    """
+
+    def __init__(self, program: NativeProgram, parameters: Sequence[Codec], results: Sequence[Codec]) -> None:
+        self._program = program
+        self._count = len(parameters)
+        self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
+        self._made = self._forms[self._count :]
+        # Frames that no call uses; a call has one of its own.
+        self._free: list[Any] = []
+        self._keeps = program.schedule.transient <= _KEPT
+
+    @staticmethod
+    def fit(program: NativeProgram, parameters: Sequence[Codec], results: Sequence[Codec]) -> bool:
+        """Whether a program's arrays cross as they are, and are as many as its kernels bind."""
+        schedule = program.schedule
+        counts = (schedule.parameters, schedule.results) == (len(parameters), len(results))
+        return counts and all(codec.is_plain for codec in (*parameters, *results))
+
+    def __call__(self, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
+        """The results; None if the arguments are anything but arrays of the parameters' element types and sizes."""
+        try:
+            run = self._free.pop()
+        except IndexError:
+            run = self._frame()
+        results = [np.empty(*form) for form in self._made]
+        fits = run(*arguments, *results)
+        if self._keeps:
+            self._free.append(run)
+        return results if fits else None
+
+    def _frame(self) -> Any:
+        """A function of arguments and results, with memory of its own for one call at a time."""
+        program, schedule = self._program, self._program.schedule
+        transient = _aligned(schedule.transient)
+        known = {schedule.arrays: _address(transient), schedule.arrays + 1: _address(program.constants)}
+        tables = np.zeros(sum(len(part.bindings) for part in schedule.parts), np.int64)
+        places, dispatches, first = [], [], 0
+        for part in schedule.parts:
+            for number, (buffer, offset) in enumerate(part.bindings, first):
+                if buffer in known:
+                    tables[number] = known[buffer] + offset
+                else:
+                    places.append((_address(tables) + 8 * number, buffer, offset))
+            dispatches.append((program.library.kernels[part.kernel], _address(tables) + 8 * first, part.workgroups))
+            first += len(part.bindings)
+        sizes = [np.array(shape, np.int64) for shape, _ in self._forms]
+        pairs = zip(self._forms, sizes, strict=True)
+        forms = _words([(id(dtype), len(shape), _address(own)) for (shape, dtype), own in pairs])
+        addresses = np.zeros(max(schedule.arrays, 1), np.int64)
+        patches, parts = _words(places), _words(dispatches)
+        # The states of a dispatch and of a workgroup.
+        state = _aligned(2 * caller.STATE_BYTES)
+        state[:] = 0
+        context = np.zeros(caller.WORDS, np.int64).view(_Context)
+        context[caller.ARRAYS], context[caller.FORMS] = schedule.arrays, _address(forms)
+        context[caller.ADDRESSES] = _address(addresses)
+        context[caller.PATCHES], context[caller.PLACES] = len(places), _address(patches)
+        context[caller.PARTS], context[caller.DISPATCHES] = len(dispatches), _address(parts)
+        context[caller.STATE] = _address(state)
+        context.kept = program, self._forms, transient, tables, sizes, forms, addresses, patches, parts, state
+        return caller.function(context)
+
+
+class _Context(np.ndarray[Any, Any]):
+    """A context that keeps alive what it refers to."""
+
+    kept: Any = None
+
+
+def _words(rows: Sequence[tuple[int, ...]]) -> np.ndarray[Any, Any]:
+    return np.array(rows or [(0,)], np.int64)
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _aligned(size: int) -> np.ndarray[Any, Any]:
+    """Bytes whose address 64 divides."""
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -_address(memory) % _ALIGNMENT
+    return memory[start : start + size]

@@ -1,0 +1,87 @@
+"""What a program's dispatches bind, as a file of its vmfb: all that a call needs beside machine code and constants.
+
+IREE's runtime reads the same from the module's bytecode and does not look at this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+NAME = "schedule.bin"
+_VERSION = 1
+# Version; parameters, results, bytes of the transient buffer, dispatches.
+_HEADER = 5
+
+
+@dataclass(frozen=True)
+class Part:
+    """A dispatch.
+
+    Attributes:
+        kernel: its number in the library.
+        workgroups: how many run, in any order.
+        bindings: for each array the number of its buffer and its first byte there. Buffers are parameters, results, the
+            transient and the constant one, in this order.
+    """
+
+    kernel: int
+    workgroups: int
+    bindings: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The dispatches of a program, in order.
+
+    Attributes:
+        transient: bytes that they work in.
+    """
+
+    parameters: int
+    results: int
+    transient: int
+    parts: tuple[Part, ...]
+
+    @property
+    def arrays(self) -> int:
+        """Parameters and results; the transient buffer's number, and one less than the constant one's."""
+        return self.parameters + self.results
+
+    def to_bytes(self) -> bytes:
+        numbers = [_VERSION, self.parameters, self.results, self.transient, len(self.parts)]
+        for part in self.parts:
+            numbers += [part.kernel, part.workgroups, len(part.bindings)]
+            for binding in part.bindings:
+                numbers += binding
+        return np.array(numbers, "<i8").tobytes()
+
+
+def read(data: bytes) -> Schedule | None:
+    """What ``to_bytes`` wrote; None for anything else."""
+    if len(data) % 8 or len(data) < 8 * _HEADER:
+        return None
+    numbers = np.frombuffer(data, "<i8").tolist()
+    version, parameters, results, transient, count = numbers[:_HEADER]
+    if version != _VERSION or min(parameters, results, transient, count) < 0:
+        return None
+    parts, place = [], _HEADER
+    for _ in range(count):
+        head = numbers[place : place + 3]
+        if len(head) < 3 or min(head) < 0:
+            return None
+        kernel, workgroups, bound = head
+        pairs = numbers[place + 3 : place + 3 + 2 * bound]
+        place += 3 + 2 * bound
+        if not _are_bindings(pairs, bound, parameters + results + 2):
+            return None
+        parts.append(Part(kernel, workgroups, tuple(zip(pairs[::2], pairs[1::2], strict=True))))
+    return Schedule(parameters, results, transient, tuple(parts)) if place == len(numbers) else None
+
+
+def _are_bindings(pairs: Sequence[int], count: int, buffers: int) -> bool:
+    if len(pairs) != 2 * count or min(pairs, default=0) < 0:
+        return False
+    return all(buffer < buffers for buffer in pairs[::2])

@@ -1,0 +1,196 @@
+"""Calls of our own kernels without IREE's runtime, beside calls by it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import hloforge
+from hloforge.dialect.errors import ArgumentError
+from hloforge.runtime.compile.generated import unavailable
+from hloforge.runtime.native import caller
+from hloforge.runtime.native.library import Library, MappingError
+from hloforge.runtime.native.schedule_file import Part, Schedule, read
+from hloforge.runtime.session.session import Session
+
+pytestmark = pytest.mark.skipif(
+    bool(unavailable()) or not caller.is_available(), reason=unavailable() or "no calls without IREE's runtime here"
+)
+
+SUMS = """
+func.func @main(%a: tensor<4x16xf32>, %b: tensor<16xf32>) -> (tensor<4x16xf32>, tensor<f32>) {
+  %bb = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<16xf32>) -> tensor<4x16xf32>
+  %0 = stablehlo.multiply %a, %bb : tensor<4x16xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0, 1]
+    : (tensor<4x16xf32>, tensor<f32>) -> tensor<f32>
+  return %0, %1 : tensor<4x16xf32>, tensor<f32>
+}"""
+
+
+def both(text: str) -> tuple[Session, Session]:
+    """A session that calls kernels itself, and one that asks IREE's runtime."""
+    executable = hloforge.compile(text)
+    own, other = executable.load(device="local-sync"), executable.load(device="local-sync")
+    assert own._native is not None
+    other._native = None
+    return own, other
+
+
+def same(own: Any, other: Any) -> None:
+    assert type(own) is type(other)
+    for one, two in zip(own, other, strict=True) if isinstance(own, tuple) else [(own, other)]:
+        assert (one.dtype, one.shape) == (two.dtype, two.shape)
+        assert one.tobytes() == two.tobytes()
+
+
+def test_results_are_those_of_irees_runtime() -> None:
+    rng = np.random.default_rng(3)
+    own, other = both(SUMS)
+    a, b = rng.standard_normal((4, 16)).astype(np.float32), rng.standard_normal(16).astype(np.float32)
+    same(own(a, b), other(a, b))
+    # What is no plain array goes another way to the same results.
+    same(own(np.asfortranarray(a), b), other(a, b))
+    same(own(np.repeat(a, 2, 1)[:, ::2], b), other(a, b))
+    same(own(**dict(zip(own._names, (a, b), strict=True))), other(a, b))
+
+
+def test_subnormal_numbers_are_zero_as_for_irees_runtime_and_xla() -> None:
+    own, other = both("""func.func @main(%a: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
+      %0 = stablehlo.multiply %a, %b : tensor<3xf32>
+      return %0 : tensor<3xf32> }""")
+    a, b = np.array([1e-40, 1e-30, 2.0], np.float32), np.array([1.0, 1e-10, 3.0], np.float32)
+    same(own(a, b), other(a, b))
+    np.testing.assert_array_equal(own(a, b), np.array([0, 0, 6], np.float32))
+    # The caller's own arithmetic goes on with them.
+    assert a[0] * np.float32(1) != 0
+
+
+@pytest.mark.parametrize(
+    ("element", "dtype"),
+    [
+        ("f32", np.float32),
+        ("f64", np.float64),
+        ("bf16", ml_dtypes.bfloat16),
+        ("f16", np.float16),
+        ("i8", np.int8),
+        ("ui64", np.uint64),
+        ("complex<f64>", np.complex128),
+        ("i1", np.bool_),
+    ],
+)
+def test_every_type_and_rank(element: str, dtype: Any) -> None:
+    shapes = ["", "5x", "2x0x3x", "1x2x3x1x2x"]
+    kinds = [f"tensor<{shape}{element}>" for shape in shapes]
+    parameters = ", ".join(f"%p{n}: {kind}" for n, kind in enumerate(kinds))
+    bodies = "".join(f"%r{n} = stablehlo.reverse %p{n}, dims = [0] : {kind}\n" for n, kind in enumerate(kinds) if n)
+    own, other = both(
+        f"func.func @main({parameters}) -> ({', '.join(kinds)}) {{ {bodies}"
+        f"return %p0, %r1, %r2, %r3 : {', '.join(kinds)} }}"
+    )
+    arrays = [
+        (np.arange(np.prod(dims, dtype=int)).reshape(dims) % 2).astype(dtype)
+        for dims in ((), (5,), (2, 0, 3), (1, 2, 3, 1, 2))
+    ]
+    same(own(*arrays), other(*arrays))
+
+
+def test_wrong_arguments_are_named() -> None:
+    own, _ = both(SUMS)
+    a, b = np.ones((4, 16), np.float32), np.ones(16, np.float32)
+    for arguments in ((a.astype(np.float64), b), (a, a), (a,), (a, b[:3])):
+        with pytest.raises(ArgumentError):
+            own(*arguments)
+
+
+def test_results_are_new_arrays_each_time() -> None:
+    own, _ = both("func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }")
+    a = np.ones(8, np.float32)
+    first, second = own(a), own(a)
+    assert not np.may_share_memory(first, second)
+    assert not np.may_share_memory(first, a)
+    first[:] = 3
+    assert second[0] == a[0] == 1
+
+
+def test_device_arrays_go_in_and_come_out() -> None:
+    own, other = both(SUMS)
+    a, b = np.full((4, 16), 2, np.float32), np.ones(16, np.float32)
+    made, total = own.call_device(own.put(a, 0), b)
+    assert made.shape == (4, 16)
+    np.testing.assert_array_equal(np.asarray(made), a)
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(made)[0, 0] = 1
+    # IREE's runtime takes what a kernel made, and the reverse.
+    again, _ = other.call_device(made, b)
+    back, _ = own.call_device(again, other.put(b, 1))
+    np.testing.assert_array_equal(np.asarray(back), a)
+    assert float(np.asarray(total)) == 128
+
+
+def test_donated_device_arrays_end() -> None:
+    own, _ = both("""HloModule m, input_output_alias={ {}: (0, {}, may-alias) }
+      ENTRY main { p = f32[4] parameter(0)
+        ROOT r = f32[4] add(p, p) }""")
+    given = own.put(np.ones(4, np.float32), 0)
+    result = own.call_device(given)
+    np.testing.assert_array_equal(np.asarray(result), 2)
+    with pytest.raises(ArgumentError, match="was donated"):
+        np.asarray(given)
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    own, _ = both("""func.func @main(%a: tensor<64x64xf32>) -> tensor<64x64xf32> {
+      %0 = stablehlo.dot %a, %a : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %1 = stablehlo.dot %0, %a : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      return %1 : tensor<64x64xf32> }""")
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        a = np.eye(64, dtype=np.float32) * number
+        for _ in range(200):
+            if not np.array_equal(own(a), np.eye(64) * number**3):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_calls_on() -> None:
+    own, _ = both(SUMS)
+    a, b = np.ones((4, 16), np.float32), np.ones(16, np.float32)
+    own(a, b)
+    child = os.fork()
+    if not child:
+        os._exit(0 if own(a, b)[1] == 64 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+BINDINGS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99)))
+
+
+@given(st.lists(st.integers(0, 5), max_size=4), st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), BINDINGS)))
+@settings(max_examples=30, deadline=None)
+def test_schedules_are_read_as_they_were_written(cuts: list[int], parts: list[tuple[int, int, list[Any]]]) -> None:
+    schedule = Schedule(1, 1, 64, tuple(Part(kernel, groups, tuple(bound)) for kernel, groups, bound in parts))
+    data = schedule.to_bytes()
+    assert read(data) == schedule
+    for cut in cuts:
+        assert read(data[: max(len(data) - 1 - 8 * cut, 0)]) is None
+
+
+def test_what_is_no_library_is_refused() -> None:
+    for data in (b"", b"\x7fELF", bytes(200), b"\x7fELF\2\1\1" + bytes(300)):
+        with pytest.raises(MappingError):
+            Library(data)
