@@ -26,7 +26,7 @@ class Accesses(Rules):
         loads: each array and the number of the element that is read.
         uses: all numbers of elements and places that the code computes.
         cost: in sums, of all elements that were asked for.
-        is_guarded: whether something is read under a condition.
+        conditions: under which something is read.
         is_irregular: whether a place depends on what is in memory.
     """
 
@@ -34,7 +34,7 @@ class Accesses(Rules):
     loads: list[tuple[Array, Index]] = field(default_factory=list)
     uses: list[Index] = field(default_factory=list)
     cost: int = 0
-    is_guarded: bool = False
+    conditions: list[Condition] = field(default_factory=list)
     is_irregular: bool = False
     _known: set[Any] = field(default_factory=set)
     _symbols: dict[Any, Index] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Accesses(Rules):
         elif False in known:
             no()
         else:
-            self.is_guarded = True
+            self.conditions += conditions
             self.uses += [condition.index for condition in conditions]
             self.cost += len(conditions)
             yes()

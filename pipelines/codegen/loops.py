@@ -8,7 +8,8 @@ in the first-level cache, so that memory is read in its order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hloforge.pipelines.codegen import index as places
@@ -22,6 +23,7 @@ from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.scalars import combine
+from hloforge.pipelines.codegen.segments import Segment, segments_of, whole
 from hloforge.pipelines.codegen.steps import Nest
 
 # Bytes of a line of sums: a quarter of the smallest first-level cache.
@@ -141,6 +143,20 @@ class NestWriter:
         self._in_memory = in_memory
         self._groups = [] if 0 in nest.shape else groups_of(nest, in_memory)
         self._counters: dict[int, Index] = {}
+        self._pieces = self._cut()
+        self._is_cutting = True
+
+    def _cut(self) -> dict[Group, list[Segment]]:
+        """The pieces of loops, where these are cut."""
+        nest = self._nest
+        if not self._groups:
+            return {}
+        place, found = nest.analysis(self._in_memory)
+        if not found.conditions:
+            return {}
+        kept = [group for group in self._groups if not nest.reductions or group.dims[0] in nest.dims]
+        loops = [(_symbol(place, group), group.size) for group in kept]
+        return dict(zip(kept, segments_of(loops, found.conditions, found.cost), strict=True))
 
     def write(self) -> None:
         nest = self._nest
@@ -187,10 +203,41 @@ class NestWriter:
             return
         group, *rest = groups
         start, stop = self._bounds(group.size)
-        hints = _UNROLLED if group.size <= _FEW and start == 0 else ""
-        with self._function.loop(start, stop, hints=hints) as counter, self._emitter.scope():
-            self._enter(group, counter)
-            self._over(rest, body)
+        for segment in self._segments(group):
+            with (
+                self._cutting(self._is_cutting and not segment.is_border),
+                self._iterations(segment, group, start, stop),
+            ):
+                self._over(rest, body)
+
+    @contextmanager
+    def _iterations(self, segment: Segment, group: Group, start: Value | int, stop: Value | int) -> Iterator[None]:
+        """A loop over a piece of a group, as far as it lies between two bounds."""
+        function, size = self._function, segment.size
+        is_shared = isinstance(start, Value)
+        if size == 1 and not is_shared:
+            with self._emitter.scope():
+                self._enter(group, places.constant(segment.start))
+                yield
+            return
+        first: Value | int = segment.start
+        last: Value | int = segment.stop
+        if is_shared:
+            first, last = function.index(start).maximum(segment.start), function.index(stop).minimum(segment.stop)
+        hints = _UNROLLED if size <= _FEW and not is_shared else ""
+        with function.loop(first, last, hints=hints) as counter, self._emitter.scope():
+            self._enter(group, segment_index(counter, segment))
+            yield
+
+    def _segments(self, group: Group) -> list[Segment]:
+        return self._pieces.get(group, whole(group.size)) if self._is_cutting else whole(group.size)
+
+    @contextmanager
+    def _cutting(self, is_cutting: bool) -> Iterator[None]:
+        """Whether loops inside are cut."""
+        before, self._is_cutting = self._is_cutting, is_cutting
+        yield
+        self._is_cutting = before
 
     def _bounds(self, size: int) -> tuple[Value | int, Value | int]:
         share, self._share = self._share, None
@@ -317,12 +364,23 @@ class NestWriter:
                 self._store_maps()
                 return self._combined(carried)
             group, *rest = groups
-            if not rest and self._gains_by_lanes(group):
+            segments = self._segments(group)
+            if not rest and len(segments) == 1 and self._gains_by_lanes(group):
                 return self._by_lanes(group, carried)
-            hints = _UNROLLED if group.size <= _FEW_TERMS else ""
-            loop = self._function.loop(0, group.size, carried=carried, hints=hints)
+            for segment in segments:
+                with self._cutting(self._is_cutting and not segment.is_border):
+                    carried = over(segment, group, rest, carried)
+            return carried
+
+        def over(segment: Segment, group: Group, rest: Sequence[Group], carried: list[Value]) -> list[Value]:
+            if segment.size == 1:
+                with self._emitter.scope():
+                    self._enter(group, places.constant(segment.start))
+                    return loops(rest, carried)
+            hints = _UNROLLED if segment.size <= _FEW_TERMS else ""
+            loop = self._function.loop(segment.start, segment.stop, carried=carried, hints=hints)
             with loop as (counter, values), self._emitter.scope():
-                self._enter(group, counter)
+                self._enter(group, segment_index(counter, segment))
                 loop.next(loops(rest, values))
             return loop.results
 
@@ -457,6 +515,18 @@ class NestWriter:
         memory = self._memory(result)
         assert memory is not None
         memory.store(value, number)
+
+
+def _symbol(place: Place, group: Group) -> Symbol | None:
+    """The counter of a group in a place of counters, if it is one dimension's."""
+    return place[group.dims[0]].terms[0][0] if len(group.dims) == 1 else None
+
+
+def segment_index(counter: Value, segment: Segment) -> Index:
+    """The place of a counter that is known to lie in a segment."""
+    if segment.start == 0:
+        return Index(((Symbol(segment.stop - 1, value=counter), 1),))
+    return Index(((Symbol(segment.size - 1, value=counter - segment.start), 1),), segment.start)
 
 
 def _element(element: str, values: Iterable[Value]) -> Element:

@@ -1,0 +1,98 @@
+"""Index-set splitting: loops in pieces, in each of which it is known what concatenations, paddings and rolls read.
+
+A padded array is read under a condition, which LLVM makes no vectors of. Where the condition depends on one loop's
+counter alone, the loop is cut where the condition changes. Pieces that are a good part of the loop are cut further by
+the loops inside; the borders of images and the like keep the conditions of inner loops, so that code does not grow with
+the power of dimensions.
+
+Source: Griebl, Feautrier, Lengauer, "Index Set Splitting", 2000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.evaluate import Condition
+from hloforge.pipelines.codegen.index import Symbol
+
+# A piece that is less than such a part of its loop is a border.
+_BORDER = 8
+# Copies of a body, and what they may cost together, in sums: LLVM's time grows with them.
+_MOST_COPIES, _MOST_COST = 24, 1600
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Iterations that follow each other.
+
+    Attributes:
+        stop: the one after the last.
+        is_border: whether loops inside are left whole.
+    """
+
+    start: int
+    stop: int
+    is_border: bool
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+
+def whole(size: int) -> list[Segment]:
+    """A loop in one piece."""
+    return [Segment(0, size, False)]
+
+
+def segments_of(
+    loops: Sequence[tuple[Symbol | None, int]], conditions: Iterable[Condition], cost: int
+) -> list[list[Segment]]:
+    """The pieces of each of some loops inside each other.
+
+    Args:
+        loops: counters and sizes, from the outermost one; None for loops that are left whole.
+        cost: of the body, in sums.
+    """
+    cuts: list[set[int]] = [set() for _ in loops]
+    numbers = {symbol: number for number, (symbol, _) in enumerate(loops) if symbol is not None}
+    for condition in conditions:
+        if len(condition.index.terms) != 1:
+            continue
+        ((symbol, factor),) = condition.index.terms
+        if symbol in numbers:
+            size = loops[numbers[symbol]][1]
+            cuts[numbers[symbol]] |= {cut for cut in _changes(condition, factor) if 0 < cut < size}
+    found = [_cut(size, sorted(own)) for (_, size), own in zip(loops, cuts, strict=True)]
+    copies = _copies(found)
+    if copies > _MOST_COPIES or copies * cost > _MOST_COST:
+        # Inner loops alone, so that those have vectors at least where outer conditions are loop-invariant.
+        found = [whole(size) for _, size in loops[:-1]] + found[-1:]
+        copies = _copies(found)
+    if copies > _MOST_COPIES or (copies > 1 and copies * cost > _MOST_COST):
+        return [whole(size) for _, size in loops]
+    return found
+
+
+def _changes(condition: Condition, factor: int) -> tuple[int, int]:
+    """The first counters from which on a condition may be another one: of zero, and of the limit."""
+    offset, limit = condition.index.offset, condition.limit
+    if factor > 0:
+        return -(offset // factor), -(-(limit - offset) // factor)
+    # The index falls: it is below the limit, or negative, from here on.
+    return (offset - limit) // -factor + 1, offset // -factor + 1
+
+
+def _cut(size: int, cuts: Sequence[int]) -> list[Segment]:
+    edges = [0, *cuts, size]
+    return [
+        Segment(start, stop, (stop - start) * _BORDER < size) for start, stop in zip(edges, edges[1:], strict=False)
+    ]
+
+
+def _copies(loops: Sequence[Sequence[Segment]]) -> int:
+    """How often the innermost body is written."""
+    copies = 1
+    for segments in reversed(loops):
+        copies = sum(1 if segment.is_border else copies for segment in segments)
+    return copies
