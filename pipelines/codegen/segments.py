@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hloforge.pipelines.codegen.evaluate import Condition
 from hloforge.pipelines.codegen.index import Symbol
@@ -85,9 +86,7 @@ def _changes(condition: Condition, factor: int) -> tuple[int, int]:
 
 def _cut(size: int, cuts: Sequence[int]) -> list[Segment]:
     edges = [0, *cuts, size]
-    return [
-        Segment(start, stop, (stop - start) * _BORDER < size) for start, stop in zip(edges, edges[1:], strict=False)
-    ]
+    return [Segment(start, stop, (stop - start) * _BORDER < size) for start, stop in pairwise(edges)]
 
 
 def _copies(loops: Sequence[Sequence[Segment]]) -> int:
