@@ -33,8 +33,8 @@ _LONG = 1500
 _USUAL, _ENDS = 300, 4
 # Bindings of a step for what it works in.
 _SCRATCHES = 3
-# In sums: what a workgroup should have to do at least, some 150 µs, because handing work over takes that long.
-_SHARE = 1 << 20
+# In sums: what a workgroup should have to do at least, some 40 µs, because a thread that sleeps wakes after as long.
+_SHARE = 1 << 18
 _MOST_SHARES = 8
 
 

@@ -15,14 +15,16 @@ import ctypes
 import mmap
 import sys
 import sysconfig
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from hloforge.runtime.compile.direct.host import DirectError, is_available as has_code
+from hloforge.runtime.compile.direct.host import DirectError, is_available as runs_code
 from hloforge.runtime.compile.direct.objects import text_object
 from hloforge.runtime.compile.direct.relocatable import read
+from hloforge.runtime.native import pool
 from hloforge.runtime.native.library import Code, MappingError
 
 # Of an array: data, number of dimensions, sizes, element type, flags.
@@ -31,8 +33,8 @@ _DATA, _RANK, _SIZES, _TYPE, _FLAGS = 16, 24, 32, 56, 64
 _PLAIN = 0x101
 # Words of a call's context, and of what it says of an array, of a place for an address, and of a dispatch.
 (
-    ARRAY_TYPE, ARRAYS, FORMS, ADDRESSES, PATCHES, PLACES, PARTS, DISPATCHES, STATE, SAVE, RESTORE, ANSWER, WORDS,
-) = range(13)  # fmt: skip
+    ARRAY_TYPE, ARRAYS, FORMS, ADDRESSES, PATCHES, PLACES, PARTS, DISPATCHES, STATE, SAVE, RESTORE, ANSWER, POOL, WORDS,
+) = range(14)  # fmt: skip
 FORM_WORDS, PLACE_WORDS, DISPATCH_WORDS = 3, 3, 3
 # Bytes of IREE's state of a dispatch, and where in it the pointers to arrays and the number of workgroups are. The
 # state of a workgroup follows.
@@ -145,9 +147,16 @@ start:
   %parts.p = call ptr @word(ptr %context, i64 {PARTS})
   %parts = ptrtoint ptr %parts.p to i64
   %dispatches = call ptr @word(ptr %context, i64 {DISPATCHES})
+  %pool = call ptr @word(ptr %context, i64 {POOL})
+  %no.pool = icmp eq ptr %pool, null
+  br i1 %no.pool, label %part, label %ask
+ask:
+  %pair = cmpxchg ptr %pool, i64 0, i64 1 seq_cst seq_cst
+  %got = extractvalue {{ i64, i1 }} %pair, 1
   br label %part
 part:
-  %n = phi i64 [ 0, %start ], [ %n.more, %ran ]
+  %n = phi i64 [ 0, %start ], [ 0, %ask ], [ %n.kept, %ran ]
+  %helped = phi i1 [ false, %start ], [ %got, %ask ], [ %helped.kept, %ran ]
   %ended = icmp eq i64 %n, %parts
   br i1 %ended, label %end, label %run
 run:
@@ -160,7 +169,12 @@ run:
   %groups.32 = trunc i64 %groups to i32
   store ptr %table, ptr %pointers
   store i32 %groups.32, ptr %count.at
-  br label %group
+  %several = icmp sgt i64 %groups, 1
+  %shared = and i1 %several, %helped
+  br i1 %shared, label %share, label %group
+share:
+  call void @share(ptr %pool, ptr %kernel, ptr %state, ptr %workgroup, i64 %groups)
+  br label %ran
 group:
   %g = phi i64 [ 0, %run ], [ %g.more, %group ]
   %g.32 = trunc i64 %g to i32
@@ -170,9 +184,15 @@ group:
   %again = icmp slt i64 %g.more, %groups
   br i1 %again, label %group, label %ran
 ran:
-  %n.more = add i64 %n, 1
+  %n.kept = add i64 %n, 1
+  %helped.kept = or i1 %helped, false
   br label %part
 end:
+  br i1 %helped, label %give, label %leave
+give:
+  store atomic i64 0, ptr %pool seq_cst, align 8
+  br label %leave
+leave:
   call void @llvm.x86.sse.ldmxcsr(ptr %before)
   %restore = call ptr @word(ptr %context, i64 {RESTORE})
   call void %restore(ptr %thread)
@@ -188,6 +208,7 @@ define internal ptr @word(ptr %table, i64 %number) alwaysinline nounwind {{
   %found = load ptr, ptr %at
   ret ptr %found
 }}
+{pool.TEXT}
 """
 
 
@@ -212,16 +233,19 @@ def is_available() -> bool:
     usual = sys.implementation.name == "cpython" and object.__basicsize__ == 16
     if not usual or sysconfig.get_config_var("Py_GIL_DISABLED") or sysconfig.get_config_var("Py_DEBUG"):
         return False
-    return has_code() and _knows_arrays() and _code() is not None
+    return runs_code() and _knows_arrays() and _has_code()
 
 
-def function(context: np.ndarray[Any, Any]) -> Any:
+def function(context: np.ndarray[Any, Any], threads: int) -> Any:
     """A function of arrays, which says whether they were what the context asks for and the program ran.
 
     Args:
         context: ``WORDS`` words, which live as long as the function.
+        threads: that share dispatches of several workgroups, the caller's among them.
     """
     method = _method()
+    if threads > 1:
+        context[POOL] = pool.pool().at_least(threads - 1, _code().work)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes, make.restype = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p], ctypes.py_object
     context[SAVE] = _address(ctypes.pythonapi.PyEval_SaveThread)
@@ -239,24 +263,38 @@ def _address(name: Any) -> int:
 
 @cache
 def _method() -> _Method:
-    code = _code()
-    assert code is not None
-    return _Method(b"run", code.start, _FAST, None)
+    return _Method(b"run", _code().call, _FAST, None)
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """Addresses of functions in memory, which lives as long as the process."""
+
+    memory: Code
+    call: int
+    work: int
 
 
 @cache
-def _code() -> Code | None:
-    """The machine code, which lives as long as the process."""
+def _code() -> _Entries:
+    """The machine code. Raises DirectError or MappingError."""
+    unit = read(text_object(_TEXT))
+    (section,) = (one for one in unit.sections if one.is_code and one.size)
+    if section.relocations:
+        raise DirectError("code that refers to other sections")
+    memory = Code(section.size)
+    memory.memory[: section.size] = section.data
+    memory.protect(0, section.size, mmap.PROT_READ | mmap.PROT_EXEC)
+    call, work = (memory.start + unit.defined[name].value for name in ("call", "work"))
+    return _Entries(memory, call, work)
+
+
+def _has_code() -> bool:
     try:
-        (section,) = (one for one in read(text_object(_TEXT)).sections if one.is_code and one.size)
-        if section.relocations:
-            return None
-        code = Code(section.size)
-        code.memory[: section.size] = section.data
-        code.protect(0, section.size, mmap.PROT_READ | mmap.PROT_EXEC)
+        _code()
     except (DirectError, MappingError, ValueError):
-        return None
-    return code
+        return False
+    return True
 
 
 def _knows_arrays() -> bool:

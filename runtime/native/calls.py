@@ -67,10 +67,14 @@ class NativeCalls:
     Args:
         parameters: of the program, as ``fit`` takes them.
         results: as well.
+        threads: that share what is worth it, the caller's among them.
     """
 
-    def __init__(self, program: NativeProgram, parameters: Sequence[Codec], results: Sequence[Codec]) -> None:
+    def __init__(
+        self, program: NativeProgram, parameters: Sequence[Codec], results: Sequence[Codec], threads: int
+    ) -> None:
         self._program = program
+        self._threads = threads if any(part.workgroups > 1 for part in program.schedule.parts) else 1
         self._count = len(parameters)
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
         self._made = self._forms[self._count :]
@@ -127,7 +131,7 @@ class NativeCalls:
         context[caller.PARTS], context[caller.DISPATCHES] = len(dispatches), _address(parts)
         context[caller.STATE] = _address(state)
         context.kept = program, self._forms, transient, tables, sizes, forms, addresses, patches, parts, state
-        return caller.function(context)
+        return caller.function(context, self._threads)
 
 
 class _Context(np.ndarray[Any, Any]):

@@ -31,6 +31,7 @@ from hloforge.runtime.devices import devices
 from hloforge.runtime.devices.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.host.vm_module import Host, take_raised
 from hloforge.runtime.native.calls import NativeCalls, native_program
+from hloforge.runtime.native.pool import processors
 from hloforge.runtime.replicas.calls import refusals
 from hloforge.runtime.session.arrays import Codec, DeviceArray, share
 from hloforge.runtime.session.background import Background
@@ -200,6 +201,7 @@ class Session(Background):
         fits = self._flat and self._apart is None and SmallCalls.fit(self._parameters, self._results)
         self._small = SmallCalls(self._parameters, self._device) if fits else None
         self._native: NativeCalls | None = None
+        self._native_threads = _native_threads(driver or self.manifest.device, threads)
 
     def call_natively(self, source: str | PathLike[str] | bytes) -> None:
         """Call kernels without IREE's runtime from now on, where the program and its device allow it.
@@ -207,13 +209,13 @@ class Session(Background):
         Args:
             source: what the module was made of.
         """
-        if self.device != "local-sync" or self._apart is not None or self._deadline is not None or not self._flat:
+        if not self._native_threads or self._apart is not None or self._deadline is not None or not self._flat:
             return
         if bundle.appended(source):
             return
         program = native_program(source)
         if program is not None and NativeCalls.fit(program, self._parameters, self._results):
-            self._native = NativeCalls(program, self._parameters, self._results)
+            self._native = NativeCalls(program, self._parameters, self._results, self._native_threads)
 
     def _take_manifest(self, manifest: Manifest) -> None:
         """Prepare for calls of the manifest's signature."""
@@ -507,6 +509,19 @@ class Session(Background):
 def _driver_of(manifest: Manifest, threads: int | Sequence[int] | None) -> str:
     """The driver for a program that names none."""
     return KINDS.get(manifest.target.partition(":")[0]) or devices.choose_driver(manifest.work, threads)
+
+
+def _native_threads(driver: str, threads: int | Sequence[int] | None) -> int:
+    """Threads of calls without IREE's runtime; 0 where IREE's pool is asked for by its processors, and for GPUs.
+
+    Args:
+        driver: that is asked for; empty for none.
+    """
+    if driver == "local-sync":
+        return 1
+    if driver not in ("", "local-task") or not isinstance(threads, int | None):
+        return 0
+    return threads or processors()
 
 
 def _leaf_numbers(leaves: Sequence[Codec]) -> dict[int | str, int]:

@@ -166,6 +166,49 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert not wrong
 
 
+LARGE = """func.func @main(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512x512xf32>) {
+  %0 = stablehlo.dot %a, %b : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+  %1 = stablehlo.dot %0, %b : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+  return %0, %1 : tensor<512x512xf32>, tensor<512x512xf32> }"""
+
+
+def test_threads_share_large_dispatches_and_calls_the_threads() -> None:
+    """Several callers at once: one has the pool, the others do all of their work themselves."""
+    executable = hloforge.compile(LARGE)
+    alone, several = executable.load(device="local-sync"), executable.load(threads=4)
+    assert several._native is not None
+    assert any(part.workgroups > 1 for part in several._native._program.schedule.parts)
+    rng = np.random.default_rng(0)
+    cases = [[rng.integers(-3, 4, (512, 512)).astype(np.float32) for _ in range(2)] for _ in range(3)]
+    expected = [alone(*case) for case in cases]
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(15):
+            for one, other in zip(several(*cases[number]), expected[number], strict=True):
+                if not np.array_equal(one, other):
+                    wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_has_no_helpers_and_does_the_work_itself() -> None:
+    session = hloforge.compile(LARGE).load(threads=3)
+    ones = np.ones((512, 512), np.float32)
+    session(ones, ones)
+    child = os.fork()
+    if not child:
+        os._exit(0 if session(ones, ones)[1][3, 4] == 512 * 512 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert session(ones, ones)[1][3, 4] == 512 * 512
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_calls_on() -> None:
     own, _ = both(SUMS)
