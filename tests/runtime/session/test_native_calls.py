@@ -166,7 +166,8 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert not wrong
 
 
-LARGE = """func.func @main(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512x512xf32>) {
+LARGE = """
+func.func @main(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512x512xf32>) {
   %0 = stablehlo.dot %a, %b : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
   %1 = stablehlo.dot %0, %b : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
   return %0, %1 : tensor<512x512xf32>, tensor<512x512xf32> }"""
