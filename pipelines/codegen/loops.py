@@ -22,6 +22,7 @@ from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
+from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_orderless, row_blocks
 from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.segments import Segment, segments_of, whole
 from hloforge.pipelines.codegen.steps import Nest
@@ -31,6 +32,10 @@ _LINE = 8192
 # Loops of so few iterations are written out: LLVM is asked for it, because by itself it would write out others, which
 # takes most of its time.
 _UNROLLED, _FEW, _FEW_TERMS = "unroll.full", 4, 8
+# Terms of a sum that is written out if they cost little, in sums.
+_MOST_TERMS, _MOST_WRITTEN = 32, 128
+# Sums that the terms of short rows cost before they are computed by blocks.
+_DEAR = 12
 # The side of a square of elements, whose lines of 64 bytes are in the first-level cache.
 _SQUARE = 32
 # Arrays that are kept for a square of the places, 4 KiB of f32 each.
@@ -165,7 +170,10 @@ class NestWriter:
             return
         if not nest.reductions:
             crossed = self._crossed()
-            if crossed is None:
+            blocks = self._row_blocks() if crossed is None else None
+            if blocks is not None:
+                self._over(self._groups[:-2], lambda: self._by_row_blocks(blocks))
+            elif crossed is None:
                 self._over(self._groups, self._store_maps)
             else:
                 rest = [group for group in self._groups if group not in (crossed.first, crossed.second)]
@@ -174,9 +182,17 @@ class NestWriter:
         kept = [group for group in self._groups if group.dims[0] not in nest.dims]
         reduced = [group for group in self._groups if group.dims[0] in nest.dims]
         if kept and self._groups[-1] is kept[-1]:
-            self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
+            blocks = self._row_blocks() if len(reduced) == 1 else None
+            if blocks is not None:
+                self._over(kept[:-1], lambda: self._sums_by_row_blocks(blocks))
+            else:
+                self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
         else:
-            self._over(kept, lambda: self._by_sums(reduced))
+            blocks = self._row_blocks() if len(reduced) == 1 and kept else None
+            if blocks is not None:
+                self._over(kept[:-1], lambda: self._row_sums_by_blocks(blocks))
+            else:
+                self._over(kept, lambda: self._by_sums(reduced))
 
     def _write_empty(self) -> None:
         """Reductions of nothing: their initial values."""
@@ -330,6 +346,156 @@ class NestWriter:
             return _SQUARE
         return (self._function.index(stop) - start).minimum(_SQUARE)
 
+    # Blocks of rows
+
+    def _row_blocks(self) -> RowBlocks | None:
+        """Rows that are taken together: of maps, or those that reductions add up."""
+        groups, nest = self._groups, self._nest
+        if len(groups) < 2:
+            return None
+        rows, columns = groups[-2:]
+        if nest.reductions:
+            adds_rows = rows.dims[0] in nest.dims
+            if adds_rows == (columns.dims[0] in nest.dims):
+                return None
+            if adds_rows and not all(is_orderless(op) or _is_choice(op) for op in nest.reductions):
+                return None
+            if adds_rows and self._share is not None and len(groups) == 2:
+                # Columns are shared out.
+                return None
+            if not adds_rows and nest.analysis(self._in_memory)[1].cost < _DEAR:
+                return None
+        place, found = nest.analysis(self._in_memory)
+        uses = [factors for index in found.uses for factors in _factors(index)]
+        return row_blocks(place, found, (rows.dims[-1], rows.size), (columns.dims[-1], columns.size), uses)
+
+    def _repeated(self, blocks: RowBlocks) -> list[Memory]:
+        """What is read of each column alone, for each element of a block; and lines for what is read of rows."""
+        rows, columns = self._groups[-2:]
+        lines = [self._line(array, blocks.size) for array, _ in blocks.repeated]
+        if lines:
+            with self._function.loop(0, blocks.columns) as column, self._emitter.scope():
+                self._enter(rows, places.ZERO)
+                self._enter(columns, column)
+                for line, (array, number) in zip(lines, blocks.repeated, strict=True):
+                    value = self._emitter.load(array, self._here(number))
+                    with self._function.loop(0, blocks.rows) as row:
+                        line.store(value, row * blocks.columns + column)
+        return lines + [self._line(array, blocks.size) for array, _ in blocks.spread]
+
+    def _spread(self, blocks: RowBlocks, lines: Sequence[Memory], first: Value, count: Value | int) -> None:
+        """Repeat what is read of so many rows for their columns."""
+        if not blocks.spread:
+            return
+        rows, columns = self._groups[-2:]
+        with self._function.loop(0, count) as row, self._emitter.scope():
+            self._enter(rows, _sum_of(first, rows.size, row))
+            self._enter(columns, places.ZERO)
+            values = [self._emitter.load(array, self._here(number)) for array, number in blocks.spread]
+            with self._function.loop(0, blocks.columns) as column:
+                for line, value in zip(lines[len(blocks.repeated) :], values, strict=True):
+                    line.store(value, row * blocks.columns + column)
+
+    def _enter_element(self, blocks: RowBlocks, lines: Sequence[Memory], start: Value, number: Value) -> None:
+        """Be at an element of the block that begins with an element."""
+        rows, columns = self._groups[-2:]
+        both = Group((*rows.dims, *columns.dims), (*rows.sizes, *columns.sizes))
+        self._enter(both, _sum_of(start, both.size, number))
+        for line, (array, load) in zip(lines, (*blocks.repeated, *blocks.spread), strict=True):
+            self._emitter.known((array, self._here(load)), line.load(number))
+
+    @contextmanager
+    def _row_block(self, blocks: RowBlocks, lines: Sequence[Memory]) -> Iterator[tuple[Value, Value, Value | int]]:
+        """A loop over blocks: a block's first element, its first row and how many rows it has."""
+        function = self._function
+        first, last = self._bounds(-(-blocks.total // blocks.rows))
+        with function.loop(first, last) as block, self._emitter.scope():
+            row = block * blocks.rows
+            count: Value | int = blocks.rows
+            if blocks.total % blocks.rows:
+                count = (function.index(blocks.total) - row).minimum(blocks.rows)
+            self._spread(blocks, lines, row, count)
+            yield block * blocks.size, row, count
+
+    def _by_row_blocks(self, blocks: RowBlocks) -> None:
+        lines = self._repeated(blocks)
+        with (
+            self._row_block(blocks, lines) as (start, _, count),
+            self._function.loop(0, count * blocks.columns) as number,
+            self._emitter.scope(),
+        ):
+            self._enter_element(blocks, lines, start, number)
+            self._store_maps()
+
+    def _row_sums_by_blocks(self, blocks: RowBlocks) -> None:
+        """Reductions of rows whose terms cost more than adding them: first the terms of a block."""
+        function, emitter, reductions = self._function, self._emitter, self._nest.reductions
+        lines = self._repeated(blocks)
+        results = [result for op in reductions for result in op.results]
+        held = [self._line(result, blocks.size) for result in results]
+        with self._row_block(blocks, lines) as (start, first, count):
+            with function.loop(0, count * blocks.columns) as number, emitter.scope():
+                self._enter_element(blocks, lines, start, number)
+                self._store_maps()
+                terms = [term for op in reductions for term in self._terms(op)]
+                for line, term in zip(held, terms, strict=True):
+                    line.store(term, number)
+            with function.loop(0, count) as row, emitter.scope():
+                self._enter(self._groups[-2], _sum_of(first, blocks.total, row))
+                starts = [part for op in reductions for element in self._starts(op) for part in parts(element)]
+                loop = function.loop(0, blocks.columns, carried=starts, hints=_UNROLLED)
+                with loop as (column, values), emitter.scope():
+                    more = [line.load(row * blocks.columns + column) for line in held]
+                    loop.next(self._joined(values, more))
+                totals, number = iter(loop.results), self._result_number()
+                for result in results:
+                    self._store(result, _element(result.element, totals), number)
+
+    def _sums_by_row_blocks(self, blocks: RowBlocks) -> None:
+        function, emitter, reductions = self._function, self._emitter, self._nest.reductions
+        repeated = self._repeated(blocks)
+        results = [result for op in reductions for result in op.results]
+        lines = [self._line(result, blocks.size) for result in results]
+        zero = function.index(0)
+        self._spread(blocks, repeated, zero, blocks.rows)
+        with function.loop(0, blocks.size) as number, emitter.scope():
+            self._enter_element(blocks, repeated, zero, number)
+            self._store_maps()
+            terms = [term for op in reductions for term in self._terms(op)]
+            for line, term in zip(lines, terms, strict=True):
+                line.store(term, number)
+        whole, rest = divmod(blocks.total, blocks.rows)
+        with function.loop(1, whole) as block, emitter.scope():
+            self._spread(blocks, repeated, block * blocks.rows, blocks.rows)
+            with function.loop(0, blocks.size) as number, emitter.scope():
+                self._enter_element(blocks, repeated, block * blocks.size, number)
+                self._add_to(lines, number)
+        if rest:
+            self._spread(blocks, repeated, function.index(whole * blocks.rows), rest)
+            with function.loop(0, rest * blocks.columns) as number, emitter.scope():
+                self._enter_element(blocks, repeated, function.index(whole * blocks.size), number)
+                self._add_to(lines, number)
+        with function.loop(0, blocks.columns) as column, emitter.scope():
+            self._enter(self._groups[-1], column)
+            starts = [part for op in reductions for element in self._starts(op) for part in parts(element)]
+            loop = function.loop(0, blocks.rows, carried=starts)
+            with loop as (row, values), emitter.scope():
+                found = self._joined(values, [line.load(row * blocks.columns + column) for line in lines])
+                loop.next(found)
+            totals, number = iter(loop.results), self._result_number()
+            for result in results:
+                self._store(result, _element(result.element, totals), number)
+
+    def _joined(self, values: Sequence[Value], others: Sequence[Element]) -> list[Value]:
+        """Sums so far, as parts, with others."""
+        given, more = iter(values), iter(others)
+        found: list[Value] = []
+        for op in self._nest.reductions:
+            so_far = [_element(result.element, given) for result in op.results]
+            own = [next(more) for _ in op.results]
+            found += [part for one in combine(self._emitter, op.inner[0], so_far, own) for part in parts(one)]
+        return found
+
     # Bodies
 
     def _store_maps(self) -> None:
@@ -377,7 +543,7 @@ class NestWriter:
                 with self._emitter.scope():
                     self._enter(group, places.constant(segment.start))
                     return loops(rest, carried)
-            hints = _UNROLLED if segment.size <= _FEW_TERMS else ""
+            hints = _UNROLLED if not rest and self._is_short(segment.size) else ""
             loop = self._function.loop(segment.start, segment.stop, carried=carried, hints=hints)
             with loop as (counter, values), self._emitter.scope():
                 self._enter(group, segment_index(counter, segment))
@@ -389,6 +555,11 @@ class NestWriter:
         for op in reductions:
             for result in op.results:
                 self._store(result, _element(result.element, results), number)
+
+    def _is_short(self, terms: int) -> bool:
+        """Whether a sum of so many terms is written out, so that LLVM makes vectors of the loop around it."""
+        _, found = self._nest.analysis(self._in_memory)
+        return terms <= _FEW_TERMS or (terms <= _MOST_TERMS and terms * found.cost <= _MOST_WRITTEN)
 
     def _gains_by_lanes(self, group: Group) -> bool:
         """Whether LLVM makes no vectors of a reduction, such as an extreme with its place."""
@@ -419,12 +590,7 @@ class NestWriter:
             self._add_to(lines, lane)
         loop = function.loop(0, _LANES, carried=carried)
         with loop as (lane, values), emitter.scope():
-            given, held, found = iter(values), iter(lines), []
-            for op in reductions:
-                so_far = [_element(result.element, given) for result in op.results]
-                more = [next(held).load(lane) for _ in op.results]
-                found += [part for one in combine(emitter, op.inner[0], so_far, more) for part in parts(one)]
-            loop.next(found)
+            loop.next(self._joined(values, [line.load(lane) for line in lines]))
         if whole == group.size:
             return loop.results
         rest = function.loop(whole, group.size, carried=loop.results)

@@ -1,0 +1,83 @@
+"""Blocks of short rows as one loop: rows of nine numbers make no vectors, eleven such rows together do.
+
+Where arrays are read as if rows and columns were one dimension, a loop runs over the elements of several rows. What is
+read of each column alone, such as a mean of columns that is subtracted from each row, is repeated for a block once, in
+the first-level cache; what is read of each row alone is repeated for its columns in each block. Sums over rows are kept
+for each element of a block and added up in the end. Sums of rows are made of terms that are computed for a block first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.access import Accesses
+from hloforge.pipelines.codegen.evaluate import Place
+from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.index import Index, Symbol
+
+# Columns of rows that LLVM makes no good vectors of; fewer are written out.
+_LEAST, _MOST = 5, 31
+# Elements of a block, at least, and blocks from which on it pays.
+_BLOCK, _BLOCKS = 96, 4
+_MOST_REPEATED = 4
+_ORDERLESS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """How rows are taken together.
+
+    Attributes:
+        rows: of a block.
+        columns: of a row.
+        total: rows in all.
+        repeated: what is read of each column alone, with the numbers of elements.
+        spread: what is read of each row alone.
+    """
+
+    rows: int
+    columns: int
+    total: int
+    repeated: list[tuple[Array, Index]]
+    spread: list[tuple[Array, Index]]
+
+    @property
+    def size(self) -> int:
+        """Elements of a block."""
+        return self.rows * self.columns
+
+
+def row_blocks(
+    place: Place, found: Accesses, rows: tuple[int, int], columns: tuple[int, int], uses: Sequence[dict[Symbol, int]]
+) -> RowBlocks | None:
+    """The blocks of two loops, the second inside the first; None where rows do not follow each other in memory.
+
+    Args:
+        rows: the innermost dimension of the loop over rows, and how many there are.
+        columns: the same of columns.
+        uses: the factors of counters in all that the code computes.
+    """
+    (row_dim, total), (column_dim, size) = rows, columns
+    count = -(-_BLOCK // size)
+    if not _LEAST <= size <= _MOST or total < _BLOCKS * count or found.conditions or found.is_irregular:
+        return None
+    row, column = (place[d].terms[0][0] for d in (row_dim, column_dim))
+    plain = {index.terms[0][0] for index in place if index.terms}
+    repeated, spread = [], []
+    for array, number in dict.fromkeys(found.loads):
+        factors = dict(number.terms)
+        if all(symbol in plain for symbol in factors) and (column in factors) != (row in factors):
+            (repeated if column in factors else spread).append((array, number))
+    own = [dict(number.terms) for _, number in (*repeated, *spread)]
+    if len(own) > _MOST_REPEATED or not all(
+        one.get(row, 0) == one.get(column, 0) * size for one in uses if one not in own
+    ):
+        return None
+    return RowBlocks(count, size, total, repeated, spread)
+
+
+def is_orderless(op: Op) -> bool:
+    """Whether the terms of a reduction may be combined in any order."""
+    inner = op.inner[0]
+    return len(inner.ops) == 1 and inner.ops[0].name in _ORDERLESS and inner.results == inner.ops[0].results
