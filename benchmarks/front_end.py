@@ -35,7 +35,7 @@ from hloforge.runtime.options import CompileOptions
 Times = dict[str, list[float]]
 
 # Where code is made: what is called there is none of ours.
-_CODE = ("hloforge.runtime.compile.compiler.run_compiler",)
+_CODE = ("hloforge.runtime.compile.by_iree.run_compiler",)
 # Seconds for processes that are started beside a first program to be ready.
 _SETTLE = 1.0
 

@@ -34,7 +34,7 @@ from benchmarks.measure import calls_per_second, paired_ratio, timed
 from benchmarks.suite import CASES
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
 from hloforge.runtime.data.plausible_inputs import plausible_inputs
 from hloforge.runtime.reference.compare import compare

@@ -12,8 +12,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Python's own is 700 (2,000 from 3.13 on) objects more than were freed. So many take some 20 MB.
-_SELDOM = 100_000
+# Python's own is 700 (2,000 from 3.13 on) objects more than were freed. So many take some 40 MB; the modules of a
+# compilation are 140,000 objects, which take 100 ms to search.
+_SELDOM = 200_000
 
 _lock = threading.Lock()
 # What to return to, while compilations run: one entry for each.

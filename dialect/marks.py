@@ -137,7 +137,7 @@ _ALL = (
     Mark(KEY, On.OPERATION, f"{_SHARED}, pipelines/weights.py", f"{_SHARED}, pipelines/weights.py"),
     Mark(NUMBER, On.OPERATION, _SHARED, _SHARED),
     Mark(SHAPE, On.OPERATION, "pipelines/weights.py", "pipelines/weights.py"),
-    Mark(REFLECTION, On.OPERATION, "runtime/compile/compiler.py", "runtime/artifact/manifest.py"),
+    Mark(REFLECTION, On.OPERATION, "runtime/compile/by_iree.py", "runtime/artifact/manifest.py"),
     *(
         Mark(name, On.TARGET, _LINALG, f"{_LINALG}/decompose_factorizations.py, {_KEPT}")
         for name in (CHOLESKY, LU, QR, ORTHOGONAL, TRIDIAGONAL_QL, BIDIAGONAL_QR)

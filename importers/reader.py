@@ -18,10 +18,8 @@ from hloforge.importers.guard import UNLIMITED, guarded
 from hloforge.importers.hlo_newer import with_known_opcode
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.native import Converted
-from hloforge.importers.onnx.reader import read_onnx
 from hloforge.importers.saved_model import read_model
 from hloforge.importers.source import Source, load
-from hloforge.importers.tflite.reader import read_tflite
 from hloforge.importers.vetting import check_signature, vet
 
 # What XLA's partitioner adds to the name of the entry computation.
@@ -80,10 +78,8 @@ def read(
             program = _read_hlo(data, form, file, elided, seed, drop_unknown_attributes)
         elif form is Form.JAX_EXPORT:
             program = _read_export(data, file)
-        elif form is Form.ONNX:
-            program = read_onnx(data, file)
-        elif form is Form.TFLITE:
-            program = read_tflite(data, file)
+        elif form is Form.ONNX or form is Form.TFLITE:
+            program = _read_graph(data, form, file)
         elif form is Form.TENSORFLOW:
             program = read_model(path, lambda bytecode: _read_child(bytecode, file), signature=signature)
         elif form is Form.TORCH_EXPORT:
@@ -252,6 +248,17 @@ def _read_export(data: bytes, file: str) -> Program:
     module = _parse(guarded(native.portable_artifact_to_bytecode, exported.module, file))
     jax_export.choose_platform(module, exported.platforms)
     return _finish_mlir(module, file)
+
+
+def _read_graph(data: bytes, form: Form, file: str) -> Program:
+    """A model that is built with all operations of the dialect: most programs need neither these nor its importer."""
+    if form is Form.ONNX:
+        from hloforge.importers.onnx.reader import read_onnx
+
+        return read_onnx(data, file)
+    from hloforge.importers.tflite.reader import read_tflite
+
+    return read_tflite(data, file)
 
 
 def _parse(bytecode: bytes) -> ir.Module:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hloforge.dialect.errors import PipelineError
@@ -51,6 +51,7 @@ from hloforge.pipelines.framework.facts import check_order
 from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.framework.manager import PassManager, Timing
 from hloforge.pipelines.framework.passes import MachinePass, NativePass, Pass
+from hloforge.pipelines.framework.stage import Stage
 from hloforge.pipelines.kernels.attention.dispatch_attention import DispatchAttention
 from hloforge.pipelines.kernels.factorizations.dispatch_factorizations import DispatchFactorizations
 from hloforge.pipelines.kernels.factorizations.keep_factorizations import KeepFactorizations
@@ -88,19 +89,8 @@ from hloforge.pipelines.loops.interchange_loops import InterchangeLoops
 from hloforge.pipelines.loops.merge_induction_variables import MergeInductionVariables
 from hloforge.pipelines.loops.unroll_loops import UnrollLoops
 from hloforge.pipelines.loops.unroll_short_loops import UnrollShortLoops
-from hloforge.pipelines.normalize.choose_branches import ChooseBranches
-from hloforge.pipelines.normalize.drop_bounds import DropBounds
-from hloforge.pipelines.normalize.drop_copies import DropCopies
-from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
-from hloforge.pipelines.normalize.flatten_tuples import FlattenTuples
-from hloforge.pipelines.normalize.inline_calls import InlineCalls
-from hloforge.pipelines.normalize.inline_fusions import InlineFusions
-from hloforge.pipelines.normalize.lower_bitcast import LowerBitcast
-from hloforge.pipelines.normalize.lower_mhlo import LowerMhlo
-from hloforge.pipelines.normalize.lower_sdy import LowerSdy
-from hloforge.pipelines.normalize.strip_attributes import StripAttributes
-from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
+from hloforge.pipelines.normalize.normalization import NORMALIZE
 from hloforge.pipelines.optimize.hold_vectors import HoldVectors
 from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
 from hloforge.pipelines.optimize.slice_operands import SliceOperands
@@ -141,30 +131,6 @@ from hloforge.pipelines.workarounds.whole_slices import LegalizeWholeSlices
 from hloforge.pipelines.workarounds.wide_fills import LegalizeWideFills
 from hloforge.pipelines.workarounds.widened_broadcasts import LegalizeWidenedBroadcasts
 from hloforge.pipelines.workarounds.window_padding import LegalizeWindowPadding
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A pass of a named pipeline and why it is there."""
-
-    entry: Pass
-    reason: str
-
-
-NORMALIZE: tuple[Stage, ...] = (
-    Stage(InlineFusions(), "a fusion is XLA's decision for XLA's backends; IREE makes its own"),
-    Stage(UnwrapAsync(), "start and done are a schedule; leaves calls for the next inlining"),
-    Stage(LowerSdy(), "the program of one device has no mesh; leaves calls as well"),
-    Stage(InlineCalls(), "calls in HLO are a naming device: one function lets every later pass see the whole"),
-    Stage(ChooseBranches(), "branches never taken have other sizes in programs of TensorFlow; constants are inlined"),
-    Stage(FlattenTuples(), "IREE has no tuples; calls are gone, and every later pass sees arrays alone"),
-    Stage(LowerBitcast(), "the only operation whose meaning depends on layouts, which no later pass knows"),
-    Stage(DropCopies(), "a copy decides about buffers, and IREE's bufferization decides anew"),
-    Stage(DropIdentityCalls(), "annotations for XLA's partitioner and memory spaces"),
-    Stage(LowerMhlo(), "StableHLO and CHLO have an equivalent of every operation that is left of XLA's dialect"),
-    Stage(StripAttributes(), "IREE refuses attributes of dialects that it does not know"),
-    Stage(DropBounds(), "IREE knows no bounds, and later passes would take a bound for the size"),
-)
 
 BORDER: tuple[Stage, ...] = (
     Stage(LowerCollectives(), "other devices are reached through the host; makes host calls and arithmetic"),
@@ -400,17 +366,6 @@ def _with(stage: Stage, machine: Machine) -> Stage:
     return replace(stage, entry=replace(stage.entry, machine=machine))
 
 
-def normalize(module: ir.Module, **options: Any) -> list[Timing]:
-    """Rewrite an imported module in place to pure StableHLO: no fusions, copies, ``mhlo`` or ``sdy`` are left.
-
-    Args:
-        options: fields of PassManager (``verify``, ``dump_after``, ``dump_to``).
-    """
-    manager = PassManager(pipeline("normalize"), **options)
-    manager.run(module)
-    return manager.timings
-
-
 def lower(
     module: ir.Module,
     *,
@@ -424,7 +379,7 @@ def lower(
     Args:
         machine: as of ``stages``.
         without: names of passes to leave out, of ``OPTIMIZING``.
-        options: fields of PassManager, as of ``normalize``.
+        options: fields of PassManager, as of ``normalization.normalize``.
 
     Raises:
         PipelineError: ``without`` names a pass that the target needs.

@@ -123,6 +123,11 @@ class CompileOptions:
             raise OptionError("a time or memory limit needs isolation 'process'")
 
     @property
+    def is_limited(self) -> bool:
+        """Whether a compilation has a deadline or a limit of memory, and runs in a child process if it can."""
+        return self.timeout is not None or self.memory_limit is not None
+
+    @property
     def grid(self) -> Grid:
         """The devices that run the program at once."""
         return Grid(self.replicas, self.partitions)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hloforge.tools.options import (
+    OWN_TARGET,
     CompilerCommand,
     compile_options_of,
     compiler_options,
@@ -48,10 +49,11 @@ def command(
       hloforge compile model.hlo -o model.vmfb
       hloforge compile model.mlir --target=cpu:generic --iree-opt-level=O2 --timings
     """
-    from hloforge.runtime.compile.assembly import server
+    if target != OWN_TARGET:
+        from hloforge.runtime.compile.assembly import server
 
-    # It gets ready while Python loads what reads and lowers programs.
-    server.prepare()
+        # It gets ready while Python loads what reads and lowers programs. Of this processor's few need it.
+        server.prepare()
     from hloforge.tools.building import build
 
     options = compile_options_of(**compiler)

@@ -12,7 +12,7 @@ from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.program import Program
 from hloforge.importers.guard import guarded
 from hloforge.pipelines.framework.passes import NativePass
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 
 
 def stablehlo_text(program: Program) -> bytes:

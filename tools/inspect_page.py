@@ -11,7 +11,7 @@ from typing import Any
 
 from hloforge.dialect.errors import Error, OptionError
 from hloforge.dialect.program import Program
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.artifact.manifest import tool_versions
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.targets import Target

@@ -18,7 +18,8 @@ from hloforge.dialect.program import Program, Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.capability.audit import describe
 from hloforge.pipelines.capability.capabilities import Verdict, capability
-from hloforge.pipelines.named import lower, normalize
+from hloforge.pipelines.named import lower
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.compile.generated import is_generated
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.targets import Target

@@ -20,6 +20,8 @@ FORMS = (
     *("hlo", "hlo-proto", "mlir", "mlir-bytecode", "portable-artifact", "jax-export"),
     *("onnx", "tflite", "tensorflow", "torch-export"),
 )
+# This machine's processor, whose programs our own code generator makes.
+OWN_TARGET = "cpu"
 _FLAGS = "hloforge.iree_flags"
 _READING = ("format", "elided", "seed", "drop_unknown_attributes")
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -187,7 +189,7 @@ def target_option(function: Function) -> Function:
     """What to compile for: keyword argument ``target``."""
     return click.option(
         "--target",
-        default="cpu",
+        default=OWN_TARGET,
         show_default=True,
         help="cpu[:PROCESSOR], vulkan[:GPU], cuda[:sm_90], rocm[:gfx1100] or metal; or several, separated by commas.",
     )(function)
@@ -320,7 +322,6 @@ def compile_options_of(
 ) -> CompileOptions:
     """``CompileOptions`` of the command line, with IREE's flags. Raises OptionError."""
     from hloforge.runtime.options import CompileOptions
-    from hloforge.runtime.tuning.tuned_profile import Profile
 
     options = CompileOptions(
         flags=iree_flags(),
@@ -342,11 +343,17 @@ def compile_options_of(
         dump_after=dump_names(dump_after),
         dump_to=dump_to,
     )
-    return options if profile is None else Profile.load(profile).applied(options)
+    if profile is None:
+        return options
+    from hloforge.runtime.tuning.tuned_profile import Profile
+
+    return Profile.load(profile).applied(options)
 
 
 def dump_names(dumps: tuple[str, ...]) -> frozenset[str]:
     """The passes of ``--dump-after``. Raises OptionError for one that hloforge does not have."""
+    if not dumps:
+        return frozenset()
     from hloforge.dialect.errors import OptionError
     from hloforge.pipelines.catalogue import NATIVE_PASSES, passes_by_name
 

@@ -15,11 +15,15 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     # A command reads one program, or a few: a server would take longer to start.
     os.environ.setdefault("HLOFORGE_READER_SERVER", "0")
-    from hloforge.tools.main import main as begin
+    from hloforge.dialect.garbage import seldom_collecting
 
-    signal.signal(signal.SIGINT, handler)
     try:
-        begin()
+        # Most of what a command makes are modules, which stay: searching them for garbage is in vain.
+        with seldom_collecting():
+            from hloforge.tools.main import main as begin
+
+            signal.signal(signal.SIGINT, handler)
+            begin()
     except SystemExit as end:
         _leave_calls(end.code)
         raise

@@ -67,7 +67,7 @@ def command(
       hloforge tune model.hlo -o model.vmfb --save-profile=model.profile.json
       hloforge compile other.hlo --profile=model.profile.json
     """
-    from hloforge.runtime.artifact.weights import place_weights
+    from hloforge.runtime.compile.weight_placement import place_weights
     from hloforge.runtime.tuning.tuner import tune
     from hloforge.tools import calling
 

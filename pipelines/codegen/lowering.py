@@ -1,6 +1,7 @@
 """The passes before code generation: an imported module as static StableHLO of few operations.
 
-They are those of ``named.py`` that say what an operation means. What works around IREE's code generator is not here.
+They are those of ``normalization.py`` and ``named.py`` that say what an operation means. What works around IREE's code
+generator is not here.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
 from hloforge.pipelines.framework.facts import check_order
 from hloforge.pipelines.framework.manager import PassManager, Timing
 from hloforge.pipelines.framework.passes import NativePass
+from hloforge.pipelines.framework.stage import Stage
 from hloforge.pipelines.legalize.accumulation import LegalizeAccumulation
 from hloforge.pipelines.legalize.entry_abi import LegalizeEntryAbi
 from hloforge.pipelines.legalize.host_calls import LegalizeHostCalls
@@ -34,8 +36,8 @@ from hloforge.pipelines.legalize.promotions import LegalizePromotions
 from hloforge.pipelines.legalize.quantized import LegalizeQuantized
 from hloforge.pipelines.library_calls.decompose_factorizations import DecomposeFactorizations
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
-from hloforge.pipelines.named import NORMALIZE, Stage
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
+from hloforge.pipelines.normalize.normalization import NORMALIZE
 from hloforge.pipelines.workarounds.small_erf import LegalizeSmallErf
 
 STAGES: tuple[Stage, ...] = (

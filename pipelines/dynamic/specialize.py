@@ -24,7 +24,7 @@ from hloforge.pipelines.decompose.composites import LowerComposites
 from hloforge.pipelines.decompose.set_dimension_size import DecomposeSetDimensionSize
 from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
 from hloforge.pipelines.framework.passes import NativePass, diagnostic_text
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 
 # The operands that hold sizes, by operation: the first of them; the others follow it.
 _SIZES = {

@@ -41,7 +41,7 @@ from hloforge.dialect.program import Parameter, Program, Signature, entry_functi
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.pipelines.replicas.combine import COLLECTIVES
 from hloforge.pipelines.replicas.folder import IDS, Folder, Spread, is_same
 from hloforge.pipelines.replicas.grid import Grid, name_members, set_grid

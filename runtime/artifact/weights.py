@@ -6,7 +6,6 @@ Sources: https://github.com/huggingface/safetensors (the format), https://iree.d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,96 +14,20 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save_file
 
-from hloforge.dialect.errors import CompileError, LoadError, OptionError
-from hloforge.dialect.program import Parameter, Program
+from hloforge.dialect.errors import LoadError, OptionError
 from hloforge.dialect.shapes import Shape
-from hloforge.pipelines.named import normalize
-from hloforge.pipelines.weights import ELEMENTS, SCOPE, is_storable, take_constants, take_parameters
-from hloforge.runtime.artifact.dense_resources import inline_dense_resources
-from hloforge.runtime.data.files import replacing
+from hloforge.pipelines.weights import SCOPE
 from hloforge.runtime.devices.devices import FAILURES, instance, reason, rt
-from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.session.arrays import ALIGNMENT
 
-_SAFETENSORS = ".safetensors"
+SAFETENSORS = ".safetensors"
 # Files that stay mapped for sessions to come.
 _KEPT_OPEN = 16
 
 
-def place_weights(program: Program, options: CompileOptions) -> tuple[Program, CompileOptions]:
-    """Take out of a program what is in a file of weights, or shall be there; the given one is left as it was.
-
-    Args:
-        options: ``weights`` is read, ``externalize_weights`` is written.
-
-    Returns:
-        the program that looks its weights up, and the options with ``weights`` as the file that it does so in.
-
-    Raises:
-        OptionError: the file is none of weights, or nothing of it fits the program.
-        CompileError: the file cannot be written.
-    """
-    if options.weights is not None:
-        path = options.weights.absolute()
-        return _with_parameters(program, path), replace(options, weights=path)
-    if options.externalize_weights is not None:
-        path = options.externalize_weights.absolute()
-        return _with_constants(program, path), replace(options, weights=path, externalize_weights=None)
-    return program, options
-
-
-def _with_parameters(program: Program, path: Path) -> Program:
-    copy = program.clone()
-    normalize(copy.module)
-    arrays = described(path)
-    chosen = [leaf for leaf in copy.signature.parameters if leaf.name in arrays]
-    if not chosen:
-        raise OptionError(
-            f"{path} has no array that is named like a parameter",
-            notes=(f"parameters: {_some(leaf.name for leaf in copy.signature.parameters)}", f"arrays: {_some(arrays)}"),
-        )
-    for leaf in chosen:
-        _check(path, leaf, arrays[leaf.name])
-    return take_parameters(copy, {leaf.name for leaf in chosen})
-
-
-def _some(names: Any) -> str:
-    """The first few of many names."""
-    first, *rest = list(names) or ["none"]
-    return ", ".join([first, *rest[:7], *(["…"] if len(rest) > 7 else [])])
-
-
-def _check(path: Path, leaf: Parameter, found: tuple[str, tuple[int, ...]] | int) -> None:
-    """Refuse an array that is not the parameter's."""
-    shape = leaf.shape
-    if not is_storable(shape):
-        raise OptionError(f"parameter {leaf.name!r}, {shape}, cannot be a weight: it is no static array of whole bytes")
-    element = shape.element
-    assert element is not None  # it is storable
-    if isinstance(found, int):
-        wanted = Shape.array(element, *shape.dimensions).byte_size
-        if found != wanted:
-            raise OptionError(f"{path}: {leaf.name!r} has {found} bytes, and {shape} takes {wanted}")
-    elif found != (ELEMENTS[element.name], shape.dimensions):
-        raise OptionError(f"{path}: {leaf.name!r} is {found[0]}{list(found[1])}, and the program takes {shape}")
-
-
-def _with_constants(program: Program, path: Path) -> Program:
-    if path.suffix not in (_SAFETENSORS, ".irpa"):
-        raise OptionError(f"{path}: weights are kept in .safetensors or .irpa files, by the suffix")
-    copy = program.clone()
-    inline_dense_resources(copy.module)
-    copy, arrays = take_constants(copy)
-    try:
-        with replacing(path.resolve()) as temporary:
-            _write(temporary, path.suffix, arrays)
-    except (OSError, safetensors.SafetensorError) as error:
-        raise CompileError(f"cannot write {path}: {error}") from None
-    return copy
-
-
-def _write(path: Path, suffix: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    if suffix == _SAFETENSORS:
+def write(path: Path, suffix: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write arrays to a file of the form that the suffix names. Raises OptionError for names that it cannot hold."""
+    if suffix == SAFETENSORS:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
         return
     index = rt.ParameterIndex()
@@ -122,7 +45,7 @@ def described(path: Path) -> dict[str, tuple[str, tuple[int, ...]] | int]:
     Raises:
         OptionError: there is no such file, or it is none of weights.
     """
-    if path.suffix != _SAFETENSORS:
+    if path.suffix != SAFETENSORS:
         try:
             return {name: entry.length for name, entry in _index(path).items()}
         except LoadError as error:

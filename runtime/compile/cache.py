@@ -22,7 +22,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import filelock
 import platformdirs
 
 from hloforge.dialect.errors import LoadError, OptionError
@@ -202,6 +201,9 @@ def clear(home: Path) -> None:
 
 def trim(home: Path) -> None:
     """Remove what was not used for longest until the rest fits; another process that is at it will do."""
+    # Who finds a program, and stores none, does not need it.
+    import filelock
+
     allowed = limit()
     with suppress(filelock.Timeout), filelock.FileLock(home / ".lock", timeout=0, mode=0o600):
         _remove_abandoned(home)

@@ -90,12 +90,17 @@ def _tried(
         return None
 
 
-def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
+def is_asked(target: Target, options: CompileOptions) -> bool:
+    """Whether our code generator is asked to make programs of a target."""
     if unavailable() or target.kind != "cpu" or target.variant != "host":
         return False
     if target.features or options.flags or options.without or options.dump_after or options.weights:
         return False
-    if options.grid.devices > 1 or options.host_calls or options.libraries:
+    return not (options.grid.devices > 1 or options.host_calls or options.libraries)
+
+
+def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
+    if not is_asked(target, options):
         return False
     try:
         check_names(program.module)

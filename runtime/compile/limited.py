@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +28,8 @@ from hloforge.runtime.options import CompileOptions
 Result = TypeVar("Result")
 # Seconds for the child to say itself that its time is up, and where.
 _GRACE = 0.25
+# Modules that are gone with the children that loaded them: the next child has them from this process.
+_loaded_by_children: set[str] = set()
 
 
 @contextmanager
@@ -116,20 +120,25 @@ def in_child(function: Callable[[], Result]) -> Result | None:
     running = budget.budget()
     if running is None or not running.is_limited or not may_fork() or budget.is_of_process():
         return None
+    for name in sorted(_loaded_by_children - sys.modules.keys()):
+        importlib.import_module(name)
     running.check()
     with temporary_folder() as folder:
 
-        def work() -> Result:
+        def work() -> tuple[Result, set[str]]:
             budget.take_over(running)
             nest_temporary_folders(folder)
-            return function()
+            before = set(sys.modules)
+            return function(), {name for name in sys.modules.keys() - before if name.startswith("hloforge.")}
 
         memory = UNLIMITED if running.memory is None else running.memory
         left = running.remaining
         try:
-            return run_forked(
+            result, loaded = run_forked(
                 work, seconds=None if left is None else left + _GRACE, memory=memory, on_end=remove_pending
             )
+            _loaded_by_children.update(loaded)
+            return result
         except StoppedError as stopped:
             if stopped.how == "time":
                 raise running.out_of_time() from None

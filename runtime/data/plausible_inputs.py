@@ -10,7 +10,7 @@ import numpy as np
 from hloforge.dialect.errors import Error
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.program import Program, entry_function
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.data.random_inputs import random_inputs
 
 # Through these a parameter keeps its sign, and reaches what needs a non-negative number.

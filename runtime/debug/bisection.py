@@ -15,7 +15,7 @@ from hloforge.dialect.program import Program
 from hloforge.pipelines.delta_debugging.edits import edits, resizes
 from hloforge.pipelines.delta_debugging.outline import as_flat_program, body, computing, outline
 from hloforge.pipelines.delta_debugging.search import minimized
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.debug.observation import Suspect, Values, cone, suspects
 from hloforge.runtime.debug.oracle import DIFFERS, Candidate, Oracle, OutOfBudgetError, Symptom
 from hloforge.runtime.debug.target_process import TargetError

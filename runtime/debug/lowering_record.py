@@ -15,7 +15,8 @@ from hloforge.pipelines.capability.audit import describe
 from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.passes import NativePass
-from hloforge.pipelines.named import Stage, stages
+from hloforge.pipelines.framework.stage import Stage
+from hloforge.pipelines.named import stages
 from hloforge.runtime.debug.tracked_text import Line, TextTracker
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ from hloforge.dialect.program import Program
 from hloforge.pipelines.catalogue import passes_by_name
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.passes import Pass
-from hloforge.pipelines.named import normalize, pipeline
+from hloforge.pipelines.named import pipeline
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.artifact.weights import place_weights
-from hloforge.runtime.compile.compiler import compile_lowered, compile_unoptimized
+from hloforge.runtime.compile.by_iree import compile_lowered, compile_unoptimized
 from hloforge.runtime.compile.generated import generated
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.compile.weight_placement import place_weights
 from hloforge.runtime.options import CompileOptions
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from hloforge.dialect.program import Program
 from hloforge.pipelines.loops.fuse_loops import FuseLoops
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
-from hloforge.runtime.artifact.weights import place_weights
-from hloforge.runtime.compile.compiler import phases_of
+from hloforge.runtime.compile.by_iree import phases_of
 from hloforge.runtime.compile.generated import generated_apart, is_generated
 from hloforge.runtime.compile.partition import partitioned
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.compile.weight_placement import place_weights
 from hloforge.runtime.data.files import temporary_folder
 from hloforge.runtime.host.host import with_host_functions
 from hloforge.runtime.options import CompileOptions

@@ -15,7 +15,7 @@ from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.program import Program, Signature, entry_function
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.decompose.composites import LowerComposites
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
 from hloforge.runtime.reference.jaxlib_engines import ENGINES, FlatEngine, FlatFunction
 from hloforge.runtime.reference.process import IsolatedEngine

@@ -51,7 +51,7 @@ NO_WORKAROUNDS: dict[str, str] = {
     "legalize-promotions": "later passes see one element type",
 }
 
-# Constants in ``runtime/compile/compiler.py`` that hold flags of IREE for other reasons.
+# Constants in ``runtime/compile/by_iree.py`` that hold flags of IREE for other reasons.
 OTHER_FLAGS: dict[str, str] = {
     "_SERIAL": "speed of the compiler",
     "_SUMS_IN_VECTORS": "speed",

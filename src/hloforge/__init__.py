@@ -181,7 +181,11 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'hloforge' has no attribute {name!r}")
-    module = importlib.import_module(f"{home}.{name}" if name in _MODULES else home)
+    from hloforge.dialect.garbage import seldom_collecting
+
+    # What is loaded stays: Python would search it for garbage again and again while it grows.
+    with seldom_collecting():
+        module = importlib.import_module(f"{home}.{name}" if name in _MODULES else home)
     value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value

@@ -14,14 +14,11 @@ from hloforge.dialect.bounded_reading import size_limit
 from hloforge.dialect.host_calls import JAX_CALLBACKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.program import Program
-from hloforge.importers.guard import prepare as prepare_reading
 from hloforge.importers.onnx.load import is_onnx, refers_to_files
-from hloforge.importers.reader import read
 from hloforge.importers.source import NamedBytes, Source, load
 from hloforge.runtime.artifact.bundle import bundled, options_for
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile import cache
-from hloforge.runtime.compile.compiler import compile_program
 from hloforge.runtime.compile.custom_partitioning import TARGET as CUSTOM_PARTITIONING
 from hloforge.runtime.compile.limited import make_executable, within
 from hloforge.runtime.compile.specialize import at_sizes
@@ -94,6 +91,11 @@ def compile(
         reading["signature"] = signature
     if _is_exported_program(source):
         source = as_program(source)
+    if chosen.is_limited:
+        from hloforge.importers import reader  # noqa: F401  # as of ``load_ahead``
+        from hloforge.runtime.compile.compiler import load_ahead
+
+        load_ahead(targets, chosen)
     with within(chosen), size_limit(chosen.size_limit):
         made = _read_and_compiled(source, targets, chosen, reading)
     executable = replace(bundled(made) if targets[1:] else made[0], host=callbacks, libraries=chosen.libraries)
@@ -154,6 +156,9 @@ def compiled_before(source: bytes, options: CompileOptions) -> Executable | None
 def _compiled_anew(
     source: Program | NamedBytes, target: Target, options: CompileOptions, reading: dict[str, Any]
 ) -> Executable:
+    # What compiles takes longer to load than what finds a program that was compiled before.
+    from hloforge.runtime.compile.compiler import compile_program
+
     if isinstance(source, Program):
         return compile_program(source, target, options)
 
@@ -162,7 +167,9 @@ def _compiled_anew(
         budget.enter("reading")
         return compile_program(as_program(source, **reading), target, options)
 
-    if options.timeout is not None or options.memory_limit is not None:
+    if options.is_limited:
+        from hloforge.importers.guard import prepare as prepare_reading
+
         # A child of this process reads, whose own would end with it.
         prepare_reading()
     return make_executable(make, None, options)
@@ -247,6 +254,9 @@ def as_program(source: ProgramLike, **options: Any) -> Program:
         from hloforge.torch import program_of
 
         return program_of(source)
+    # As above: the readers are not needed for what was compiled before.
+    from hloforge.importers.reader import read
+
     return read(_readable(source), **options)
 
 

@@ -55,7 +55,7 @@ def write(folder: Path) -> None:
         (folder / name).write_bytes(data)
     Profile(("--iree-opt-level=O2",), ("fuse-loops",), "local-task", 2).save(folder / "profile.json")
     save_file({name: np.ascontiguousarray(array) for name, array in WEIGHTS.items()}, folder / "weights.safetensors")
-    weights._write(folder / "weights.irpa", ".irpa", WEIGHTS)
+    weights.write(folder / "weights.irpa", ".irpa", WEIGHTS)
     _sign(folder)
 
 

@@ -11,7 +11,7 @@ from hloforge.dialect.errors import ElidedConstantError
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from tests.engines import interpret
 
 NESTED = """HloModule m

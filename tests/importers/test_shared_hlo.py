@@ -9,7 +9,7 @@ import pytest
 from hloforge.dialect.errors import ElidedConstantError
 from hloforge.dialect.operations import location_of, operations
 from hloforge.importers.reader import read
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from tests.support import SHARED, needs_shared, shared_files
 
 FILES = shared_files("hlo/*/*.hlo")

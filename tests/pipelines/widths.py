@@ -6,7 +6,7 @@ from hloforge.dialect.program import Program
 from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
 from hloforge.pipelines.named import lower
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.compile.compiler import compile_module
+from hloforge.runtime.compile.by_iree import compile_module
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
 

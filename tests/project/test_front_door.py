@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import hloforge
+from hloforge.runtime.compile.generated import unavailable
 
 TEXT = """func.func @main(%a: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
   %0 = stablehlo.subtract %a, %b : tensor<3xf32>
@@ -100,3 +102,43 @@ def test_wrong_calls(call: Any, error: type[Exception], message: str) -> None:
 def test_errors_are_one_tree() -> None:
     names = [name for name in hloforge.__all__ if name.endswith("Error")]
     assert all(issubclass(getattr(hloforge, name), hloforge.Error) for name in names)
+
+
+def _ran(code: str, **variables: str) -> str:
+    """What a new process prints."""
+    environment = os.environ | variables
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+_COMMAND = """import contextlib
+from hloforge.tools.start import main
+sys.argv[1:] = ["compile", {path!r}, "--no-cache", "-o", {path!r} + ".vmfb"]
+with contextlib.suppress(SystemExit):
+    main()
+"""
+
+
+@pytest.mark.skipif(bool(unavailable()), reason=unavailable())
+@pytest.mark.parametrize("code", ["import hloforge\nhloforge.compile({path!r}, cache=False)\n", _COMMAND])
+def test_our_code_generator_loads_nothing_of_irees_way(code: str, tmp_path: Path) -> None:
+    """Each process pays for what it loads: half a second for IREE's passes and the importers of models."""
+    path = tmp_path / "sub.mlir"
+    path.write_text(TEXT)
+    unwanted = {
+        *("pipelines.named", "pipelines.catalogue", "runtime.compile.by_iree", "pipelines.capability.check_needs"),
+        *("importers.onnx.reader", "importers.onnx.graph", "importers.tflite.reader", "importers.tflite.graph"),
+    }
+    loaded = "print(*(name.removeprefix('hloforge.') for name in sys.modules if name.startswith('hloforge.')))"
+    found = set(_ran(code.format(path=str(path)) + loaded).split())
+    assert "pipelines.codegen.generate" in found
+    assert not unwanted & found
+
+
+def test_what_was_compiled_before_is_found_without_a_compiler(tmp_path: Path) -> None:
+    code = f"import hloforge\nhloforge.compile({TEXT!r})\nprint('hloforge.runtime.compile.compiler' in sys.modules)"
+    found = [_ran(code, HLOFORGE_CACHE_DIR=str(tmp_path / "cache")) for _ in range(2)]
+    assert found == ["True\n", "False\n"]

@@ -302,7 +302,7 @@ def _saved(suffix: str) -> list[bytes]:
         ".npy": lambda path: np.save(path, arrays["y"]),
         ".npz": lambda path: np.savez_compressed(path, **arrays),  # type: ignore[arg-type]
         ".safetensors": lambda path: save_file(arrays, path),
-        ".irpa": lambda path: weights._write(path, ".irpa", arrays),
+        ".irpa": lambda path: weights.write(path, ".irpa", arrays),
     }
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"file{suffix}"

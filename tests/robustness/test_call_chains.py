@@ -12,7 +12,7 @@ from hloforge.dialect.errors import Error, PassError
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.composites import LowerComposites
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 
 ARRAY = "tensor<4xf32>"
 

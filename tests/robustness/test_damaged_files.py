@@ -115,7 +115,7 @@ def _save(path: Path) -> None:
         ".npz": lambda: np.savez(path, **arrays),  # type: ignore[arg-type]
         ".packed.npz": lambda: np.savez_compressed(path, **arrays),  # type: ignore[arg-type]
         ".safetensors": lambda: save_file(arrays, path),
-        ".irpa": lambda: weights._write(path, ".irpa", arrays),
+        ".irpa": lambda: weights.write(path, ".irpa", arrays),
     }
     savers["".join(path.suffixes)]()
 

@@ -57,12 +57,12 @@ def given() -> hloforge.Program:
 # What is made to hang: a pass of MLIR's, reading, and what stands between.
 PHASES = [
     ("hloforge.pipelines.framework.passes.NativePass.run", "the pass "),
-    ("hloforge.runtime.compile.compiler.lower", ""),
+    ("hloforge.runtime.compile.by_iree.lower", ""),
     ("hloforge.importers.native.mlir_text_to_bytecode", ""),
     ("hloforge.importers.reader.detect", ""),
     ("hloforge.importers.signature.from_mlir", ""),
     ("hloforge.runtime.compile.compiler.partitioned", ""),
-    ("hloforge.runtime.compile.compiler._compile_once", ""),
+    ("hloforge.runtime.compile.by_iree._compile_once", ""),
 ]
 
 
@@ -112,7 +112,7 @@ def test_the_deadline_holds_of_a_program_that_was_read(monkeypatch: pytest.Monke
 def test_one_deadline_for_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     """IREE's compiler is run again with other flags where it fails: not when the time is up."""
     runs: list[Any] = []
-    monkeypatch.setattr("hloforge.runtime.compile.compiler.iree.compiler_binary", lambda: "/bin/sleep")
+    monkeypatch.setattr("hloforge.runtime.compile.by_iree.iree.compiler_binary", lambda: "/bin/sleep")
     monkeypatch.setenv(server.VARIABLE, "0")
     monkeypatch.setattr(
         "hloforge.runtime.compile.compiler_process._run", lambda command, *rest: runs.append(command) or slow(*rest)
@@ -171,7 +171,7 @@ def test_dynamic_programs_within_limits(dynamic_shapes: str) -> None:
         assert session(np.ones(size, np.float32)).tolist() == [2.0] * size
 
 
-@pytest.mark.parametrize("phase", ["generated.generate", "compiler._compile_once"])
+@pytest.mark.parametrize("phase", ["generated.generate", "by_iree._compile_once"])
 def test_each_form_of_a_dynamic_program_has_the_limits(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLOFORGE_CODEGEN", "own" if phase.startswith("generated") else "iree")
     session = compiled(DYNAMIC, timeout=30, dynamic_shapes="specialize").load()

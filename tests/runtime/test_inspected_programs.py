@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hloforge.importers.reader import read
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.debug.lowering_record import record_lowering
 from hloforge.runtime.debug.memory_estimate import memory_estimate
 from hloforge.runtime.debug.outline import outline, scope_of

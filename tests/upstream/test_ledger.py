@@ -19,7 +19,7 @@ from hloforge.runtime.codegen_fixes.exact_floats import decorated
 from hloforge.runtime.codegen_fixes.idle_invocations import without_idle_invocations
 from hloforge.runtime.codegen_fixes.repeated_threads import without_repeated_threads
 from hloforge.runtime.codegen_fixes.workgroup_barriers import with_barriers
-from hloforge.runtime.compile import compiler
+from hloforge.runtime.compile import by_iree
 from hloforge.runtime.upstream.ledger import NO_WORKAROUNDS, OTHER_FLAGS, WORKAROUNDS, Workaround
 from tests.upstream import __main__ as command, page, reproducer
 from tests.upstream.reproducer import FOLDER, GONE, THERE, UNKNOWN, Outcome, Reproducer, Tools, judged
@@ -34,17 +34,17 @@ WITH_REPRODUCER = [record for record in WORKAROUNDS if record.reproducer]
 
 
 def flag_constants() -> set[str]:
-    """Constants of ``runtime/compile/compiler.py`` that are flags."""
-    return {name for name, value in vars(compiler).items() if isinstance(value, str) and value.startswith("--")}
+    """Constants of ``runtime/compile/by_iree.py`` that are flags."""
+    return {name for name, value in vars(by_iree).items() if isinstance(value, str) and value.startswith("--")}
 
 
 def amending_files() -> set[str]:
     """Files with what amends code that IREE has written."""
-    functions = [f for name, f in vars(compiler).items() if name.startswith("_amend")]
+    functions = [f for name, f in vars(by_iree).items() if name.startswith("_amend")]
     trees = [ast.parse(inspect.getsource(function)) for function in functions]
     attributes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     named = {node.value.id for node in attributes if isinstance(node.value, ast.Name)}
-    return {f"runtime/codegen_fixes/{name}.py" for name in named if inspect.ismodule(vars(compiler).get(name))}
+    return {f"runtime/codegen_fixes/{name}.py" for name in named if inspect.ismodule(vars(by_iree).get(name))}
 
 
 def test_every_pass_is_recorded_or_no_workaround() -> None:

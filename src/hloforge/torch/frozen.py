@@ -18,7 +18,7 @@ from torch import fx
 
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.program import Program
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.pipelines.weights import ELEMENTS, take_parameters
 from hloforge.torch.memory import Order, Range, order_of
 from hloforge.torch.registry import is_random

@@ -20,7 +20,7 @@ from hloforge.pipelines.decompose.remainder import DecomposeRemainder
 from hloforge.pipelines.decompose.trigonometric import DecomposeTrigonometric
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.passes import NativePass
-from hloforge.runtime.compile.compiler import compile_module
+from hloforge.runtime.compile.by_iree import compile_module
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
 from tests.elementwise import PAIRS, Array, assert_special, worst

@@ -9,7 +9,7 @@ import numpy as np
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.reference.engines import reference
 
 _NAMES = {

@@ -11,7 +11,7 @@ import pytest
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.importers.reader import read
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.reference.engines import reference
 
 jax = pytest.importorskip("jax")

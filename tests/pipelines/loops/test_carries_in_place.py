@@ -11,7 +11,7 @@ import hloforge
 from hloforge import Value, ops
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import lower
-from hloforge.runtime.compile.compiler import compile_module
+from hloforge.runtime.compile.by_iree import compile_module
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
 from tests.engines import interpret

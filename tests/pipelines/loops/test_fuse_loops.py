@@ -20,7 +20,7 @@ from hloforge.pipelines.framework import builders
 from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.loops.fuse_loops import FuseLoops
 from hloforge.pipelines.named import lower
-from hloforge.runtime.compile.compiler import compile_module
+from hloforge.runtime.compile.by_iree import compile_module
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.compare import compare

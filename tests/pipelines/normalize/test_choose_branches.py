@@ -8,8 +8,8 @@ import pytest
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.manager import PassManager
-from hloforge.pipelines.named import normalize
 from hloforge.pipelines.normalize.choose_branches import ChooseBranches
+from hloforge.pipelines.normalize.normalization import normalize
 from tests.engines import interpret
 
 NAMES = {"stablehlo.if", "stablehlo.case"}

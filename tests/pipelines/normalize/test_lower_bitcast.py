@@ -15,8 +15,8 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.framework.manager import PassManager
-from hloforge.pipelines.named import normalize
 from hloforge.pipelines.normalize.lower_bitcast import LowerBitcast
+from hloforge.pipelines.normalize.normalization import normalize
 from tests.engines import interpret
 
 Array = np.ndarray[Any, Any]

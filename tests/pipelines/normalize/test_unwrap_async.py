@@ -8,7 +8,7 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.framework.manager import PassManager
-from hloforge.pipelines.named import normalize
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 from tests.engines import interpret
 

@@ -7,7 +7,7 @@ import pytest
 
 import hloforge
 from hloforge.runtime.codegen_fixes.wasm_maxima import with_own_maxima
-from hloforge.runtime.compile import compiler
+from hloforge.runtime.compile import by_iree
 
 _SOFTMAX = """
 func.func @main(%x: tensor<6x10xf32>) -> tensor<6x10xf32> {
@@ -35,7 +35,7 @@ def test_selections_are_the_library_s_numbers(monkeypatch: pytest.MonkeyPatch) -
         assert b"llvm.intr.maxnum" in code and b"llvm.intr.maxnum" not in seen[-1]
         return seen[-1]
 
-    monkeypatch.setattr(compiler, "_amendment", lambda target: amended)
+    monkeypatch.setattr(by_iree, "_amendment", lambda target: amended)
     session = hloforge.compile(_SOFTMAX, "cpu:generic", cache=False).load()
     assert seen
     x = np.random.default_rng(0).normal(size=(6, 10)).astype(np.float32)

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import hloforge
-from hloforge import api
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest
-from hloforge.runtime.compile import cache
+from hloforge.runtime.compile import cache, compiler
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
 
@@ -42,13 +41,13 @@ def executable(size: int = 10) -> Executable:
 def compiler_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of what was really compiled."""
     names: list[str] = []
-    compiled = api.compile_program
+    compiled = compiler.compile_program
 
     def counting(program: hloforge.Program, *rest: object) -> Executable:
         names.append(program.name)
         return compiled(program, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(api, "compile_program", counting)
+    monkeypatch.setattr(compiler, "compile_program", counting)
     return names
 
 

@@ -22,7 +22,8 @@ from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.runtime.compile import in_place_audit, iree
 from hloforge.runtime.compile.assembly import server
-from hloforge.runtime.compile.compiler import compile_module, compile_program
+from hloforge.runtime.compile.by_iree import compile_module
+from hloforge.runtime.compile.compiler import compile_program
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
 

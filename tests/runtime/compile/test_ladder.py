@@ -14,7 +14,7 @@ from hloforge.importers.reader import read
 from hloforge.runtime.artifact.attempts import FIRST, Attempts
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import Manifest
-from hloforge.runtime.compile import compiler, in_place_audit
+from hloforge.runtime.compile import by_iree, in_place_audit
 from hloforge.runtime.compile.compiler import compile_program
 from hloforge.runtime.compile.in_place_audit import OverwrittenError
 from hloforge.runtime.compile.ladder import (
@@ -180,8 +180,8 @@ def test_the_first_attempt_leaves_no_record() -> None:
 def rungs() -> list[Rung]:
     modules = [read(ADD).module, read(ADD.replace("4xf32", "?xf32")).module]
     targets = [Target.parse(name) for name in ("cpu", "vulkan", "cuda:sm_80")]
-    found = [rung for module in modules for target in targets for rung in compiler._optimizations(module, target)]
-    fused = compiler._optimizations_for_fused_loops(modules[0], targets[0])
+    found = [rung for module in modules for target in targets for rung in by_iree._optimizations(module, target)]
+    fused = by_iree._optimizations_for_fused_loops(modules[0], targets[0])
     return [*found, *fused, *REPAIRS, IN_A_CHILD]
 
 
@@ -191,12 +191,12 @@ def test_workarounds_of_rungs_are_in_the_ledger() -> None:
     assert {rung.workaround for rung in named} >= {"hoisted-constants", "copied-results", "overwritten-operands"}
     for rung in named:
         record = records[rung.workaround]
-        assert {getattr(compiler, name) for name in record.flags} <= set(rung.flags or ()), rung.name
+        assert {getattr(by_iree, name) for name in record.flags} <= set(rung.flags or ()), rung.name
 
 
 def test_names_tell_rungs_apart() -> None:
     for kind in ("cpu", "vulkan", "cuda:sm_80"):
-        found = compiler._optimizations(read(ADD).module, Target.parse(kind))
+        found = by_iree._optimizations(read(ADD).module, Target.parse(kind))
         assert found[0].name == "as is"
         names = [rung.name for rung in (*found, *REPAIRS, IN_A_CHILD)]
         assert len(set(names)) == len(names)

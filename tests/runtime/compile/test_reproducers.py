@@ -16,7 +16,7 @@ from hloforge.importers.reader import read
 from hloforge.pipelines import named
 from hloforge.pipelines.framework.defects import DefectError
 from hloforge.pipelines.framework.passes import Pass
-from hloforge.runtime.compile import compiler, reproducers
+from hloforge.runtime.compile import by_iree, reproducers
 from hloforge.runtime.compile.compiler import compile_program
 from hloforge.runtime.compile.ladder import Rung
 from hloforge.runtime.options import CompileOptions
@@ -95,9 +95,9 @@ def test_a_folder_that_others_may_write_to_is_not_used(cache: Path) -> None:
 def test_a_failed_attempt_that_another_one_makes_good_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
-    made = compiler._optimizations
+    made = by_iree._optimizations
     refused = Rung("refused", flags=("--iree-no-such-flag",))
-    monkeypatch.setattr(compiler, "_optimizations", lambda *given: (refused, made(*given)[-1]))
+    monkeypatch.setattr(by_iree, "_optimizations", lambda *given: (refused, made(*given)[-1]))
     assert compile_program(read(ADD)).vmfb
     assert not (cache / "failures").exists()
 

@@ -17,7 +17,8 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.pipelines.framework.machine import AVX2, Machine
-from hloforge.pipelines.named import lower, normalize
+from hloforge.pipelines.named import lower
+from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.reference.correctness import judge
 from tests.pipelines.widths import WIDTHS, compiled_for
 

@@ -12,7 +12,8 @@ import numpy as np
 import hloforge
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
-from hloforge.pipelines.named import lower, normalize
+from hloforge.pipelines.named import lower
+from hloforge.pipelines.normalize.normalization import normalize
 
 RANDOM = np.random.default_rng(0)
 Array = np.ndarray[Any, Any]
