@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.elements import memory as elements
@@ -172,7 +173,7 @@ class NestWriter:
             crossed = self._crossed()
             blocks = self._row_blocks() if crossed is None else None
             if blocks is not None:
-                self._over(self._groups[:-2], lambda: self._by_row_blocks(blocks))
+                self._over(self._groups[:-2], partial(self._by_row_blocks, blocks))
             elif crossed is None:
                 self._over(self._groups, self._store_maps)
             else:
@@ -184,13 +185,13 @@ class NestWriter:
         if kept and self._groups[-1] is kept[-1]:
             blocks = self._row_blocks() if len(reduced) == 1 else None
             if blocks is not None:
-                self._over(kept[:-1], lambda: self._sums_by_row_blocks(blocks))
+                self._over(kept[:-1], partial(self._sums_by_row_blocks, blocks))
             else:
                 self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
         else:
             blocks = self._row_blocks() if len(reduced) == 1 and kept else None
             if blocks is not None:
-                self._over(kept[:-1], lambda: self._row_sums_by_blocks(blocks))
+                self._over(kept[:-1], partial(self._row_sums_by_blocks, blocks))
             else:
                 self._over(kept, lambda: self._by_sums(reduced))
 

@@ -64,7 +64,8 @@ def row_blocks(
         return None
     row, column = (place[d].terms[0][0] for d in (row_dim, column_dim))
     plain = {index.terms[0][0] for index in place if index.terms}
-    repeated, spread = [], []
+    repeated: list[tuple[Array, Index]] = []
+    spread: list[tuple[Array, Index]] = []
     for array, number in dict.fromkeys(found.loads):
         factors = dict(number.terms)
         if all(symbol in plain for symbol in factors) and (column in factors) != (row in factors):
