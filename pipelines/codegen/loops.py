@@ -182,7 +182,7 @@ class NestWriter:
             return
         kept = [group for group in self._groups if group.dims[0] not in nest.dims]
         reduced = [group for group in self._groups if group.dims[0] in nest.dims]
-        if kept and self._groups[-1] is kept[-1]:
+        if kept and self._groups[-1] is kept[-1] and not (len(reduced) == 1 and self._is_short(reduced[0].size)):
             blocks = self._row_blocks() if len(reduced) == 1 else None
             if blocks is not None:
                 self._over(kept[:-1], partial(self._sums_by_row_blocks, blocks))

@@ -1,4 +1,4 @@
-"""Functions of C's library that LLVM calls on its own, for code that is linked with no library.
+"""Functions of libraries that LLVM calls on its own, for code that is linked with none.
 
 LLVM makes one call of a loop that copies or fills. These loops are marked ``no-builtins``, so that it makes none of
 them. They move 64 bytes at a time; an end that is shorter overlaps what was moved before it.
@@ -16,6 +16,7 @@ _LADDER = (32, 16, 8, 4, 2, 1)
 def helper_text(name: str) -> str | None:
     """The LLVM IR text that defines a function; None for a function that is none of these."""
     texts = {"memcpy": _copy, "memmove": _move, "memset": _fill, "memcmp": _compare, "bcmp": _compare}
+    texts |= {"__truncsfbf2": _round_float, "__truncdfbf2": _round_double}
     return f"{texts[name](name)}\n{_MARKS}\n" if name in texts else None
 
 
@@ -151,6 +152,48 @@ found:
 same:
   ret i32 0
 }}"""
+
+
+def _round_float(name: str) -> str:
+    """A float as bf16, to the nearest one with an even last bit at halves; NaN stays NaN."""
+    return f"""
+define bfloat @{name}(float %x) #0 {{
+  %bits = bitcast float %x to i32
+{_ROUNDED}"""
+
+
+def _round_double(name: str) -> str:
+    """As of a float that is odd where it is not exact, so that two roundings give what one does."""
+    return f"""
+define bfloat @{name}(double %wide) #0 {{
+  %x = fptrunc double %wide to float
+  %back = fpext float %x to double
+  %inexact = fcmp one double %back, %wide
+  %size = call double @llvm.fabs.f64(double %wide)
+  %back.size = call double @llvm.fabs.f64(double %back)
+  %too.large = fcmp ogt double %back.size, %size
+  %less = zext i1 %too.large to i32
+  %odd = zext i1 %inexact to i32
+  %near = bitcast float %x to i32
+  %toward.zero = sub i32 %near, %less
+  %bits = or i32 %toward.zero, %odd
+{_ROUNDED}
+declare double @llvm.fabs.f64(double)"""
+
+
+# The upper half of a float's bits, rounded; of a NaN with a bit that keeps it one.
+_ROUNDED = """  %upper = lshr i32 %bits, 16
+  %last = and i32 %upper, 1
+  %half = add i32 %last, 32767
+  %moved = add i32 %bits, %half
+  %number = lshr i32 %moved, 16
+  %quiet = or i32 %upper, 64
+  %is_nan = fcmp uno float %x, %x
+  %chosen = select i1 %is_nan, i32 %quiet, i32 %number
+  %short = trunc i32 %chosen to i16
+  %rounded = bitcast i16 %short to bfloat
+  ret bfloat %rounded
+}"""
 
 
 def _short_copy() -> str:

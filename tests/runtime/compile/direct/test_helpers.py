@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -55,13 +56,46 @@ call:
 """
 
 
-def session_of(call: str) -> Any:
+def session_of(call: str, declared: str = "") -> Any:
     """A session that calls a function on bytes at ``%a`` and ``%b`` with ``%size`` or ``%second`` as numbers."""
     data, numbers = array("u8", _BYTES), array("u64", 3)
     dispatch = Dispatch(0, (whole(0, data), whole(1, numbers), whole(2, data)))
-    program = KernelProgram((data, numbers), (data,), 0, b"", (_KERNEL.format(call=call),), (dispatch,))
+    program = KernelProgram((data, numbers), (data,), 0, b"", (declared + _KERNEL.format(call=call),), (dispatch,))
     text = manifest([f"u8[{_BYTES}]", "u64[3]"], [f"u8[{_BYTES}]"])
     return hloforge.load(vmfb(program, text, "helpers", caching=False), device="local-sync")
+
+
+# Halves between two numbers of bf16, what is a last bit of f64 beside them, and the ends of the range.
+ROUNDED = [
+    sign * number
+    for sign in (1.0, -1.0)
+    for half in (1 + 2**-8, 1 + 3 * 2**-8)
+    for number in (
+        half,
+        half + 2**-23,
+        half - 2**-23,
+        half + 2**-40,
+        half - 2**-40,
+        1.0,
+        0.0,
+        1e39,
+        3.39e38,
+        np.inf,
+        np.nan,
+    )
+]
+
+
+def _nearest(number: float) -> Any:
+    """Of two numbers of bf16 the nearer one, by exact arithmetic."""
+    if not np.isfinite(number) or number == 0:
+        return ml_dtypes.bfloat16(number)
+    bits = int(np.array(ml_dtypes.bfloat16(np.float32(np.clip(number, -3.3895e38, 3.3895e38)))).view(np.uint16))
+    around = np.array([bits - 1, bits, bits + 1], np.uint16).view(ml_dtypes.bfloat16).astype(np.float64)
+    # Beyond the largest number there is infinity, at the distance of one more step.
+    steps = [2.0**128 * np.sign(one) if np.isinf(one) else one for one in around]
+    order = sorted(range(3), key=lambda n: (abs(steps[n] - number), (bits - 1 + n) % 2))
+    return ml_dtypes.bfloat16(around[order[0]])
 
 
 def data() -> np.ndarray[Any, Any]:
@@ -98,6 +132,24 @@ def test_fills() -> None:
         expected = given.copy()
         expected[7 : 7 + size] = 0xA5
         np.testing.assert_array_equal(session(given, np.array([7, 0xA5, size], np.uint64)), expected)
+
+
+@pytest.mark.parametrize(("name", "kind", "dtype"), [("sf", "float", np.float32), ("df", "double", np.float64)])
+def test_roundings_to_bf16(name: str, kind: str, dtype: Any) -> None:
+    """By LLVM's own call, of numbers near halves and at the ends of their range."""
+    session = session_of(
+        f"%x = load {kind}, ptr %b, align 1\n  %y = call bfloat @__trunc{name}bf2({kind} %x)\n"
+        "  store bfloat %y, ptr %a, align 1",
+        f"declare bfloat @__trunc{name}bf2({kind})",
+    )
+    for number in ROUNDED:
+        given = np.zeros(_BYTES, np.uint8)
+        with np.errstate(over="ignore"):
+            wide = np.array([number]).astype(dtype)
+        given[100 : 100 + wide.nbytes] = wide.view(np.uint8)
+        got = session(given, np.array([0, 100, 0], np.uint64))[:2].view(ml_dtypes.bfloat16)[0]
+        expected = _nearest(float(wide[0]))
+        assert got == expected or (np.isnan(got) and np.isnan(expected)), (number, got, expected)
 
 
 def test_compares() -> None:
