@@ -89,17 +89,26 @@ class NativeCalls:
         counts = (schedule.parameters, schedule.results) == (len(parameters), len(results))
         return counts and all(codec.is_plain for codec in (*parameters, *results))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether threads share some of its work."""
+        return self._threads > 1
+
     def __call__(self, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
         """The results; None if the arguments are anything but arrays of the parameters' element types and sizes."""
+        results = [np.empty(*form) for form in self._made]
+        return results if self.write(arguments, results) else None
+
+    def write(self, arguments: Sequence[Any], results: Sequence[np.ndarray[Any, Any]]) -> bool:
+        """Write the results into arrays of their element types and sizes; False as None of a call."""
         try:
             run = self._free.pop()
         except IndexError:
             run = self._frame()
-        results = [np.empty(*form) for form in self._made]
-        fits = run(*arguments, *results)
+        fits: bool = run(*arguments, *results)
         if self._keeps:
             self._free.append(run)
-        return results if fits else None
+        return fits
 
     def _frame(self) -> Any:
         """A function of arguments and results, with memory of its own for one call at a time."""

@@ -198,6 +198,14 @@ def test_threads_share_large_dispatches_and_calls_the_threads() -> None:
     assert not wrong
 
 
+def test_calls_with_irees_views_are_shared_as_well() -> None:
+    session = hloforge.compile(LARGE).load(threads=2)
+    ones, numbers = np.ones((512, 512), np.float32), np.arange(512 * 512, dtype=np.float32).reshape(512, 512) % 7
+    views = [session.put(array, number).buffer_view for number, array in enumerate((ones, numbers))]
+    for view, codec, expected in zip(session.call_views(views), session.results, session(ones, numbers), strict=True):
+        np.testing.assert_array_equal(codec.decode(view), expected)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_has_no_helpers_and_does_the_work_itself() -> None:
     session = hloforge.compile(LARGE).load(threads=3)
