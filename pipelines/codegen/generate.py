@@ -14,7 +14,6 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator
 from hloforge.pipelines.codegen.elements import memory as elements
-from hloforge.pipelines.codegen.evaluate import MOVES
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
@@ -51,23 +50,10 @@ def generate(module: ir.Module, machine: Machine, *, apart: bool = False) -> Ker
     block = function_of(module)
     try:
         check(block)
-        _check_roundings(block)
         shorten(block)
         return _Program(block, machine, apart=apart).made()
     finally:
         forget(_all_ops(block))
-
-
-def _check_roundings(block: Block) -> None:
-    """Raises RefusedError for arithmetic in bf16 beside reductions.
-
-    XLA keeps f32 between the operations of some such programs, as IREE's code does; ours rounds after each.
-    """
-    names = [(op.name, array.element) for op in _all_ops(block) for array in op.results]
-    if any(name == "reduce" for name, _ in names) and any(
-        element == "bf16" and name not in MOVES and name != "convert" for name, element in names
-    ):
-        raise RefusedError("arithmetic in bf16 beside reductions")
 
 
 def _all_ops(block: Block) -> Iterator[Op]:

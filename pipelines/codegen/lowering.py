@@ -10,6 +10,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
+from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.refusal import RefusedError
@@ -50,6 +51,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeMap(), "a computation over scalars; every later pass sees arrays"),
     Stage(LegalizePromotions(), "a reduction may compute in a wider type; code generation sees one type"),
     Stage(RefineDynamism(), "sizes that are constants make static operations"),
+    Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
     Stage(DecomposeRng(), "XLA's generators, as arithmetic of integers"),
     Stage(DecomposeLibraryCalls(), "library calls as operations; sorts, factorizations, 8-bit products"),
     Stage(DecomposeFactorizations(keep=NATIVE), "iterations on two diagonals are loops; the others have code"),

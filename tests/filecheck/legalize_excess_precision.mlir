@@ -1,0 +1,21 @@
+// RUN: hloforge opt %s --pass=legalize-excess-precision | filecheck %s
+
+// Who converts to f32 reads the product as it was.
+// CHECK-LABEL: func.func @main
+// CHECK: [[W:%.+]] = stablehlo.multiply {{%.+}}, {{%.+}} : tensor<8xf32>
+// CHECK-NEXT: [[M:%.+]] = stablehlo.convert [[W]] : (tensor<8xf32>) -> tensor<8xbf16>
+// A reduction of so many elements is XLA's library's, which rounds nothing; its operand is neither read elsewhere.
+// CHECK: [[P:%.+]] = stablehlo.multiply {{%.+}}, {{%.+}} : tensor<4096xf32>
+// CHECK: [[S:%.+]] = stablehlo.add [[P]], {{%.+}} : tensor<4096xf32>
+// CHECK: [[R:%.+]] = stablehlo.reduce([[S]] init: {{%.+}}) applies stablehlo.add
+// CHECK: return [[M]], [[W]], [[R]]
+func.func @main(%x: tensor<8xbf16>, %y: tensor<4096xbf16>) -> (tensor<8xbf16>, tensor<8xf32>, tensor<f32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.multiply %x, %x : tensor<8xbf16>
+  %w = stablehlo.convert %m : (tensor<8xbf16>) -> tensor<8xf32>
+  %p = stablehlo.multiply %y, %y : tensor<4096xbf16>
+  %q = stablehlo.add %p, %y : tensor<4096xbf16>
+  %s = stablehlo.convert %q : (tensor<4096xbf16>) -> tensor<4096xf32>
+  %r = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4096xf32>, tensor<f32>) -> tensor<f32>
+  return %m, %w, %r : tensor<8xbf16>, tensor<8xf32>, tensor<f32>
+}
