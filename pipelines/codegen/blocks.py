@@ -97,7 +97,9 @@ class Generator:
 
     def elements(self, array: Array) -> Elements:
         """An array in memory as algorithms read it."""
-        return Elements(self.pointer(array), array.element)
+        memory = self.memory(array)
+        assert memory is not None
+        return Elements(memory.pointer, array.element, memory.access)
 
     def copy(self, array: Array, target: Slot) -> None:
         """Write an array to a slot, computing it if it is not in memory."""

@@ -126,6 +126,7 @@ def _scatter(generator: Generator, op: Op) -> None:
         input_batching_dims=tuple(numbers.input_batching_dims),
         scatter_indices_batching_dims=tuple(numbers.scatter_indices_batching_dims),
         signed=not starts.element.startswith("u"),
+        lanes=generator.machine.vector_bytes // max(elements.size(result.element) for result in op.results),
     )
     emitter = Emitter(generator.writer.function, generator.memory)
 
@@ -138,7 +139,13 @@ def _scatter(generator: Generator, op: Op) -> None:
         return combine(emitter, op.inner[0], current, new)
 
     targets = [generator.elements(result) for result in op.results]
-    updates = [generator.elements(change) for change in changes]
+
+    def computed(place: Sequence[Number]) -> list[Element]:
+        with emitter.scope():
+            return [emitter.element(change, _place(emitter, place, change.shape)) for change in changes]
+
+    is_stored = all(generator.in_memory(change) for change in changes)
+    updates = [generator.elements(change) for change in changes] if is_stored else computed
     geometry.write(generator.writer.function, targets, load, updates, joined)
 
 

@@ -7,6 +7,7 @@ places become one where no other step has to run between them, and arrays that o
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,8 +34,18 @@ _REACH = 24
 _LONGEST, _MOST_MADE = 600, 10
 # Steps that are looked at for an order that forbids to join two: the time of planning stays linear.
 _MOST_SEEN = 256
+# Arrays of a loop, because a kernel has so many bindings, some of which are for what it works in.
+_MOST_ARRAYS = 24
+# What an element that a scatter reads once may cost: above it, a loop of vectors before the scatter is faster.
+_READ_ONCE = 8
+# Elements of a gather's window from which on its start costs each of them nothing.
+_WINDOW = 4
 # An update of so small a part is made in place.
 _PART = 4
+# What may read an element of an operand for many of its own.
+_SPREADERS = frozenset(
+    ["broadcast_in_dim", "gather", "dynamic_slice", "dynamic_update_slice", "clamp", "select", "pad"],
+)
 ALGORITHMS = frozenset(
     [
         "dot_general",
@@ -183,12 +194,12 @@ def reads_in_memory(op: Op) -> Iterable[Array]:
         return ()
     if is_update(op):
         return op.operands[:1] if op.operands[0].op is not None and is_root(op.operands[0].op) else ()
-    if op.name in ("if", "case"):
-        return ()
-    if op.name == "scatter":
-        count = (len(op.operands) - 1) // 2
-        return op.operands[count:]
-    return op.operands
+    return () if op.name in ("if", "case", "scatter") else op.operands
+
+
+def reads_once(op: Op) -> Iterable[Array]:
+    """The operands of a scatter that it computes as it goes, one number after the other, if they cost little."""
+    return op.operands[(len(op.operands) - 1) // 2 :] if op.name == "scatter" else ()
 
 
 def is_free(array: Array) -> bool:
@@ -236,6 +247,11 @@ class Planner:
             required |= {array for array in op.captured if self._is_own(array) and self._is_kept(array)}
             if is_root(op):
                 required |= {array for array in reads_in_memory(op) if self._is_own(array)}
+                required |= {
+                    array
+                    for array in reads_once(op)
+                    if self._is_own(array) and (costs[array] > _READ_ONCE or array in self._long)
+                }
                 required |= set(op.results)
                 required |= self._read_before(op)
         self.memory |= required
@@ -302,8 +318,10 @@ class Planner:
         if costs[array] <= _SPREAD or is_free(array):
             return False
         return any(
-            reader.name in ("broadcast_in_dim", "gather", "dynamic_update_slice", "clamp", "select", "pad")
+            reader.name in _SPREADERS
             and any(result.elements > array.elements for result in reader.results)
+            # An update in place computes each of its elements once.
+            and not (is_update(reader) and array is reader.operands[1])
             for reader in array.readers
         )
 
@@ -316,7 +334,9 @@ class Planner:
         depths: dict[Array, int] = {}
         for op in self._block.ops:
             own = 1 if op.name == "gather" else 0 if op.name in MOVES else cost_of(op)
-            total = own + sum(costs.get(operand, 1) for operand in op.operands)
+            is_shared = op.name == "gather" and math.prod(op.integers("slice_sizes")) >= _WINDOW
+            read = op.operands[:1] if is_shared or op.name == "dynamic_slice" else op.operands
+            total = own + sum(costs.get(operand, 1) for operand in read)
             depth = 1 + max((depths.get(operand, 0) for operand in op.operands), default=0)
             for array in op.results:
                 if is_root(op):
@@ -416,6 +436,8 @@ class Planner:
             return False
         reduced = {result for op in first.reductions for result in op.results}
         if second.reads & reduced:
+            return False
+        if len({*self._all_reads(first), *self._all_reads(second), *first.makes, *second.makes}) > _MOST_ARRAYS:
             return False
         if not second.reads & set(first.maps):
             return True

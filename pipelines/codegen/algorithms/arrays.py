@@ -8,6 +8,7 @@ from typing import Protocol
 
 from hloforge.pipelines.codegen.elements import memory
 from hloforge.pipelines.codegen.elements.kinds import Element, single
+from hloforge.pipelines.codegen.emit import accessing
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
 __all__ = ["Combine", "Element", "Elements", "Source", "parts"]
@@ -29,14 +30,17 @@ class Elements:
     Attributes:
         pointer: to the first.
         element: the type as MLIR spells it.
+        access: the metadata of its loads and stores: without it, LLVM looks whether arrays overlap before each loop.
     """
 
     pointer: Value
     element: str
+    access: str = ""
 
     def at(self, place: Number, lanes: int = 0) -> Element:
         """An element, or as many as ``lanes`` that follow each other."""
-        return memory.load(self.pointer.function, self.pointer, self.element, place, lanes)
+        with accessing(self.pointer.function, self.access):
+            return memory.load(self.pointer.function, self.pointer, self.element, place, lanes)
 
     def number(self, place: Number) -> Value:
         """An element that is no complex one."""
@@ -44,12 +48,13 @@ class Elements:
 
     def put(self, value: Element, place: Number) -> None:
         """Write an element, or several."""
-        memory.store(self.pointer.function, value, self.pointer, self.element, place)
+        with accessing(self.pointer.function, self.access):
+            memory.store(self.pointer.function, value, self.pointer, self.element, place)
 
     def moved(self, place: Number) -> Elements:
         """The array that begins at one of its elements."""
         function = self.pointer.function
-        return Elements(function.offset(self.pointer, f"[{self.size} x i8]", place), self.element)
+        return Elements(function.offset(self.pointer, f"[{self.size} x i8]", place), self.element, self.access)
 
     @property
     def size(self) -> int:

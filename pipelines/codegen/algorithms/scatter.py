@@ -2,23 +2,31 @@
 
 Source: StableHLO spec "scatter", XLA "Scatter". A window that lies partly out of bounds is skipped as a whole, as XLA's
 CPU backend does; the specification's text skips only its elements out of bounds.
+
+The innermost loop of a window is cut into loops of vectors without a rest: most windows are short, and LLVM leaves a
+loop of 12 iterations to scalar code because it does not end with a vector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
 from hloforge.pipelines.codegen.algorithms.gather import Starts, batch_start, index_vector
-from hloforge.pipelines.codegen.algorithms.places import flat, index_of, merged, nest, plus, strides_of
+from hloforge.pipelines.codegen.algorithms.places import each, flat, index_of, merged, nest, plus, strides_of
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
 # The updates of all operands at an index of the update arrays.
 Updates = Callable[[Sequence[Number]], Sequence[Element]]
+
+# Windows from which on their loop is worth more code.
+_MANY = 16
+# Vectors that LLVM takes in an iteration.
+_INTERLEAVED = 4
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,7 @@ class Scatter:
     Attributes:
         operand, indices, update: shapes.
         signed: whether the indices are integers with signs.
+        lanes: elements of a vector.
     """
 
     operand: tuple[int, ...]
@@ -40,6 +49,7 @@ class Scatter:
     input_batching_dims: tuple[int, ...] = ()
     scatter_indices_batching_dims: tuple[int, ...] = ()
     signed: bool = True
+    lanes: int = 1
 
     @cached_property
     def window_dims(self) -> tuple[int, ...]:
@@ -109,16 +119,49 @@ class Scatter:
         sizes = [self.update[dim] for dim in self.update_window_dims]
         own = [strides[dim] for dim in self.window_dims]
         if callable(updates):
-            with nest(function, sizes) as window:
+
+            def computed(window: Sequence[Number]) -> None:
                 index = dict(zip((*self.batch_dims, *self.update_window_dims), (*batch, *window), strict=True))
                 found = list(updates([index[place] for place in range(len(self.update))]))
                 _combined(targets, plus(first, flat(window, own)), found, combine)
+
+            self._over(function, sizes, computed)
             return
         source = flat(batch, [steps[dim] for dim in self.batch_dims])
         sizes, (own, other) = merged(sizes, own, [steps[dim] for dim in self.update_window_dims])
-        with nest(function, sizes) as window:
+
+        def loaded(window: Sequence[Number]) -> None:
             place = plus(source, flat(window, other))
             _combined(targets, plus(first, flat(window, own)), [update.at(place) for update in updates], combine)
+
+        self._over(function, sizes, loaded)
+
+    def _over(self, function: Function, sizes: Sequence[int], body: Callable[[list[Number]], None]) -> None:
+        """Loops over the places of a window."""
+        if not sizes or sizes[-1] == 1 or prod(self.update) < _MANY * prod(sizes):
+            with nest(function, sizes) as window:
+                body(window)
+            return
+        *outer, last = sizes
+        with nest(function, outer) as window:
+            for begin, end in _cut(last, self.lanes):
+                if end == begin + 1:
+                    body([*window, begin])
+                    continue
+                with each(function, begin, end) as place:
+                    body([*window, place])
+
+
+def _cut(size: int, lanes: int) -> Iterator[tuple[int, int]]:
+    """Parts of a loop, each a number of whole vectors: what LLVM takes at once, and powers of two."""
+    begin = 0
+    if whole := size - size % (_INTERLEAVED * lanes):
+        yield 0, whole
+        begin = whole
+    while begin < size:
+        end = begin + (1 << ((size - begin).bit_length() - 1))
+        yield begin, end
+        begin = end
 
 
 def _combined(targets: Sequence[Elements], place: Number, update: list[Element], combine: Combine) -> None:

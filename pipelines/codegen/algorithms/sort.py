@@ -1,7 +1,8 @@
 """Stable sorts of the rows of several arrays along one dimension.
 
-Source: StableHLO spec "sort". By keys (``sort_keys.py``): up to some hundred elements move to their ranks; the few
-first of many are selected; others are sorted by the digits of their keys. By any other comparator: insertion into short
+Source: StableHLO spec "sort". By keys (``sort_keys.py``): the few first of some hundred elements are extracted one
+after the other, all of them move to their ranks; the few first of many are selected; others are sorted by the digits
+of their keys. By any other comparator: insertion into short
 runs, which are merged.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
+from hloforge.pipelines.codegen.algorithms.extract_first import MOST_BITS, ExtractFirst
 from hloforge.pipelines.codegen.algorithms.merge_sort import Less, MergeSort
 from hloforge.pipelines.codegen.algorithms.places import divided, each, flat
 from hloforge.pipelines.codegen.algorithms.radix_sort import RadixSort
@@ -29,6 +31,8 @@ Reader = Callable[[Sequence[Number]], Element]
 _RANKED, _RANKED_WIDE = 128, 192
 # Up to so many first elements are selected instead of sorting all.
 _SELECTED = 160
+# Comparisons up to which first elements are extracted: of those that digits are for, and of those that are selected.
+_EXTRACTED, _EXTRACTED_OF_MANY = 16384, 2048
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Sort:
         """Bytes that a call works in."""
         if not isinstance(self.order, Keys):
             return MergeSort(self.n, self.elements).scratch
+        if self._is_extracted:
+            return self._extraction.scratch
         if self._is_ranked:
             return sum(-(-size // 64) * 64 for size in (*self._key_bytes, padded(self.n) * 4))
         if self._is_selected:
@@ -85,6 +91,18 @@ class Sort:
     @property
     def _key_bytes(self) -> list[int]:
         return [padded(self.n) * int(kind[1:]) // 8 for kind in self._kinds]
+
+    @property
+    def _is_extracted(self) -> bool:
+        if len(self._keys.widths) > 1 or self._keys.widths[0] > MOST_BITS:
+            return False
+        if self._is_ranked:
+            return 2 * self.count <= self.n
+        return self.count * self.n <= (_EXTRACTED_OF_MANY if self._is_selected else _EXTRACTED)
+
+    @property
+    def _extraction(self) -> ExtractFirst:
+        return ExtractFirst(self.count, self.n, self._keys.widths[0])
 
     @property
     def _is_ranked(self) -> bool:
@@ -152,6 +170,8 @@ class _Row:
             merged = MergeSort(self.plan.n, self.plan.elements)
             found = merged.write(self.function, self.memory, self.read, self.plan.order)
             self._copy(lambda place: place, sources=found)
+        elif self.plan._is_extracted:
+            self._by_extraction()
         elif self.plan._is_ranked:
             self._by_ranks()
         elif self.plan._is_selected:
@@ -199,6 +219,13 @@ class _Row:
                 return
             with function.if_(rank < self.plan.count):
                 self._move(place, rank)
+
+    def _by_extraction(self) -> None:
+        keys = self.plan._keys
+        numbers = self.plan._extraction.write(
+            self.function, self.memory, lambda place: keys.compute(self.read(place))[0]
+        )
+        self._copy(lambda place: numbers.at(place).as_(I64, signed=False))
 
     def _by_selection(self) -> None:
         selection = self.plan._selection

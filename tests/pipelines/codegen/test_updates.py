@@ -127,3 +127,22 @@ def test_reductions_along_nothing_stay_apart() -> None:
       return %same, %sum : tensor<3xf32>, tensor<f32>
     }"""
     check(program, np.array([1, 2, 3], np.float32))
+
+
+def test_a_loop_reads_no_more_arrays_than_a_kernel_has() -> None:
+    """Sums of many arrays that are in memory, which would all be one loop."""
+    count, lines = 30, []
+    parameters = ", ".join(f"%p{number}: {VECTOR}" for number in range(count))
+    for number in range(0, count, 6):
+        one, *others = (f"%p{number + place}" for place in range(6))
+        for place, other in enumerate(others):
+            lines.append(f"%s{number}_{place} = stablehlo.add {one}, {other} : {VECTOR}")
+            one = f"%s{number}_{place}"
+    names = [f"%s{number}_4" for number in range(0, count, 6)]
+    check(
+        f"""func.func @main({parameters}) -> ({", ".join([VECTOR] * len(names))}) {{
+          {chr(10).join(lines)}
+          return {", ".join(names)} : {", ".join([VECTOR] * len(names))}
+        }}""",
+        *(NUMBERS + number for number in range(count)),
+    )

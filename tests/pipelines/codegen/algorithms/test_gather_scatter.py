@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
@@ -188,6 +189,35 @@ def test_scatters_combine_whole_windows_in_order(found: dict[str, Any], how: str
                 one[at] = element
     for one, other in zip(actual, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7, 12, 16, 33, 47])
+@pytest.mark.parametrize("computed", [False, True])
+def test_windows_are_cut_into_vectors(columns: int, computed: bool) -> None:
+    """Many rows are added to a few, each by loops without a rest."""
+    random = np.random.default_rng(columns)
+    indices = random.integers(-1, 5, (40, 1)).astype(np.int32)
+    updates = random.integers(0, 9, (40, columns)).astype(np.float32)
+    scatter = Scatter((4, columns), (40, 1), (40, columns), (1,), (0,), (0,), 1, lanes=4)
+
+    def write(function: Function, pointers: list[Value]) -> None:
+        places, target, source = (
+            Elements(p, element) for p, element in zip(pointers, ("i32", "f32", "f32"), strict=True)
+        )
+        scatter.write(
+            function,
+            [target],
+            lambda at: places.number(flat(at, (1, 1))),
+            (lambda index: [source.at(flat(index, (columns, 1)))]) if computed else [source],
+            lambda old, new: [old[0] + new[0]],
+        )
+
+    actual = np.zeros((4, columns), np.float32)
+    compiled(write, 3)(indices, actual, updates)
+    inside = (indices[:, 0] >= 0) & (indices[:, 0] < 4)
+    expected = np.zeros_like(actual)
+    np.add.at(expected, indices[inside, 0], updates[inside])
+    np.testing.assert_array_equal(actual, expected)
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(-3, 9)), min_size=1, max_size=3))
