@@ -19,7 +19,7 @@ from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
-from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.functions import UNROLLED, Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.steps import Nest
@@ -28,7 +28,7 @@ from hloforge.pipelines.codegen.steps import Nest
 _LINE = 8192
 # Loops of so few iterations are written out: LLVM is asked for it, because by itself it would write out others, which
 # takes most of its time.
-_UNROLLED, _FEW, _FEW_TERMS = "unroll.full", 4, 8
+_FEW, _FEW_TERMS = 4, 8
 # The side of a square of elements, whose lines of 64 bytes are in the first-level cache.
 _SQUARE = 32
 # Arrays that are kept for a square of the places, 4 KiB of f32 each.
@@ -187,7 +187,7 @@ class NestWriter:
             return
         group, *rest = groups
         start, stop = self._bounds(group.size)
-        hints = _UNROLLED if group.size <= _FEW and start == 0 else ""
+        hints = UNROLLED if group.size <= _FEW and start == 0 else ""
         with self._function.loop(start, stop, hints=hints) as counter, self._emitter.scope():
             self._enter(group, counter)
             self._over(rest, body)
@@ -319,7 +319,7 @@ class NestWriter:
             group, *rest = groups
             if not rest and self._gains_by_lanes(group):
                 return self._by_lanes(group, carried)
-            hints = _UNROLLED if group.size <= _FEW_TERMS else ""
+            hints = UNROLLED if group.size <= _FEW_TERMS else ""
             loop = self._function.loop(0, group.size, carried=carried, hints=hints)
             with loop as (counter, values), self._emitter.scope():
                 self._enter(group, counter)

@@ -104,7 +104,7 @@ def test_windows_are_reduced_in_order(windows: tuple[Window, ...], how: str, lan
 def test_rows_are_computed_apart(windows: tuple[Window, ...], first: int, last: int) -> None:
     array = np.random.default_rng(3).integers(0, 5, tuple(window.n for window in windows)).astype(np.int32)
     reduction = ReduceWindow(windows, ("i32",))
-    borders = sorted(min(number, reduction.rows) for number in (0, first, last, 100))
+    borders = sorted(min(number, reduction.rows) for number in (0, first, last, reduction.rows))
     (expected,) = _expected(windows, [array], [0], _last_set)
     for known in (False, True):
         (actual,) = _run(reduction, [array], [0], _last_set, list(pairwise(borders)), known)
