@@ -424,6 +424,8 @@ class BlockWriter:
         BlockWriter(generator, body, carries, carries=body.arguments).write()
         function.do(f"br label %{head}")
         function.begin(after)
+        # What it carries goes through memory, from where all of LLVM's passes take it.
+        function.has_scalar_loops = True
 
     def _write_branches(self, op: Op) -> None:
         generator = self._generator

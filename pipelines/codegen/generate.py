@@ -160,13 +160,14 @@ class _Program:
             self._generator.next_kernel()
             return
         done: KernelWriter = self._generator.next_kernel()
-        if len(done.slots) > MOST_BINDINGS:
-            raise RefusedError(f"a kernel of {len(done.slots)} arrays")
+        bindings = done.bindings()
+        if len(bindings) > MOST_BINDINGS:
+            raise RefusedError(f"a kernel of {len(bindings)} arrays")
         text = done.text()
         number = self._texts.setdefault(text, len(self._kernels))
         if number == len(self._kernels):
             self._kernels.append(text)
-        self._dispatches.append((number, tuple(done.slots), count, origins))
+        self._dispatches.append((number, tuple(bindings), count, origins))
 
 
 def _type(array: Array) -> ArrayType:

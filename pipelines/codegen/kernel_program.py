@@ -11,6 +11,10 @@ from dataclasses import dataclass
 
 # The name of a kernel's entry in its text; globals and functions of its own begin with it and a dot.
 ENTRY = "kernel"
+# The first line of a text whose loops all have vectors, so that LLVM makes none: most of its passes gain nothing.
+FEW_PASSES = "; few passes\n"
+# The first line of a text that is as good as passes make it.
+NO_PASSES = "; no passes\n"
 # Where arrays of the transient and of the constant buffer begin.
 ALIGNMENT = 64
 

@@ -10,7 +10,7 @@ import re
 
 from hloforge.pipelines.codegen.elements.memory import size as element_size
 from hloforge.pipelines.codegen.emit import Memory
-from hloforge.pipelines.codegen.kernel_program import ENTRY
+from hloforge.pipelines.codegen.kernel_program import ENTRY, FEW_PASSES
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, I32, I64, POINTER, Value
 from hloforge.pipelines.codegen.slots import Slot, Where
@@ -19,6 +19,8 @@ from hloforge.pipelines.codegen.slots import Slot, Where
 _POINTERS = 32
 # IREE's runtime binds at most 32 arrays to a dispatch.
 MOST_BINDINGS = 28
+# What of these is bound together where a kernel touches more slots than that.
+_BUFFERS = (Where.TRANSIENT, Where.CONSTANT)
 # From so many slots on, metadata takes longer than it saves.
 _MOST_SCOPES = 64
 _ATTRIBUTES = 'nounwind "no-trapping-math"="true" "prefer-vector-width"="{bits}"'
@@ -32,7 +34,7 @@ class KernelWriter:
 
     Attributes:
         function: its code.
-        slots: its bindings, in order.
+        slots: that it touches, in the order of its code.
         stack: bytes of its stack that are taken.
     """
 
@@ -67,14 +69,36 @@ class KernelWriter:
             self.stack += slot.size
             bytes_of_one = element_size(slot.element)
             return self.function.stack(f"[{bytes_of_one} x i8]", max(slot.size // bytes_of_one, 1))
-        number = len(self.slots)
         self.slots.append(slot)
-        name = Value(self.function, POINTER, f"%binding{number}")
-        self.function.prologue(
-            f"%place{number} = getelementptr inbounds ptr, ptr %table, i64 {number}",
-            f"{name.text} = load ptr, ptr %place{number}, align 8, !invariant.load !{{}}",
-        )
-        return name
+        return Value(self.function, POINTER, f"%binding{len(self.slots) - 1}")
+
+    def bindings(self) -> list[Slot]:
+        """What a dispatch binds: the slots, or a part of a buffer for all slots in it where there are too many."""
+        if len(self.slots) <= MOST_BINDINGS:
+            return self.slots
+        found = [slot for slot in self.slots if slot.where not in _BUFFERS]
+        for where in _BUFFERS:
+            if inside := [slot for slot in self.slots if slot.where is where]:
+                first = min(slot.offset for slot in inside)
+                last = max(slot.offset + slot.size for slot in inside)
+                found.append(Slot(where, last - first, "i8", offset=first))
+        return found
+
+    def _pointers(self) -> str:
+        """Code that finds the slots."""
+        lines = []
+        bindings = self.bindings()
+        parts = {slot.where: (number, slot) for number, slot in enumerate(bindings) if slot.where in _BUFFERS}
+        is_whole = bindings is self.slots
+        for number in range(len(bindings)):
+            name = f"%binding{number}" if is_whole else f"%part{number}"
+            lines.append(f"  %place{number} = getelementptr inbounds ptr, ptr %table, i64 {number}")
+            lines.append(f"  {name} = load ptr, ptr %place{number}, align 8, !invariant.load !{{}}")
+        for number, slot in enumerate(() if is_whole else self.slots):
+            part, whole = parts.get(slot.where) or (bindings.index(slot), slot)
+            distance = slot.offset - whole.offset
+            lines.append(f"  %binding{number} = getelementptr inbounds i8, ptr %part{part}, i64 {distance}")
+        return "".join(line + "\n" for line in lines)
 
     def _access(self) -> str:
         self._scopes += 1
@@ -94,9 +118,10 @@ class KernelWriter:
         self.function.do("ret i32 0")
         table = f"  %slots = getelementptr inbounds i8, ptr %state, i64 {_POINTERS}\n  %table = load ptr, ptr %slots\n"
         header = f"define i32 @{ENTRY}(ptr %environment, ptr %state, ptr %workgroup) #0"
-        text, number = self.function.text(header, 0, table)
+        text, number = self.function.text(header, 0, table + self._pointers())
         text, nodes = _with_scopes(text, self._scopes, number)
-        return "\n".join((text, nodes, f"attributes #0 = {{ {_ATTRIBUTES.format(bits=self._bits)} }}\n"))
+        passes = "" if self.function.has_scalar_loops else FEW_PASSES
+        return passes + "\n".join((text, nodes, f"attributes #0 = {{ {_ATTRIBUTES.format(bits=self._bits)} }}\n"))
 
 
 def _with_scopes(text: str, count: int, number: int) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
-from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.functions import UNROLLED, Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_orderless, row_blocks
 from hloforge.pipelines.codegen.scalars import combine
@@ -32,7 +32,7 @@ from hloforge.pipelines.codegen.steps import Nest
 _LINE = 8192
 # Loops of so few iterations are written out: LLVM is asked for it, because by itself it would write out others, which
 # takes most of its time.
-_UNROLLED, _FEW, _FEW_TERMS = "unroll.full", 4, 8
+_FEW, _FEW_TERMS = 4, 8
 # Terms of a sum that is written out if they cost little, in sums.
 _MOST_TERMS, _MOST_WRITTEN = 32, 128
 # Sums that the terms of short rows cost before they are computed by blocks.
@@ -241,7 +241,7 @@ class NestWriter:
         last: Value | int = segment.stop
         if is_shared:
             first, last = function.index(start).maximum(segment.start), function.index(stop).minimum(segment.stop)
-        hints = _UNROLLED if size <= _FEW and not is_shared else ""
+        hints = UNROLLED if size <= _FEW and not is_shared else ""
         with function.loop(first, last, hints=hints) as counter, self._emitter.scope():
             self._enter(group, segment_index(counter, segment))
             yield
@@ -444,7 +444,7 @@ class NestWriter:
             with function.loop(0, count) as row, emitter.scope():
                 self._enter(self._groups[-2], _sum_of(first, blocks.total, row))
                 starts = [part for op in reductions for element in self._starts(op) for part in parts(element)]
-                loop = function.loop(0, blocks.columns, carried=starts, hints=_UNROLLED)
+                loop = function.loop(0, blocks.columns, carried=starts, hints=UNROLLED)
                 with loop as (column, values), emitter.scope():
                     more = [line.load(row * blocks.columns + column) for line in held]
                     loop.next(self._joined(values, more))
@@ -544,7 +544,7 @@ class NestWriter:
                 with self._emitter.scope():
                     self._enter(group, places.constant(segment.start))
                     return loops(rest, carried)
-            hints = _UNROLLED if not rest and self._is_short(segment.size) else ""
+            hints = UNROLLED if not rest and self._is_short(segment.size) else ""
             loop = self._function.loop(segment.start, segment.stop, carried=carried, hints=hints)
             with loop as (counter, values), self._emitter.scope():
                 self._enter(group, segment_index(counter, segment))

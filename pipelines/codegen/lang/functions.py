@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,13 @@ from hloforge.pipelines.codegen.lang.values import (
     vector_of,
 )
 
+# Loops with this hint are written out by LLVM.
+UNROLLED = "unroll.full"
+# Lines that such a loop may become: LLVM takes some 0.1 ms for each.
+_MOST_WRITTEN_OUT = 256
+# LLVM makes no vectors of loops with this one.
+NO_VECTORS = "vectorize.enable=i1 false"
+_VECTOR = re.compile(r"<\d+ x ")
 # What a loop's body is given: its counter, or that and what is carried.
 Entered = TypeVar("Entered")
 
@@ -30,11 +38,15 @@ class Function:
     Attributes:
         lines: of LLVM's text so far.
         access: metadata of loads and stores that follow, which says what memory they share with no other.
+        has_scalar_loops: whether LLVM's loop passes gain: an innermost loop has no vectors of its own.
     """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.access = ""
+        self.has_scalar_loops = False
+        # Places in the lines behind which loops have ended that stay loops.
+        self._ended = 0
         self._count = 0
         self._block = "entry"
         # Of the entry, where stack memory is taken: in a loop it would grow.
@@ -206,6 +218,15 @@ class Function:
         self._metadata.append(hints)
         return f"!KERNEL_LOOP_{len(self._metadata) - 1}!"
 
+    def note_loop(self, place: int, hints: str) -> None:
+        """Tell of a loop that ends here, whose body begins at a place of the lines."""
+        if hints == UNROLLED:
+            # What it repeats belongs to the loop around it.
+            return
+        is_innermost, self._ended = self._ended <= place, len(self.lines)
+        if is_innermost and not self.has_scalar_loops and NO_VECTORS not in hints:
+            self.has_scalar_loops = not any(_VECTOR.search(line) for line in self.lines[place:])
+
     def prologue(self, *lines: str) -> None:
         """Instructions at the beginning of the function, before those of its body."""
         self._stack += [f"  {line}" for line in lines]
@@ -237,6 +258,8 @@ class Function:
 class Loop(Generic[Entered]):
     """A counted loop, whose body runs at least once for no ``stop`` at or below ``start``.
 
+    One that runs once is only its body.
+
     ``loop = function.loop(0, n, carried=[zero])``, then ``with loop as (i, [total]): loop.next([total + x])``; its
     ``results`` are the carried values after it. Without carried values ``with function.loop(0, n) as i``.
     """
@@ -257,7 +280,11 @@ class Loop(Generic[Entered]):
     def __enter__(self) -> Entered:
         function = self._function
         self._before = function.block
-        self._runs = self._start.is_constant and self._stop.is_constant and int(self._start.text) < int(self._stop.text)
+        self._count = self._iterations()
+        self._runs = self._count > 0
+        if self._count == 1:
+            once: Any = (self._start, list(self._carried)) if self._is_pair else self._start
+            return cast(Entered, once)
         self._head, self._after = function.label(), function.label()
         if self._runs:
             function.do(f"br label %{self._head}")
@@ -271,15 +298,27 @@ class Loop(Generic[Entered]):
         entered: Any = (self._phis[0], self._phis[1:]) if self._is_pair else self._phis[0]
         return cast(Entered, entered)
 
+    def _iterations(self) -> int:
+        """How many there are; 0 if that is not known, or none."""
+        if not (self._start.is_constant and self._stop.is_constant):
+            return 0
+        return max(0, -(-(int(self._stop.text) - int(self._start.text)) // self._step))
+
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
             return
         function = self._function
+        if self._count == 1:
+            self.results = list(self._next)
+            return
         following = function.emit(f"add nuw nsw i64 {self._phis[0].text}, {self._step}", I64)
         more = following.compare("slt", self._stop)
         back = function.block
+        if self._hints == UNROLLED and self._count * (len(function.lines) - self._place) > _MOST_WRITTEN_OUT:
+            self._hints = ""
         hints = f", !llvm.loop {function.metadata(self._hints)}" if self._hints else ""
         function.do(f"br i1 {more.text}, label %{self._head}, label %{self._after}{hints}")
+        function.note_loop(self._place, self._hints)
         lines = []
         for phi, first, then in zip(self._phis, (self._start, *self._carried), (following, *self._next), strict=True):
             lines.append(f"  {phi.text} = phi {phi.kind} [ {first.text}, %{self._before} ], [ {then.text}, %{back} ]")

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from hloforge.pipelines.codegen.lang.functions import Function, Loop
+from hloforge.pipelines.codegen.lang.functions import NO_VECTORS, Function, Loop
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
 # LLVM's own unrolling would only make a kernel larger: what is worth it is written out.
 NO_UNROLL = "unroll.disable"
+# Of loops that gain nothing by LLVM's vectors.
+SCALAR = f"{NO_UNROLL},{NO_VECTORS}"
 
 
 @contextmanager
-def each(function: Function, start: Number, stop: Number, step: int = 1) -> Iterator[Value]:
+def each(function: Function, start: Number, stop: Number, step: int = 1, *, hints: str = NO_UNROLL) -> Iterator[Value]:
     """A counted loop without carried values."""
     first, last = function.index(start), function.index(stop)
     if first.is_constant and last.is_constant and int(first.text) + step >= int(last.text) > int(first.text):
         yield first
         return
-    with function.loop(first, last, step, hints=NO_UNROLL) as number:
+    with function.loop(first, last, step, hints=hints) as number:
         yield number
 
 

@@ -11,7 +11,7 @@ from hloforge.pipelines.codegen.lang.values import I8, I64, Value
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.images import Axis, Copy, Image, Kernel
-from hloforge.pipelines.codegen.products.loops import each
+from hloforge.pipelines.codegen.products.loops import SCALAR, each
 from hloforge.pipelines.codegen.products.micro_kernel import Side, Turn
 from hloforge.pipelines.codegen.products.operands import clamped, split_index
 
@@ -125,7 +125,7 @@ class Windows:
         if self._aligned:
             return
         table = function.offset(memory, I8, self._copy_bytes)
-        with each(function, first, last) as pixel:
+        with each(function, first, last, hints=SCALAR) as pixel:
             function.store(self._place(function, pixel, first), function.offset(table, I64, pixel - first))
 
     def rows(

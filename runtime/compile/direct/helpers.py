@@ -6,10 +6,21 @@ them. They move 64 bytes at a time; an end that is shorter overlaps what was mov
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
+from hloforge.pipelines.codegen.kernel_program import NO_PASSES
+
+_CALL = re.compile(r"@llvm\.(mem\w+)\.[^\n]*, i64 (\S+), i1 ")
+# Bytes that LLVM moves without a call.
+_INLINE = 512
 _MARKS = 'attributes #0 = { nounwind "no-builtins" }'
 _LADDER = (32, 16, 8, 4, 2, 1)
+
+
+def called_helpers(text: str) -> set[str]:
+    """The functions that a text is seen to call; LLVM may make others of its loops."""
+    return {name for name, size in _CALL.findall(text) if not size.isdigit() or int(size) > _INLINE}
 
 
 @cache
@@ -17,7 +28,7 @@ def helper_text(name: str) -> str | None:
     """The LLVM IR text that defines a function; None for a function that is none of these."""
     texts = {"memcpy": _copy, "memmove": _move, "memset": _fill, "memcmp": _compare, "bcmp": _compare}
     texts |= {"__truncsfbf2": _round_float, "__truncdfbf2": _round_double}
-    return f"{texts[name](name)}\n{_MARKS}\n" if name in texts else None
+    return f"{NO_PASSES}{texts[name](name)}\n{_MARKS}\n" if name in texts else None
 
 
 def _copy(name: str) -> str:

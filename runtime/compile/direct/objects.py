@@ -21,7 +21,7 @@ from pathlib import Path
 from hloforge.dialect import budget
 from hloforge.runtime.compile import cache as files, timings
 from hloforge.runtime.compile.cpu_targets import processor
-from hloforge.runtime.compile.direct.helpers import helper_text
+from hloforge.runtime.compile.direct.helpers import called_helpers, helper_text
 from hloforge.runtime.compile.direct.machine_code import SETTINGS, Compiler, target_of_host
 
 __all__ = ["helper_of", "objects_of", "target_of_host", "text_object"]
@@ -94,6 +94,7 @@ class _Store:
         found = {text: data for text, digest in digests.items() if (data := self._find(digest, home)) is not None}
         timings.took(f"  known {what}s ({len(found)} of {len(digests)})", time.perf_counter() - start)
         if unknown := [text for text in digests if text not in found]:
+            unknown += self._called(unknown, digests, home)
             with timings.part(f"  LLVM ({len(unknown)} {what}{'s' * (len(unknown) > 1)})"):
                 made = self._compiled(unknown, _Announcement(what, len(unknown)))
             for text, data in made.items():
@@ -102,6 +103,13 @@ class _Store:
                     self._trim(home)
             found |= made
         return [found[text] for text in texts]
+
+    def _called(self, texts: Sequence[str], digests: dict[str, str], home: Path | None) -> list[str]:
+        """Unknown functions that texts say they call, so that LLVM need not be waited for once more."""
+        names = dict.fromkeys(name for text in texts for name in called_helpers(text))
+        helpers = [text for name in names if (text := helper_text(name)) is not None and text not in digests]
+        digests |= {text: _digest(text) for text in helpers}
+        return [text for text in helpers if self._find(digests[text], home) is None]
 
     def _find(self, digest: str, home: Path | None) -> bytes | None:
         with self._lock:

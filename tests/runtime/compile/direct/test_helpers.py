@@ -11,6 +11,7 @@ import pytest
 import hloforge
 from hloforge.pipelines.codegen.kernel_program import Dispatch, KernelProgram
 from hloforge.runtime.compile.direct.assemble import vmfb
+from hloforge.runtime.compile.direct.helpers import called_helpers
 from hloforge.runtime.compile.direct.host import DirectError, unavailable
 from hloforge.runtime.compile.direct.objects import objects_of
 from hloforge.runtime.compile.direct.relocatable import read
@@ -191,3 +192,9 @@ end:
 def test_other_functions_are_none() -> None:
     with pytest.raises(DirectError, match="fmod, which nothing defines"):
         session_of("%x = sitofp i64 %size to double\n  %y = frem double %x, 3.0\n  store double %y, ptr %a, align 1")
+
+
+@pytest.mark.parametrize(("size", "is_call"), [("64", False), ("4096", True), ("%size", True)])
+def test_calls_are_seen_in_texts(size: str, *, is_call: bool) -> None:
+    text = f"  call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 {size}, i1 false)\n"
+    assert called_helpers(text) == ({"memset"} if is_call else set())

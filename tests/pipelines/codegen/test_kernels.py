@@ -1,0 +1,79 @@
+"""How kernels are written: the arrays that they bind, and which of LLVM's passes they ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge.pipelines.codegen.generate import generate
+from hloforge.pipelines.codegen.kernel_program import FEW_PASSES, KernelProgram
+from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS
+from hloforge.pipelines.codegen.lowering import lower
+from hloforge.runtime.compile.targets import parse_targets
+from tests.pipelines.codegen.whole_programs import check
+
+_PARTS = MOST_BINDINGS + 2
+
+
+def kernels_of(text: str) -> KernelProgram:
+    module = hloforge.read(text.encode()).module
+    lower(module)
+    return generate(module, parse_targets("cpu")[0].machine)
+
+
+def sums_beside_each_other() -> str:
+    """More sums in memory than a dispatch can bind, all of which one loop reads."""
+    types = ", ".join(["tensor<7xf32>"] * _PARTS)
+    lines = []
+    for number in range(_PARTS):
+        lines.append(
+            f"""%s{number} = stablehlo.slice %x [{number}:{number + 2}, 0:7]
+              : (tensor<{_PARTS + 1}x7xf32>) -> tensor<2x7xf32>
+            %r{number} = stablehlo.reduce(%s{number} init: %zero) applies stablehlo.add across dimensions = [0]
+              : (tensor<2x7xf32>, tensor<f32>) -> tensor<7xf32>"""
+        )
+    names = ", ".join(f"%r{number}" for number in range(_PARTS))
+    return f"""func.func @main(%x: tensor<{_PARTS + 1}x7xf32>) -> tensor<{_PARTS * 7}xf32> {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      {"".join(line + chr(10) for line in lines)}
+      %all = stablehlo.concatenate {names}, dim = 0 : ({types}) -> tensor<{_PARTS * 7}xf32>
+      return %all : tensor<{_PARTS * 7}xf32>
+    }}"""
+
+
+def test_more_arrays_than_bindings() -> None:
+    text = sums_beside_each_other()
+    made = kernels_of(text)
+    assert all(len(dispatch.bindings) <= MOST_BINDINGS for dispatch in made.dispatches)
+    assert max(kernel.count("%binding") for kernel in made.kernels) > MOST_BINDINGS
+    check(text, np.arange((_PARTS + 1) * 7, dtype=np.float32).reshape(-1, 7))
+
+
+@pytest.mark.parametrize(
+    ("operation", "has_few"),
+    [
+        ("stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({0}, {0}) -> {0}", True),
+        ("stablehlo.add %a, %b : {0}", False),
+    ],
+)
+def test_passes_of_llvm(operation: str, *, has_few: bool) -> None:
+    """Loops of vectors of our own need no loop passes; others become vectors by them."""
+    kind = "tensor<64x64xf32>"
+    text = f"func.func @main(%a: {kind}, %b: {kind}) -> {kind} {{ %r = {operation.format(kind)}\n return %r : {kind} }}"
+    (kernel,) = kernels_of(text).kernels
+    assert kernel.startswith(FEW_PASSES) == has_few
+
+
+def test_a_long_body_is_not_written_out() -> None:
+    """LLVM's time grows with it: seven sines stay a loop, seven products do not."""
+    for name, is_loop in (("sine", True), ("negate", False)):
+        text = f"""func.func @main(%x: tensor<300x7xf32>) -> tensor<300xf32> {{
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %y = stablehlo.{name} %x : tensor<300x7xf32>
+          %r = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [1]
+            : (tensor<300x7xf32>, tensor<f32>) -> tensor<300xf32>
+          return %r : tensor<300xf32>
+        }}"""
+        (kernel,) = kernels_of(text).kernels
+        assert ("llvm.loop.unroll.full" not in kernel) == is_loop
