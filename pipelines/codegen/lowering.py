@@ -11,6 +11,7 @@ from hloforge.dialect.operations import operations
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
+from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.refusal import RefusedError
@@ -39,7 +40,6 @@ from hloforge.pipelines.library_calls.decompose_factorizations import DecomposeF
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from hloforge.pipelines.normalize.normalization import NORMALIZE
-from hloforge.pipelines.workarounds.small_erf import LegalizeSmallErf
 
 STAGES: tuple[Stage, ...] = (
     *NORMALIZE,
@@ -57,7 +57,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeFactorizations(keep=NATIVE), "iterations on two diagonals are loops; the others have code"),
     Stage(LegalizeNarrowFloats(), "floats of 4 and 8 bits are computed in f32"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),
-    Stage(LegalizeSmallErf(), "jaxlib's expansion has products that processors flush"),
+    Stage(KeepFunctions(), "error functions have code, which is shorter than CHLO's expansion"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "CHLO expands to StableHLO"),
     Stage(NativePass("func.func(stablehlo-legalize-deprecated-ops)"), "dot, broadcast, unary_einsum as general ones"),
     Stage(DecomposeEinsum(), "products by their labels as dot_general"),
@@ -71,6 +71,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeNarrowIntegers(), "integers of fewer than 8 bits are computed in 8"),
     Stage(LegalizeAccumulation(), "XLA accumulates 16-bit sums in f32"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
+    Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
 )
 

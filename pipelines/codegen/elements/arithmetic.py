@@ -20,8 +20,32 @@ _LITERAL = re.compile(r"\b0x([0-9A-F]{16})\b")
 LEAST_NORMAL = {FLOAT: 2.0**-126, DOUBLE: 2.0**-1022}
 
 
+# Of how many coefficients a polynomial is two of the square, and four of the fourth power.
+_IN_TWO, _IN_FOUR = 10, 14
+
+
 def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
-    """Horner's rule; ``coefficients`` from the constant term up, at least two."""
+    """A polynomial; ``coefficients`` from the constant term up, at least two.
+
+    Long ones are shorter ones of even and odd powers, for Horner's rule waits for each of its products: loops over
+    functions wait for results more than for arithmetic units.
+    """
+    count = len(coefficients)
+    if count < _IN_TWO:
+        return _by_horner(x, coefficients)
+    square = x * x
+    parts = coefficients[::2], coefficients[1::2]
+    if count < _IN_FOUR:
+        return x * _by_horner(square, parts[1]) + _by_horner(square, parts[0])
+    return x * _in_two(square, parts[1]) + _in_two(square, parts[0])
+
+
+def _in_two(x: Value, coefficients: Sequence[float]) -> Value:
+    square = x * x
+    return x * _by_horner(square, coefficients[1::2]) + _by_horner(square, coefficients[::2])
+
+
+def _by_horner(x: Value, coefficients: Sequence[float]) -> Value:
     total: Value | float = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         total = x * total + coefficient

@@ -6,6 +6,9 @@ compared for equality, and in lexicographic order for their extremes.
 
 from __future__ import annotations
 
+from math import nan
+
+from hloforge.pipelines.codegen.elements.arithmetic import from_bits
 from hloforge.pipelines.codegen.elements.kinds import PRED, UNSIGNED, Element, class_of, pair, single
 from hloforge.pipelines.codegen.elements.narrow import bits_of_bfloat
 from hloforge.pipelines.codegen.lang.values import Value, bits_of, is_float
@@ -39,9 +42,12 @@ def compare(x: Element, y: Element, element: str, direction: str, kind: str = "N
 
 def ordered_bits(x: Value, element: str) -> Value:
     """Integers whose order is the total order of floats."""
-    word = bits_of_bfloat(x) if element == "bf16" else x.bits()
-    width = bits_of(word.kind)
-    return word ^ word.shifted_right(width - 1, signed=True).shifted_right(1)
+    return _ordered(bits_of_bfloat(x) if element == "bf16" else x.bits())
+
+
+def _ordered(word: Value) -> Value:
+    """The bits of a float as an integer of the same order, and back."""
+    return word ^ word.shifted_right(bits_of(word.kind) - 1, signed=True).shifted_right(1)
 
 
 def select(flag: Value, yes: Element, no: Element) -> Element:
@@ -60,4 +66,13 @@ def extreme(x: Element, y: Element, element: str, *, greatest: bool) -> Element:
         follows = (a.equals(c) & (b > d)) | (a > c)
         return select(follows, x, y)
     other, signed = single(y), class_of(element) not in (PRED, UNSIGNED)
+    if element == "f16":
+        return _extreme_of_bits(x, other, greatest)
     return x.maximum(other, signed=signed) if greatest else x.minimum(other, signed=signed)
+
+
+def _extreme_of_bits(x: Value, y: Value, greatest: bool) -> Value:
+    """Of f16 in float registers. LLVM makes extremes of f16 of those of f32, and then no vectors of two."""
+    keys = _ordered(x.bits()), _ordered(y.bits())
+    key = keys[0].maximum(keys[1]) if greatest else keys[0].minimum(keys[1])
+    return x.compare("uno", y).where(nan, from_bits(_ordered(key)))

@@ -2,7 +2,7 @@
 
 e^x = 2^k e^r with r = x - k ln 2, e^r by a polynomial, and 2^k by adding k to the exponent's bits. The overflowing and
 the subnormal results are chosen afterwards, where NaN also stays itself. Sources: P. Tang, "Table-driven implementation
-of the Expm1 function", ACM TOMS 18 (1992); S. Moshier, Cephes, expf.c; tanh of f32: Eigen, ``ptanh_float``.
+of the Expm1 function", ACM TOMS 18 (1992); S. Moshier, Cephes, expf.c.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Constants:
     tiny: float
 
 
-_LOG2_E = 1.4426950408889634
+_LOG2_E, _LN2 = 1.4426950408889634, 0.6931471805599453
 _CONSTANTS = {
     FLOAT: _Constants(
         ln2=(0.693359375, -2.12194440e-4),
@@ -92,18 +92,36 @@ _CONSTANTS = {
         tiny=2.0**-54,
     ),
 }
-# tanh x = x P(x^2) / Q(x^2) of f32, and 1 from the last number on.
-_TANH_P = (
-    4.89352455891786e-03,
-    6.37261928875436e-04,
-    1.48572235717979e-05,
-    5.12229709037114e-08,
-    -8.60467152213735e-11,
-    2.00018790482477e-13,
-    -2.76076847742355e-16,
+# tanh x = x P(x^2) / Q(x^2) of f32 up to where it rounds to 1, to 2^-29. Least squares with weights that level the
+# errors (in mpmath's numbers). All terms are positive, so that sums cancel nothing.
+_SHORT_TANH_P = (1.0, 0.13780972407558592, 0.0040029100382627135, 3.146719228926089e-05, 5.033362494215911e-08)
+_SHORT_TANH_Q = (
+    1.0,
+    0.47114304721683786,
+    0.027717275700038423,
+    0.000419727959890855,
+    1.6080324433725513e-06,
+    7.288143782397383e-10,
 )
-_TANH_Q = (4.89352518554385e-03, 2.26843463243900e-03, 1.18534705686654e-04, 1.19825839466702e-06)
-_TANH_LIMIT = 7.90531110763549805
+# tanh x = x + x^3 P(x^2) / Q(x^2) of f64 below 5/8: Cephes, tanh.c.
+_TANH_P = (-1.61468768441708447952e3, -9.92877231001918586564e1, -9.64399179425052238628e-1)
+_TANH_Q = (4.84406305325125486048e3, 2.23548839060100448583e3, 1.12811678491632931402e2, 1.0)
+_TANH_NEAR = 0.625
+# (e^r - 1 - r) / r^2 for |r| <= 0.347, to 2^-56 of e^r: by Chebyshev's nodes (mpmath's ``chebyfit``).
+_QUICK_SQUARE = (
+    0.5000000000000001,
+    0.16666666666666669,
+    0.04166666666662416,
+    0.008333333333330063,
+    0.0013888888917199863,
+    0.00019841269863042963,
+    2.4801521317484083e-05,
+    2.7557268476553695e-06,
+    2.7620078203806394e-07,
+    2.5100377619606372e-08,
+)
+# From it on, tanh rounds to 1.
+_TANH_LIMIT = {FLOAT: 9.011, DOUBLE: 19.0625}
 
 
 def _constants(x: Value) -> _Constants:
@@ -125,16 +143,21 @@ def _times_power_of_two(x: Value, exponent: Value) -> Value:
 def exponential(x: Value) -> Value:
     """e^x; 0 where it would be subnormal."""
     of = _constants(x)
+    result = (x <= of.largest).where(normal_exponential(x), x * inf)
+    return (x < of.least).where(0.0, result)
+
+
+def normal_exponential(x: Value) -> Value:
+    """e^x where that is a normal number; anything elsewhere, and of NaN."""
     exponent, high, low = _reduced(x)
     r = high - low
-    tail = r * r * polynomial(r, of.square)
+    tail = r * r * polynomial(r, _constants(x).square)
     if element_of(x.kind) == FLOAT:
         value = tail + r + 1.0
     else:
         whole, rounding = fast_two_sum(x.like(1.0), r)
         value = whole + (tail + (rounding + ((high - r) - low)))
-    result = (x <= of.largest).where(_times_power_of_two(value, exponent), x * inf)
-    return (x < of.least).where(0.0, result)
+    return _times_power_of_two(value, exponent)
 
 
 def logistic(x: Value) -> Value:
@@ -163,18 +186,28 @@ def _minus_one(x: Value) -> Value:
 
 
 def hyperbolic_tangent(x: Value) -> Value:
-    """tanh, by a rational function (f32) or t / (2 - t) with t = 1 - e^(-2|x|)."""
-    if element_of(x.kind) == FLOAT:
-        return _rational_tangent(x)
-    of, size = _constants(x), magnitude(x)
-    rise = (size > -of.smallest).where(1.0, -_minus_one(size * -2.0))
-    return (size >= of.tiny).where(with_sign_of(rise / (2.0 - rise), x), x)
+    """tanh: a rational function of f32; of f64 another one near zero, and 1 - 2 / (e^2|x| + 1)."""
+    element, size = element_of(x.kind), magnitude(x)
+    # A comparison with NaN chooses NaN.
+    limit = _TANH_LIMIT[element]
+    inside = (size > limit).where(limit, size)
+    square = inside * inside
+    if element == FLOAT:
+        ratio = inside * polynomial(square, _SHORT_TANH_P) / polynomial(square, _SHORT_TANH_Q)
+        result = (ratio > 1.0).where(1.0, ratio)
+    else:
+        near = size.compare("ult", _TANH_NEAR)
+        power = _quick_exponential(inside + inside)
+        # One quotient for both.
+        above = near.where(polynomial(square, _TANH_P), -2.0)
+        quotient = above / near.where(polynomial(square, _TANH_Q), power + 1.0)
+        result = near.where(inside * square, 1.0) * quotient + near.where(inside, 1.0)
+    return (size < _constants(x).tiny).where(x, with_sign_of(result, x))
 
 
-def _rational_tangent(x: Value) -> Value:
-    # Comparisons with NaN choose x.
-    near = (x > _TANH_LIMIT).where(_TANH_LIMIT, x)
-    near = (near < -_TANH_LIMIT).where(-_TANH_LIMIT, near)
-    square = near * near
-    ratio = near * polynomial(square, _TANH_P) / polynomial(square, _TANH_Q)
-    return (magnitude(x) < 0.0004).where(x, ratio)
+def _quick_exponential(x: Value) -> Value:
+    """e^x of f64 from 1 to 40, to 2^-52 x: what is made of it depends on it the less the larger it is."""
+    turns, word = nearest_integer(x * _LOG2_E)
+    r = x - turns * _LN2
+    value = r * r * polynomial(r, _QUICK_SQUARE) + r + 1.0
+    return _times_power_of_two(value, word << mantissa_bits(x))

@@ -14,6 +14,7 @@ import numpy as np
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, POINTER, Value
+from hloforge.runtime.compile.direct.helpers import helper_text
 
 _ATTRIBUTES = 'nounwind "no-trapping-math"="true" "prefer-vector-width"="512"'
 _HELPERS = frozenset({"memcpy", "memmove", "memset", "memcmp", "bcmp"})
@@ -76,7 +77,10 @@ def compiled_text(text: str, *, speed: int = 2) -> Compiled:
     optimized, assembly = str(module), machine.emit_assembly(module)
     # Code is linked with no library: these few are defined beside it (runtime/compile/direct/helpers.py).
     foreign = set(_CALLS.findall(assembly)) - _HELPERS - set(_FUNCTIONS.findall(text))
-    assert not foreign, f"calls of {sorted(foreign)}"
+    helpers = {name: helper_text(name) for name in sorted(foreign)}
+    for name, helper in helpers.items():
+        assert helper, f"a call of {name}"
+        module.link_in(llvm.parse_assembly(helper))
     engine = llvm.create_mcjit_compiler(module, _machine.__wrapped__())
     engine.finalize_object()
     return Compiled(engine, engine.get_function_address("kernel"), text, optimized, assembly)

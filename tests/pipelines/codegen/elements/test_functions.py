@@ -63,9 +63,9 @@ _BOUNDS = {
     "sine": {"f32": 0.502},
     "sqrt": {"f32": 0.501, "f64": 0.501},
     "tan": {"f32": 0.503},
-    "tanh": {"f32": 4.5, "f64": 2.6},
-    "erf": {"f32": 5.5, "f64": 3.1},
-    "erfc": {"f32": 7.5, "f64": 6.0},
+    "tanh": {"f32": 4.5, "f64": 1.5},
+    "erf": {"f32": 5.5, "f64": 2.5},
+    "erfc": {"f32": 3.5, "f64": 3.5},
     "erf_inv": {"f32": 4.0, "f64": 5.0},
 }
 _CASES = [(op, element) for op, bounds in _BOUNDS.items() for element in bounds]
