@@ -54,22 +54,17 @@ _CONVERT = "stablehlo.convert"
 # XLA has operations of its own for these; the others are taken apart before it normalizes floats.
 _CHLO = frozenset({"chlo.erf", "chlo.square"})
 _REDUCTIONS = _names("reduce reduce_window")
-_PRODUCTS = _names("dot_general convolution")
+_PRODUCTS = _names("convolution dot dot_general")
 # What YNN computes beside a reduction, of at least so many elements.
-_LIBRARY = (
-    _names(
-        """abs add ceil convert divide exponential exponential_minus_one floor log log_plus_one logistic maximum minimum
-    multiply negate power round_nearest_even rsqrt sign sqrt subtract tanh"""
-    )
-    | _CHLO
+_LIBRARY = _CHLO | _names(
+    "abs add ceil convert divide exponential exponential_minus_one floor log log_plus_one logistic maximum minimum "
+    "multiply negate power round_nearest_even rsqrt sign sqrt subtract tanh"
 )
 _MOVES = _names("broadcast_in_dim iota pad reshape")
 _SUMS, _EXTREMES = _names("add"), _names("maximum minimum")
 # What gives a number of bf16 for numbers of bf16: there is nothing to round.
-_EXACT = _names(
-    """abs ceil clamp compare floor maximum minimum negate reduce_precision round_nearest_afz round_nearest_even sign"""
-)
-_ROUNDED = (frozenset(ROUNDING) | _PRODUCTS | _names("iota dot reduce") | _CHLO) - _EXACT
+_EXACT = _names("abs ceil clamp compare floor maximum minimum negate round_nearest_afz round_nearest_even sign")
+_ROUNDED = (frozenset(ROUNDING) | _PRODUCTS | _names("iota reduce") | _CHLO) - _EXACT
 # Operations that XLA does not give to FloatNormalization: they hand bf16 on as it is.
 _BORDERS = _names("constant convert bitcast_convert custom_call while if case optimization_barrier get_tuple_element")
 _HELD = ("func.func", "stablehlo.while", "stablehlo.case", "stablehlo.if")
