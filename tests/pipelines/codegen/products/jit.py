@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from hloforge.pipelines.codegen.kernel_program import ENTRY
+from hloforge.runtime.compile.direct.helpers import helper_text
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -64,7 +65,12 @@ def compiled(text: str, *, cpu: str = "", features: str = "", level: int = 2, as
     code = machine.emit_object(module)
     seconds = time.perf_counter() - started
     listing = machine.emit_assembly(llvm.parse_assembly(text)) if assembly else ""
+    # What LLVM calls on processors without instructions for it.
     holder = llvm.parse_assembly("")
+    for name in ("__truncsfbf2", "__truncdfbf2"):
+        helper = helper_text(name)
+        assert helper
+        holder.link_in(llvm.parse_assembly(helper))
     engine = llvm.create_mcjit_compiler(holder, machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
