@@ -14,9 +14,9 @@ from hloforge.pipelines.codegen.lang.kernels import Kernel
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
-from hloforge.pipelines.framework.machine import AVX512, Machine
+from hloforge.pipelines.framework.machine import Machine
 
-from .jit import compiled
+from .jit import HOST, compiled
 from .memory import Guarded
 
 DTYPES: dict[str, Any] = {
@@ -57,7 +57,7 @@ def matrix_dtype(matrix: Matrix) -> Any:
 def check(
     gemm: Gemm,
     *,
-    machine: Machine = AVX512,
+    machine: Machine = HOST,
     seed: int = 0,
     at_end: bool = True,
     workers: bool = True,

@@ -11,10 +11,15 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from hloforge.pipelines.codegen.kernel_program import ENTRY
+from hloforge.pipelines.framework.machine import AVX2, AVX512
 from hloforge.runtime.compile.direct.helpers import helper_text
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
+
+# Of this processor, by LLVM's names; and the width of the vectors that instructions of its own have.
+EXTENSIONS = frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
+HOST = AVX512 if "avx512bw" in EXTENSIONS else AVX2
 
 
 @dataclass(frozen=True)
@@ -62,15 +67,15 @@ def compiled(text: str, *, cpu: str = "", features: str = "", level: int = 2, as
     machine = target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default")
     started = time.perf_counter()
     module = llvm.parse_assembly(text)
-    code = machine.emit_object(module)
-    seconds = time.perf_counter() - started
-    listing = machine.emit_assembly(llvm.parse_assembly(text)) if assembly else ""
     # What LLVM calls on processors without instructions for it.
-    holder = llvm.parse_assembly("")
     for name in ("__truncsfbf2", "__truncdfbf2"):
         helper = helper_text(name)
         assert helper
-        holder.link_in(llvm.parse_assembly(helper))
+        module.link_in(llvm.parse_assembly(helper))
+    code = machine.emit_object(module)
+    seconds = time.perf_counter() - started
+    listing = machine.emit_assembly(llvm.parse_assembly(text)) if assembly else ""
+    holder = llvm.parse_assembly("")
     engine = llvm.create_mcjit_compiler(holder, machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

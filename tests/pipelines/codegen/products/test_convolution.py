@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -20,10 +19,8 @@ from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
 
 from .gemms import DTYPES, TOLERANCES
-from .jit import compiled
+from .jit import EXTENSIONS, HOST, compiled
 from .memory import Guarded
-
-EXTENSIONS = frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
 
 
 def axis(
@@ -110,7 +107,7 @@ def reference(one: Convolution, image: np.ndarray[Any, Any], kernel: np.ndarray[
 
 
 def check(
-    one: Convolution, *, machine: Machine = AVX512, at_end: bool = True, biased: bool = False, seed: int = 0
+    one: Convolution, *, machine: Machine = HOST, at_end: bool = True, biased: bool = False, seed: int = 0
 ) -> None:
     random = np.random.default_rng(seed)
     image_shape = (one.batch, *(a.size for a in one.axes), one.groups * one.inputs)
@@ -232,7 +229,7 @@ def test_reversed_windows(orders: tuple[str, str, str]) -> None:
 
 @pytest.mark.parametrize("kind", ["float", "i8", "bfloat"])
 def test_terms_in_blocks(kind: str) -> None:
-    small = replace(AVX512, l2_bytes=1 << 15)
+    small = replace(HOST, l2_bytes=1 << 15)
     for case in ("aligned", "valid", "phases", "3x3"):
         axes, inputs, outputs = CASES[case]
         for depth in (1, 5, 24):
