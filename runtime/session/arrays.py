@@ -102,8 +102,9 @@ class DeviceArray:
     def buffer_view(self) -> Any:
         """IREE's own object. Raises ArgumentError once the array has been donated."""
         if self._view is None and self._device is not None:
-            # IREE asks for an alignment that numpy's memory lacks, so that it gets a copy; both stay as they are.
+            # IREE asks for an alignment that numpy's memory lacks: from here on the array is IREE's copy.
             self._view = self._codec.copy_in(self.host, self._device)
+            self._host = self._device = None
         if self._view is None:
             raise ArgumentError(
                 f"this device array of {self.shape_text} was donated as argument {self._taker!r}",

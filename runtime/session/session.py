@@ -369,11 +369,12 @@ class Session(Background):
 
         For another library that holds arrays until the interpreter has ended: the bindings complain of what is left.
         """
-        shown = array.host
         if array.is_apart:
-            return shown.copy()
+            return array.host.copy()
+        view = array.buffer_view
+        shown = array.host
         memory: Any = (ctypes.c_char * shown.nbytes).from_address(shown.__array_interface__["data"][0])
-        memory.owner = self._device.create_dlpack_capsule(array.buffer_view, _DLPACK_CPU, 0)
+        memory.owner = self._device.create_dlpack_capsule(view, _DLPACK_CPU, 0)
         return np.ndarray(shown.shape, shown.dtype, memory)
 
     def _kept(self, flat: Sequence[Any]) -> list[DeviceArray]:
