@@ -10,7 +10,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
-from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
+from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision, is_known
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
@@ -80,10 +80,12 @@ _REFUSED = frozenset({"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send",
 
 
 def check_names(module: ir.Module) -> None:
-    """Look at the names of operations, before passes take their time. Raises RefusedError."""
+    """Look at operations before passes take their time. Raises RefusedError."""
     found = operations(module, _REFUSED)
     if found:
         raise RefusedError(f"the operation {found[0].name}")
+    if not is_known(module):
+        raise RefusedError("arithmetic in bf16 beside reductions of many results, or in gradients of batch norms")
 
 
 def lower(module: ir.Module) -> list[Timing]:

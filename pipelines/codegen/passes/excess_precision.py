@@ -19,7 +19,9 @@ XLA's rule, found by experiment with jaxlib 0.10.2:
    (``LibraryRewriter``). The library drops every conversion to bf16 and back inside, the program's own as well. At its
    border numbers are rounded: where arrays have fewer elements, where an operation is none of these or is computed
    before the loop, and after 95 operations of XLA's graph.
-3. f16 is rounded after each operation, because neither of these takes it.
+3. The library goes on after a reduction of at least 4,096 results, with what alone reads these, by rules that are known
+   in part. ``is_known`` tells such programs.
+4. f16 is rounded after each operation, because neither of these takes it.
 
 What is left in bf16 is rounded by ``codegen/elements``. Source: XLA "FloatNormalization", "LibraryRewriter",
 "YnnMatcher".
@@ -51,6 +53,8 @@ def _names(text: str) -> frozenset[str]:
 
 
 _CONVERT = "stablehlo.convert"
+_NORMS = _names("batch_norm_grad")
+_UNSURE = _NORMS | _names("reduce reduce_window")
 # XLA has operations of its own for these; the others are taken apart before it normalizes floats.
 _CHLO = frozenset({"chlo.erf", "chlo.square"})
 _REDUCTIONS = _names("reduce reduce_window")
@@ -393,6 +397,24 @@ def _chosen(module: ir.Module, all_ops: Sequence[ir.Operation]) -> tuple[set[Any
             own |= library.own
             exact |= library.exact
     return own, exact
+
+
+def is_known(module: ir.Module) -> bool:
+    """Whether it is known where XLA rounds: not of bf16 beside reductions of many results, nor in batch norms.
+
+    Args:
+        module: with or without calls; one of one element type costs a look at its types.
+    """
+    with in_context(module):
+        if not any(map(_is_of_bf16, types_of(module))):
+            return True
+        found = operations(module, _UNSURE)
+        return not any(
+            any(map(_is_bf16, op.results))
+            if op.name in _NORMS
+            else any(map(_is_large, op.results)) and _is_library_reduction(op)
+            for op in found
+        )
 
 
 @register
