@@ -86,6 +86,8 @@ REFLECTION = "iree.reflection"
 CHOLESKY, LU, QR, ORTHOGONAL = "hloforge.cholesky", "hloforge.lu", "hloforge.qr", "hloforge.orthogonal"
 TRIDIAGONAL_QL, BIDIAGONAL_QR = "hloforge.tridiagonal_ql", "hloforge.bidiagonal_qr"
 STRIPS = "hloforge.strips."
+# Functions of CHLO while other passes run; the function's name follows.
+KEPT_FUNCTION = "hloforge.kept."
 RNG_STATE, SCALED_DOT, GRAPH = "hloforge.rng_state", "hloforge.scaled_dot", "hloforge.graph"
 COMBINE, GATHER, MOVE = "hloforge.combine", "hloforge.gather", "hloforge.move"
 REPLICA_ID, PARTITION_ID = "hloforge.replica_id", "hloforge.partition_id"
@@ -143,6 +145,9 @@ _ALL = (
         for name in (CHOLESKY, LU, QR, ORTHOGONAL, TRIDIAGONAL_QL, BIDIAGONAL_QR)
     ),
     Mark(STRIPS, On.TARGET, _KEPT, "pipelines/kernels/factorizations/dispatch_factorizations.py"),
+    Mark(
+        KEPT_FUNCTION, On.TARGET, "pipelines/codegen/passes/keep_functions.py", "the same pass, as keep-functions{back}"
+    ),
     Mark(RNG_STATE, On.TARGET, "pipelines/normalize/lower_mhlo.py", f"{_LINALG}/random_state.py"),
     Mark(SCALED_DOT, On.TARGET, "importers/hlo_scaled.py", "pipelines/normalize/scaled_dot.py"),
     Mark(GRAPH, On.TARGET, "importers/template.py, front ends", "none: a template is imported again"),
@@ -191,7 +196,7 @@ FOREIGN_NAMES = frozenset({"result_layout", "operand_layout", "source_layout", "
 
 def is_own_target(target: str) -> bool:
     """Whether a name that begins with ``PREFIX`` is one that our passes call."""
-    return target in LIBRARY_FUNCTIONS or (On.TARGET, target) in MARKS or target.startswith(STRIPS)
+    return target in LIBRARY_FUNCTIONS or (On.TARGET, target) in MARKS or target.startswith((STRIPS, KEPT_FUNCTION))
 
 
 def is_carried(name: str, on: On) -> bool:

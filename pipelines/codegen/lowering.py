@@ -40,6 +40,7 @@ from hloforge.pipelines.library_calls.decompose_factorizations import DecomposeF
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from hloforge.pipelines.normalize.normalization import NORMALIZE
+from hloforge.pipelines.workarounds.independent_reductions import LegalizeIndependentReductions
 
 STAGES: tuple[Stage, ...] = (
     *NORMALIZE,
@@ -69,6 +70,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeSingleReplica(), "a program of one replica needs no communication"),
     Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),
     Stage(LegalizeNarrowIntegers(), "integers of fewer than 8 bits are computed in 8"),
+    Stage(LegalizeIndependentReductions(), "sums of 16-bit floats are found where they stand alone"),
     Stage(LegalizeAccumulation(), "XLA accumulates 16-bit sums in f32"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),

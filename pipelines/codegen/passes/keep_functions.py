@@ -17,12 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hloforge.dialect.marks import KEPT_FUNCTION
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.pipelines.codegen.elements.table import supports
 from hloforge.pipelines.framework.passes import Pass, register
 
-_CHLO, _CALL, _TARGET, _KEPT = "chlo.", "stablehlo.custom_call", "call_target_name", "hloforge.kept."
+_CHLO, _CALL, _TARGET = "chlo.", "stablehlo.custom_call", "call_target_name"
 _FUNCTIONS = frozenset({"chlo.erf", "chlo.erfc", "chlo.erf_inv"})
 
 
@@ -42,14 +43,14 @@ class KeepFunctions(Pass):
         if self.back:
             for op in operations(module, {_CALL}):
                 target = string_attribute(op, _TARGET)
-                if target.startswith(_KEPT):
-                    _replace(op, _CHLO + target.removeprefix(_KEPT), {})
+                if target.startswith(KEPT_FUNCTION):
+                    _replace(op, _CHLO + target.removeprefix(KEPT_FUNCTION), {})
             return
         for op in operations(module, _FUNCTIONS):
             element = str(op.results[0].type.element_type)
             name = op.name.removeprefix(_CHLO)
             if supports(name, [element], element):
-                _replace(op, _CALL, {_TARGET: ir.StringAttr.get(_KEPT + name, op.context)})
+                _replace(op, _CALL, {_TARGET: ir.StringAttr.get(KEPT_FUNCTION + name, op.context)})
 
 
 def _replace(op: ir.Operation, name: str, attributes: dict[str, ir.Attribute]) -> None:
