@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ def native_program(source: str | PathLike[str] | bytes) -> NativeProgram | None:
     """The kernels of a vmfb that our code generator made; None of any other, and where they cannot be called."""
     if not caller.is_available():
         return None
+    if not isinstance(source, bytes) and not Path(source).is_file():
+        return None  # a pipe, which can be read once
     try:
         with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
             sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
