@@ -11,7 +11,9 @@ from hloforge.dialect.operations import operations
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision, is_known
+from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
+from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.refusal import RefusedError
@@ -52,9 +54,11 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeMap(), "a computation over scalars; every later pass sees arrays"),
     Stage(LegalizePromotions(), "a reduction may compute in a wider type; code generation sees one type"),
     Stage(RefineDynamism(), "sizes that are constants make static operations"),
+    Stage(FoldKnownSizes(), "what is left of questions for sizes is answered by types"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
     Stage(DecomposeRng(), "XLA's generators, as arithmetic of integers"),
     Stage(DecomposeLibraryCalls(), "library calls as operations; sorts, factorizations, 8-bit products"),
+    Stage(LegalizeHalfFactorizations(), "factorizations have code for f32 and wider floats"),
     Stage(DecomposeFactorizations(keep=NATIVE), "iterations on two diagonals are loops; the others have code"),
     Stage(LegalizeNarrowFloats(), "floats of 4 and 8 bits are computed in f32"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),

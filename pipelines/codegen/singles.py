@@ -43,7 +43,8 @@ def write(generator: Generator, op: Op, share: Share | None) -> None:
     writer = _WRITERS.get(op.name)
     if writer is None:
         raise RefusedError(f"the operation {op.mlir.name}")
-    writer(generator, op, share)
+    if not _is_empty(op):
+        writer(generator, op, share)
 
 
 def update(generator: Generator, op: Op) -> None:
@@ -57,7 +58,12 @@ def update(generator: Generator, op: Op) -> None:
 def workgroups(generator: Generator, op: Op) -> int:
     """How many workgroups an operation is shared out to."""
     counter = _WORKGROUPS.get(op.name)
-    return counter(generator, op) if counter else 1
+    return counter(generator, op) if counter and not _is_empty(op) else 1
+
+
+def _is_empty(op: Op) -> bool:
+    """Whether no result has an element, so that there is nothing to compute."""
+    return all(result.elements == 0 for result in op.results)
 
 
 # Updates

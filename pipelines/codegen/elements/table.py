@@ -37,7 +37,6 @@ from hloforge.pipelines.codegen.elements.kinds import (
     UNSIGNED,
     Element,
     class_of,
-    is_complex,
     is_signed,
     pair,
     part_of,
@@ -261,8 +260,6 @@ def supports(op: str, operands: Sequence[str], result: str) -> bool:
         return conversions.can_bitcast(operands[0], result)
     if op == "select":
         return operands[0] == "i1"
-    if op == "clamp":
-        return not is_complex(operands[1])
     return _rule(op, operands) is not None
 
 

@@ -25,6 +25,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.workarounds.complex_parts import bitcast_of_parts
 
 
 @pattern("stablehlo.bitcast_convert")
@@ -72,4 +73,4 @@ class DecomposeBitWidths(Pass):
     name: ClassVar[str] = "decompose-bit-widths"
 
     def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_shifts)
+        apply_patterns(module, (*bitcast_of_parts, *by_shifts))
