@@ -132,6 +132,14 @@ class ReaderServer:
                 control.detach()
         return ours, reader, log
 
+    def is_ready(self) -> bool:
+        """Whether it answers now, or will not answer: the first programs of a process are not worth waiting for it."""
+        try:
+            self._check_ready()
+        except GoneError:
+            return self._control is None
+        return True
+
     def _check_ready(self) -> None:
         """Raises GoneError if the process does not run, or is not ready yet."""
         if self._is_ready:

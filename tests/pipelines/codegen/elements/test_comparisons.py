@@ -55,3 +55,10 @@ def test_complex_extremes_are_lexicographic() -> None:
     z, w = np.array([1 + 2j, 1 + 2j, 3 - 1j, 0j]), np.array([1 + 3j, 1 - 3j, 2 + 9j, -1 + 0j])
     assert list(evaluate("maximum", [z, w], "complex<f64>")) == [1 + 3j, 1 + 2j, 3 - 1j, 0j]
     assert list(evaluate("minimum", [z, w], "complex<f64>")) == [1 + 2j, 1 - 3j, 2 + 9j, -1 + 0j]
+
+
+def test_complex_numbers_are_clamped_in_lexicographic_order() -> None:
+    low, high = np.full(4, 1 + 1j), np.full(4, 2 - 1j)
+    value = np.array([1 + 0j, 1 + 5j, 2 + 0j, 0j])
+    got = evaluate("clamp", [low, value, high], "complex<f64>")
+    assert list(got) == [1 + 1j, 1 + 5j, 2 - 1j, 1 + 1j]

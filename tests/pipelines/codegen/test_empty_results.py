@@ -1,0 +1,34 @@
+"""Operations with algorithms of their own, whose results have no element: there is nothing to compute, and no loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.pipelines.codegen.jax_programs import check, normal
+
+
+def _convolution(x: Any, w: Any) -> Any:
+    return jax.lax.conv_general_dilated(x, w, (1,), [(0, 0)], dimension_numbers=("NCH", "OIH", "NCH"))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (_convolution, [(1, 2, 3), (3, 2, 5)]),  # a window that is larger than the image
+        (jnp.matmul, [(0, 3), (3, 4)]),
+        (jnp.matmul, [(5, 3), (3, 0)]),
+        (lambda x: jnp.sort(x, axis=1), [(3, 0)]),
+        (jnp.linalg.cholesky, [(0, 4, 4)]),
+        (lambda a, b: jax.scipy.linalg.solve_triangular(a, b, lower=True), [(4, 4), (4, 0)]),
+        (lambda x: jnp.fft.rfft(x), [(0, 8)]),
+        (lambda x: jax.lax.reduce_window(x, -np.inf, jax.lax.max, (2, 1), (1, 1), "VALID"), [(1, 3)]),
+    ],
+)
+def test_results_without_elements(function: Callable[..., Any], shapes: list[tuple[int, ...]]) -> None:
+    check(lambda *arrays: function(*arrays), *(normal(*shape) for shape in shapes))
