@@ -229,8 +229,8 @@ def document(results: dict[str, Any]) -> str:
             + ", ".join(f"{name} {version}" for name, version in where["versions"].items())
             + f". Medians of {results['turns']} turns. {results['note']}".rstrip(),
             "",
-            "From a file of StableHLO to the first result: read, compile, load, call once, in a process that has loaded",
-            "its engine and called the smallest program in the same way.",
+            "From a file of StableHLO to the first result: read, compile, load, call once. The process has loaded",
+            "its engine and has called the smallest program in the same way.",
             "*known*: hloforge has compiled another program of the same dispatches.",
             "*cached*: it has compiled this program. *iree-compile*: its process alone, with this machine's processor",
             "and no demotion of types; what it makes is not called. The last columns are parts of hloforge's time;",
