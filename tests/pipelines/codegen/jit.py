@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -15,11 +14,10 @@ import numpy as np
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, POINTER, Value
 from hloforge.runtime.compile.direct.helpers import helper_text
+from hloforge.runtime.compile.direct.relocatable import read
 
 _ATTRIBUTES = 'nounwind "no-trapping-math"="true" "prefer-vector-width"="512"'
 _HELPERS = frozenset({"memcpy", "memmove", "memset", "memcmp", "bcmp"})
-_CALLS = re.compile(r"^\s*(?:call|jmp)q?\s+([A-Za-z_][\w.]*)(?:@PLT)?$", re.MULTILINE)
-_FUNCTIONS = re.compile(r"^define [^@]*@([\w.]+)", re.MULTILINE)
 
 
 @dataclass
@@ -28,15 +26,23 @@ class Compiled:
 
     Attributes:
         text: LLVM's text, as it was written.
-        optimized: the same after LLVM's passes.
-        assembly: the machine code.
+        speed: the level of LLVM's passes.
     """
 
     engine: Any
     address: int
     text: str
-    optimized: str
-    assembly: str
+    speed: int
+
+    @cached_property
+    def optimized(self) -> str:
+        """The text after LLVM's passes."""
+        return str(_optimized(self.text, self.speed))
+
+    @cached_property
+    def assembly(self) -> str:
+        """The machine code."""
+        return str(_machine().emit_assembly(_optimized(self.text, self.speed)))
 
     def __call__(self, *arguments: np.ndarray[Any, Any] | int) -> None:
         """Call it with arrays, which it may write, and numbers."""
@@ -66,24 +72,28 @@ def compiled(
 
 def compiled_text(text: str, *, speed: int = 2) -> Compiled:
     """LLVM's text with a function ``kernel``."""
-    machine = _machine()
+    code = _machine().emit_object(_optimized(text, speed))
+    # Code is linked with no library: these few are defined beside it (runtime/compile/direct/helpers.py).
+    beside = llvm.parse_assembly("")
+    for name in sorted(set(read(code).lacking) - _HELPERS):
+        helper = helper_text(name)
+        assert helper, f"a call of {name}"
+        beside.link_in(llvm.parse_assembly(helper))
+    engine = llvm.create_mcjit_compiler(beside, _machine.__wrapped__())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return Compiled(engine, engine.get_function_address("kernel"), text, speed)
+
+
+def _optimized(text: str, speed: int) -> Any:
     module = llvm.parse_assembly(text)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed)
     options.loop_vectorization = options.loop_interleaving = options.loop_unrolling = True
     options.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, options)
+    builder = llvm.create_pass_builder(_machine(), options)
     builder.getModulePassManager().run(module, builder)
-    optimized, assembly = str(module), machine.emit_assembly(module)
-    # Code is linked with no library: these few are defined beside it (runtime/compile/direct/helpers.py).
-    foreign = set(_CALLS.findall(assembly)) - _HELPERS - set(_FUNCTIONS.findall(text))
-    helpers = {name: helper_text(name) for name in sorted(foreign)}
-    for name, helper in helpers.items():
-        assert helper, f"a call of {name}"
-        module.link_in(llvm.parse_assembly(helper))
-    engine = llvm.create_mcjit_compiler(module, _machine.__wrapped__())
-    engine.finalize_object()
-    return Compiled(engine, engine.get_function_address("kernel"), text, optimized, assembly)
+    return module
 
 
 @cache
