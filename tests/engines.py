@@ -1,7 +1,8 @@
-"""StableHLO's interpreter for tests of passes: what a module computes, on numpy arrays."""
+"""Engines that judge: StableHLO's interpreter in this process, for passes; both engines in processes of their own."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.mlir import in_context, ir, parse_module, stablehlo
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.values import Value
+from hloforge.runtime.reference.engines import ReferenceEngine, reference
+
+
+@cache
+def shared_reference(name: str) -> ReferenceEngine:
+    """The engine ``xla`` or ``interpreter`` of all tests of a process: a process that takes a second to start."""
+    return reference(name)
 
 
 def interpret(program: Any, *inputs: Any) -> list[np.ndarray[Any, Any]]:

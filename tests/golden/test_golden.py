@@ -14,9 +14,10 @@ import hloforge
 from hloforge.dialect.mlir import stablehlo
 from hloforge.runtime.artifact import weights
 from hloforge.runtime.artifact.manifest import Manifest
-from hloforge.runtime.reference.engines import ReferenceEngine, reference
+from hloforge.runtime.reference.engines import ReferenceEngine
 from hloforge.runtime.tuning.tuned_profile import Profile
 from hloforge.tools.forms import portable_artifact
+from tests.engines import shared_reference
 from tests.golden.sample import TEXT, WEIGHTS, X, truth
 
 RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "sample.json").exists())
@@ -28,7 +29,7 @@ releases = pytest.mark.parametrize("folder", RELEASES, ids=lambda path: path.nam
 
 @pytest.fixture(scope="module")
 def xla() -> ReferenceEngine:
-    return reference("xla")
+    return shared_reference("xla")
 
 
 def check(program: hloforge.Program, engine: ReferenceEngine) -> None:

@@ -13,7 +13,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.importers.reader import read
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.normalize.normalization import normalize
-from hloforge.runtime.reference.engines import reference
+from tests.engines import shared_reference
 
 jax = pytest.importorskip("jax")
 jnp, lax = jax.numpy, jax.lax
@@ -37,7 +37,7 @@ def call(target: str, result: str, arguments: list[Any], config: dict[str, Any],
     program = read(text)
     normalize(program.module)
     DecomposeLibraryCalls().run(program.module)
-    return reference("xla").prepare(program)(*map(np.asarray, arguments))
+    return shared_reference("xla").prepare(program)(*map(np.asarray, arguments))
 
 
 def draw(*dims: int, dtype: Any = "float32") -> Any:
@@ -242,7 +242,7 @@ def test_largest_by_an_order_that_is_spelled_out() -> None:
     program = read(TOTAL_ORDER)
     normalize(program.module)
     DecomposeLibraryCalls().run(program.module)
-    values, places = reference("xla").prepare(program)(x)
+    values, places = shared_reference("xla").prepare(program)(x)
     want, order = lax.top_k(x, 3)
     np.testing.assert_array_equal(values, want)
     np.testing.assert_array_equal(places, order)

@@ -19,6 +19,7 @@ from onnx import ValueInfoProto, helper, numpy_helper
 
 import hloforge
 from hloforge.importers.onnx.registry import registered
+from tests.engines import shared_reference
 
 MICROSOFT = "com.microsoft"
 RANDOM = np.random.default_rng(0)
@@ -188,7 +189,7 @@ def test_as_onnxruntime(
     session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
     feeds = {entry.name: np.asarray(inputs[int(entry.name[1:])]) for entry in session.get_inputs()}
     expected = session.run(None, feeds)
-    found = hloforge.reference("xla").prepare(hloforge.read(data))(*feeds.values())
+    found = shared_reference("xla").prepare(hloforge.read(data))(*feeds.values())
     results = found if isinstance(found, tuple) else (found,)
     for number, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         if number in skip:

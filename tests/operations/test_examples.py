@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hloforge.dialect.op import registry
-from hloforge.runtime.reference.engines import ReferenceEngine, reference
+from hloforge.runtime.reference.engines import ReferenceEngine
+from tests.engines import shared_reference
 from tests.operations.examples import run_example, sections
 from tests.operations.reference_page import PAGE, page
 
 
 @pytest.fixture(scope="module")
-def engines() -> Iterator[list[ReferenceEngine]]:
-    engines = [reference("xla"), reference("interpreter")]
-    yield engines
-    for engine in engines:
-        engine.close()
+def engines() -> list[ReferenceEngine]:
+    return [shared_reference("xla"), shared_reference("interpreter")]
 
 
 @pytest.mark.parametrize("heading", list(registry()))

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("tflite", reason="the package tflite is not installed")
 
 import hloforge
+from tests.engines import shared_reference
 from tests.tflite.files import F32, Op, T, model
 from tests.tflite.judge import interpreted
 
@@ -50,7 +51,7 @@ def check(data: bytes, apart: bytes = b"") -> None:
     expected, _ = interpreted(tf, apart or data, [x], plain=True)
     expected = [np.concatenate(expected, axis=2)] if apart else expected
     # XLA's client compiles in milliseconds what the importer wrote.
-    found = hloforge.reference("xla").prepare(hloforge.read(data))(x)
+    found = shared_reference("xla").prepare(hloforge.read(data))(x)
     results = found if isinstance(found, tuple) else (found,)
     for result, wanted in zip(results, expected, strict=True):
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
@@ -138,7 +139,7 @@ def test_a_basic_step_gives_its_states() -> None:
     options = {"FusedActivationFunction": TANH, "KernelType": 1}
     data = model(tensors, [Op("LSTM", [0, 1, 3, 4, 2], [5, 6, 7, 8], "LSTMOptions", options)], [0, 1, 2], [5, 6])
     expected, _ = interpreted(tf, data, [x, h, cell], plain=True)
-    found = hloforge.reference("xla").prepare(hloforge.read(data))(x, h, cell)
+    found = shared_reference("xla").prepare(hloforge.read(data))(x, h, cell)
     for result, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
 
@@ -178,7 +179,7 @@ def test_a_step_takes_and_gives_its_state(name: str) -> None:
     interpreter = tf.lite.Interpreter(model_content=data)
     interpreter.allocate_tensors()
     program = hloforge.read(data)
-    run = hloforge.reference("xla").prepare(program)
+    run = shared_reference("xla").prepare(program)
     states = [np.zeros(p.shape.dimensions, np.float32) for p in program.signature.parameters[1:]]
     assert [p.name for p in program.signature.parameters[1:]] == [t.name for t in layer.tensors if t.variable]
     for seed in range(4):

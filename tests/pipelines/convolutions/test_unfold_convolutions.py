@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,15 @@ from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.framework.patterns import apply_patterns
 from hloforge.runtime.data.random_inputs import random_inputs
 from hloforge.runtime.reference.compare import compare
-from hloforge.runtime.reference.engines import ReferenceEngine, reference
+from hloforge.runtime.reference.engines import ReferenceEngine
+from tests.engines import shared_reference
 
 NHWC, NCHW = "b01f_01io->b01f", "bf01_oi01->bf01"
 
 
 @pytest.fixture(scope="module")
-def xla() -> Iterator[ReferenceEngine]:
-    engine = reference("xla")
-    yield engine
-    engine.close()
+def xla() -> ReferenceEngine:
+    return shared_reference("xla")
 
 
 def convolution(image: str, kernel: str, numbers: str = NHWC, **options: Any) -> Computation:

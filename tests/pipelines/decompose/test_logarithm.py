@@ -9,9 +9,8 @@ from hloforge.dialect.element_types import element_type
 from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.decompose.logarithm import DecomposeLogarithm, is_unsafe
-from hloforge.runtime.reference.engines import reference
 from tests.elementwise import SPECIAL, assert_special, evaluate, worst
-from tests.engines import interpret
+from tests.engines import interpret, shared_reference
 
 RANGES = {"near 1": (-0.5, 0.5), "any": (-708, 709), "subnormal": (-744, -708)}
 
@@ -40,7 +39,7 @@ def test_subnormal_numbers_are_those_of_xla(element: str, narrow_only: bool) -> 
     DecomposeLogarithm(narrow_only).run(copy.module)
     (logarithm,) = operations(copy.module, ["stablehlo.log"])
     assert not is_unsafe(logarithm)
-    got, want = interpret(copy.module, x)[0], reference("xla").prepare(program)(x)
+    got, want = interpret(copy.module, x)[0], shared_reference("xla").prepare(program)(x)
     np.testing.assert_allclose(*(np.asarray(values).astype(np.float32).ravel() for values in (got, want)), rtol=2**-7)
 
 

@@ -19,7 +19,7 @@ from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.decompose.scatter import DecomposeScatter
 from hloforge.pipelines.framework.manager import PassManager
-from tests.engines import interpret
+from tests.engines import interpret, shared_reference
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b,
@@ -311,7 +311,7 @@ def test_complex_numbers_by_elements() -> None:
     expected = operand.copy()
     np.add.at(expected, [2, 5, 2], updates[:3])
     # StableHLO's interpreter crashes on it.
-    run = hloforge.reference("xla").prepare(hloforge.read(str(module)))
+    run = shared_reference("xla").prepare(hloforge.read(str(module)))
     indices = np.array([[2], [5], [2], [6]], np.int32)
     result = run(operand.astype(np.complex64), indices, updates.astype(np.complex64))
     np.testing.assert_array_equal(result, expected)

@@ -15,8 +15,8 @@ from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.program import Program, Signature
 from hloforge.runtime.compile.compiler import compile_program
-from hloforge.runtime.reference.engines import reference
 from tests.elementwise import Array
+from tests.engines import shared_reference
 
 UNARY = {
     "stablehlo": "abs cbrt ceil cosine exponential exponential_minus_one floor log log_plus_one logistic negate "
@@ -71,7 +71,7 @@ def test_special_values_are_those_of_an_engine(name: str, names: dict[str, str],
     module = parse_module(text(names, operands, row, inputs[0].size))
     program = Program(module, Signature.of(module), name, "<string>")
     found = compile_program(program)(*inputs)
-    engines = [reference(engine).prepare(program)(*inputs) for engine in ("xla", "interpreter")]
+    engines = [shared_reference(engine).prepare(program)(*inputs) for engine in ("xla", "interpreter")]
     ops = [name for listed in names.values() for name in listed.split()]
     wrong = {}
     for op, got, *wanted in zip(ops, found, *engines, strict=True):

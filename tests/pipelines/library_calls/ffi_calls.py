@@ -10,7 +10,7 @@ from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.normalize.normalization import normalize
-from hloforge.runtime.reference.engines import reference
+from tests.engines import shared_reference
 
 _NAMES = {
     "float64": "f64",
@@ -64,5 +64,5 @@ def run(target: str, results: list[str], arguments: list[Any], configuration: An
     called = program(target, results, arguments, configuration)
     normalize(called.module)
     DecomposeLibraryCalls().run(called.module)
-    found = reference("xla").prepare(called)(*map(np.asarray, arguments))
+    found = shared_reference("xla").prepare(called)(*map(np.asarray, arguments))
     return list(found) if isinstance(found, tuple | list) else [found]

@@ -12,7 +12,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.importers.reader import read
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.normalize.normalization import normalize
-from hloforge.runtime.reference.engines import reference
+from tests.engines import shared_reference
 
 jax = pytest.importorskip("jax")
 sdpa = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
@@ -39,7 +39,7 @@ def computed(function: Callable[..., Any], arguments: list[Any], target: str) ->
     program = read(text)
     normalize(program.module)
     DecomposeLibraryCalls().run(program.module)
-    found = reference("xla").prepare(program)(*map(np.asarray, arguments))
+    found = shared_reference("xla").prepare(program)(*map(np.asarray, arguments))
     return list(found) if isinstance(found, tuple | list) else [found]
 
 

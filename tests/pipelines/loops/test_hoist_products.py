@@ -8,6 +8,7 @@ import pytest
 import hloforge
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.loops.hoist_products import HoistProducts
+from tests.engines import shared_reference
 
 TEXT = """func.func @main(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>, %end: tensor<i32>) -> tensor<8x8xf32> {
   %start = stablehlo.constant dense<0> : tensor<i32>
@@ -55,7 +56,7 @@ def test_only_products_of_what_stays_the_same_move(left: str, returned: str, lef
     assert moved.module.operation.verify()
     assert in_loops(moved.module) == left_inside
     x, w = np.random.default_rng(1).standard_normal((2, 8, 8)).astype(np.float32) / 8
-    interpreter = hloforge.reference("interpreter")
+    interpreter = shared_reference("interpreter")
     for turns in (0, 3):
         arguments = (x, w, np.array(turns, np.int32))
         want = interpreter.prepare(read)(*arguments)

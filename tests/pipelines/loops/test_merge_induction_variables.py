@@ -8,6 +8,7 @@ import pytest
 import hloforge
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.loops.merge_induction_variables import MergeInductionVariables
+from tests.engines import shared_reference
 
 TEXT = """func.func @main(%x: tensor<5x3xf32>, %other: tensor<i32>) -> (tensor<3xf32>, tensor<i32>) {
   %zero = stablehlo.constant dense<0> : tensor<i32>
@@ -58,9 +59,9 @@ def test_counters_that_count_alike_are_one(first: str, second: str, step: str, l
     assert merged.module.operation.verify()
     assert bool(operations(merged.module, ["stablehlo.and"])) is not is_merged
     arguments = np.random.default_rng(2).standard_normal((5, 3)).astype(np.float32), np.array(2, np.int32)
-    expected = hloforge.reference("interpreter").prepare(program)(*arguments)
+    expected = shared_reference("interpreter").prepare(program)(*arguments)
     for found in (
-        hloforge.reference("interpreter").prepare(merged)(*arguments),
+        shared_reference("interpreter").prepare(merged)(*arguments),
         hloforge.compile(program)(*arguments),
     ):
         for one, other in zip(found, expected, strict=True):

@@ -8,6 +8,7 @@ import pytest
 import hloforge
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.loops.unroll_loops import UnrollLoops
+from tests.engines import shared_reference
 
 TEXT = """func.func @main(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>, %rows: tensor<40x8xf32>, %n: tensor<i32>)
     -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<40x8xf32>, tensor<i32>) {
@@ -73,7 +74,7 @@ def test_turns_at_once(first: int, limit: int, step: int, bound: str, product: s
     assert len(operations(unrolled.module, ["stablehlo.tanh"])) == times
     random = np.random.default_rng(3)
     arrays = [random.standard_normal(dims).astype(np.float32) / 8 for dims in ((8, 8), (8, 8), (40, 8))]
-    interpreter = hloforge.reference("interpreter")
+    interpreter = shared_reference("interpreter")
     expected = interpreter.prepare(program)(*arrays, np.int32(16))
     found = interpreter.prepare(unrolled)(*arrays, np.int32(16))
     compiled = hloforge.compile(program, cache=False)(*arrays, np.int32(16)) if times > 6 else expected

@@ -12,6 +12,7 @@ from hloforge import Builder, Value, ops
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.framework.passes import NativePass
 from hloforge.pipelines.optimize.sink_transposes import SinkTransposes
+from tests.engines import shared_reference
 
 RANDOM = np.random.default_rng(0)
 
@@ -46,7 +47,7 @@ def test_transposes_of_matrices_disappear(form: Callable[..., Value], dims: list
     with Builder("products") as builder:
         values = [builder.parameter(n, hloforge.Shape.array("f32", *size), f"x{n}") for n, size in enumerate(dims)]
         program = builder.build(form(*values))
-    expected = hloforge.reference("interpreter").prepare(program)(*arrays)
+    expected = shared_reference("interpreter").prepare(program)(*arrays)
     copy = program.clone()
     SinkTransposes().run(copy.module)
     # What nobody reads any more disappears here.

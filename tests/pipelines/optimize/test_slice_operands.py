@@ -10,6 +10,7 @@ import pytest
 import hloforge
 from hloforge.dialect.operations import operations
 from hloforge.pipelines.optimize.slice_operands import SliceOperands
+from tests.engines import shared_reference
 
 TEXT = """func.func @main(%x: tensor<4x12xf32>, %y: tensor<4x12xf32>, %b: tensor<1x12xf32>) -> (RESULTS) {
   %bias = stablehlo.broadcast_in_dim %b, dims = [0, 1] : (tensor<1x12xf32>) -> tensor<4x12xf32>
@@ -44,7 +45,7 @@ def test_only_parts_are_computed(start: str, results: str, returned: str, is_sli
     arguments = [
         np.random.default_rng(1).standard_normal(dims).astype(np.float32) for dims in [(4, 12)] * 2 + [(1, 12)]
     ]
-    interpreter = hloforge.reference("interpreter")
+    interpreter = shared_reference("interpreter")
     expected = interpreter.prepare(program)(*arguments)
     for one, other in zip(interpreter.prepare(sliced)(*arguments), expected, strict=True):
         np.testing.assert_array_equal(one, other)

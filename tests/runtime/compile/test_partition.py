@@ -16,8 +16,9 @@ import hloforge
 from hloforge.dialect.operations import location_of, operations
 from hloforge.runtime.compile.partition import partitioned
 from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.reference.engines import ReferenceEngine, reference
+from hloforge.runtime.reference.engines import ReferenceEngine
 from hloforge.runtime.session.convention import result_leaves
+from tests.engines import shared_reference
 
 PROGRAMS = Path(__file__).parents[1] / "sharded"
 FORMS = ("shardy", "gspmd")
@@ -56,7 +57,7 @@ HLO = PROGRAMS / "manual.hlo"
 
 @pytest.fixture(scope="module")
 def xla() -> Iterator[ReferenceEngine]:
-    engine = reference("xla")
+    engine = shared_reference("xla")
     yield engine
     engine.close()
 

@@ -12,6 +12,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import lower
 from hloforge.runtime.reference.correctness import judge
+from tests.engines import shared_reference
 from tests.pipelines.widths import WIDTHS, compiled_for
 
 RANDOM = np.random.default_rng(0)
@@ -69,7 +70,7 @@ def left(program: Program) -> tuple[int, int, int]:
 def agrees(program: Program, arrays: list[Array]) -> None:
     for machine, device in zip(WIDTHS, ("local-sync", "local-task"), strict=True):
         found = compiled_for(program, machine).load(device=device)(*arrays)
-        report = judge(hloforge.reference("xla"), program, arrays, found)
+        report = judge(shared_reference("xla"), program, arrays, found)
         assert report.agrees, report.text()
 
 

@@ -20,6 +20,7 @@ from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.runtime.reference.correctness import judge
+from tests.engines import shared_reference
 from tests.pipelines.widths import WIDTHS, compiled_for
 
 RANDOM = np.random.default_rng(0)
@@ -234,7 +235,7 @@ def test_factors_from_before_loops_are_laid_out_once_there() -> None:
     arrays[3] = arrays[3].astype(ml_dtypes.bfloat16)
     executable = hloforge.compile(program)
     for device in ("local-sync", "local-task"):
-        report = judge(hloforge.reference("xla"), program, arrays, executable.load(device=device)(*arrays))
+        report = judge(shared_reference("xla"), program, arrays, executable.load(device=device)(*arrays))
         assert report.agrees, report.text()
 
 
@@ -292,7 +293,7 @@ def convolved(*cases: tuple[Any, ...]) -> tuple[Program, list[Array]]:
 def test_convolutions_read_their_windows_in_the_image(machine: Machine) -> None:
     program, arrays = convolved(*CONVOLUTIONS)
     found = compiled_for(program, machine).load()(*arrays)
-    report = judge(hloforge.reference("xla"), program, arrays, found, tolerance=1e-4)
+    report = judge(shared_reference("xla"), program, arrays, found, tolerance=1e-4)
     assert report.agrees, report.text()
 
 

@@ -12,6 +12,7 @@ from hloforge.dialect.operations import operations
 from hloforge.dialect.program import Program
 from hloforge.pipelines.named import lower
 from hloforge.runtime.reference.correctness import judge
+from tests.engines import shared_reference
 
 RANDOM = np.random.default_rng(0)
 Array = np.ndarray[Any, Any]
@@ -50,7 +51,7 @@ def test_what_follows_products_is_right() -> None:
     program, arrays = built()
     executable = program.compile("cpu")
     for device in ("local-sync", "local-task"):
-        report = judge(hloforge.reference("xla"), program, arrays, executable.load(device=device)(*arrays))
+        report = judge(shared_reference("xla"), program, arrays, executable.load(device=device)(*arrays))
         assert report.agrees, report.text()
 
 
