@@ -46,6 +46,8 @@ KERNELS_SUFFIX = ".kernels"
 # What compilations are linked with (``support_library``): a few files, which are not counted.
 LIBRARY_SUFFIX = ".library"
 _ABANDONED_SECONDS = 3600.0
+# So many files, or so small a part of the limit, are written before all files are looked at again.
+_BETWEEN_TRIMS = 64
 # The packages that make a vmfb out of a program.
 _COMPILING = ("dialect", "importers", "pipelines", "runtime")
 
@@ -83,11 +85,7 @@ class Entry:
         # What is compiled at its calls has no bytes.
         if self.path is None or not executable.vmfb:
             return False
-        if not keep(self.path, {"manifest": executable.manifest.to_json()}, executable.vmfb):
-            return False
-        with suppress(OSError):
-            trim(self.path.parent)
-        return True
+        return keep(self.path, {"manifest": executable.manifest.to_json()}, executable.vmfb)
 
 
 def recall(path: Path) -> tuple[dict[str, Any], bytes] | None:
@@ -115,8 +113,31 @@ def keep(path: Path, fields: Mapping[str, object], data: bytes) -> bool:
         # Also in the place of a link, or of what is not ours.
         with replacing(path, mode=0o600) as temporary:
             temporary.write_bytes(json.dumps(head).encode() + b"\n" + data)
+        _GROWTH.add(path.parent, len(data))
         return True
     return False
+
+
+class _Growth:
+    """What this process wrote since it last looked whether there are too many bytes.
+
+    To look takes as long as a compilation, because a folder may hold thousands of files. So it looks after its first
+    file, and then when it wrote many of them, or a good part of what the cache may take.
+    """
+
+    def __init__(self) -> None:
+        self._files, self._bytes = _BETWEEN_TRIMS, 0
+
+    def add(self, home: Path, size: int) -> None:
+        self._files, self._bytes = self._files + 1, self._bytes + size
+        if self._files <= _BETWEEN_TRIMS and self._bytes < limit() / _BETWEEN_TRIMS:
+            return
+        self._files = self._bytes = 0
+        with suppress(OSError):
+            trim(home)
+
+
+_GROWTH = _Growth()
 
 
 # Whose code generator makes the code (``generated.py``).

@@ -122,7 +122,6 @@ class LibraryCache:
         if home is not None and libraries:
             for name, library in libraries.items():
                 cache.keep(_file(home, name), {"export": library.export}, library.code)
-            cache.trim(home)
 
     def _remember(self, name: str, library: Library) -> None:
         with self._lock:

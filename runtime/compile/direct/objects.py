@@ -30,8 +30,6 @@ _DIGITS = 40
 # Bytes of objects that a process keeps.
 _MOST = 32 * 2**20
 _MOST_THREADS = 8
-# After so many new files the folder is asked whether it is too large.
-_BETWEEN_TRIMS = 64
 
 
 def objects_of(texts: Sequence[str], *, caching: bool) -> list[bytes]:
@@ -77,7 +75,7 @@ class _Store:
 
     def __init__(self) -> None:
         self._objects: OrderedDict[str, bytes] = OrderedDict()
-        self._size = self._written = 0
+        self._size = 0
         self._lock = threading.Lock()
         # Compilers that nobody uses.
         self._idle: list[Compiler] = []
@@ -99,8 +97,8 @@ class _Store:
                 made = self._compiled(unknown, _Announcement(what, len(unknown)))
             for text, data in made.items():
                 self._remember(digests[text], data)
-                if home is not None and files.keep(_file(home, digests[text]), {}, data):
-                    self._trim(home)
+                if home is not None:
+                    files.keep(_file(home, digests[text]), {}, data)
             found |= made
         return [found[text] for text in texts]
 
@@ -153,11 +151,6 @@ class _Store:
             self._size += len(data)
             while self._size > _MOST and len(self._objects) > 1:
                 self._size -= len(self._objects.popitem(last=False)[1])
-
-    def _trim(self, home: Path) -> None:
-        self._written += 1
-        if self._written % _BETWEEN_TRIMS == 0:
-            files.trim(home)
 
     def after_fork(self) -> None:
         """Go on in a forked child, where no other thread will ever let go of what it held."""

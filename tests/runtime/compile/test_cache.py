@@ -116,6 +116,14 @@ def test_the_longest_unused_go_first(folder: Path, monkeypatch: pytest.MonkeyPat
     assert [place.find() is not None for place in places] == [True, False, True, True]
 
 
+def test_few_files_are_no_reason_to_look_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Path] = []
+    monkeypatch.setattr(cache, "trim", looks.append)
+    for number in range(60):
+        assert entry(bytes([number])).store(executable(1000))
+    assert len(looks) <= 1
+
+
 def test_a_limit_has_to_be_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.LIMIT_VARIABLE, "4G")
     with pytest.raises(hloforge.OptionError, match="'4G' is no number of bytes"):
