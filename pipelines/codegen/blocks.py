@@ -47,6 +47,7 @@ class Generator:
         self.writer = KernelWriter(machine.vector_bytes)
         self._dead: list[Slot] = []
         self._stack = 0
+        self._count: Slot | None = None
 
     def in_memory(self, array: Array) -> bool:
         return array in self.slots
@@ -74,6 +75,17 @@ class Generator:
         slot = Slot(Where.CONSTANT, len(data), element, offset=len(self.constants))
         self.constants += data
         return slot
+
+    def count(self) -> Slot:
+        """The program's count of random blocks, which lives as long as a loaded program: beside its constants."""
+        if self._count is None:
+            self._count = self.constant(bytes(8), "i64")
+        return self._count
+
+    @property
+    def has_count(self) -> bool:
+        """Whether something counts, so that what is beside the constants changes."""
+        return self._count is not None
 
     def scratch(self, size: int) -> Value | None:
         """Memory for an algorithm, until the kernel ends."""

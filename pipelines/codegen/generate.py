@@ -97,6 +97,7 @@ class _Program:
             results=tuple(map(_type, block.results)),
             transient=generator.arena.size,
             constants=bytes(generator.constants),
+            has_variables=generator.has_count,
             kernels=tuple(self._kernels),
             dispatches=tuple(
                 Dispatch(kernel, tuple(map(self._binding, slots)), count, origins)

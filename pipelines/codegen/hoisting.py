@@ -8,8 +8,8 @@ from __future__ import annotations
 from hloforge.pipelines.codegen.evaluate import MOVES
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 
-# Loops that end only for some values must not run before they are asked for.
-_STAYING = frozenset({"while", "custom_call"})
+# Loops that end only for some values must not run before they are asked for, and each turn counts on.
+_STAYING = frozenset({"while", "custom_call", "util.call"})
 
 
 def hoist(body: Block, parent: Block) -> None:

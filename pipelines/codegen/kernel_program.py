@@ -82,6 +82,7 @@ class KernelProgram:
         kernels: LLVM IR texts, each with ``define i32 @kernel(ptr %environment, ptr %state, ptr %workgroup)``, whose
             arguments are those of ``iree_hal_executable_dispatch_v0_t``.
         dispatches: in order; each sees what those before it have written.
+        has_variables: whether kernels change what is beside the constants, atomically, and later calls read that.
     """
 
     parameters: tuple[ArrayType, ...]
@@ -90,3 +91,4 @@ class KernelProgram:
     constants: bytes
     kernels: tuple[str, ...]
     dispatches: tuple[Dispatch, ...]
+    has_variables: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hloforge.dialect.marks import RNG_BLOCKS
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.hoisting import hoist
@@ -16,6 +17,8 @@ from hloforge.pipelines.codegen.refusal import RefusedError
 
 _PREFIXES = ("stablehlo.", "chlo.", "func.")
 _RETURN = "return"
+# The variable of ``decompose-rng``, and the function that takes some of it.
+_COUNT = frozenset({RNG_BLOCKS, f"{RNG_BLOCKS}.take"})
 _ELEMENTS = frozenset(
     {
         *("i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"),
@@ -25,8 +28,12 @@ _ELEMENTS = frozenset(
 
 
 def function_of(module: ir.Module) -> Block:
-    """The function ``main`` of a module that has no others. Raises RefusedError."""
-    functions = list(module.body.operations)
+    """The function ``main`` of a module that has none beside it but the program's count of random blocks.
+
+    Raises:
+        RefusedError: it has others, or something in it is not read.
+    """
+    functions = [op for op in module.body.operations if _symbol(op) not in _COUNT]
     if len(functions) != 1 or functions[0].operation.name != "func.func":
         raise RefusedError("a module of several functions or globals")
     known = _Known()
@@ -35,6 +42,11 @@ def function_of(module: ir.Module) -> Block:
     except RefusedError:
         forget(known.ops)
         raise
+
+
+def _symbol(op: Any) -> str:
+    attributes = op.operation.attributes
+    return str(ir.StringAttr(attributes["sym_name"]).value) if "sym_name" in attributes else ""
 
 
 def forget(ops: Iterable[Op]) -> None:

@@ -224,6 +224,16 @@ def _select_and_scatter(generator: Generator, op: Op, share: Share | None) -> No
     )
 
 
+def _count_on(generator: Generator, op: Op, share: Share | None) -> None:
+    """What the program's count of random blocks is, before so many are added. Calls in other threads count as well."""
+    emitter = Emitter(generator.writer.function, generator.memory)
+    more = emitter.element(op.operands[0], ())
+    count, result = generator.writer.memory(generator.count()).pointer, generator.memory(op.result)
+    assert isinstance(more, Value) and result is not None
+    held = generator.writer.function.emit(f"atomicrmw add ptr {count.text}, {more} monotonic, align 8", more.kind)
+    result.store(held, emitter.value(places.ZERO))
+
+
 _Writer = Callable[["Generator", Op, Share | None], None]
 _WRITERS: dict[str, _Writer] = {
     "cholesky": write_factorization,
@@ -235,6 +245,7 @@ _WRITERS: dict[str, _Writer] = {
     "select_and_scatter": _select_and_scatter,
     "sort": write_sort,
     "triangular_solve": write_factorization,
+    "util.call": _count_on,
 }
 # How many workgroups an operation is shared out to; one where nothing is said.
 _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {

@@ -61,6 +61,7 @@ ALGORITHMS = frozenset(
         "cholesky",
         "triangular_solve",
         "custom_call",
+        "util.call",
     ]
 )
 
@@ -194,7 +195,7 @@ def reads_in_memory(op: Op) -> Iterable[Array]:
         return ()
     if is_update(op):
         return op.operands[:1] if op.operands[0].op is not None and is_root(op.operands[0].op) else ()
-    return () if op.name in ("if", "case", "scatter") else op.operands
+    return () if op.name in ("if", "case", "scatter", "util.call") else op.operands
 
 
 def reads_once(op: Op) -> Iterable[Array]:

@@ -37,7 +37,8 @@ def init_of(
     code.store(device, *DEVICE)
     code.store(allocator, *ALLOCATOR)
     if program.dispatches:
-        buffer = _constant_buffer(code, rodata, device, allocator, constants) if program.constants else code.null()
+        held = rodata, device, allocator, constants
+        buffer = _constant_buffer(code, *held, is_changed=program.has_variables) if program.constants else code.null()
         executable = _loaded(code, rodata, device, library)
         code.store(code.moved(_recorded(code, program, exports, rodata, device, executable, buffer)), *COMMANDS)
     code.return_()
@@ -88,16 +89,21 @@ def _loaded(code: Code, rodata: Rodata, device: int, library: tuple[int, int]) -
     return executable
 
 
-def _constant_buffer(code: Code, rodata: Rodata, device: int, allocator: int, constants: tuple[int, int]) -> int:
-    """The constants as they lie in the file if the device can read them there, or else a copy."""
+def _constant_buffer(
+    code: Code, rodata: Rodata, device: int, allocator: int, constants: tuple[int, int], *, is_changed: bool
+) -> int:
+    """The constants as they lie in the file if the device can read them there and nobody writes them, or a copy."""
     buffer, file, fence, is_mapped = code.reference(), code.reference(), code.reference(), code.number(32)
     data = code.rodata(rodata.external(*constants))
-    usual = code.i32(hal.OWN), code.i32(hal.CONSTANT_USAGE)
+    usual = code.i32(hal.OWN), code.i32(hal.USAGE if is_changed else hal.CONSTANT_USAGE)
     start, size, queue = code.i64(0), code.i64(constants[1]), code.i64(hal.ANY_QUEUE)
-    tries = code.i32(1)
-    code.call("hal.allocator.import", allocator, tries, queue, *usual, data, start, size, results=[buffer])
-    code.compute(NONNULL, buffer, is_mapped)
-    code.branch_if(is_mapped, "ready", "copy")
+    if is_changed:
+        code.branch("copy")
+    else:
+        tries = code.i32(1)
+        code.call("hal.allocator.import", allocator, tries, queue, *usual, data, start, size, results=[buffer])
+        code.compute(NONNULL, buffer, is_mapped)
+        code.branch_if(is_mapped, "ready", "copy")
     code.block("copy")
     code.call("hal.allocator.allocate", allocator, queue, *usual, size, results=[buffer])
     opened = device, queue, code.i32(hal.READ), data, start, size, code.i32(0)
