@@ -11,6 +11,7 @@ from typing import Any
 
 from hloforge.dialect.marks import RNG_BLOCKS
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.program import entry_function
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.hoisting import hoist
 from hloforge.pipelines.codegen.refusal import RefusedError
@@ -28,17 +29,18 @@ _ELEMENTS = frozenset(
 
 
 def function_of(module: ir.Module) -> Block:
-    """The function ``main`` of a module that has none beside it but the program's count of random blocks.
+    """The function ``main`` of a module that has no globals but the program's count of random blocks.
+
+    Functions beside it are what inlining left of those that others may call.
 
     Raises:
-        RefusedError: it has others, or something in it is not read.
+        RefusedError: it has other globals, or something in ``main`` is not read.
     """
-    functions = [op for op in module.body.operations if _symbol(op) not in _COUNT]
-    if len(functions) != 1 or functions[0].operation.name != "func.func":
-        raise RefusedError("a module of several functions or globals")
+    if any(op.operation.name != "func.func" and _symbol(op) not in _COUNT for op in module.body.operations):
+        raise RefusedError("a module with globals")
     known = _Known()
     try:
-        return _block(functions[0].operation.regions[0].blocks, None, known)
+        return _block(entry_function(module).operation.regions[0].blocks, None, known)
     except RefusedError:
         forget(known.ops)
         raise
