@@ -189,7 +189,9 @@ class NestWriter:
             else:
                 self._over(kept[:-1], lambda: self._by_lines(kept[-1], reduced))
         else:
-            blocks = self._row_blocks() if len(reduced) == 1 and kept else None
+            # Rows of a short sum that are added up are no rows whose elements are.
+            is_of_rows = len(reduced) == 1 and self._groups[-1] is reduced[0]
+            blocks = self._row_blocks() if kept and is_of_rows else None
             if blocks is not None:
                 self._over(kept[:-1], partial(self._row_sums_by_blocks, blocks))
             else:

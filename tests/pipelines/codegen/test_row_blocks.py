@@ -37,6 +37,13 @@ def test_programs_of_short_rows(name: str, shape: tuple[int, ...]) -> None:
     check(_PROGRAMS[name], x)
 
 
+@pytest.mark.parametrize("shape", [(16, 31), (20, 26), (24, 9), (2, 17, 24)])
+def test_short_sums_of_columns(shape: tuple[int, ...]) -> None:
+    """Sums that are written out, of as many rows as blocks are made of."""
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    check(lambda x: ((-x).sum(-2), (-x[..., None]).sum(-3), jnp.exp(x).max(-2)), x)
+
+
 def test_only_rows_that_follow_each_other_are_taken_together() -> None:
     row, column = Symbol(999), Symbol(8)
     place = (Index(((row, 1),)), Index(((column, 1),)))
