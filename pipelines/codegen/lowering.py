@@ -11,6 +11,7 @@ from hloforge.dialect.operations import operations
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision, is_known
+from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
@@ -78,6 +79,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeAccumulation(), "XLA accumulates 16-bit sums in f32"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
+    Stage(FoldConstants(), "numbers that are known divide without a division"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
 )
 
