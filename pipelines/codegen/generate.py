@@ -35,6 +35,8 @@ _SCRATCHES = 3
 # In sums: what a workgroup should have to do at least, some 40 µs, because a thread that sleeps wakes after as long.
 _SHARE = 1 << 18
 _MOST_SHARES = 8
+# Bytes of a row that a workgroup reads at least: some lines of the cache, which others need not read as well.
+_PIECE_OF_ROW = 256
 
 
 def generate(module: ir.Module, machine: Machine, *, apart: bool = False) -> KernelProgram:
@@ -132,11 +134,16 @@ class _Program:
         if isinstance(step, Single):
             return singles.workgroups(self._generator, step.operation)
         assert isinstance(step, Nest)
-        outer = next((size for d, size in enumerate(step.shape) if size > 1 and d not in step.dims), 1)
-        if outer == 1 or 0 in step.shape:
+        first = next((d for d, size in enumerate(step.shape) if size > 1 and d not in step.dims), None)
+        if first is None or 0 in step.shape:
             return 1
+        most = step.shape[first]
+        if any(step.shape[d] > 1 for d in step.dims if d < first):
+            # Columns that rows are added up to: what each workgroup reads of a row is a piece of it.
+            row = math.prod(size for d, size in enumerate(step.shape) if d not in step.dims)
+            most = min(most, row * elements.size(step.reductions[0].operands[0].element) // _PIECE_OF_ROW)
         cost = step.analysis(self._generator.in_memory)[1].cost * math.prod(step.shape)
-        return max(1, min(cost // _SHARE, _MOST_SHARES, outer))
+        return max(1, min(cost // _SHARE, _MOST_SHARES, most))
 
     def _is_full(self, writer: BlockWriter, step: Step) -> bool:
         """Whether a step begins another kernel.
