@@ -203,6 +203,11 @@ def reads_once(op: Op) -> Iterable[Array]:
     return op.operands[(len(op.operands) - 1) // 2 :] if op.name == "scatter" else ()
 
 
+def _margin(op: Op) -> int:
+    """How many times as large a result may be that computes no element of its operand twice."""
+    return 2 if op.name == "pad" else 1
+
+
 def is_free(array: Array) -> bool:
     """Whether an array is computed of nothing: places and repeated numbers."""
     op = array.op
@@ -320,7 +325,7 @@ class Planner:
             return False
         return any(
             reader.name in _SPREADERS
-            and any(result.elements > array.elements for result in reader.results)
+            and any(result.elements > array.elements * _margin(reader) for result in reader.results)
             # An update in place computes each of its elements once.
             and not (is_update(reader) and array is reader.operands[1])
             for reader in array.readers
