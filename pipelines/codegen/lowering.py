@@ -26,6 +26,7 @@ from hloforge.pipelines.decompose.einsum import DecomposeEinsum
 from hloforge.pipelines.decompose.map import DecomposeMap
 from hloforge.pipelines.decompose.reverse_scan import DecomposeReverseScan
 from hloforge.pipelines.decompose.rng import DecomposeRng
+from hloforge.pipelines.decompose.shape_assertions import DecomposeShapeAssertions
 from hloforge.pipelines.decompose.single_replica import DecomposeSingleReplica
 from hloforge.pipelines.dynamic.refine_dynamism import RefineDynamism
 from hloforge.pipelines.framework.facts import check_order
@@ -80,6 +81,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
     Stage(FoldConstants(), "numbers that are known divide without a division"),
+    Stage(DecomposeShapeAssertions(), "what is required of sizes holds or is an error once these are constants"),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
 )
 

@@ -159,6 +159,9 @@ class Single(Step):
 def check(block: Block) -> None:
     """Raises RefusedError where an operation has no code."""
     for op in block.ops:
+        if not op.results:
+            # What it is for is an effect, which no step would have.
+            raise RefusedError(f"the operation {op.mlir.name}, which has no result")
         known = op.name in MOVES or op.name in ALGORITHMS or op.name == "reduce"
         if not known and not supports(op.name, [operand.element for operand in op.operands], op.result.element):
             raise RefusedError(f"the operation {op.mlir.name} of {', '.join(a.element for a in op.operands)}")

@@ -95,6 +95,10 @@ class Command:
     def files(self) -> list[Path]:
         return [path for folder in self.folders for path in folder.rglob("*")]
 
+    def unfinished(self) -> list[Path]:
+        """What it wrote beside kernels' code, which is kept as soon as it is made, and the cache's lock."""
+        return [path for path in self.files() if path.suffix != ".kernels" and path.name != ".lock"]
+
 
 def gone(pid: int) -> bool:
     """Whether a process has ended; it may wait for an init that is none."""
@@ -138,7 +142,7 @@ def test_while_llvm_makes_the_code_of_kernels(number: signal.Signals, tmp_path: 
     command = Command(tmp_path, "compile", path, "-o", tmp_path / "out" / "a.vmfb")
     command.wait_until(lambda: command.has_mapped("libllvmlite"))
     assert command.end(number) == (128 + number, b"", LINES[number])
-    assert [path for path in command.files() if path.suffix != ".kernels"] == []
+    assert command.unfinished() == []
 
 
 def many_kernels() -> str:
@@ -166,7 +170,7 @@ def test_while_a_program_runs_that_does_not_end(number: signal.Signals, endless:
     start = time.monotonic()
     assert command.end(number) == (128 + number, b"", LINES[number])
     assert time.monotonic() - start < 10
-    assert command.files() == []
+    assert command.unfinished() == []
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -185,7 +189,7 @@ def test_at_any_time(number: signal.Signals, step: int, tmp_path: Path) -> None:
     command.wait_until(lambda: command.has_mapped("_multiarray"))
     time.sleep(0.1 * step)
     status: Any = command.end(number)
-    files = [path.name for path in command.files() if path.name != ".lock"]
+    files = [path.name for path in command.unfinished()]
     assert status in ((128 + number, b"", LINES[number]), (0, b"", b""))
     assert set(files) <= {"a.vmfb"} | {name for name in files if name.endswith(".cached")}
     assert all(path.stat().st_size > 1000 for path in command.files() if path.suffix in (".vmfb", ".cached"))
