@@ -133,7 +133,7 @@ class ReaderServer:
         return ours, reader, log
 
     def is_ready(self) -> bool:
-        """Whether it answers now, or will not answer: the first programs of a process are not worth waiting for it."""
+        """Whether it answers now, or there is none to wait for."""
         try:
             self._check_ready()
         except GoneError:
