@@ -23,6 +23,16 @@ settings.register_profile("hloforge", deadline=None)
 settings.load_profile("hloforge")
 
 
+# Seconds for a wide sweep, which may take longer than a test that waits for ever is given (pyproject.toml).
+_SWEEP = 7200
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(_SWEEP))
+
+
 @pytest.fixture
 def iree_codegen(monkeypatch: pytest.MonkeyPatch) -> None:
     """IREE's compiler makes what the test and its child processes compile, as for programs that ours refuses.

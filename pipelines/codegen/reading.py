@@ -11,6 +11,7 @@ from typing import Any
 
 from hloforge.dialect.marks import RNG_BLOCKS
 from hloforge.dialect.mlir import ir
+from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import entry_function
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.hoisting import hoist
@@ -36,7 +37,8 @@ def function_of(module: ir.Module) -> Block:
     Raises:
         RefusedError: it has other globals, or something in ``main`` is not read.
     """
-    if any(op.operation.name != "func.func" and _symbol(op) not in _COUNT for op in module.body.operations):
+    others = [op for op in module.body.operations if op.operation.name != "func.func"]
+    if any(string_attribute(op.operation, "sym_name") not in _COUNT for op in others):
         raise RefusedError("a module with globals")
     known = _Known()
     try:
@@ -44,11 +46,6 @@ def function_of(module: ir.Module) -> Block:
     except RefusedError:
         forget(known.ops)
         raise
-
-
-def _symbol(op: Any) -> str:
-    attributes = op.operation.attributes
-    return str(ir.StringAttr(attributes["sym_name"]).value) if "sym_name" in attributes else ""
 
 
 def forget(ops: Iterable[Op]) -> None:

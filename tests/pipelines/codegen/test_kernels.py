@@ -10,6 +10,7 @@ from hloforge.pipelines.codegen.generate import generate
 from hloforge.pipelines.codegen.kernel_program import FEW_PASSES, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS
 from hloforge.pipelines.codegen.lowering import lower
+from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.runtime.compile.targets import parse_targets
 from tests.pipelines.codegen.whole_programs import check
 
@@ -91,3 +92,12 @@ def test_rows_are_not_cut_into_less_than_lines_of_the_cache(columns: int, is_sha
       return %r : tensor<{columns}xf32> }}"""
     (dispatch,) = kernels_of(text).dispatches
     assert (dispatch.workgroups > 1) == is_shared
+
+
+def test_an_operation_without_a_result_is_refused() -> None:
+    """It would have no step, and its effect would be lost without a word."""
+    module = hloforge.read(b"""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      stablehlo.custom_call @effect(%x) {has_side_effect = true} : (tensor<4xf32>) -> ()
+      return %x : tensor<4xf32> }""").module
+    with pytest.raises(RefusedError, match="which has no result"):
+        generate(module, parse_targets("cpu")[0].machine)
