@@ -8,7 +8,7 @@ from typing import Any
 from hloforge.dialect.errors import Error, ImporterError, Location, OptionError, name_text
 from hloforge.dialect.forked import may_fork
 from hloforge.dialect.marks import AMONG_ALL, DROPPED_ATTRIBUTES, GRAPH, PARTITIONED, SCALED_DOT
-from hloforge.dialect.mlir import context, in_context, ir
+from hloforge.dialect.mlir import context_for, in_context, ir
 from hloforge.dialect.program import Program
 from hloforge.dialect.tuples import flatten_tuples
 from hloforge.importers import elided as elision, hlo_text, jax_export, native, signature
@@ -263,7 +263,7 @@ def _read_graph(data: bytes, form: Form, file: str) -> Program:
 
 def _parse(bytecode: bytes) -> ir.Module:
     """The guarded reader has verified these bytes and written them itself."""
-    with context():
+    with context_for(len(bytecode)):
         return ir.Module.parse(bytecode)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict, dataclass, fields
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -67,8 +67,13 @@ class Manifest:
     attempts: Attempts = FIRST
 
     def to_json(self) -> str:
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
+        """Written once: the vmfb and the cache both ask."""
         signature = self.signature
-        fields = asdict(self) | {
+        entries = {field.name: getattr(self, field.name) for field in fields(self)} | {
             "format": FORMAT if self.attempts.failed else 1,
             "versions": dict(self.versions),
             "weights": {name: str(shape) for name, shape in self.weights},
@@ -81,34 +86,36 @@ class Manifest:
             },
         }
         if not self.targets:
-            del fields["targets"]  # what an older hloforge reads as well
-        if not self.attempts.failed:
-            del fields["attempts"]
-        return json.dumps(fields, sort_keys=True)
+            del entries["targets"]  # what an older hloforge reads as well
+        if self.attempts.failed:
+            entries["attempts"] = asdict(self.attempts)
+        else:
+            del entries["attempts"]
+        return json.dumps(entries, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
         """Read back ``to_json``. Raises LoadError for damaged text or a newer format."""
         try:
-            fields: dict[str, Any] = json.loads(text)
-            if fields.pop("format") > FORMAT:
+            found: dict[str, Any] = json.loads(text)
+            if found.pop("format") > FORMAT:
                 raise LoadError("this vmfb was made by a newer hloforge", hint="upgrade hloforge, or compile again")
-            signature = fields.pop("signature")
-            sharded, attempts = fields.pop("sharded", None), fields.pop("attempts", None)
+            signature = found.pop("signature")
+            sharded, attempts = found.pop("sharded", None), found.pop("attempts", None)
             return cls(
                 signature=Signature(
                     tuple(Parameter(name, Shape.parse(shape)) for name, shape in signature["parameters"]),
                     Shape.parse(signature["result"]),
                     tuple(map(Alias.parse, signature["aliases"])),
                 ),
-                flags=tuple(fields.pop("flags")),
-                targets=tuple(fields.pop("targets", ())),
-                versions=tuple(fields.pop("versions").items()),
-                weights=tuple((name, Shape.parse(text)) for name, text in fields.pop("weights", {}).items()),
-                host_calls=tuple(map(HostCall.from_json, fields.pop("host_calls", ()))),
+                flags=tuple(found.pop("flags")),
+                targets=tuple(found.pop("targets", ())),
+                versions=tuple(found.pop("versions").items()),
+                weights=tuple((name, Shape.parse(text)) for name, text in found.pop("weights", {}).items()),
+                host_calls=tuple(map(HostCall.from_json, found.pop("host_calls", ()))),
                 sharded=Sharded.from_json(sharded) if sharded else None,
                 attempts=Attempts.from_json(attempts) if attempts else FIRST,
-                **fields,
+                **found,
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise LoadError(f"the manifest inside the vmfb is damaged: {error}", hint="compile again") from None

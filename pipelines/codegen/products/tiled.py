@@ -17,6 +17,7 @@ are computed and stored twice with the same value, and nothing outside of the ma
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -82,6 +83,7 @@ class TiledPlan:
         return packing.row_units(self.arithmetic, self.depth) * math.prod(self.left.most[self.outer :])
 
 
+@functools.lru_cache(maxsize=64)
 def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
     tile = choose_tile(gemm.sums, gemm.m, gemm.n, gemm.k, machine)
     arithmetic = _arithmetic(gemm, tile, machine)
