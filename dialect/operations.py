@@ -47,6 +47,11 @@ def counted(module: ir.Module) -> Iterator[None]:
         _census.context, _census.total, _census.counts = before
 
 
+def is_large(module: ir.Module) -> bool:
+    """Whether ``operations`` finds single names by MLIR's walk: what ``counted`` has counted, and many operations."""
+    return module.context is _census.context and _census.total >= _LARGE
+
+
 def operations(root: ir.Module | AnyOp, names: Iterable[str] | None = None) -> list[ir.Operation]:
     """All operations below ``root`` in post-order (inner ones first), ``root`` itself left out.
 
@@ -56,7 +61,7 @@ def operations(root: ir.Module | AnyOp, names: Iterable[str] | None = None) -> l
     if names is None:
         return _walked(root, None)
     wanted = frozenset(names)
-    if _census.total < _LARGE or root.context is not _census.context or not isinstance(root, ir.Module):
+    if not isinstance(root, ir.Module) or not is_large(root):
         return _walked(root, wanted)
     most = _census.total * _RARE
     expected = sum(_census.counts.get(name, 0) for name in wanted)

@@ -36,8 +36,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     remainder_of_product,
     with_sign_of,
 )
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 # (t - atan t) / t^3 in powers of t^2, for |t| <= 7/16.
 _ARCTANGENT = (
@@ -130,10 +130,8 @@ def by_octant(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeArctangent(Pass):
+class DecomposeArctangent(PatternPass):
     """Replace atan2 of real floats by arithmetic."""
 
     name: ClassVar[str] = "decompose-arctangent"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_octant)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_octant

@@ -23,8 +23,8 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 _TRAINING, _INFERENCE, _GRAD = (f"stablehlo.batch_norm_{form}" for form in ("training", "inference", "grad"))
 
@@ -119,11 +119,9 @@ def gradient(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeBatchNorm(Pass):
+class DecomposeBatchNorm(PatternPass):
     """Replace the three batch normalization operations; static shapes only."""
 
     name: ClassVar[str] = "decompose-batch-norm"
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.WIDE_SUMS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*inference, *training, *gradient))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*inference, *training, *gradient)

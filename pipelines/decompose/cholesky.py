@@ -30,8 +30,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.library_calls.blocks import (
     Block,
     by_blocks,
@@ -114,11 +114,9 @@ def _rows_of_block(rest: Value, rows: Value, failed: Value, block: Block) -> lis
 
 @register
 @dataclass(frozen=True)
-class DecomposeCholesky(Pass):
+class DecomposeCholesky(PatternPass):
     """Replace Cholesky factorizations of static size."""
 
     name: ClassVar[str] = "decompose-cholesky"
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_FACTORIZATIONS, Fact.SAFE_PRODUCTS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*in_f32, *by_rows))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*in_f32, *by_rows)

@@ -27,8 +27,8 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Operand, Value
 from hloforge.pipelines.decompose.real_arithmetic import Pair, is_nan
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 # Beyond it e^-2x is below half an ulp of one in float64, and e^x still far from overflow in float32.
 _FAR = 22.0
@@ -303,10 +303,8 @@ def pair_by_parts(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeComplexElementwise(Pass):
+class DecomposeComplexElementwise(PatternPass):
     """Replace elementwise functions of complex numbers by functions of their parts."""
 
     name: ClassVar[str] = "decompose-complex-elementwise"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*by_parts, *pair_by_parts))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*by_parts, *pair_by_parts)

@@ -80,6 +80,7 @@ class LowerComposites(Pass):
     """
 
     name: ClassVar[str] = "lower-composites"
+    needs: ClassVar[frozenset[str]] = frozenset({_COMPOSITE})
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_CHLO, Fact.NO_LIBRARY_CALLS, Fact.NO_QUANTIZED})
     keep: tuple[str, ...] = ()
 

@@ -33,8 +33,8 @@ from hloforge.dialect.operations import integer, integers
 from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.analysis.canonical_order import InOrder
 from hloforge.pipelines.analysis.forms import is_static
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.legalize.long_loops import convolves_many
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
@@ -196,10 +196,8 @@ def _product(op: ir.Operation, windows: Value, ordered: InOrder, results: Sequen
 
 @register
 @dataclass(frozen=True)
-class DecomposeConvolution(Pass):
+class DecomposeConvolution(PatternPass):
     """Replace grouped convolutions, and those of many dimensions or very large kernels."""
 
     name: ClassVar[str] = "decompose-convolution"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_windows)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_windows

@@ -29,8 +29,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     polynomial,
     with_sign_of,
 )
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 # (1023 - 1023/3 - 0.03306235651) * 2^20: the bias that a third of the exponent lacks.
 _BIAS = 715094163
@@ -71,10 +71,8 @@ def by_newton(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeCubeRoot(Pass):
+class DecomposeCubeRoot(PatternPass):
     """Replace cube roots of real floats by arithmetic."""
 
     name: ClassVar[str] = "decompose-cube-root"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_newton)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_newton

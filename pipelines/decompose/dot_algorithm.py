@@ -26,8 +26,8 @@ from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import names_an_algorithm
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 _ATTRIBUTES = ("dot_dimension_numbers", "precision_config")
 
@@ -61,11 +61,9 @@ def _wider(element: ElementType, precision: ir.Type) -> ElementType:
 
 @register
 @dataclass(frozen=True)
-class DecomposeDotAlgorithm(Pass):
+class DecomposeDotAlgorithm(PatternPass):
     """Replace dots that name an algorithm by plain ones."""
 
     name: ClassVar[str] = "decompose-dot-algorithm"
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_conversion)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_conversion

@@ -26,8 +26,8 @@ from hloforge.dialect.idioms import zeros
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.einsum")
@@ -83,11 +83,9 @@ def _sum(value: Value, dimensions: Sequence[int]) -> Value:
 
 @register
 @dataclass(frozen=True)
-class DecomposeEinsum(Pass):
+class DecomposeEinsum(PatternPass):
     """Replace einsum by dot_general and reductions."""
 
     name: ClassVar[str] = "decompose-einsum"
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, as_dot)
+    patterns: ClassVar[tuple[Pattern, ...]] = as_dot

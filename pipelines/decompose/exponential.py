@@ -31,8 +31,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     two_sum,
     with_sign_of,
 )
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 _LOG2_E = 1.4426950408889634
 # ln 2 as 33 bits, so that small multiples are exact, and the rest.
@@ -165,10 +165,8 @@ def without_cancellation(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeExponential(Pass):
+class DecomposeExponential(PatternPass):
     """Replace float64 exp, expm1, logistic, log1p and tanh by arithmetic."""
 
     name: ClassVar[str] = "decompose-exponential"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, without_cancellation)
+    patterns: ClassVar[tuple[Pattern, ...]] = without_cancellation

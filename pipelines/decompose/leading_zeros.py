@@ -19,8 +19,8 @@ from typing import ClassVar
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 _WIDTH = 32
 
@@ -47,10 +47,8 @@ def by_32_bits(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeLeadingZeros(Pass):
+class DecomposeLeadingZeros(PatternPass):
     """Count the leading zeros of integers of 8, 16 and 64 bits in 32."""
 
     name: ClassVar[str] = "decompose-leading-zeros"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_32_bits)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_32_bits

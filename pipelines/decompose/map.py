@@ -23,8 +23,8 @@ from hloforge.dialect.idioms import for_loop, zeros
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.regions import inline_region, is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.map")
@@ -53,10 +53,8 @@ def on_arrays(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeMap(Pass):
+class DecomposeMap(PatternPass):
     """Replace every map of static shape."""
 
     name: ClassVar[str] = "decompose-map"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, on_arrays)
+    patterns: ClassVar[tuple[Pattern, ...]] = on_arrays

@@ -42,8 +42,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     scaled,
     to_integer,
 )
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 _HIGH_WORD = ~LOW_WORD & (2**64 - 1)
 # ln((1+s)/(1-s)) = 2s + 2/3 s^3 + s^5 L(s^2)
@@ -185,10 +185,8 @@ def by_logarithm(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposePower(Pass):
+class DecomposePower(PatternPass):
     """Replace powers of real floats by arithmetic."""
 
     name: ClassVar[str] = "decompose-power"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_logarithm)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_logarithm

@@ -20,8 +20,8 @@ from typing import ClassVar
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 _LOGIC = {
     "stablehlo.add": "stablehlo.or",
@@ -42,10 +42,8 @@ def as_logic(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposePredArithmetic(Pass):
+class DecomposePredArithmetic(PatternPass):
     """Replace arithmetic on booleans by logic."""
 
     name: ClassVar[str] = "decompose-pred-arithmetic"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, as_logic)
+    patterns: ClassVar[tuple[Pattern, ...]] = as_logic

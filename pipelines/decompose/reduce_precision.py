@@ -28,8 +28,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integer
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_no_bf16_rounding
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.reduce_precision")
@@ -68,10 +68,8 @@ def rounded(x: Value, exponent_bits: int, mantissa_bits: int) -> Value:
 
 @register
 @dataclass(frozen=True)
-class DecomposeReducePrecision(Pass):
+class DecomposeReducePrecision(PatternPass):
     """Replace reduce_precision by integer arithmetic."""
 
     name: ClassVar[str] = "decompose-reduce-precision"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, on_bits)
+    patterns: ClassVar[tuple[Pattern, ...]] = on_bits

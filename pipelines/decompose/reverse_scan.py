@@ -22,8 +22,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integer
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_reverse_scan
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("chlo.scan")
@@ -46,10 +46,8 @@ def from_the_start(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeReverseScan(Pass):
+class DecomposeReverseScan(PatternPass):
     """Replace reverse scans by scans of reversed arrays."""
 
     name: ClassVar[str] = "decompose-reverse-scan"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, from_the_start)
+    patterns: ClassVar[tuple[Pattern, ...]] = from_the_start

@@ -38,8 +38,8 @@ from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.random_bits import philox_bits, threefry_bits
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.framework.variables import take
 
 # The key of the program's own stream; any number would do.
@@ -151,11 +151,9 @@ def _advance(op: AnyOp, blocks: int) -> Value:
 
 @register
 @dataclass(frozen=True)
-class DecomposeRng(Pass):
+class DecomposeRng(PatternPass):
     """Replace random bits and random numbers of static sizes."""
 
     name: ClassVar[str] = "decompose-rng"
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_CHLO})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*by_counters, *by_the_stream))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*by_counters, *by_the_stream)

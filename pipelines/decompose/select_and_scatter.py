@@ -36,8 +36,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.regions import is_elementwise, vectorize_region
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 # Up to so many steps are written one after the other and become one kernel.
 _UNROLLED = 32
@@ -266,11 +266,9 @@ def by_places(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeSelectAndScatter(Pass):
+class DecomposeSelectAndScatter(PatternPass):
     """Rewrite every select_and_scatter of static shape whose computations are straight-line arithmetic."""
 
     name: ClassVar[str] = "decompose-select-and-scatter"
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_GATHERS, Fact.SAFE_SCATTERS, Fact.WIDE_SUMS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_places)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_places

@@ -109,6 +109,7 @@ class DecomposeShapeAssertions(Pass):
     """
 
     name: ClassVar[str] = "decompose-shape-assertions"
+    needs: ClassVar[frozenset[str]] = frozenset({_ROOT})
 
     def run(self, module: ir.Module) -> None:
         names = [leaf.name for leaf in Signature.of(module).flat_parameters if crosses(leaf.shape)]

@@ -19,8 +19,8 @@ from hloforge.dialect.constants import constant, full
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.replicas.grid import grid_of
 
 _GROUPED = tuple(
@@ -64,11 +64,12 @@ def only_source(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeSingleReplica(Pass):
+class DecomposeSingleReplica(PatternPass):
     """Replace replica ids and the collectives whose groups have one member, in a program of one device."""
 
     name: ClassVar[str] = "decompose-single-replica"
+    patterns: ClassVar[tuple[Pattern, ...]] = (*only_id, *only_member, *only_source)
 
     def run(self, module: ir.Module) -> None:
         if grid_of(module).devices == 1:
-            apply_patterns(module, (*only_id, *only_member, *only_source))
+            super().run(module)

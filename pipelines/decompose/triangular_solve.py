@@ -27,8 +27,8 @@ from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.library_calls.blocks import (
     Block,
     by_blocks,
@@ -111,12 +111,10 @@ def _rows_of_block(corner: Value, rest: Value, x: Value, block: Block, unit_diag
 
 @register
 @dataclass(frozen=True)
-class DecomposeTriangularSolve(Pass):
+class DecomposeTriangularSolve(PatternPass):
     """Replace triangular solves of static size."""
 
     name: ClassVar[str] = "decompose-triangular-solve"
     establishes: ClassVar[Facts] = frozenset({Fact.NO_FACTORIZATIONS})
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_PRODUCTS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*in_f32, *by_substitution))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*in_f32, *by_substitution)

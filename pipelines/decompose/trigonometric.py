@@ -34,8 +34,8 @@ from hloforge.pipelines.decompose.real_arithmetic import (
     quotient,
     widened,
 )
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 # sin r = r + r^3 S(r^2), cos r = 1 - r^2/2 + r^4 C(r^2) for |r| <= pi/4.
 _SINE = (
@@ -176,10 +176,8 @@ def by_quadrant(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeTrigonometric(Pass):
+class DecomposeTrigonometric(PatternPass):
     """Replace sine, cosine and tan of real floats by arithmetic."""
 
     name: ClassVar[str] = "decompose-trigonometric"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_quadrant)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_quadrant

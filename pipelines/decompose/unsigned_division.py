@@ -21,8 +21,8 @@ from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 def divided(x: Value, y: Value) -> tuple[Value, Value]:
@@ -52,10 +52,8 @@ def by_signed_division(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DecomposeUnsignedDivision(Pass):
+class DecomposeUnsignedDivision(PatternPass):
     """Replace divisions and remainders of unsigned integers."""
 
     name: ClassVar[str] = "decompose-unsigned-division"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_signed_division)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_signed_division

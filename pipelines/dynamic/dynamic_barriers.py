@@ -22,8 +22,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.dynamic.dynamic_shapes import is_dynamic
 from hloforge.pipelines.framework import generics as at
 from hloforge.pipelines.framework.builders import create
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.optimization_barrier")
@@ -43,10 +43,8 @@ def with_known_sizes(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeDynamicBarriers(Pass):
+class LegalizeDynamicBarriers(PatternPass):
     """Tell IREE the sizes of results of barriers; runs after the passes that make barriers."""
 
     name: ClassVar[str] = "legalize-dynamic-barriers"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, with_known_sizes)
+    patterns: ClassVar[tuple[Pattern, ...]] = with_known_sizes

@@ -21,8 +21,8 @@ from hloforge.dialect.mlir import AnyOp, ir, stablehlo
 from hloforge.dialect.operations import integer, integers
 from hloforge.pipelines.dynamic.contractions import can_multiply, sum_of_products
 from hloforge.pipelines.framework import generics as at
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 def _is_static(op: ir.Operation) -> bool:
@@ -111,10 +111,8 @@ def convolution_by_maps(op: Any) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeDynamicContractions(Pass):
+class LegalizeDynamicContractions(PatternPass):
     """Lower dots and convolutions of dynamic sizes that IREE does not support."""
 
     name: ClassVar[str] = "legalize-dynamic-contractions"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*dot_by_maps, *convolution_by_maps))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*dot_by_maps, *convolution_by_maps)

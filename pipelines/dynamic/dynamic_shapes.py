@@ -28,8 +28,8 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.dynamic.size_symbols import element, size_of
 from hloforge.pipelines.framework import generics as at
 from hloforge.pipelines.framework.builders import create, index
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Pattern, Replacement, pattern
 
 # Marks a value whose sizes IREE cannot see through.
 
@@ -289,10 +289,8 @@ PATTERNS = (
 
 @register
 @dataclass(frozen=True)
-class LegalizeDynamicShapes(Pass):
+class LegalizeDynamicShapes(PatternPass):
     """Lower the dynamic operations that IREE does not support; runs when element types are IREE's own."""
 
     name: ClassVar[str] = "legalize-dynamic-shapes"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, PATTERNS)
+    patterns: ClassVar[tuple[Pattern, ...]] = PATTERNS

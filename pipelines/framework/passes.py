@@ -17,6 +17,7 @@ from hloforge.dialect.mlir import in_context, ir, passmanager
 from hloforge.dialect.operations import file_location
 from hloforge.pipelines.framework.facts import NORMALIZED, NOTHING, REWRITES, Contract, Fact, Facts
 from hloforge.pipelines.framework.machine import AVX2, Machine
+from hloforge.pipelines.framework.patterns import Pattern, apply_patterns
 
 CPU: Final = frozenset({"cpu"})
 VULKAN: Final = frozenset({"vulkan"})
@@ -31,6 +32,8 @@ class Pass(ABC):
     Attributes:
         name: kebab-case; the file, class and test are spelled alike.
         removes: names of operations that are gone afterwards; a leftover is an error (checked by the manager).
+        needs: names of operations, or dialects with a point (``sdy.``), without which the pass leaves a module as it
+            is, so that the manager may skip it; None if it looks itself.
         targets: the kinds of targets whose pipelines run the pass. Code for a processor's registers and caches is of
             use on processors alone.
         requires: what holds of every module that the pass takes.
@@ -41,6 +44,7 @@ class Pass(ABC):
 
     name: ClassVar[str]
     removes: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str] | None] = None
     targets: ClassVar[frozenset[str]] = TARGETS
     requires: ClassVar[Facts] = NORMALIZED
     establishes: ClassVar[Facts] = NOTHING
@@ -49,6 +53,10 @@ class Pass(ABC):
     @abstractmethod
     def run(self, module: ir.Module) -> None:
         """Rewrite the module. Raises a located ``hloforge.Error`` for what it cannot do."""
+
+    def concerned(self) -> frozenset[str] | None:
+        """``needs``, of this instance."""
+        return self.needs
 
     def contract(self) -> Contract:
         """What the order of a pipeline is checked by."""
@@ -89,6 +97,23 @@ def _option_text(value: Any) -> str:
 
 
 @dataclass(frozen=True)
+class PatternPass(Pass):
+    """A pass that applies patterns, and nothing else.
+
+    Attributes:
+        patterns: as of ``apply_patterns``.
+    """
+
+    patterns: ClassVar[tuple[Pattern, ...]]
+
+    def __init_subclass__(cls) -> None:
+        cls.needs = frozenset(entry.root for entry in cls.patterns)
+
+    def run(self, module: ir.Module) -> None:
+        apply_patterns(module, self.patterns)
+
+
+@dataclass(frozen=True)
 class MachinePass(Pass):
     """A pass that writes code for a processor, whose numbers are its options: ``name{vector-bytes=64}``.
 
@@ -109,6 +134,18 @@ NATIVE_CONTRACTS: Final[dict[str, Contract]] = {
 }
 
 
+# Operations that StableHLO's own pass replaces or refuses.
+_DEPRECATED: Final = (
+    *("broadcast", "create_token", "cross-replica-sum", "dot", "einsum", "map", "rng"),
+    *("torch_index_select", "unary_einsum"),
+)
+# And those that only read operations of some names.
+NATIVE_NEEDS: Final[dict[str, frozenset[str]]] = {
+    "func.func(chlo-legalize-to-stablehlo)": frozenset({"chlo."}),
+    "func.func(stablehlo-legalize-deprecated-ops)": frozenset(f"stablehlo.{name}" for name in _DEPRECATED),
+}
+
+
 class NativePassError(PassError):
     """A pass of MLIR's or StableHLO's does not take the program."""
 
@@ -119,6 +156,9 @@ class NativePass(Pass):
 
     name: ClassVar[str] = "native"
     pipeline: str = ""
+
+    def concerned(self) -> frozenset[str] | None:
+        return NATIVE_NEEDS.get(self.pipeline)
 
     def contract(self) -> Contract:
         """A contract for each pass that the text names; their order inside it is MLIR's to check."""

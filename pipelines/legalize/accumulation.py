@@ -25,8 +25,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner, has_16_bit_float_result, sums_16_bit_floats
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.dot_general", "stablehlo.convolution")
@@ -77,12 +77,10 @@ def _attributes(op: ir.Operation) -> dict[str, Any]:
 
 @register
 @dataclass(frozen=True)
-class LegalizeAccumulation(Pass):
+class LegalizeAccumulation(PatternPass):
     """Widen the accumulators of 16-bit dots, convolutions and sums to f32."""
 
     name: ClassVar[str] = "legalize-accumulation"
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_CHLO})
     establishes: ClassVar[Facts] = frozenset({Fact.WIDE_SUMS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*contraction_in_f32, *reduction_in_f32))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*contraction_in_f32, *reduction_in_f32)

@@ -56,6 +56,7 @@ class LegalizeHostCalls(Pass):
     """
 
     name: ClassVar[str] = "legalize-host-calls"
+    needs: ClassVar[frozenset[str]] = frozenset({"stablehlo.custom_call"})
     establishes: ClassVar[Facts] = frozenset({Fact.HOST_CALLS})
 
     def run(self, module: ir.Module) -> None:

@@ -23,8 +23,8 @@ from hloforge.dialect.emission import create
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import promoted_operands
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern(
@@ -50,10 +50,8 @@ def in_one_type(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizePromotions(Pass):
+class LegalizePromotions(PatternPass):
     """Convert the operands of reductions to the element types in which these compute."""
 
     name: ClassVar[str] = "legalize-promotions"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, in_one_type)
+    patterns: ClassVar[tuple[Pattern, ...]] = in_one_type

@@ -27,8 +27,8 @@ from hloforge.dialect.marks import NORMAL
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import may_flush_a_subnormal
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.ceil", "stablehlo.floor")
@@ -49,10 +49,8 @@ def of_normal_numbers(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeSubnormalRounding(Pass):
+class LegalizeSubnormalRounding(PatternPass):
     """Prevent ceil and floor from reading subnormal numbers as zero."""
 
     name: ClassVar[str] = "legalize-subnormal-rounding"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, of_normal_numbers)
+    patterns: ClassVar[tuple[Pattern, ...]] = of_normal_numbers

@@ -53,6 +53,7 @@ class DecomposeFactorizations(Pass):
     """
 
     name: ClassVar[str] = "decompose-factorizations"
+    needs: ClassVar[frozenset[str]] = frozenset({"stablehlo.custom_call"})
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_LIBRARY_CALLS})
     breaks: ClassVar[Facts] = REWRITES | frozenset(
         {Fact.NO_CHLO, Fact.NO_FACTORIZATIONS, Fact.SAFE_GATHERS, Fact.SAFE_PRODUCTS, Fact.SAFE_SCATTERS}

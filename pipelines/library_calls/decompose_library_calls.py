@@ -55,6 +55,7 @@ class DecomposeLibraryCalls(Pass):
     """
 
     name: ClassVar[str] = "decompose-library-calls"
+    needs: ClassVar[frozenset[str]] = frozenset({"stablehlo.custom_call"})
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_TOKENS})
     establishes: ClassVar[Facts] = frozenset({Fact.NO_LIBRARY_CALLS})
     breaks: ClassVar[Facts] = REWRITES | frozenset(

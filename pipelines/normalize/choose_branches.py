@@ -32,6 +32,7 @@ class ChooseBranches(Pass):
     """Replace conditionals of constant predicate by the branch that is taken."""
 
     name: ClassVar[str] = "choose-branches"
+    needs: ClassVar[frozenset[str]] = _CONDITIONALS
     requires: ClassVar[Facts] = frozenset({Fact.ONE_FUNCTION})
 
     def run(self, module: ir.Module) -> None:

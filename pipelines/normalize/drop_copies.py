@@ -28,6 +28,7 @@ class DropCopies(Pass):
 
     name: ClassVar[str] = "drop-copies"
     removes: ClassVar[frozenset[str]] = frozenset({"mhlo.copy", "mhlo.add_dependency", "mhlo.domain"})
+    needs: ClassVar[frozenset[str]] = removes
     requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
 
     def run(self, module: ir.Module) -> None:

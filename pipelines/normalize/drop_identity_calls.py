@@ -18,8 +18,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 # Annotations of where an array lies: a sharding, a layout, a memory.
 _ANNOTATIONS = frozenset(
@@ -69,7 +69,7 @@ def identity_call(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class DropIdentityCalls(Pass):
+class DropIdentityCalls(PatternPass):
     """Remove custom calls that only annotate their operand.
 
     Raises (on run):
@@ -78,6 +78,4 @@ class DropIdentityCalls(Pass):
 
     name: ClassVar[str] = "drop-identity-calls"
     requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, identity_call)
+    patterns: ClassVar[tuple[Pattern, ...]] = identity_call

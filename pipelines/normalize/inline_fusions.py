@@ -32,6 +32,7 @@ class InlineFusions(Pass):
 
     name: ClassVar[str] = "inline-fusions"
     removes: ClassVar[frozenset[str]] = frozenset({_FUSION})
+    needs: ClassVar[frozenset[str]] = removes
     requires: ClassVar[Facts] = NOTHING
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.ONE_FUNCTION})
 

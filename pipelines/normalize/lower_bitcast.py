@@ -30,8 +30,8 @@ from hloforge.dialect.operations import integers
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import Pattern, Replacement, pattern
 
 _BYTE = element_type("u8")
 
@@ -124,7 +124,7 @@ def _bits(value: Value, row: ElementType, dims: Sequence[int]) -> Value:
 
 @register
 @dataclass(frozen=True)
-class LowerBitcast(Pass):
+class LowerBitcast(PatternPass):
     """Lower every bitcast.
 
     Raises (on run):
@@ -134,6 +134,4 @@ class LowerBitcast(Pass):
     name: ClassVar[str] = "lower-bitcast"
     removes: ClassVar[frozenset[str]] = frozenset({"mhlo.bitcast"})
     requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, bitcast_by_layout)
+    patterns: ClassVar[tuple[Pattern, ...]] = bitcast_by_layout

@@ -31,8 +31,8 @@ from hloforge.dialect.operations import defining_op, location_of, string_attribu
 from hloforge.dialect.regions import inline_region
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 TOP_K = "stablehlo.dynamic_top_k"
 REDUCE_WINDOW = "stablehlo.dynamic_reduce_window"
@@ -136,10 +136,8 @@ _LOWERINGS: dict[str, Callable[[Any], Replacement]] = {
 
 @register
 @dataclass(frozen=True)
-class LowerDynamicCalls(Pass):
+class LowerDynamicCalls(PatternPass):
     """Replace the custom calls of dynamic attributes by operations where the attributes are constants."""
 
     name: ClassVar[str] = "lower-dynamic-calls"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, dynamic_call)
+    patterns: ClassVar[tuple[Pattern, ...]] = dynamic_call

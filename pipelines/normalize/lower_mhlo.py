@@ -190,6 +190,7 @@ class LowerMhlo(Pass):
     """
 
     name: ClassVar[str] = "lower-mhlo"
+    needs: ClassVar[frozenset[str]] = frozenset({_PREFIX, "stablehlo.custom_call"})
     requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
     establishes: ClassVar[Facts] = frozenset({Fact.NO_MHLO})
 

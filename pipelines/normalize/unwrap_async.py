@@ -41,6 +41,7 @@ class UnwrapAsync(Pass):
 
     name: ClassVar[str] = "unwrap-async"
     removes: ClassVar[frozenset[str]] = _STARTS | _DONES | {_UPDATE}
+    needs: ClassVar[frozenset[str]] = removes
     requires: ClassVar[Facts] = NOTHING
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.ONE_FUNCTION})
 

@@ -24,8 +24,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir, stablehlo
 from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import CPU, Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import CPU, PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 _TRANSPOSE, _PRODUCT = "stablehlo.transpose", "stablehlo.dot_general"
 
@@ -75,11 +75,9 @@ def _product(op: AnyOp, left: Value, right: Value, summed: list[int]) -> Value:
 
 @register
 @dataclass(frozen=True)
-class SinkTransposes(Pass):
+class SinkTransposes(PatternPass):
     """Fold transpositions of operands into products."""
 
     name: ClassVar[str] = "sink-transposes"
     targets: ClassVar[frozenset[str]] = CPU
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*of_factors, *of_product))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*of_factors, *of_product)

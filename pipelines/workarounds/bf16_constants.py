@@ -23,8 +23,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.mlir import ir
-from hloforge.pipelines.framework.passes import VULKAN, Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import VULKAN, PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.constant")
@@ -40,11 +40,9 @@ def from_f32(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeBf16Constants(Pass):
+class LegalizeBf16Constants(PatternPass):
     """Convert constants of f32 instead of arrays of bf16."""
 
     name: ClassVar[str] = "legalize-bf16-constants"
     targets: ClassVar[frozenset[str]] = VULKAN
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, from_f32)
+    patterns: ClassVar[tuple[Pattern, ...]] = from_f32

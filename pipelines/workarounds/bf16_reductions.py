@@ -22,8 +22,8 @@ from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.analysis.forms import combiner
-from hloforge.pipelines.framework.passes import VULKAN, Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import VULKAN, PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.legalize.accumulation import carried_in_f32
 
 _EXACT = ("stablehlo.maximum", "stablehlo.minimum")
@@ -41,11 +41,9 @@ def in_f32(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeBf16Reductions(Pass):
+class LegalizeBf16Reductions(PatternPass):
     """Compute minima and maxima of bf16 in f32."""
 
     name: ClassVar[str] = "legalize-bf16-reductions"
     targets: ClassVar[frozenset[str]] = VULKAN
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, in_f32)
+    patterns: ClassVar[tuple[Pattern, ...]] = in_f32

@@ -31,8 +31,8 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.index_bounds import component_bounds
 from hloforge.pipelines.decompose.scatter_combiner import integer_range
 from hloforge.pipelines.framework.facts import Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.gather")
@@ -97,11 +97,9 @@ def _clamp(indices: Value, vector_dim: int, limits: list[int]) -> Value:
 
 @register
 @dataclass(frozen=True)
-class ClampGatherIndices(Pass):
+class ClampGatherIndices(PatternPass):
     """Clamp the start indices of every gather that is not known to stay in bounds."""
 
     name: ClassVar[str] = "clamp-gather-indices"
     establishes: ClassVar[Facts] = frozenset({Fact.SAFE_GATHERS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*broadcast, *clamped))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*broadcast, *clamped)

@@ -32,8 +32,8 @@ from hloforge.dialect.regions import inline_region
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import fills_with_complex, reduces_complex
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.bitcast_convert")
@@ -151,12 +151,10 @@ def _joined(parts: Sequence[Value], is_complex: Sequence[bool]) -> list[Value]:
 
 @register
 @dataclass(frozen=True)
-class LegalizeComplexParts(Pass):
+class LegalizeComplexParts(PatternPass):
     """Apply bitcasts between complex types, paddings, updates of constants, and fills with c128 to the parts."""
 
     name: ClassVar[str] = "legalize-complex-parts"
     establishes: ClassVar[Facts] = frozenset({Fact.SAFE_FILLS})
     breaks: ClassVar[Facts] = REWRITES | {Fact.SEPARATE_PADS}
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*bitcast_of_parts, *fill_of_parts, *windows_of_parts))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*bitcast_of_parts, *fill_of_parts, *windows_of_parts)

@@ -28,8 +28,8 @@ from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.analysis.forms import is_static
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 # What IREE computes in the dispatch of a product.
 _FUSED = ELEMENTWISE | {f"stablehlo.{name}" for name in ("broadcast_in_dim", "reshape", "slice", "transpose")}
@@ -88,10 +88,8 @@ def by_parts(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeComplexProducts(Pass):
+class LegalizeComplexProducts(PatternPass):
     """Put barriers between products and the complex numbers made of them; multiply vectors by parts."""
 
     name: ClassVar[str] = "legalize-complex-products"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*by_parts, *behind_a_barrier))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*by_parts, *behind_a_barrier)

@@ -22,8 +22,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import multiplies_nothing
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.dot_general", "stablehlo.convolution")
@@ -37,12 +37,10 @@ def as_zeros(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeEmptyProducts(Pass):
+class LegalizeEmptyProducts(PatternPass):
     """Replace dots and convolutions of empty arrays by zeros."""
 
     name: ClassVar[str] = "legalize-empty-products"
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_CHLO})
     establishes: ClassVar[Facts] = frozenset({Fact.SAFE_PRODUCTS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, as_zeros)
+    patterns: ClassVar[tuple[Pattern, ...]] = as_zeros

@@ -19,8 +19,8 @@ from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.subtract")
@@ -35,10 +35,8 @@ def nothing_by_xor(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeEqualOperands(Pass):
+class LegalizeEqualOperands(PatternPass):
     """Prevent IREE from folding ``x - x`` of dynamic shape."""
 
     name: ClassVar[str] = "legalize-equal-operands"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, nothing_by_xor)
+    patterns: ClassVar[tuple[Pattern, ...]] = nothing_by_xor

@@ -26,8 +26,8 @@ from hloforge.dialect.marks import IN_RANGE
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import may_overflow_an_integer
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.convert")
@@ -74,10 +74,8 @@ def _at_most(limit: int, dtype: np.dtype[Any]) -> float:
 
 @register
 @dataclass(frozen=True)
-class LegalizeFloatToInteger(Pass):
+class LegalizeFloatToInteger(PatternPass):
     """Make every conversion from a float to an integer type saturate."""
 
     name: ClassVar[str] = "legalize-float-to-integer"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, saturating)
+    patterns: ClassVar[tuple[Pattern, ...]] = saturating

@@ -25,8 +25,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import SSAValue, ir
 from hloforge.dialect.operations import is_made_by
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.convert")
@@ -72,10 +72,8 @@ def _has_one_element(value: Any) -> bool:
 
 @register
 @dataclass(frozen=True)
-class LegalizeHostScalars(Pass):
+class LegalizeHostScalars(PatternPass):
     """Put barriers before conversions of induction variables and sizes; runs after the passes that fuse loops."""
 
     name: ClassVar[str] = "legalize-host-scalars"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, from_memory)
+    patterns: ClassVar[tuple[Pattern, ...]] = from_memory

@@ -34,6 +34,7 @@ class LegalizeIndependentReductions(Pass):
     """Split reductions whose results each depend on the elements of one array only."""
 
     name: ClassVar[str] = "legalize-independent-reductions"
+    needs: ClassVar[frozenset[str]] = frozenset({"stablehlo.reduce"})
 
     def run(self, module: ir.Module) -> None:
         with in_context(module):

@@ -28,8 +28,8 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_mixed_up_factor, is_unsigned_factor, mixes_up_types
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.convert")
@@ -62,10 +62,8 @@ def of_one_type(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeProductFactors(Pass):
+class LegalizeProductFactors(PatternPass):
     """Separate conversions from the products that read them, where IREE is wrong when it fuses both."""
 
     name: ClassVar[str] = "legalize-product-factors"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*of_one_type, *of_booleans, *of_unsigned))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*of_one_type, *of_booleans, *of_unsigned)

@@ -22,8 +22,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.convert")
@@ -39,10 +39,8 @@ def by_bitcast(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeSignConversions(Pass):
+class LegalizeSignConversions(PatternPass):
     """Replace every integer conversion that changes the sign."""
 
     name: ClassVar[str] = "legalize-sign-conversions"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, by_bitcast)
+    patterns: ClassVar[tuple[Pattern, ...]] = by_bitcast

@@ -26,8 +26,8 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import starts_oddly
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 # Operands before the starts.
 _ARRAYS = {"stablehlo.dynamic_slice": 1, "stablehlo.dynamic_update_slice": 2}
@@ -60,10 +60,8 @@ def _signed(start: Value) -> Value:
 
 @register
 @dataclass(frozen=True)
-class LegalizeSliceStarts(Pass):
+class LegalizeSliceStarts(PatternPass):
     """Widen the starts of dynamic slices and updates, and make them signed."""
 
     name: ClassVar[str] = "legalize-slice-starts"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, from_signed_starts)
+    patterns: ClassVar[tuple[Pattern, ...]] = from_signed_starts

@@ -26,8 +26,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import reverses_unsigned_or_nothing
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.reverse")
@@ -46,10 +46,8 @@ def as_signed(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeUnsignedReverse(Pass):
+class LegalizeUnsignedReverse(PatternPass):
     """Reverse unsigned integers as signed ones."""
 
     name: ClassVar[str] = "legalize-unsigned-reverse"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, as_signed)
+    patterns: ClassVar[tuple[Pattern, ...]] = as_signed

@@ -20,8 +20,8 @@ from typing import ClassVar
 
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 _UPDATE = "stablehlo.dynamic_update_slice"
 
@@ -43,10 +43,8 @@ def as_operand(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeWholeSlices(Pass):
+class LegalizeWholeSlices(PatternPass):
     """Replace slices and updates of whole arrays, and reshapes to the same shape, by their operand."""
 
     name: ClassVar[str] = "legalize-whole-slices"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, as_operand)
+    patterns: ClassVar[tuple[Pattern, ...]] = as_operand

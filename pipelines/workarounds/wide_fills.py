@@ -27,8 +27,8 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.wide_fills import is_wide_fill
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 _BITS = "u64"
 
@@ -49,10 +49,8 @@ def padded_with_zeros(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeWideFills(Pass):
+class LegalizeWideFills(PatternPass):
     """Pad numbers of 64 bits with zeros, and change both sides by the value."""
 
     name: ClassVar[str] = "legalize-wide-fills"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, padded_with_zeros)
+    patterns: ClassVar[tuple[Pattern, ...]] = padded_with_zeros

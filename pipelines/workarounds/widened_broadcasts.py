@@ -25,8 +25,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.convert")
@@ -46,10 +46,8 @@ def broadcast_of_wider(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class LegalizeWidenedBroadcasts(Pass):
+class LegalizeWidenedBroadcasts(PatternPass):
     """Convert before broadcasts what is converted to wider floats after them."""
 
     name: ClassVar[str] = "legalize-widened-broadcasts"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, broadcast_of_wider)
+    patterns: ClassVar[tuple[Pattern, ...]] = broadcast_of_wider

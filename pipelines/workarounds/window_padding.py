@@ -42,8 +42,8 @@ from hloforge.pipelines.analysis.forms import is_static, leaves_edges_unread, pa
 from hloforge.pipelines.analysis.wide_fills import is_wide_fill
 from hloforge.pipelines.analysis.window_forms import unread_window_edges, windows_are_misread
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.workarounds.constant_folds import number_of
 
 _TAKEN = ("padding", "base_dilations")
@@ -139,10 +139,8 @@ def _number_before_conversions(value: Any) -> Any:
 
 @register
 @dataclass(frozen=True)
-class LegalizeWindowPadding(Pass):
+class LegalizeWindowPadding(PatternPass):
     """Pad unsigned integers and booleans before windowed operations; cut arrays where the only window ends."""
 
     name: ClassVar[str] = "legalize-window-padding"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*of_running_sums, *over_padded, *of_one_window))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*of_running_sums, *over_padded, *of_one_window)

@@ -23,8 +23,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.workarounds.complex_parts import bitcast_of_parts
 
 
@@ -67,10 +67,8 @@ def _places(bits: Value, width: int) -> Value:
 
 @register
 @dataclass(frozen=True)
-class DecomposeBitWidths(Pass):
+class DecomposeBitWidths(PatternPass):
     """Replace bitcasts that change the width of elements."""
 
     name: ClassVar[str] = "decompose-bit-widths"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*bitcast_of_parts, *by_shifts))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*bitcast_of_parts, *by_shifts)

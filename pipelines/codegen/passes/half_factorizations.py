@@ -17,18 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hloforge.dialect.mlir import ir
 from hloforge.pipelines.decompose import cholesky, triangular_solve
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import apply_patterns
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import Pattern
 
 
 @register
 @dataclass(frozen=True)
-class LegalizeHalfFactorizations(Pass):
+class LegalizeHalfFactorizations(PatternPass):
     """Compute factorizations of 16-bit floats in f32."""
 
     name: ClassVar[str] = "legalize-half-factorizations"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*cholesky.in_f32, *triangular_solve.in_f32))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*cholesky.in_f32, *triangular_solve.in_f32)

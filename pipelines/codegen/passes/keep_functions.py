@@ -37,6 +37,7 @@ class KeepFunctions(Pass):
     """
 
     name: ClassVar[str] = "keep-functions"
+    needs: ClassVar[frozenset[str]] = _FUNCTIONS | {_CALL}
     back: bool = False
 
     def run(self, module: ir.Module) -> None:

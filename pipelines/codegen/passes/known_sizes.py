@@ -22,8 +22,8 @@ from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import defining_op, integer
 from hloforge.dialect.values import Value
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.get_dimension_size")
@@ -50,10 +50,8 @@ def of_known_size(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class FoldKnownSizes(Pass):
+class FoldKnownSizes(PatternPass):
     """Replace questions for static sizes by their answers, and slices of static size."""
 
     name: ClassVar[str] = "fold-known-sizes"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*by_type, *of_known_size))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*by_type, *of_known_size)

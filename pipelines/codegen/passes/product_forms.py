@@ -30,8 +30,8 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.contractions import follow_each_other
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.workarounds.empty_products import as_zeros
 
 
@@ -119,12 +119,10 @@ def _transposed(value: Value, batch: Sequence[int], depth: Sequence[int]) -> tup
 
 @register
 @dataclass(frozen=True)
-class LegalizeProductForms(Pass):
+class LegalizeProductForms(PatternPass):
     """Rewrite products of complex numbers, booleans, empty arrays and scattered dimensions."""
 
     name: ClassVar[str] = "legalize-product-forms"
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_CHLO})
     establishes: ClassVar[Facts] = frozenset({Fact.SAFE_PRODUCTS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*as_zeros, *by_parts, *of_booleans, *with_neighbours))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*as_zeros, *by_parts, *of_booleans, *with_neighbours)

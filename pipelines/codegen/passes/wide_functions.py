@@ -24,8 +24,8 @@ from hloforge.pipelines.decompose.cube_root import by_newton
 from hloforge.pipelines.decompose.power import by_logarithm
 from hloforge.pipelines.decompose.remainder import by_modular_powers
 from hloforge.pipelines.decompose.trigonometric import by_quadrant
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, apply_patterns
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement
 
 _PATTERNS = (*by_octant, *by_newton, *by_logarithm, *by_modular_powers, *by_quadrant)
 
@@ -44,10 +44,8 @@ def _unless_supported(pattern: Pattern) -> Pattern:
 
 @register
 @dataclass(frozen=True)
-class DecomposeWideFunctions(Pass):
+class DecomposeWideFunctions(PatternPass):
     """Replace functions of f64 that ``codegen/elements`` lacks."""
 
     name: ClassVar[str] = "decompose-wide-functions"
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, map(_unless_supported, _PATTERNS))
+    patterns: ClassVar[tuple[Pattern, ...]] = tuple(map(_unless_supported, _PATTERNS))

@@ -26,8 +26,8 @@ from hloforge.dialect.marks import STRIPS
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import NORMALIZED, REWRITES, Fact, Facts
-from hloforge.pipelines.framework.passes import CPU, Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import CPU, PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.kernels.factorizations.strips import padded_size, suits_strips
 from hloforge.pipelines.library_calls.own_calls import own_call
 from hloforge.pipelines.library_calls.registry import CustomCall
@@ -160,13 +160,11 @@ def _with_identity(a: Value) -> Value:
 
 @register
 @dataclass(frozen=True)
-class KeepFactorizations(Pass):
+class KeepFactorizations(PatternPass):
     """Write factorizations of real matrices as calls that ``dispatch-factorizations`` replaces."""
 
     name: ClassVar[str] = "keep-factorizations"
     targets: ClassVar[frozenset[str]] = CPU
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_LIBRARY_CALLS})
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.NO_KEPT_CALLS})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, (*cholesky, *own, *triangular_solve))
+    patterns: ClassVar[tuple[Pattern, ...]] = (*cholesky, *own, *triangular_solve)
