@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -31,6 +33,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(_SWEEP))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick_garbage_collection() -> Iterator[None]:
+    """Frameworks that other modules imported are millions of objects, which every ``gc.collect()`` would search."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
