@@ -24,13 +24,13 @@ RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
 def transformed(points: Sequence[Point]) -> list[Point]:
     """The transform of as many points as one of ``RADICES``."""
     if len(points) == 2:
-        return [_plus(*points), _minus(*points)]
+        return [plus(*points), minus(*points)]
     if len(points) % 2:
         return _prime(points)
     half = len(points) // 2
     pairs = list(zip(points[:half], points[half:], strict=True))
-    even = transformed([_plus(*pair) for pair in pairs])
-    odd = transformed([_turned(_minus(*pair), place, len(points)) for place, pair in enumerate(pairs)])
+    even = transformed([plus(*pair) for pair in pairs])
+    odd = transformed([_turned(minus(*pair), place, len(points)) for place, pair in enumerate(pairs)])
     return [point for both in zip(even, odd, strict=True) for point in both]
 
 
@@ -40,11 +40,13 @@ def times(point: Point, factor: Point) -> Point:
     return a * c - b * d, a * d + b * c
 
 
-def _plus(one: Point, other: Point) -> Point:
+def plus(one: Point, other: Point) -> Point:
+    """A sum."""
     return one[0] + other[0], one[1] + other[1]
 
 
-def _minus(one: Point, other: Point) -> Point:
+def minus(one: Point, other: Point) -> Point:
+    """A difference."""
     return one[0] - other[0], one[1] - other[1]
 
 
@@ -64,11 +66,11 @@ def _turned(point: Point, number: int, of: int) -> Point:
 def _prime(points: Sequence[Point]) -> list[Point]:
     count = len(points)
     first, half = points[0], count // 2
-    sums = [_plus(points[place], points[count - place]) for place in range(1, half + 1)]
-    differences = [_minus(points[place], points[count - place]) for place in range(1, half + 1)]
+    sums = [plus(points[place], points[count - place]) for place in range(1, half + 1)]
+    differences = [minus(points[place], points[count - place]) for place in range(1, half + 1)]
     total = first
     for point in sums:
-        total = _plus(total, point)
+        total = plus(total, point)
     found = [total] * count
     for number in range(1, half + 1):
         (a, b), turn = first, None

@@ -2,6 +2,10 @@
 
 Each pass does one factor of the length, reads its points far apart and writes them in their new order, so that no
 permutation is left. Source: Van Loan, "Computational Frameworks for the FFT", 1992, 1.7.
+
+A factor without straight code (``butterflies.py``) is a prime, whose pass has loops over the same sums and differences
+of pairs and a table of their factors: up to some size the square of it is less work than the three transforms of a
+convolution (``bluestein.py``).
 """
 
 from __future__ import annotations
@@ -13,17 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.pipelines.codegen.algorithms.butterflies import RADICES, Point, times, transformed
+from hloforge.pipelines.codegen.algorithms.butterflies import RADICES, Point, minus, plus, times, transformed
 from hloforge.pipelines.codegen.algorithms.matrices import folded, steps
 from hloforge.pipelines.codegen.lang.functions import Array, Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
+
+# The largest prime whose square is less work than a convolution.
+_LARGEST = 199
+# So many results of a pass with loops are summed at once, of which each takes four registers.
+_AT_ONCE = 3
 
 
 @cache
 def radices(length: int) -> tuple[int, ...] | None:
     """The factors of the passes, equal ones together; None if there is no code for one."""
     found: list[int] = []
-    for radix in sorted(RADICES, reverse=True):
+    for radix in (*sorted(RADICES, reverse=True), *range(max(RADICES) + 2, _LARGEST + 1, 2)):
         while length % radix == 0:
             found.append(radix)
             length //= radix
@@ -92,9 +101,12 @@ class Stockham:
         return self.length * 2 * self.lanes * (4 if self.kind == "float" else 8)
 
     def table(self) -> Iterator[Any]:
-        """The factors between the passes, parts of turns as numerators and denominators."""
+        """The factors in the passes with loops and between passes, parts of turns as numerators and denominators."""
         rest = self.length
         for radix in self.factors:
+            if radix not in RADICES:
+                places = np.arange(1, radix // 2 + 1)
+                yield np.outer(places, places).ravel(), radix
             numbers = np.outer(np.arange(rest // radix), np.arange(1, radix))
             yield numbers.ravel(), rest
             rest //= radix
@@ -117,7 +129,8 @@ class Stockham:
             del factors[:count]
 
             def turn(_: Value, state: list[Value], radix: int = radix) -> list[Value]:
-                return self._passed(function, radix, state)
+                write = self._passed if radix in RADICES else self._passed_by_loops
+                return write(function, radix, state)
 
             state = folded(function, 0, count, state, turn)
         return Points(state[0], self.kind, self.lanes), Points(state[1], self.kind, self.lanes)
@@ -149,4 +162,57 @@ class Stockham:
                     place = place + step
                     into.put(times(point, factor), place)
         following = function.offset(table, self.kind, count * (2 * (radix - 1)))
+        return [target, source, following, count, step * radix]
+
+    def _passed_by_loops(self, function: Function, radix: int, state: list[Value]) -> list[Value]:
+        """As ``_passed``, of a prime; the points become sums and differences of pairs where they are."""
+        source, target, table, rest, step = state
+        own, into = (Points(pointer, self.kind, self.lanes) for pointer in (source, target))
+        half, count = radix // 2, rest.udiv(radix)
+        turns = Array(table, self.kind)
+        between = function.offset(table, self.kind, 2 * half * half)
+        distance = count * step
+
+        def root(numbers: Array, place: Value) -> Point:
+            cosine, sine = (function.spread(numbers.at(place * 2 + number), self.lanes) for number in (0, 1))
+            return cosine, sine
+
+        with steps(function, 0, count) as part, steps(function, 0, step) as column:
+            start = part * step + column
+            target_start = part * step * radix + column
+            factors = Array(function.offset(between, self.kind, part * (2 * (radix - 1))), self.kind)
+            first = own.at(start)
+
+            def pair(number: Value, total: list[Value]) -> list[Value]:
+                places = [start + number * distance, start + (function.index(radix) - number) * distance]
+                one, other = map(own.at, places)
+                own.put(plus(one, other), places[0])
+                own.put(minus(one, other), places[1])
+                return list(plus((total[0], total[1]), plus(one, other)))
+
+            real, imaginary = folded(function, function.index(1), half + 1, list(first), pair)
+            into.put((real, imaginary), target_start)
+            with steps(function, 0, half, _AT_ONCE) as block:
+                results = [(block + number).minimum(half - 1) for number in range(_AT_ONCE)]
+
+                def add(term: Value, sums: list[Value], results: list[Value] = results) -> list[Value]:
+                    number = term + 1
+                    (a, b), (c, d) = (
+                        own.at(start + place * distance) for place in (number, function.index(radix) - number)
+                    )
+                    found: list[Value] = []
+                    for place, result in enumerate(results):
+                        cosine, sine = root(turns, result * half + term)
+                        e, f, g, h = sums[4 * place : 4 * place + 4]
+                        found += [e + a * cosine, f + b * cosine, g + c * sine, h + d * sine]
+                    return found
+
+                zero = first[0].like(0.0)
+                sums = folded(function, function.index(0), half, [*first, zero, zero] * _AT_ONCE, add)
+                for place, result in enumerate(results):
+                    a, b, c, d = sums[4 * place : 4 * place + 4]
+                    # The table has the sines of the negative angle.
+                    for number, point in ((result + 1, (a - d, b + c)), (radix - 1 - result, (a + d, b - c))):
+                        into.put(times(point, root(factors, number - 1)), target_start + number * step)
+        following = function.offset(between, self.kind, count * (2 * (radix - 1)))
         return [target, source, following, count, step * radix]
