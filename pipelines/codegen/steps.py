@@ -396,8 +396,15 @@ class Planner:
             order.append(step)
             if not isinstance(step, Nest):
                 continue
+            needed: set[Step] | None = None
             for other in reversed(order[-_REACH - 1 : -1]):
-                if isinstance(other, Nest) and self._fit(other, step) and not _between(other, step, before):
+                if not isinstance(other, Nest) or not self._fit(other, step):
+                    continue
+                if needed is None:
+                    needed = _needed(before[step], before)
+                if needed is None:
+                    break
+                if other not in needed and not _reaches(other, step, before):
                     self._join(other, step, before, maker)
                     order.remove(other)
                     break
@@ -497,11 +504,17 @@ def _reaches(start: Step, goal: Step, before: dict[Step, set[Step]]) -> bool:
     return False
 
 
-def _between(first: Step, second: Step, before: dict[Step, set[Step]]) -> bool:
-    """Whether a step has to run after the first one and before the second one."""
-    return any(_reaches(needed, first, before) for needed in before[second] if needed is not first) or _reaches(
-        first, second, before
-    )
+def _needed(steps: set[Step], before: dict[Step, set[Step]]) -> set[Step] | None:
+    """What has to run before some of these steps; None if that are so many that nobody looks."""
+    found: set[Step] = set()
+    waiting = list(steps)
+    while waiting:
+        if len(found) > _MOST_SEEN:
+            return None
+        more = before.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
+    return found
 
 
 def _sorted(steps: list[Step], before: dict[Step, set[Step]]) -> list[Step]:
