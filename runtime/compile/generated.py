@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -84,9 +85,15 @@ def _tried(
     except Error:
         # The passes before IREE's code generator take more, or say what is wrong.
         return None
-    except Exception:
+    except Exception as error:
         if os.environ.get(CODEGEN) == LOUD:
             raise
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        warnings.warn(
+            f"{program.name or 'the program'} is left to IREE's compiler, because code generation has a defect ({what}): "
+            f"please report it; {CODEGEN}={LOUD} shows where it is",
+            stacklevel=1,
+        )
         return None
 
 
