@@ -90,8 +90,8 @@ def _tried(
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         warnings.warn(
-            f"{program.name or 'the program'} is left to IREE's compiler, because code generation has a defect ({what}): "
-            f"please report it; {CODEGEN}={LOUD} shows where it is",
+            f"{program.name or 'the program'} is left to IREE's compiler, as code generation has a defect ({what}); "
+            f"report it, {CODEGEN}={LOUD} shows where it is",
             stacklevel=1,
         )
         return None
