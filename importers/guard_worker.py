@@ -94,7 +94,7 @@ class _Worker:
 
     def _serve(self) -> bool:
         """Hand a request to a child; whether there was one."""
-        said, descriptors, _, _ = socket.recv_fds(self._control, NAME, 3)
+        said, descriptors = _taken(self._control, NAME, 3)
         if not said:
             return False
         self._last = said.decode()
@@ -143,6 +143,17 @@ class _Worker:
         return child
 
 
+def _taken(source: socket.socket, size: int, count: int) -> tuple[bytes, list[int]]:
+    """Some bytes and descriptors.
+
+    A process that native code starts would keep open what it inherits, and whoever asks would wait for its end.
+    """
+    said, descriptors, _, _ = socket.recv_fds(source, size, count)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    return said, descriptors
+
+
 def _read_one(hand: socket.socket, parent: int, last: str | None) -> None:
     """Get ready for what was asked for last, unless there is a request already; answer a request, and end."""
     faulthandler.disable()
@@ -151,12 +162,10 @@ def _read_one(hand: socket.socket, parent: int, last: str | None) -> None:
         warm(last)
         _kept.append(prepare_context())
     taken = memory_taken()
-    said, descriptors, _, _ = socket.recv_fds(hand, 1, 2)
+    said, descriptors = _taken(hand, 1, 2)
     if not said:
         os._exit(1)
     connection = socket.socket(fileno=descriptors[_CONNECTION])
-    # A process that native code starts would keep it open.
-    connection.set_inheritable(False)
     log_to(descriptors[_LOG], keep_python=False)
     (length,) = LENGTH.unpack(received(connection, LENGTH.size))
     function, arguments, memory = pickle.loads(received(connection, length))

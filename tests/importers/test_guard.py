@@ -95,6 +95,15 @@ def test_what_native_code_says_when_it_crashes_is_told() -> None:
         guarded(os.system, command)
 
 
+def test_what_native_code_starts_is_not_waited_for() -> None:
+    """Neither by a child that was ready, nor by one that is forked when it is asked for."""
+    start = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(ImporterError, match="crashed"):
+            guarded(os.system, "kill -ABRT $PPID; sleep 60")
+    assert time.monotonic() - start < 50
+
+
 def test_a_child_reads_one_program() -> None:
     assert os.getpid() not in {guarded(os.getpid), guarded(os.getpid)}
     assert guarded(os.getpid) != guarded(os.getpid)
