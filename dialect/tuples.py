@@ -21,7 +21,9 @@ _FUNCTION, _RETURN = "func.func", "func.return"
 _CUSTOM_CALL, _ALIASES = "stablehlo.custom_call", "output_operand_aliases"
 # What hands tuples on and can hand on their leaves instead; StableHLO's loops and branches take none.
 _CARRIERS = frozenset({"func.call", "stablehlo.composite", _CUSTOM_CALL})
-_HOLDERS = _CARRIERS | {_TUPLE, _ELEMENT, _FUNCTION, _RETURN}
+# What gives its first operand, which HLO has of tuples as well.
+_IDENTITIES = frozenset({"mhlo.copy", "mhlo.add_dependency", "mhlo.domain"})
+_HOLDERS = _CARRIERS | _IDENTITIES | {_TUPLE, _ELEMENT, _FUNCTION, _RETURN}
 
 
 def pack(value: Value) -> Value:
@@ -34,6 +36,14 @@ def pack(value: Value) -> Value:
 def unpack(value: SSAValue, shape: Shape) -> Value:
     """An ``ir.Value`` of ``shape`` as a Value: a tuple is taken apart by ``stablehlo.get_tuple_element``."""
     return nest(shape, map(Value, _leaves(value), shape.leaves()))
+
+
+def members(value: SSAValue) -> list[SSAValue]:
+    """The arrays and tokens of a tuple that is made in sight; of any other value, itself."""
+    maker = value.owner
+    if not isinstance(value.type, ir.TupleType) or isinstance(maker, ir.Block) or maker.operation.name != _TUPLE:
+        return [value]
+    return [leaf for operand in maker.operation.operands for leaf in members(operand)]
 
 
 def _packed(type_: ir.Type, values: Iterator[SSAValue]) -> Any:
@@ -63,7 +73,7 @@ def _leaf_types(type_: ir.Type) -> list[ir.Type]:
 
 
 def flatten_tuples(module: ir.Module) -> None:
-    """Let functions, calls and the results of custom calls carry the leaves of their tuples.
+    """Let functions, calls and the results of custom calls carry the leaves of their tuples; copies of tuples go.
 
     The operands of custom calls stay as they are: a tuple is what the called function expects.
     """
@@ -76,6 +86,9 @@ def flatten_tuples(module: ir.Module) -> None:
                 _flatten_return(op)
             elif op.name in _CARRIERS:
                 _flatten_carrier(op)
+            elif op.name in _IDENTITIES:
+                op.results[0].replace_all_uses_with(op.operands[0])
+                op.erase()
         if holders:
             _forward_elements(module)
 

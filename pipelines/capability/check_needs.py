@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar, TypeAlias
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import NUM_PARTITIONS, NUM_REPLICAS, PREFIX
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integer, integers, location_of, operations
+from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.analysis.reached import Reached
 from hloforge.pipelines.capability.audit import Finding, refusal
 from hloforge.pipelines.capability.capabilities import Capability, Verdict, table
@@ -28,13 +30,16 @@ from hloforge.pipelines.library_calls.registry import is_registered, target_of
 from hloforge.pipelines.normalize.drop_bounds import FORMS
 from hloforge.pipelines.normalize.drop_identity_calls import IDENTITIES
 from hloforge.pipelines.replicas.combine import GROUPED, PERMUTE
-from hloforge.pipelines.replicas.grid import Grid, grid_of, groups_of, largest_group, sources_of
+from hloforge.pipelines.replicas.grid import Grid, grid_of, groups_of, largest_group, mismatch, sources_of
 
 _CALL = "stablehlo.custom_call"
 # Calls that represent operations: the passes that know these say which ones they do not know.
 _OPERATIONS = ("stablehlo.", "mhlo.", "chlo.", PREFIX)
 _OTHERS = IDENTITIES | FORMS | {"shape_assertion", "CustomSPMDPartitioning"}
 _MANUAL = "sdy.manual_computation"
+# As XLA's converter leaves it, with an operand for each member.
+_ALL_TO_ALL = "mhlo.all_to_all"
+_COLLECTIVES = GROUPED | {PERMUTE, _ALL_TO_ALL}
 # So many notes name calls; functions that are called more often have one note each.
 _MOST = 12
 _COUNTS = {"--replicas": NUM_REPLICAS, "--partitions": NUM_PARTITIONS}
@@ -91,16 +96,19 @@ def _is_known(op: ir.Operation) -> bool:
 def _unfit_collectives(module: ir.Module) -> list[_Unfit]:
     """Collectives among devices that the grid lacks, and why they are refused."""
     grid = grid_of(module)
-    pairs = [(op, _why_unfit(op, grid)) for op in operations(module, {*GROUPED, PERMUTE})]
+    pairs = [(op, _why_unfit(op, grid)) for op in operations(module, _COLLECTIVES)]
     unfit = [(op, why) for op, why in pairs if why is not None]
     reached = Reached(module) if unfit else None
     return [(op, why) for op, why in unfit if reached is not None and reached.certainly(op)]
 
 
 def _why_unfit(op: ir.Operation, grid: Grid) -> UnsupportedError | None:
-    # On one device groups of one are this device, whatever its number; a manual region is for its mesh.
-    if (grid.devices == 1 and op.name in GROUPED and largest_group(op) < 2) or _is_manual(op):
+    # A manual region is for its mesh.
+    if _is_manual(op):
         return None
+    # On one device groups of one are this device, whatever its number.
+    if grid.devices == 1 and op.name != PERMUTE and largest_group(op) < 2:
+        return _why_of_several(op, grid)
     try:
         if op.name == PERMUTE:
             sources_of(op, grid)
@@ -109,6 +117,23 @@ def _why_unfit(op: ir.Operation, grid: Grid) -> UnsupportedError | None:
     except UnsupportedError as error:
         return error
     return None
+
+
+def _why_of_several(op: ir.Operation, grid: Grid) -> UnsupportedError | None:
+    """Why a collective that names no members is nevertheless one of several devices: its sizes say so."""
+    if op.name == _ALL_TO_ALL and len(op.operands) > 1:
+        return mismatch(op, f"it exchanges an array with each of {len(op.operands)} devices", grid)
+    for operand, result in zip(op.operands, op.results, strict=True):
+        own, made = Shape.of_type(operand.type), Shape.of_type(result.type)
+        if own != made:
+            return mismatch(op, f"it makes {made} of {own}, as {_members_by_size(own, made)} devices do", grid)
+    return None
+
+
+def _members_by_size(operand: Shape, result: Shape) -> str:
+    """How many devices gather the result, or how many parts the operand has."""
+    sizes = sorted((prod(operand.dimensions), prod(result.dimensions)))
+    return str(sizes[1] // sizes[0]) if sizes[0] > 0 else "several"
 
 
 def _is_manual(op: ir.Operation) -> bool:
@@ -159,6 +184,7 @@ def _way_out(module: ir.Module, unfit: Sequence[_Unfit]) -> str:
     counts = {option: integer(module.operation, name) for option, name in _COUNTS.items() if name in attributes}
     options = " ".join(f"{option}={count}" for option, count in counts.items() if count > 1)
     if not options:
-        last = max(number for op, _ in unfit for number in integers(op, _PAIRS if op.name == PERMUTE else _GROUPS))
-        options = f"{' and '.join(_COUNTS)}; numbers of devices in it go up to {last}"
+        rows = (integers(op, _PAIRS if op.name == PERMUTE else _GROUPS) for op, _ in unfit)
+        last = max((number for row in rows for number in row), default=0)
+        options = " and ".join(_COUNTS) + (f"; numbers of devices in it go up to {last}" if last else "")
     return f"run the program on as many devices as it was made for: {options}"

@@ -163,8 +163,9 @@ def check(block: Block) -> None:
             # What it is for is an effect, which no step would have.
             raise RefusedError(f"the operation {op.mlir.name}, which has no result")
         known = op.name in MOVES or op.name in ALGORITHMS or op.name == "reduce"
-        if not known and not supports(op.name, [operand.element for operand in op.operands], op.result.element):
-            raise RefusedError(f"the operation {op.mlir.name} of {', '.join(a.element for a in op.operands)}")
+        elements = [operand.element for operand in op.operands]
+        if not known and (len(op.results) > 1 or not supports(op.name, elements, op.result.element)):
+            raise RefusedError(f"the operation {op.mlir.name} of {', '.join(elements)}")
         if op.name == "bitcast_convert" and op.operands[0].shape != op.result.shape:
             raise RefusedError("a change of width")
         for inner in op.inner:

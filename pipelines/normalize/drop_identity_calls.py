@@ -16,6 +16,7 @@ from typing import ClassVar
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
+from hloforge.dialect.tuples import members
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
@@ -55,7 +56,10 @@ def identity_call(op: ir.Operation) -> Replacement:
     target = string_attribute(op, "call_target_name")
     if target not in IDENTITIES:
         return NoMatch(f"@{target} computes something")
-    operands = list(op.operands)[: len(op.results)]
+    # A tuple comes whole, and goes as its arrays (``flatten-tuples``).
+    operands = [member for operand in op.operands for member in members(operand)][: len(op.results)]
+    if len(operands) < len(op.results):
+        return NoMatch(f"@{target} has more results than operands")
     changed = [(o.type, r.type) for o, r in zip(operands, op.results, strict=True) if o.type != r.type]
     if not changed:
         return [Value(operand) for operand in operands]

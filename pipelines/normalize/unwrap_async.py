@@ -48,21 +48,26 @@ class UnwrapAsync(Pass):
     def run(self, module: Any) -> None:
         with in_context(module):
             functions = {op.sym_name.value: op for op in module.body.operations if op.operation.name == "func.func"}
+            # By start, because several may await the same work, which is done once.
+            results: dict[Any, list[Any]] = {}
             for done in operations(module, _DONES):
-                start, updates = _chain(done)
-                _unwrap(start, updates, done, functions)
+                start = _start(done)
+                if start not in results:
+                    is_region = start.name == "stablehlo.async_start"
+                    results[start] = _region_results(start) if is_region else _call_results(start, functions)
+                for old, new in zip(done.results, results[start], strict=True):
+                    old.replace_all_uses_with(new)
+                done.erase()
             # What nobody awaits has no effect that the program could see.
             for op in reversed(operations(module, self.removes)):
                 if not any(list(result.uses) for result in op.results):
                     op.erase()
 
 
-def _chain(done: Any) -> tuple[Any, list[Any]]:
-    """The start of a done, and the updates in between, the last first."""
-    updates: list[Any] = []
+def _start(done: Any) -> Any:
+    """The start of a done; there may be updates in between."""
     op = done.operands[0].owner
     while getattr(op, "name", "") == _UPDATE:
-        updates.append(op)
         op = op.operands[0].owner
     if getattr(op, "name", "") not in _STARTS:
         raise PassError(
@@ -70,18 +75,7 @@ def _chain(done: Any) -> tuple[Any, list[Any]]:
             location=location_of(done),
             hint="dump the program before XLA's scheduler split the pair",
         )
-    return op, updates
-
-
-def _unwrap(start: Any, updates: list[Any], done: Any, functions: dict[str, Any]) -> None:
-    if start.name == "stablehlo.async_start":
-        results = _region_results(start)
-    else:
-        results = _call_results(start, functions)
-    for old, new in zip(done.results, results, strict=True):
-        old.replace_all_uses_with(new)
-    for op in (done, *updates, start):
-        op.erase()
+    return op
 
 
 def _call_results(start: Any, functions: dict[str, Any]) -> list[Any]:

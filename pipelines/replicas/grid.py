@@ -89,7 +89,7 @@ def name_members(module: ir.Module, grid: Grid) -> None:
                 members = grid.partitions if channel_of(op) > 0 else grid.replicas
                 size = op.operands[0].type.shape[integer(op, "split_dimension")]
                 if size % members:
-                    raise _mismatch(op, f"it splits {size} rows among {members} members", grid)
+                    raise mismatch(op, f"it splits {size} rows among {members} members", grid)
                 op.attributes["replica_groups"] = i64_matrix([list(range(members))], members)
                 op.attributes["split_count"] = i64(members)
                 del op.attributes[AMONG_ALL]
@@ -121,7 +121,7 @@ def groups_of(op: AnyOp, grid: Grid) -> list[list[int]]:
     members = {device for group in groups for device in group}
     left_out = sorted(set(range(grid.devices)) - members)
     if left_out and op.name not in _PARTIAL:
-        raise _mismatch(op, f"its groups leave out {grid.name(left_out[0])}", grid)
+        raise mismatch(op, f"its groups leave out {grid.name(left_out[0])}", grid)
     return groups
 
 
@@ -198,10 +198,11 @@ def _expanded(op: AnyOp, rows: list[list[int]], grid: Grid) -> list[list[int]]:
 def _check_numbers(op: AnyOp, rows: Iterable[Sequence[int]], count: int, what: str, grid: Grid) -> None:
     for number in (number for row in rows for number in row):
         if number >= count:
-            raise _mismatch(op, f"it names {what} {number}", grid)
+            raise mismatch(op, f"it names {what} {number}", grid)
 
 
-def _mismatch(op: AnyOp, message: str, grid: Grid) -> UnsupportedError:
+def mismatch(op: AnyOp, message: str, grid: Grid) -> UnsupportedError:
+    """The error for a collective that does not fit the grid; ``message`` says why."""
     return UnsupportedError(
         f"{op.name} does not fit {grid if grid.devices > 1 else 'one device'}: {message}",
         location=location_of(op),

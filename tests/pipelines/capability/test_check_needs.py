@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import hloforge
@@ -61,6 +63,27 @@ def test_what_the_host_has_and_the_devices_that_run_are_not_missing() -> None:
     assert str(program.module) == before
     set_grid(program.module, Grid(2, 1))
     assert "2 replicas x 1 partitions: it names device 2" in refused(program).message
+
+
+ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
+
+
+@pytest.mark.parametrize(
+    ("result", "operation", "why"),
+    [
+        ("f32[2]", "reduce-scatter(x), dimensions={0}, to_apply=add", r"makes f32\[2\] of f32\[8\], as 4 devices do"),
+        ("f32[24]", "all-gather(x), dimensions={0}", r"makes f32\[24\] of f32\[8\], as 3 devices do"),
+        ("(f32[8], f32[8])", "all-to-all(x, x)", "exchanges an array with each of 2 devices"),
+        ("(f32[8], f32[8])", "all-to-all(x, x), replica_groups={{0,1}}", "names replica 1"),
+    ],
+)
+def test_a_collective_without_groups_says_by_its_sizes_that_it_is_of_several_devices(
+    result: str, operation: str, why: str
+) -> None:
+    text = f"HloModule m\n{ADD}ENTRY e {{ x = f32[8] parameter(0)\n ROOT y = {result} {operation} }}"
+    error = refused(hloforge.read(text))
+    assert str(error.location) == "<string>:6:7" and "--replicas" in error.hint
+    assert re.search(f"does not fit one device: it {why}", error.message)
 
 
 def test_many_calls_are_counted_by_their_function() -> None:

@@ -9,8 +9,10 @@ import pytest
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import parse_module
 from hloforge.dialect.operations import operations
+from hloforge.importers.reader import read
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
+from hloforge.pipelines.normalize.normalization import normalize
 
 
 def call(target: str, result: str = "tensor<4xf32>") -> Any:
@@ -32,6 +34,21 @@ def test_annotations_are_their_operand(target: str) -> None:
     (done,) = operations(module, {"func.return"})
     (main,) = operations(module, {"func.func"})
     assert done.operands[0] == main.regions[0].blocks[0].arguments[0]
+
+
+def test_an_annotated_tuple_is_its_arrays() -> None:
+    program = read("""HloModule m
+ENTRY e {
+  x = f32[4] parameter(0)
+  n = s32[] parameter(1)
+  t = (f32[4], s32[]) tuple(x, n)
+  h = (f32[4], s32[]) custom-call(t), custom_call_target="MoveToHost"
+  ROOT d = (f32[4], s32[]) custom-call(h), custom_call_target="MoveToDevice"
+}""")
+    normalize(program.module)
+    (done,) = operations(program.module, {"func.return"})
+    (main,) = operations(program.module, {"func.func"})
+    assert list(done.operands) == list(main.regions[0].blocks[0].arguments)
 
 
 def test_calls_that_compute_stay() -> None:

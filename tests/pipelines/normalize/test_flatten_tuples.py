@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hloforge.dialect.mlir import parse_module
+from hloforge.importers.reader import read
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.normalize.flatten_tuples import FlattenTuples
 from tests.engines import interpret
@@ -77,3 +78,20 @@ def test_a_custom_call_gives_its_leaves_and_takes_its_tuples() -> None:
     )
     assert "@f(%0) : (tuple<tensor<2xf32>>) -> (tensor<2xf32>, tensor<i32>)" in text
     assert "get_tuple_element" not in text
+
+
+def test_a_copy_of_a_tuple_is_its_leaves() -> None:
+    program = read("""HloModule m
+ENTRY e {
+  x = f32[2] parameter(0)
+  n = s32[] parameter(1)
+  inner = (s32[]) tuple(n)
+  t = (f32[2], (s32[])) tuple(x, inner)
+  c = (f32[2], (s32[])) copy(t)
+  ROOT d = (f32[2], (s32[])) copy(c)
+}""")
+    PassManager([FlattenTuples()]).run(program.module)
+    assert "tuple" not in str(program.module.body) and "copy" not in str(program.module.body)
+    x, n = interpret(program.module, np.array([1, -2], np.float32), np.array(3, np.int32))
+    np.testing.assert_array_equal(x, [1, -2])
+    assert n == 3

@@ -56,6 +56,19 @@ ENTRY main {
     np.testing.assert_array_equal(interpret(program.module, X)[0], -X * X)
 
 
+def test_work_that_several_await_is_done_once() -> None:
+    program = read("""ENTRY main {
+  x = f32[2] parameter(0)
+  s = (f32[2], f32[2], u32[], u32[]) collective-permute-start(x), source_target_pairs={{0,0}}, channel_id=1
+  a = f32[2] collective-permute-done(s)
+  b = f32[2] collective-permute-done(s)
+  ROOT r = f32[2] add(a, b)
+}""")
+    PassManager([UnwrapAsync()]).run(program.module)
+    (moved,) = operations(program.module, {"stablehlo.collective_permute"})
+    assert len(list(moved.results[0].uses)) == 2
+
+
 def test_a_region_of_stablehlo() -> None:
     module = parse_module("""func.func @main(%x: tensor<4xf32>) -> tensor<2xf32> {
       %0 = "stablehlo.async_start"(%x) ({
