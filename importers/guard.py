@@ -19,13 +19,17 @@ from hloforge.dialect.forked import UNLIMITED, StoppedError, is_exhausted, may_f
 from hloforge.dialect.mlir import prepare_context
 from hloforge.importers.guard_server import GoneError, is_wanted, reader_server, serves
 
-__all__ = ["MEMORY_A_BYTE", "MEMORY_LIMIT", "TIME_LIMIT", "UNLIMITED", "guarded", "prepare", "trusted"]
+__all__ = ["MEMORY_A_BYTE", "MEMORY_LIMIT", "TIME_LIMIT", "UNLIMITED", "CrashError", "guarded", "prepare", "trusted"]
 
 Result = TypeVar("Result")
 # A reader that loops on damaged input is stopped; a sound 300 KB dump takes 0.2 s.
 TIME_LIMIT = 120.0
 # A damaged count makes readers ask for any amount of memory. Sound programs take some 20 bytes for a byte of text.
 MEMORY_LIMIT, MEMORY_A_BYTE = 2 << 30, 64
+
+
+class CrashError(ImporterError):
+    """A reader ended its process."""
 
 
 def guarded(
@@ -40,7 +44,8 @@ def guarded(
 
     Raises:
         Error: what the function raised.
-        ImporterError: the child crashed, or took more time or memory than it may.
+        CrashError: the child crashed.
+        ImporterError: the child took more time or memory than it may.
         OverBudgetError: the compilation's time is up.
     """
     if memory is None:
@@ -58,6 +63,8 @@ def guarded(
     except StoppedError as stopped:
         budget.check()
         why, exhausted = _why(stopped, limit), stopped.how == "memory"
+        if stopped.how not in ("memory", "time"):
+            raise CrashError(why, hint=_HINT) from None
     except Error as error:
         if not is_exhausted(error.message):
             raise

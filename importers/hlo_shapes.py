@@ -89,6 +89,7 @@ def check_shapes(module: bytes, locator: Locator) -> None:
     by_id = {one.identity: one for one in found}
     for computation in found:
         for instruction in computation.instructions.values():
+            _check_start(instruction, computation, locator)
             rule = _RULES.get(instruction.opcode)
             if rule is None:
                 continue
@@ -109,6 +110,21 @@ _DEPTH_HINT = "flatten it: a select instead of a conditional, or computations th
 
 def _refusal(instruction: _Instruction, message: str, locator: Locator, hint: str = _SHAPES_HINT) -> ImporterError:
     return ImporterError(message, location=locator.place(instruction.number), hint=hint)
+
+
+def _check_start(instruction: _Instruction, computation: _Computation, locator: Locator) -> None:
+    """XLA's converter looks at a send or receive where it is awaited, and finds none that a loop carries."""
+    start = _AWAITED.get(instruction.opcode)
+    awaited = [computation.instructions[one].opcode for one in instruction.operands if one in computation.instructions]
+    if start is not None and awaited[:1] != [start]:
+        given = awaited[0] if awaited else "nothing"
+        message = (
+            f"{instruction.opcode} {locator.name(instruction.number)} awaits a {start}, and its operand is {given}"
+        )
+        raise _refusal(instruction, message, locator, "take the dump from before XLA's passes pipelined the loop")
+
+
+_AWAITED = {"send-done": "send", "recv-done": "recv"}
 
 
 def _check_depth(found: list[_Computation], by_id: dict[int, _Computation], locator: Locator) -> None:

@@ -18,8 +18,15 @@ from hloforge.importers.hlo_proto import Computation, Instruction
 _OPAQUE = re.compile(r'"(?:\\.|[^"\\])*+(?:"|\\?\Z)|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL)
 _NAME = r"[A-Za-z_][\w.\-]*"
 _ELEMENT = r"(?:pred|token|opaque|tuple|b?f\d|[suc]\d)"
+# Of an array, of a tuple, or of a buffer.
+_SHAPE = rf"(?:b?\(|{_ELEMENT}\w*\[)"
 # An attribute (`index=0`) is never followed by a shape, so a name before one is an instruction.
-_INSTRUCTION = re.compile(rf"(?<![\w.\-%])%?({_NAME})\s*=\s*(?=\(|{_ELEMENT}\w*\[)")
+# The shape may be missing, because the parser can infer it.
+_OPCODE = r"[a-z][a-z0-9\-]*+\("
+# What follows a comma is an attribute (`devices=(`).
+_INSTRUCTION = re.compile(
+    rf"(?P<attribute>,\s*+)?(?P<start>(?<![\w.\-%])%?(?P<name>{_NAME}))\s*=\s*(?={_SHAPE}|{_OPCODE})"
+)
 # `%name (parameters) -> shape {` or `name {`; the brace of a layout has no space before it, that of a body has. A shape
 # has no `>`, so that no two headers are looked for in the same text.
 _PARENTHESES = r"\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\)"
@@ -59,6 +66,12 @@ def without_opaque(text: str) -> str:
     return _OPAQUE.sub(lambda match: _blanked(match[0]), text)
 
 
+def _instructions(plain: str) -> list[tuple[int, str]]:
+    """Where the instructions of a text without strings begin, and their names."""
+    found = _INSTRUCTION.finditer(plain)
+    return [(one.start("start"), one["name"]) for one in found if one["attribute"] is None]
+
+
 def computations(text: str) -> list[TextComputation]:
     """Every computation of the text with its instructions' positions."""
     plain = without_opaque(text)
@@ -76,16 +89,21 @@ def computations(text: str) -> list[TextComputation]:
         found = [(0, TextComputation("", 1, True))]
     offsets = [offset for offset, _ in found]
     elided = {match.start() for match in _ELIDED.finditer(plain)}
-    matches = list(_INSTRUCTION.finditer(plain))
-    ends = [*(match.start() for match in matches[1:]), len(plain)][: len(matches)]
+    instructions = _instructions(plain)
+    ends = [*(start for start, _ in instructions[1:]), len(plain)][: len(instructions)]
     elided_starts = sorted(elided)
-    for match, end in zip(matches, ends, strict=True):
-        owner = found[max(bisect.bisect_right(offsets, match.start()) - 1, 0)][1]
-        line, column = place(match.start())
-        first_elided = bisect.bisect_left(elided_starts, match.start())
+    for (start, name), end in zip(instructions, ends, strict=True):
+        owner = found[max(bisect.bisect_right(offsets, start) - 1, 0)][1]
+        line, column = place(start)
+        first_elided = bisect.bisect_left(elided_starts, start)
         is_elided = first_elided < len(elided_starts) and elided_starts[first_elided] < end
-        owner.instructions.append(Position(match[1], line, column, is_elided))
+        owner.instructions.append(Position(name, line, column, is_elided))
     return [computation for _, computation in found]
+
+
+def instruction_starts(text: str) -> list[int]:
+    """Where the instructions of the text begin."""
+    return [start for start, _ in _instructions(without_opaque(text))]
 
 
 def replication(text: str) -> dict[str, int]:
@@ -219,7 +237,7 @@ def blamed(text: str, message: str, line: int, column: int) -> tuple[int, int]:
     if not 0 < line <= len(lines) or lines[line - 1][: column - 1].strip() or message.startswith("expect"):
         return line, column
     before = "\n".join(without_opaque(text).splitlines()[: line - 1])
-    starts = [found.start() for found in _INSTRUCTION.finditer(before)]
+    starts = [start for start, _ in _instructions(before)]
     if not starts:
         return line, column
     start = starts[-1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from hloforge.dialect.nesting import bound_nesting, check_brackets
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
 from hloforge.importers.hlo_calls import calls_of, renamed_calls
+from hloforge.importers.hlo_channels import with_channels
 from hloforge.importers.hlo_ffi import with_plain_attributes
 from hloforge.importers.hlo_members import with_named_members
 from hloforge.importers.hlo_proto import Computation, label
@@ -58,6 +60,12 @@ def hlo_text_to_mlir(text: str, file: str) -> Converted:
     return _convert(proto, file, text)
 
 
+def parse_hlo_text(text: str) -> None:
+    """Parse HLO text for nothing but whether that ends the process."""
+    with suppress(Exception):
+        _hlo.hlo_module_from_text(text)
+
+
 def _parse_error(report: str, text: str, file: str) -> ImporterError:
     message, line, column = hlo_text.parse_error(report)
     line, column = hlo_text.blamed(text, message, line, column)
@@ -86,7 +94,9 @@ def hlo_proto_to_mlir(proto: bytes, file: str) -> Converted:
 def _convert(proto: bytes, file: str, text: str | None) -> Converted:
     try:
         shape = _hlo.XlaComputation(proto).program_shape()
-        grouped, among_all = with_named_members(awaited_as_calls(with_kept_windows(with_listed_groups(proto))))
+        grouped, among_all = with_named_members(
+            awaited_as_calls(with_kept_windows(with_listed_groups(with_channels(proto))))
+        )
         labelled, computations = label(grouped)
     except Exception as error:
         raise ImporterError(_status(error), location=Location(file)) from None

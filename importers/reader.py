@@ -9,12 +9,14 @@ from hloforge.dialect.errors import Error, ImporterError, Location, OptionError,
 from hloforge.dialect.forked import may_fork
 from hloforge.dialect.marks import AMONG_ALL, DROPPED_ATTRIBUTES, GRAPH, PARTITIONED, SCALED_DOT
 from hloforge.dialect.mlir import context_for, in_context, ir
+from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Program
 from hloforge.dialect.tuples import flatten_tuples
 from hloforge.importers import elided as elision, hlo_text, jax_export, native, signature
 from hloforge.importers.detect import Form, as_text, detect, is_plain
 from hloforge.importers.exported_program import read_exported
-from hloforge.importers.guard import UNLIMITED, guarded
+from hloforge.importers.guard import UNLIMITED, CrashError, guarded
+from hloforge.importers.hlo_crashes import located
 from hloforge.importers.hlo_newer import with_known_opcode
 from hloforge.importers.hlo_proto import unwrap
 from hloforge.importers.native import Converted
@@ -153,6 +155,8 @@ def _convert_text(text: str, file: str, drop: bool, memory: int | None) -> tuple
     for _ in range(_ROUNDS):
         try:
             return guarded(native.hlo_text_to_mlir, text, file, memory=memory), dropped
+        except CrashError as error:
+            raise located(error, text, file) from None
         except ImporterError as error:
             attribute, where = hlo_text.unknown_attribute(error.message), error.location
             without = (
@@ -202,7 +206,15 @@ def _elided_constants(converted: Converted, ops: dict[int, list[Any]]) -> dict[i
     positions = converted.locator.positions
     numbers = [number for number, position in positions.items() if position.elided]
     numbers.sort(key=lambda number: (positions[number].line, positions[number].column))
-    return {number: (positions[number].name, ops[number]) for number in numbers if number in ops}
+    found = {number: (positions[number].name, ops[number]) for number in numbers if number in ops}
+    for name, made in found.values():
+        if any(op.name != "stablehlo.constant" for op in made):
+            raise ImporterError(
+                f"an operand of {name} is a constant without a name, whose values were dropped",
+                location=location_of(made[0]),
+                hint="write the constant as an instruction of its own",
+            )
+    return found
 
 
 def _read_mlir(data: bytes, form: Form, file: str, *, keep_marks: bool = False) -> Program:

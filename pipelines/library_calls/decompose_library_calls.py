@@ -14,16 +14,19 @@ After::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import operations
+from hloforge.dialect.shapes import Shape
+from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import NORMALIZED, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
-from hloforge.pipelines.library_calls.registry import CustomCall, decompositions
+from hloforge.pipelines.library_calls.registry import CustomCall, decompositions, target_of
 
 
 @pattern("stablehlo.custom_call")
@@ -42,7 +45,19 @@ def known_call(op: ir.Operation) -> Replacement:
         counts = f"{len(call.operands)} operands and {len(call.shapes)} results"
         raise UnsupportedError(f"@{call.target} has a form that hloforge does not know ({counts}): {error}") from error
     call.check_read()
+    _check_results(op, [results] if isinstance(results, Value) else results)
     return results
+
+
+def _check_results(op: ir.Operation, results: Sequence[Value]) -> None:
+    """A call says its own types, and only what it computes tells whether they are right."""
+    declared, made = [result.type for result in op.results], [result.type for result in results]
+    if declared != made:
+        texts = (", ".join(str(Shape.of_type(type_)) for type_ in types) for types in (declared, made))
+        raise UnsupportedError(
+            "@{} has the result {}, and its operands give {}".format(target_of(op), *texts),
+            hint="the call is malformed: correct the shape, or take the file as XLA wrote it",
+        )
 
 
 @register

@@ -36,6 +36,11 @@ _ANNOTATIONS = frozenset(
         "xla.sdy.PropagationBarrier",
         "xla.sdy.ShardingGroup",
         "InspectSharding",
+        "ShardBarrierFrom",
+        "ShardBarrierTo",
+        # Where XLA outlines a block.
+        "__xla_internal_call_marker_before",
+        "__xla_internal_call_marker_after",
     }
 )
 # The borders of a manually partitioned region: identities when there is one partition.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloforge.dialect.errors import ElidedConstantError
+from hloforge.dialect.errors import ElidedConstantError, ImporterError
 from hloforge.dialect.operations import location_of, operations
 from hloforge.dialect.program import Program
 from hloforge.importers.reader import read
@@ -123,6 +123,17 @@ def test_random_keeps_the_line() -> None:
     program = read(NESTED, elided="random")
     lines = {location_of(op).line for op in operations(program.module, {"stablehlo.constant"})}  # type: ignore[union-attr]
     assert lines == {5, 11, 17}
+
+
+def test_a_constant_inside_of_an_operation_has_to_have_a_name() -> None:
+    text = """HloModule m
+ENTRY e {
+  x = f32[9] parameter(0)
+  ROOT y = f32[9] add(x, f32[9] constant({...}))
+}"""
+    with pytest.raises(ImporterError, match="an operand of y is a constant without a name") as info:
+        read(text, elided="random")
+    assert str(info.value.location) == "<string>:4:8"
 
 
 @pytest.mark.parametrize("values", ["dense_resource<__elided__>", "dense<__elided__>"])

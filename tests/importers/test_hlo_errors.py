@@ -45,6 +45,30 @@ def test_the_caret_is_under_what_the_location_names(line: str, token: str) -> No
     assert max(map(len, error.op.splitlines())) <= 160
 
 
+@pytest.mark.parametrize(
+    ("line", "token"),
+    [
+        ("  r = (u64[2], u32[4]) rng-bit-generator(), algorithm=rng_three_fry\n  ROOT s = f32[4] negate(p)", "r ="),
+        ("  a = f32[4] abs(p)\n  ROOT s = f32[3] reshape(a)\n", "s ="),
+        ("  a = ((f32[4]), (), u32[]) add-start(p)\n  ROOT s = f32[4] add-done(a)", "a ="),
+    ],
+)
+def test_an_instruction_that_ends_the_parser_is_named(line: str, token: str) -> None:
+    error = refused(f"{HEADER}{line}\n}}\n")
+    assert "XLA's reader" in error.message and under_caret(error).startswith(token)
+
+
+def test_a_transfer_that_a_loop_carries_is_refused_where_it_is_awaited() -> None:
+    shape = "(f32[4], u32[], token[])"
+    error = refused(f"""HloModule m
+ENTRY e {{
+  t = ({shape}) parameter(0)
+  s = {shape} get-tuple-element(t), index=0
+  ROOT d = token[] send-done(s), channel_id=1
+}}""")
+    assert str(error.location) == "<string>:5:8" and "awaits a send" in error.message and "pipelined" in error.hint
+
+
 def test_mlir_has_a_caret_too() -> None:
     error = refused("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = stablehlo.addd %x\n}")
     assert str(error.location) == "<string>:2:8" and under_caret(error) == "stablehlo.addd %x"

@@ -52,6 +52,18 @@ def test_lines_and_columns_of_hlo_text(tmp_path: Path) -> None:
     assert all(location_of(op).file == str(path) for op in operations(program.module))  # type: ignore[union-attr]
 
 
+def test_instructions_without_a_shape_have_places() -> None:
+    program = read("""HloModule m
+ENTRY main {
+  p = f32[4] parameter(0)
+  n = negate(p), metadata={op_name="f(x)"}
+  b = f32[4] custom-call(n), custom_call_target="f", operand_layout_constraints={f32[4]{0}}
+  ROOT r = add(n, b)
+}""")
+    assert places(program, "stablehlo.negate") == {(4, 3)}
+    assert places(program, "stablehlo.add") == {(6, 8)}
+
+
 def test_metadata_follows_the_line() -> None:
     (reduce, *_) = operations(read(HLO).module, {"stablehlo.reduce"})
     text = str(reduce.location)

@@ -101,3 +101,13 @@ def test_an_operation_without_a_result_is_refused() -> None:
       return %x : tensor<4xf32> }""").module
     with pytest.raises(RefusedError, match="which has no result"):
         generate(module, parse_targets("cpu")[0].machine)
+
+
+def test_an_operation_with_several_results_that_has_no_code_is_refused() -> None:
+    module = hloforge.read(b"""func.func @main(%x: tensor<4xf32>) -> tensor<8xf32> {
+      %0:2 = "stablehlo.all_gather"(%x, %x) <{all_gather_dim = 0 : i64,
+        replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>
+        : (tensor<4xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+      return %0#1 : tensor<8xf32> }""").module
+    with pytest.raises(RefusedError, match="all_gather"):
+        generate(module, parse_targets("cpu")[0].machine)

@@ -275,6 +275,19 @@ HLO = {
           ROOT x = f32[4] get-tuple-element(rd), index=0 }}""",
         np.stack([0 * X[0], X[0]]),
     ),
+    # Two transfers in opposite directions, each with a channel of its own, though none is named.
+    "send and recv without channels": (
+        f"""ENTRY e {{ p = f32[4] parameter(0)  n = f32[4] negate(p)  t = token[] after-all()
+          r = (f32[4], u32[], token[]) recv(t), {PAIRS}
+          s = (f32[4], u32[], token[]) send(p, t), {PAIRS}
+          q = (f32[4], u32[], token[]) recv(t), {PAIRS.replace("0,1", "1,0")}
+          o = (f32[4], u32[], token[]) send(n, t), {PAIRS.replace("0,1", "1,0")}
+          rd = (f32[4], token[]) recv-done(r)  sd = token[] send-done(s)
+          qd = (f32[4], token[]) recv-done(q)  od = token[] send-done(o)
+          x = f32[4] get-tuple-element(rd), index=0  y = f32[4] get-tuple-element(qd), index=0
+          ROOT z = f32[4] add(x, y) }}""",
+        np.stack([-X[1], X[0]]),
+    ),
 }
 
 
