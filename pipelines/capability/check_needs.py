@@ -29,13 +29,14 @@ from hloforge.pipelines.host_calls import is_host_call
 from hloforge.pipelines.library_calls.registry import is_registered, target_of
 from hloforge.pipelines.normalize.drop_bounds import FORMS
 from hloforge.pipelines.normalize.drop_identity_calls import IDENTITIES
+from hloforge.pipelines.normalize.lower_mhlo import RNG_SEED
 from hloforge.pipelines.replicas.combine import GROUPED, PERMUTE
 from hloforge.pipelines.replicas.grid import Grid, grid_of, groups_of, largest_group, mismatch, sources_of
 
 _CALL = "stablehlo.custom_call"
 # Calls that represent operations: the passes that know these say which ones they do not know.
 _OPERATIONS = ("stablehlo.", "mhlo.", "chlo.", PREFIX)
-_OTHERS = IDENTITIES | FORMS | {"shape_assertion", "CustomSPMDPartitioning"}
+_OTHERS = IDENTITIES | FORMS | {RNG_SEED, "shape_assertion", "CustomSPMDPartitioning"}
 _MANUAL = "sdy.manual_computation"
 # As XLA's converter leaves it, with an operand for each member.
 _ALL_TO_ALL = "mhlo.all_to_all"

@@ -15,11 +15,17 @@ from hloforge.dialect.values import Value, leaves
 from hloforge.pipelines.library_calls.library_products import workspace
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target
 
+_SORTS = ("__cub$DeviceRadixSort", "__cub$DeviceRadixSortUnassignedScratchSize", "xla.gpu.ext.cub_sort_keys")
 
-@custom_call_target("__cub$DeviceRadixSort", "__cub$DeviceRadixSortUnassignedScratchSize")
+
+@custom_call_target(*_SORTS, "xla.gpu.ext.cub_sort_pairs", "xla.gpu.ext.cub_sort_unassigned_scratch_size")
 def radix_sort(call: CustomCall) -> list[Value]:
     """Keys, perhaps values -> both in the order of the keys along the last dimension, scratch memory."""
-    descending = bool(call.configuration("sort_options").get("descending", False))
+    if "descending" in call.settings:
+        descending = bool(call.setting("descending"))
+        call.setting("batch_size")  # The product of all other dimensions.
+    else:
+        descending = bool(call.configuration("sort_options").get("descending", False))
     keys = call.operands[0]
 
     def before(lhs: Value, rhs: Value, *_: Value) -> Value:

@@ -36,7 +36,8 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, diagnostic_text, parse_native, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern, replace
+from hloforge.pipelines.library_calls.registry import target_of
 from hloforge.pipelines.normalize.scaled_dot import scaled_dot
 from hloforge.pipelines.normalize.stochastic import stochastic_convert
 
@@ -47,6 +48,11 @@ _PREFIX = "mhlo."
 # What the targets of custom calls begin with; importers/hlo_calls.py makes the second of the first.
 _CALL_PREFIX = re.compile(r"(mhlo|chlo)\.")
 _RNG_STATE = "mhlo.xla.rng_get_and_update_state"
+_CALL = "stablehlo.custom_call"
+# The call that newer versions of XLA expand ``rng`` with: a seed for each run, of which XLA promises nothing else.
+RNG_SEED = "GetRngSeed"
+# The golden ratio as a fraction of 64 bits: numbers that are far from each other.
+_SEED_STEP = 0x9E3779B97F4A7C15 - (1 << 64)
 _ATTRIBUTES = "mhlo.attributes"
 _NESTED_DOT = re.compile(r"dot_dimension_numbers = #mhlo\.dot<([^<>]*)>")
 # Why an operation has no form outside of XLA.
@@ -212,12 +218,15 @@ class LowerMhlo(Pass):
 
 def _number_states(module: ir.Module) -> None:
     """Calls for the random states, numbered before loops are unrolled: each operation of the program has one."""
-    for number, op in enumerate(operations(module, {_RNG_STATE})):
-        settings = {"delta": ir.IntegerAttr(op.attributes["delta"]).value, "number": number}
+    found = [op for op in operations(module, {_RNG_STATE, _CALL}) if op.name == _RNG_STATE or target_of(op) == RNG_SEED]
+    for number, op in enumerate(found):
+        is_seed = op.name == _CALL
+        delta = _SEED_STEP if is_seed else ir.IntegerAttr(op.attributes["delta"]).value
+        settings = {"delta": delta, "number": number}
         with ir.InsertionPoint(op), op.location:
             state = ops.custom_call(RNG_STATE, [], "u64[2]", backend_config=settings, has_side_effect=True)
-        op.results[0].replace_all_uses_with(state.ir)
-        op.erase()
+            made = ops.reshape(ops.slice(state, [0], [1]), []) if is_seed else state
+        replace(op, [made])
 
 
 def _erase_traces(module: ir.Module) -> None:

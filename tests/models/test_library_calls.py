@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hloforge
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.importers.reader import read
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
@@ -209,6 +210,40 @@ def test_radix_sort() -> None:
     got = call("__cub$DeviceRadixSort", "(f32[1,6], s32[1,6], u8[331])", [keys, values], config)
     np.testing.assert_array_equal(got[0], keys[:, [3, 0, 5, 2, 1, 4]])
     np.testing.assert_array_equal(got[1], [[3, 0, 5, 2, 1, 4]])
+
+
+@pytest.mark.parametrize(
+    ("target", "config"),
+    [
+        ("xla.gpu.ext.cub_sort_unassigned_scratch_size", {"descending": True}),
+        ("xla.gpu.ext.cub_sort_keys", "{descending = true, batch_size = 1 : i64}"),
+    ],
+)
+def test_sorts_by_newer_names(target: str, config: dict[str, object] | str) -> None:
+    if isinstance(config, dict):
+        attributes = f"backend_config={json.dumps(config)}"
+    else:
+        attributes = f'api_version=API_VERSION_TYPED_FFI, backend_config="{config}"'
+    program = hloforge.read(f"""HloModule m
+ENTRY e {{
+  x = f32[6] parameter(0)
+  c = (f32[6], u8[9]) custom-call(x), custom_call_target="{target}", {attributes}
+  ROOT r = f32[6] get-tuple-element(c), index=0
+}}""")
+    x = np.array([3, -0.0, 0.0, np.inf, -5, 3], np.float32)
+    np.testing.assert_array_equal(hloforge.compile(program).load()(x), x[[3, 0, 5, 2, 1, 4]])
+
+
+def test_a_seed_for_each_run() -> None:
+    program = hloforge.read("""HloModule m
+ENTRY e {
+  a = u64[] custom-call(), custom_call_target="GetRngSeed"
+  b = u64[] custom-call(), custom_call_target="GetRngSeed"
+  ROOT r = (u64[], u64[]) tuple(a, b)
+}""")
+    session = hloforge.compile(program).load()
+    first, second = session(), session()
+    assert first[0] != second[0] and first[1] != second[1]
 
 
 TOTAL_ORDER = """HloModule m
