@@ -45,7 +45,7 @@ def known_call(op: ir.Operation) -> Replacement:
         counts = f"{len(call.operands)} operands and {len(call.shapes)} results"
         raise UnsupportedError(f"@{call.target} has a form that hloforge does not know ({counts}): {error}") from error
     call.check_read()
-    _check_results(op, [results] if isinstance(results, Value) else results)
+    _check_results(op, results)
     return results
 
 

@@ -38,6 +38,7 @@ from hloforge.pipelines.framework.manager import op_text
 from hloforge.pipelines.framework.passes import Pass, diagnostic_text, parse_native, register
 from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern, replace
 from hloforge.pipelines.library_calls.registry import target_of
+from hloforge.pipelines.normalize.ragged_groups import batches_first
 from hloforge.pipelines.normalize.scaled_dot import scaled_dot
 from hloforge.pipelines.normalize.stochastic import stochastic_convert
 
@@ -202,7 +203,7 @@ class LowerMhlo(Pass):
 
     def run(self, module: ir.Module) -> None:
         patterns = (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan, *all_to_all_of_tuple)
-        apply_patterns(module, (*patterns, *stochastic_convert, *scaled_dot))
+        apply_patterns(module, (*patterns, *batches_first, *stochastic_convert, *scaled_dot))
         _number_states(module)
         _erase_traces(module)
         left = _of_mhlo(module)
