@@ -248,3 +248,12 @@ def scope_names(name: str) -> list[str]:
         else:
             pieces[-1] += char
     return [piece for piece in pieces if piece]
+
+
+def symbols(op: AnyOp) -> set[str]:
+    """The functions that an operation names. A constant names none, and the bindings cannot read complex ones."""
+    if op.name.endswith(".constant"):
+        return set()
+    named: list[Any] = [op.attributes[name] for name in op.attributes]
+    members = [member for one in named for member in (one if isinstance(one, ir.ArrayAttr) else [one])]
+    return {member.value for member in members if isinstance(member, ir.FlatSymbolRefAttr)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from hloforge.dialect.mlir import AnyOp, ir
-from hloforge.dialect.operations import operations, string_attribute
+from hloforge.dialect.operations import operations, string_attribute, symbols
 from hloforge.dialect.program import entry_function
 from hloforge.dialect.traits import Trait, with_traits
 
@@ -32,7 +32,7 @@ class Reached:
         self.entry = entry_function(module).operation
         self.callers: dict[str, list[ir.Operation]] = {}
         for op in operations(module):
-            for symbol in _symbols(op):
+            for symbol in symbols(op):
                 self.callers.setdefault(symbol, []).append(op)
         self.functions: dict[tuple[str, bool], bool] = {}
 
@@ -90,13 +90,6 @@ class Reached:
             if op.name not in _CONSTANT | _SIZES:
                 pending += op.operands
         return False
-
-
-def _symbols(op: AnyOp) -> set[str]:
-    """The functions that an operation names."""
-    named: list[Any] = [op.attributes[name] for name in op.attributes]
-    members = [member for one in named for member in (one if isinstance(one, ir.ArrayAttr) else [one])]
-    return {member.value for member in members if isinstance(member, ir.FlatSymbolRefAttr)}
 
 
 def _has_effects(op: AnyOp) -> bool:

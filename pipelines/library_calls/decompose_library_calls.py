@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import operations, symbols
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import NORMALIZED, REWRITES, Fact, Facts
@@ -105,21 +105,14 @@ def _make_plain_functions(module: ir.Module) -> set[str]:
 def _erase_uncalled(module: ir.Module, candidates: set[str]) -> None:
     """MLIR's ``symbol-dce`` gives up where there are variables, whose dialect is IREE's."""
     while candidates:
-        uses = {symbol for op in operations(module) for symbol in _symbols(op)}
+        uses = {symbol for op in operations(module) for symbol in symbols(op)}
         erased = [op for op in operations(module, {"func.func"}) if _name(op) in candidates - uses]
         if not erased:
             return
         # What these called may be called by nobody now.
-        candidates = candidates | {symbol for op in erased for inner in operations(op) for symbol in _symbols(inner)}
+        candidates = candidates | {symbol for op in erased for inner in operations(op) for symbol in symbols(inner)}
         for op in erased:
             op.erase()
-
-
-def _symbols(op: ir.Operation) -> list[str]:
-    """The symbols that an operation names."""
-    named = [op.attributes[name] for name in op.attributes]
-    members = [member for one in named for member in (one if isinstance(one, ir.ArrayAttr) else [one])]
-    return [member.value for member in members if isinstance(member, ir.FlatSymbolRefAttr)]
 
 
 def _name(function: ir.Operation) -> str:

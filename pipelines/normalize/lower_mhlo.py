@@ -219,7 +219,7 @@ class LowerMhlo(Pass):
 
 def _number_states(module: ir.Module) -> None:
     """Calls for the random states, numbered before loops are unrolled: each operation of the program has one."""
-    found = [op for op in operations(module, {_RNG_STATE, _CALL}) if op.name == _RNG_STATE or target_of(op) == RNG_SEED]
+    found = [op for op in operations(module, {_RNG_STATE, _CALL}) if op.name == _RNG_STATE or _is_seed(op)]
     for number, op in enumerate(found):
         is_seed = op.name == _CALL
         delta = _SEED_STEP if is_seed else ir.IntegerAttr(op.attributes["delta"]).value
@@ -228,6 +228,11 @@ def _number_states(module: ir.Module) -> None:
             state = ops.custom_call(RNG_STATE, [], "u64[2]", backend_config=settings, has_side_effect=True)
             made = ops.reshape(ops.slice(state, [0], [1]), []) if is_seed else state
         replace(op, [made])
+
+
+def _is_seed(op: AnyOp) -> bool:
+    is_plain = not op.operands and [str(result.type) for result in op.results] == ["tensor<ui64>"]
+    return is_plain and target_of(op) == RNG_SEED
 
 
 def _erase_traces(module: ir.Module) -> None:

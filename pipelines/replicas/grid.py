@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from hloforge.dialect.emission import i64, i64_matrix, i64s
 from hloforge.dialect.errors import OptionError, UnsupportedError
 from hloforge.dialect.marks import AMONG_ALL, GRID
-from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
+from hloforge.dialect.mlir import AnyOp, in_context, ir, mhlo, stablehlo
 from hloforge.dialect.operations import integer, integers, location_of, operations
 
 _CROSSING_BOTH = frozenset({"stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.reduce_scatter"})
@@ -108,7 +108,8 @@ def channel_of(op: AnyOp) -> int:
     """The number of an operation's channel; 0 if it has none."""
     if "channel_handle" not in op.attributes:
         return 0
-    return int(stablehlo.ChannelHandle(op.attributes["channel_handle"]).handle)
+    handles = mhlo if op.name.startswith("mhlo.") else stablehlo
+    return int(handles.ChannelHandle(op.attributes["channel_handle"]).handle)
 
 
 def groups_of(op: AnyOp, grid: Grid) -> list[list[int]]:

@@ -65,6 +65,17 @@ def test_what_the_host_has_and_the_devices_that_run_are_not_missing() -> None:
     assert "2 replicas x 1 partitions: it names device 2" in refused(program).message
 
 
+def test_complex_constants_are_no_obstacle() -> None:
+    error = refused(
+        hloforge.read("""HloModule m
+ENTRY e {
+  c = c64[2] constant({(1, 0), (0, 1)})
+  ROOT x = c64[2] custom-call(c), custom_call_target="f"
+}""")
+    )
+    assert str(error.location) == "<string>:4:8"
+
+
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
 
 
@@ -75,6 +86,7 @@ ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] ad
         ("f32[24]", "all-gather(x), dimensions={0}", r"makes f32\[24\] of f32\[8\], as 3 devices do"),
         ("(f32[8], f32[8])", "all-to-all(x, x)", "exchanges an array with each of 2 devices"),
         ("(f32[8], f32[8])", "all-to-all(x, x), replica_groups={{0,1}}", "names replica 1"),
+        ("(f32[8], f32[8])", "all-to-all(x, x), replica_groups={{0,1}}, channel_id=1", "names partition 1"),
     ],
 )
 def test_a_collective_without_groups_says_by_its_sizes_that_it_is_of_several_devices(
