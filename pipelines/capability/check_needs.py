@@ -126,7 +126,7 @@ def _why_of_several(op: ir.Operation, grid: Grid) -> UnsupportedError | None:
         return mismatch(op, f"it exchanges an array with each of {len(op.operands)} devices", grid)
     for operand, result in zip(op.operands, op.results, strict=True):
         own, made = Shape.of_type(operand.type), Shape.of_type(result.type)
-        if own != made:
+        if own.dimensions != made.dimensions:
             return mismatch(op, f"it makes {made} of {own}, as {_members_by_size(own, made)} devices do", grid)
     return None
 
