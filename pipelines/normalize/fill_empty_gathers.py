@@ -22,8 +22,8 @@ from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import Fact, Facts
-from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.passes import PatternPass, register
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 
 
 @pattern("stablehlo.gather")
@@ -37,11 +37,9 @@ def as_zeros(op: ir.Operation) -> Replacement:
 
 @register
 @dataclass(frozen=True)
-class FillEmptyGathers(Pass):
+class FillEmptyGathers(PatternPass):
     """Replace gathers of slices without elements by zeros."""
 
     name: ClassVar[str] = "fill-empty-gathers"
     requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
-
-    def run(self, module: ir.Module) -> None:
-        apply_patterns(module, as_zeros)
+    patterns: ClassVar[tuple[Pattern, ...]] = as_zeros
