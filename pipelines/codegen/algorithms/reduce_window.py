@@ -22,7 +22,7 @@ from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
 
-# Reading each window whole is worth it up to so many reads of each element.
+# Reading each window whole is worth it up to so many reads of each element, padding and missing ones included.
 _READS = 4
 
 
@@ -102,12 +102,10 @@ class ReduceWindow:
 def _is_direct(dims: Sequence[Window]) -> bool:
     """Whether each window is read whole."""
     moving = [dim for dim in dims if not dim.is_plain]
-    if len(moving) == 1 and (moving[0].base != 1 or moving[0].dilation != 1):
-        return True
     if any(dim.is_cumulative and dim.n > 2 for dim in moving):
         return False
     reads = volume(dims) * prod(dim.count for dim in dims)
-    return volume(dims) <= UNROLLED or reads <= _READS * prod(dim.n for dim in dims)
+    return volume(dims) <= UNROLLED or reads <= _READS * prod(max(dim.n, dim.padded) for dim in dims)
 
 
 @dataclass(frozen=True)

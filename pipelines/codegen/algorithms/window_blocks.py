@@ -1,7 +1,8 @@
 """Reductions of long windows along one dimension, three steps an element whatever their length.
 
 A window lies in two blocks of its own length: it is the suffix of one and the prefix of the next. Sums so computed do
-not cancel. Source: M. van Herk, "A fast algorithm for local minimum and maximum filters" (1992).
+not cancel. Source: M. van Herk, "A fast algorithm for local minimum and maximum filters" (1992). A window with elements
+d apart sees every d-th element: it moves over the rows of an array of d columns, which is the same memory.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from hloforge.pipelines.codegen.lang.values import Number, Value
 
 @dataclass(frozen=True)
 class WindowBlocks:
-    """Windows along the n of ``[outer, n, inner]``, without missing elements.
+    """Windows along the n of ``[outer, n, inner]``.
 
     Attributes:
         elements: the type of each operand's elements.
@@ -44,12 +45,17 @@ class WindowBlocks:
         return cls(before, dims[place], after, elements, lanes)
 
     @property
+    def _row(self) -> int:
+        """Elements between two of a window."""
+        return self.window.dilation * self.inner
+
+    @property
     def _blocks(self) -> int:
-        return -(-self.window.padded // self.window.size)
+        return -(-self.window.padded // (self.window.size * self.window.dilation))
 
     @property
     def _length(self) -> int:
-        return self._blocks * self.window.size * self.inner
+        return self._blocks * self.window.size * self._row
 
     @property
     def _parts(self) -> list[int]:
@@ -90,7 +96,7 @@ class WindowBlocks:
             into = [array.moved(times(row, window.count * self.inner)) for array in targets]
             self._pad(function, own, start, copies)
             for reverse, found in ((False, prefixes), (True, suffixes)):
-                scan = Scan(self._blocks, window.size, self.inner, reverse, self.lanes)
+                scan = Scan(self._blocks, window.size, self._row, reverse, self.lanes)
                 scan.write(function, copies, start, found, combine)
             if window.stride == 1:
                 self._join(function, prefixes, suffixes, into, combine)
@@ -100,14 +106,22 @@ class WindowBlocks:
     def _pad(
         self, function: Function, sources: Sequence[Elements], start: Sequence[Element], copies: Sequence[Elements]
     ) -> None:
-        low, inner = self.window.low, self.inner
-        first, last = max(low, 0), min(low + self.window.n, self._length // inner)
-        for begin, end in ((0, first), (last, self._length // inner)):
-            if begin < end:
-                with each(function, begin * inner, end * inner) as place:
+        window, inner, total = self.window, self.inner, self._length // self.inner
+        first = max(0, -(window.low // window.base))
+        last = max(first, min(window.n, -(-(total - window.low) // window.base)))
+        begin, end = (window.low + number * window.base for number in (first, last))
+        gaps = [(0, total)] if window.base > 1 else [(0, begin), (end, total)]
+        for low, high in gaps:
+            if low < high:
+                with each(function, low * inner, high * inner) as place:
                     _put(copies, place, start)
-        with each(function, first * inner, last * inner) as place:
-            _put(copies, place, _at(sources, plus(place, -low * inner)))
+        if window.base == 1:
+            with each(function, begin * inner, end * inner) as place:
+                _put(copies, place, _at(sources, plus(place, -window.low * inner)))
+            return
+        with each(function, first, last) as number, each(function, 0, inner) as column:
+            to = plus(times(plus(times(number, window.base), window.low), inner), column)
+            _put(copies, to, _at(sources, plus(times(number, inner), column)))
 
     def _join(
         self,
@@ -118,14 +132,14 @@ class WindowBlocks:
         combine: Combine,
     ) -> None:
         """Windows that begin at each element."""
-        size, inner = self.window.size, self.inner
-        with each(function, 0, self.window.count, size) as first:
-            begin = function.index(times(first, inner))
-            with each(function, begin, begin + inner) as place:
-                _put(targets, place, _at(prefixes, place + (size - 1) * inner))
-            end = (first + size).minimum(self.window.count) * inner
-            with each(function, begin + inner, end) as place:
-                _put(targets, place, combine(_at(suffixes, place), _at(prefixes, place + (size - 1) * inner)))
+        size, row, all_ = self.window.size, self._row, self.window.count * self.inner
+        to_end = (size - 1) * row
+        with each(function, 0, all_, size * row) as begin:
+            middle, end = ((begin + length).minimum(all_) for length in (row, size * row))
+            with each(function, begin, middle) as place:
+                _put(targets, place, _at(prefixes, place + to_end))
+            with each(function, middle, end) as place:
+                _put(targets, place, combine(_at(suffixes, place), _at(prefixes, place + to_end)))
 
     def _join_some(
         self,
@@ -139,10 +153,10 @@ class WindowBlocks:
         size, inner = self.window.size, self.inner
         with each(function, 0, self.window.count) as number:
             first = number * self.window.stride
-            is_block = first.urem(size).equals(0)
+            is_block = first.udiv(self.window.dilation).urem(size).equals(0)
             with each(function, 0, inner) as column:
                 place = first * inner + column
-                ends = _at(prefixes, place + (size - 1) * inner)
+                ends = _at(prefixes, place + (size - 1) * self._row)
                 joined = combine(_at(suffixes, place), ends)
                 chosen = [select(is_block, end, both) for end, both in zip(ends, joined, strict=True)]
                 _put(targets, plus(number * inner, column), chosen)

@@ -74,9 +74,14 @@ def _windows(draw: Any, dims: int = 3) -> tuple[Window, ...]:
 @st.composite
 def _long(draw: Any) -> tuple[Window, ...]:
     """A long window along one of three dimensions, and perhaps a small one along another."""
-    n = draw(st.integers(40, 90))
     long = Window(
-        n, draw(st.integers(17, 45)), draw(st.integers(1, 3)), draw(st.integers(-3, 30)), draw(st.integers(-3, 30))
+        draw(st.integers(40, 90)),
+        draw(st.integers(17, 45)),
+        draw(st.integers(1, 3)),
+        draw(st.integers(-3, 30)),
+        draw(st.integers(-3, 30)),
+        draw(st.sampled_from([1, 1, 2, 3])),
+        draw(st.sampled_from([1, 1, 2, 3])),
     )
     other = draw(st.sampled_from([Window(3), Window(1), Window(20), Window(4, 2), Window(4, 3, 2, 1, 1)]))
     return tuple(draw(st.permutations([long, other, Window(draw(st.integers(1, 3)))])))
