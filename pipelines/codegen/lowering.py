@@ -95,7 +95,7 @@ def check_names(module: ir.Module) -> None:
     if found:
         raise RefusedError(f"the operation {found[0].name}")
     if not is_known(module):
-        raise RefusedError("arithmetic in bf16 beside reductions of many results, or in gradients of batch norms")
+        raise RefusedError("arithmetic in bf16 in gradients of batch norms")
 
 
 def lower(module: ir.Module) -> list[Timing]:

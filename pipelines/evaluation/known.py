@@ -41,9 +41,13 @@ class KnownValues:
             self._found[value] = np.array(constant_of(op)) if is_small else None
         return self._found[value]
 
-    def result(self, op: ir.Operation, operands: Sequence[SSAValue]) -> Array | None:
+    def result(self, op: ir.Operation, operands: Sequence[SSAValue], *, are_stated: bool = False) -> Array | None:
         """What an operation gives for other operands than its own, to the bit; None if these are not known, it has no
-        such result, or it is a choice of the compiler's how it rounds."""
+        such result, or it is a choice of the compiler's how it rounds.
+
+        Args:
+            are_stated: whether the program states the operands, so that none is a product that a sum contracts with.
+        """
         if op.name not in _RULES:
             return None
         values = [self.of(operand) for operand in operands]
@@ -56,7 +60,7 @@ class KnownValues:
             kernel = _RULES[op.name](planner, op)
         except UnplannedError:
             return None
-        if planner.multiplies or planner.adds:
+        if planner.multiplies or (planner.adds and not are_stated):
             return None
         with np.errstate(all="ignore"):
             return np.asarray(kernel(*values)).reshape(dims(op.results[0]))

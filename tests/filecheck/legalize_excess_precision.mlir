@@ -19,3 +19,18 @@ func.func @main(%x: tensor<8xbf16>, %y: tensor<4096xbf16>) -> (tensor<8xbf16>, t
   %r = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4096xf32>, tensor<f32>) -> tensor<f32>
   return %m, %w, %r : tensor<8xbf16>, tensor<8xf32>, tensor<f32>
 }
+
+// What reads 4,096 sums alone is the library's as well; several readers get what it has not rounded.
+// CHECK-LABEL: func.func @after
+// CHECK: [[SUM:%.+]] = stablehlo.reduce({{.+}} applies stablehlo.add
+// CHECK: stablehlo.multiply [[SUM]], [[SUM]] : tensor<4096xf32>
+// CHECK: stablehlo.sine [[SUM]] : tensor<4096xf32>
+func.func @after(%x: tensor<4096x8xbf16>) -> (tensor<4096xbf16>, tensor<4096xbf16>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %w = stablehlo.convert %x : (tensor<4096x8xbf16>) -> tensor<4096x8xf32>
+  %r = stablehlo.reduce(%w init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<4096x8xf32>, tensor<f32>) -> tensor<4096xf32>
+  %s = stablehlo.convert %r : (tensor<4096xf32>) -> tensor<4096xbf16>
+  %m = stablehlo.multiply %s, %s : tensor<4096xbf16>
+  %n = stablehlo.sine %s : tensor<4096xbf16>
+  return %m, %n : tensor<4096xbf16>, tensor<4096xbf16>
+}

@@ -19,8 +19,10 @@ XLA's rule, found by experiment with jaxlib 0.10.2:
    (``LibraryRewriter``). The library drops every conversion to bf16 and back inside, the program's own as well. At its
    border numbers are rounded: where arrays have fewer elements, where an operation is none of these or is computed
    before the loop, and after 95 operations of XLA's graph.
-3. The library goes on after a reduction of at least 4,096 results, with what alone reads these, by rules that are known
-   in part. ``is_known`` tells such programs.
+3. After a reduction of at least 4,096 results it goes on with what reads its last result, as long as that is one
+   operation of XLA's graph and one of its own, and then with what is computed for that alone. The conversion to bf16 is
+   such an operation, and the one back that its readers share is the next: what several operations read is not rounded
+   either, unless one of them takes bf16 as it is (results, conversions, loops, maxima of arrays).
 4. f16 is rounded after each operation, because neither of these takes it.
 
 What is left in bf16 is rounded by ``codegen/elements``. Source: XLA "FloatNormalization", "LibraryRewriter",
@@ -41,6 +43,7 @@ from hloforge.dialect.mlir import AnyOp, in_context, ir, stablehlo
 from hloforge.dialect.operations import block_of, defining_op, integers, operations, stands_in, types_of
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import ROUNDING, combiner
+from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.framework.facts import NORMALIZED, Facts
 from hloforge.pipelines.framework.passes import NativePass, Pass, register
 
@@ -52,9 +55,8 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(f"stablehlo.{name}" for name in text.split())
 
 
-_CONVERT = "stablehlo.convert"
+_CONVERT, _COMPARE = "stablehlo.convert", "stablehlo.compare"
 _NORMS = _names("batch_norm_grad")
-_UNSURE = _NORMS | _names("reduce reduce_window")
 # XLA has operations of its own for these; the others are taken apart before it normalizes floats.
 _CHLO = frozenset({"chlo.erf", "chlo.square"})
 _REDUCTIONS = _names("reduce reduce_window")
@@ -69,8 +71,13 @@ _SUMS, _EXTREMES = _names("add"), _names("maximum minimum")
 # What gives a number of bf16 for numbers of bf16: there is nothing to round.
 _EXACT = _names("abs ceil clamp compare floor maximum minimum negate round_nearest_afz round_nearest_even sign")
 _ROUNDED = (frozenset(ROUNDING) | _PRODUCTS | _names("iota reduce") | _CHLO) - _EXACT
+# What reads an array before it is rounded, if the library hands it on so. Others move numbers, which they round after.
+_WIDENING = _PRODUCTS | _ROUNDED | _EXACT | _names("select")
+# Conversions to f32 go through these.
+_TRANSPARENT = _names("broadcast_in_dim reshape transpose")
 # Operations that XLA does not give to FloatNormalization: they hand bf16 on as it is.
 _BORDERS = _names("constant convert bitcast_convert custom_call while if case optimization_barrier get_tuple_element")
+_ENDS = ("func.return", "stablehlo.return")
 _HELD = ("func.func", "stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
@@ -125,6 +132,54 @@ def _readers(value: Any) -> list[ir.Operation]:
     return [use.owner.operation for use in value.uses]
 
 
+# An operation of XLA's graph: one of ours, or the conversion of an array to bf16 or back, which is in no program.
+_Node = tuple[str, Any]
+_OP, _NARROW, _WIDEN = "op", "narrow", "widen"
+
+
+def _is_rounded(value: Any) -> bool:
+    """Whether an array of bf16 is computed in f32 and converted."""
+    op = _normalized(value)
+    return op is not None and op.name not in _TRANSPARENT and op.name != "stablehlo.reduce"
+
+
+def _reads_wide(reader: ir.Operation) -> bool:
+    """Whether XLA converts the arrays of bf16 that an operation reads to f32."""
+    if reader.name in _TRANSPARENT:
+        return bool(_readers(reader.results[0])) and all(map(_reads_wide, _readers(reader.results[0])))
+    if reader.name in _BORDERS or reader.name in _ENDS:
+        return _widens(reader)
+    return not (reader.name == "stablehlo.reduce" and len(reader.results) == 1 and _is_extreme(reader))
+
+
+def _users(node: _Node) -> set[_Node]:
+    """What reads an operation's result in XLA's graph."""
+    kind, key = node
+    if kind == _WIDEN:
+        return {
+            (_OP, other)
+            for reader in _readers(key)
+            for other in (_readers(reader.results[0]) if _widens(reader) else [reader])
+        }
+    value = key.results[0] if kind == _OP else key
+    if kind == _OP and not _is_bf16(value):
+        return {
+            (_NARROW, reader.results[0]) if reader.name == _CONVERT and _is_bf16(reader.results[0]) else (_OP, reader)
+            for reader in _readers(value)
+        }
+    if kind == _OP and _is_rounded(value):
+        found: set[_Node] = set()
+        for reader in _readers(value):
+            found |= {(_OP, other) for other in _readers(reader.results[0])} if _widens(reader) else {(_NARROW, value)}
+        return found
+    is_rounded = _is_rounded(value)
+    return {
+        (_WIDEN, value) if _reads_wide(reader) else (_OP, reader)
+        for reader in _readers(value)
+        if not (is_rounded and _widens(reader))
+    }
+
+
 @dataclass
 class _Library:
     """What YNN computes in one piece with a reduction.
@@ -133,6 +188,7 @@ class _Library:
         hoisted: what XLA computes before the loop that the reduction stands in.
         own: results of its operations.
         exact: arrays of bf16 that it reads before they are rounded.
+        spread: those of them that its last operation hands on unrounded.
         count: of operations in XLA's graph.
     """
 
@@ -140,16 +196,49 @@ class _Library:
     hoisted: set[Any]
     own: set[Any] = field(default_factory=set)
     exact: set[Any] = field(default_factory=set)
+    spread: set[Any] = field(default_factory=set)
     count: int = 0
     _waiting: deque[ir.Operation] = field(default_factory=deque)
 
     def grow(self) -> None:
-        """Take in what is computed for the reduction alone."""
+        """Take in what is computed for the reduction alone, and what reads its result alone."""
         self._take(self.reduction)
-        while self._waiting and self.count < _MOST:
-            op = self._waiting.popleft()
-            for operand in op.operands:
-                self._look(operand)
+        last: _Node | None = (_OP, self.reduction)
+        while last:
+            while self._waiting and self.count < _MOST:
+                op = self._waiting.popleft()
+                for operand in op.operands:
+                    self._look(operand)
+            last = self._go_on(last)
+
+    def _go_on(self, last: _Node) -> _Node | None:
+        """Take in what reads the last operation's result alone; None if there is no such operation."""
+        users = _users(last)
+        if len(users) != 1 or self.count >= _MOST:
+            return None
+        (node,) = users
+        kind, key = node
+        if kind != _OP:
+            if not _is_large(key):
+                return None
+            self.count += 1
+            if kind == _WIDEN:
+                self._hand_on(key)
+            return node
+        if len(key.results) != 1 or not self._is_beside(key) or not _is_library(key):
+            return None
+        self._take(key)
+        # What the reductions and their readers share is theirs alone now.
+        self._waiting.extend(result.owner for result in self.own)
+        return node
+
+    def _hand_on(self, value: Any) -> None:
+        """What reads an array of bf16, reads it before it is rounded."""
+        self.exact.add(value)
+        self.spread.add(value)
+        for reader in _readers(value):
+            if reader.name in _TRANSPARENT:
+                self._hand_on(reader.results[0])
 
     def _is_beside(self, op: ir.Operation) -> bool:
         """Whether an operation runs where the reduction runs."""
@@ -288,10 +377,11 @@ class _Rewriter:
     Args:
         own: results of what YNN computes.
         exact: arrays of bf16 that this reads before they are rounded.
+        spread: those of them that everybody reads so.
     """
 
-    def __init__(self, own: set[Any], exact: set[Any]) -> None:
-        self._own, self._exact = own, exact
+    def __init__(self, own: set[Any], exact: set[Any], spread: set[Any]) -> None:
+        self._own, self._exact, self._spread = own, exact, spread
         # Arrays of f32 by those of bf16 that are rounded from them.
         self._wide: dict[Any, Value] = {}
 
@@ -304,15 +394,22 @@ class _Rewriter:
             if result in self._exact:
                 self._hand_on(op, Value(op.operands[0]))
         elif _is_bf16(result):
-            if result in self._own or (_can_be_wide(op) and (result in self._exact or _is_widened(result))):
+            if _is_extreme(op):
+                # XLA compares numbers of bf16.
+                return
+            is_wide = _can_be_wide(op) and (result in self._exact or _is_widened(result))
+            if result in self._own or is_wide or self._reads_spread(op):
                 with ir.InsertionPoint(op), op.location:
                     self._round(op, self._in_f32(op))
-        elif result in self._own and any(operand in self._wide for operand in op.operands):
-            # A product of bf16 in f32.
+        elif any(operand in self._wide for operand in op.operands) and (result in self._own or op.name == _COMPARE):
+            # A product of bf16 in f32, or a comparison.
             with ir.InsertionPoint(op), op.location:
                 made = self._in_f32(op)
             result.replace_all_uses_with(made.ir)
             op.erase()
+
+    def _reads_spread(self, op: ir.Operation) -> bool:
+        return op.name in _WIDENING | _TRANSPARENT and any(operand in self._spread for operand in op.operands)
 
     def _hand_on(self, op: ir.Operation, source: Value) -> None:
         """Let what reads a conversion to bf16 read its operand; all of it is YNN's."""
@@ -331,6 +428,8 @@ class _Rewriter:
         result.replace_all_uses_with(narrow.ir)
         if result in self._exact:
             self._wide[narrow.ir] = wide
+        if result in self._spread:
+            self._spread.add(narrow.ir)
         op.erase()
 
     def _operand(self, value: Any) -> Value:
@@ -342,7 +441,9 @@ class _Rewriter:
         """An operation on f32, or a product of bf16 whose result is f32."""
         is_narrow = op.name in _PRODUCTS and not any(operand in self._wide for operand in op.operands)
         operands = [Value(operand) if is_narrow else self._operand(operand) for operand in op.operands]
-        type_ = ir.RankedTensorType.get(op.results[0].type.shape, ir.F32Type.get())
+        type_ = op.results[0].type
+        if _is_of_bf16(type_):
+            type_ = ir.RankedTensorType.get(type_.shape, ir.F32Type.get())
         attributes = {name: op.attributes[name] for name in op.attributes}
         if not len(op.regions):
             return emit(op.name, operands, type_, **attributes)
@@ -357,6 +458,10 @@ class _Rewriter:
         name = combiner(op)
         fill_region(made.regions[0], [scalar, scalar], lambda a, b: emit(name, [a, b], scalar))
         return Value(made.results[0])
+
+
+def _is_extreme(op: ir.Operation) -> bool:
+    return op.name in _REDUCTIONS and combiner(op) in _EXTREMES
 
 
 def _can_be_wide(op: ir.Operation) -> bool:
@@ -385,10 +490,11 @@ def _invariant(loop: ir.Operation) -> set[Any]:
     return found
 
 
-def _chosen(module: ir.Module, all_ops: Sequence[ir.Operation]) -> tuple[set[Any], set[Any]]:
-    """The results of what YNN computes, and the arrays of bf16 that it does not round."""
+def _chosen(module: ir.Module, all_ops: Sequence[ir.Operation]) -> tuple[set[Any], set[Any], set[Any]]:
+    """The results of what YNN computes, the arrays of bf16 that it does not round, and those that nobody rounds."""
     own: set[Any] = set()
     exact: set[Any] = set()
+    spread: set[Any] = set()
     hoisted = {value for op in all_ops if op.name == "stablehlo.while" for value in _invariant(op)}
     for op in reversed(all_ops):
         if op.name in _REDUCTIONS and len(op.results) == 1 and op.results[0] not in own and _is_library_reduction(op):
@@ -396,25 +502,18 @@ def _chosen(module: ir.Module, all_ops: Sequence[ir.Operation]) -> tuple[set[Any
             library.grow()
             own |= library.own
             exact |= library.exact
-    return own, exact
+            spread |= library.spread
+    return own, exact, spread
 
 
 def is_known(module: ir.Module) -> bool:
-    """Whether it is known where XLA rounds: not of bf16 beside reductions of many results, nor in batch norms.
+    """Whether it is known where XLA rounds: not in gradients of batch norms.
 
     Args:
-        module: with or without calls; one of one element type costs a look at its types.
+        module: with or without calls.
     """
     with in_context(module):
-        if not any(map(_is_of_bf16, types_of(module))):
-            return True
-        found = operations(module, _UNSURE)
-        return not any(
-            any(map(_is_bf16, op.results))
-            if op.name in _NORMS
-            else any(map(_is_large, op.results)) and _is_library_reduction(op)
-            for op in found
-        )
+        return not any(any(map(_is_bf16, op.results)) for op in operations(module, _NORMS))
 
 
 @register
@@ -429,12 +528,12 @@ class LegalizeExcessPrecision(Pass):
         with in_context(module):
             if not any(map(_is_of_bf16, types_of(module))):
                 return
-        # Who reads an array shows after equal operations are one, as they are in XLA.
+        # Who reads an array shows after equal operations are one and known choices are made, as in XLA.
+        FoldConstants().run(module)
         _CLEAN.run(module)
         with in_context(module):
             all_ops = operations(module)
-            own, exact = _chosen(module, all_ops)
-            rewriter = _Rewriter(own, exact)
+            rewriter = _Rewriter(*_chosen(module, all_ops))
             for op in all_ops:
                 rewriter.rewrite(op)
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hloforge.dialect.constants import constant
+from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import defining_op, operations
 from hloforge.dialect.values import Value
@@ -28,13 +29,16 @@ from hloforge.pipelines.evaluation.known import KnownValues
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 
-_CONSTANT = "stablehlo.constant"
+_CONSTANT, _SELECT = "stablehlo.constant", "stablehlo.select"
 
 
 @register
 @dataclass(frozen=True)
 class FoldConstants(Pass):
-    """Replace operations on scalar constants by their results, if no rounding is a choice of the compiler's."""
+    """Replace operations on scalar constants by their results, if no rounding is a choice of the compiler's.
+
+    A selection by a known flag is what it selects.
+    """
 
     name: ClassVar[str] = "fold-constants"
 
@@ -42,8 +46,10 @@ class FoldConstants(Pass):
         with in_context(module):
             pending = [op for op in operations(module, {_CONSTANT}) if _is_scalar(op)]
             while pending:
-                for user in _users(pending.pop()):
-                    if (folded := _folded(user)) is not None:
+                for user in _users(known := pending.pop()):
+                    if (chosen := _chosen(user, known)) is not None:
+                        replace(user, [chosen])
+                    elif (folded := _folded(user)) is not None:
                         pending.append(folded)
 
 
@@ -53,13 +59,20 @@ def _users(op: AnyOp) -> Iterator[ir.Operation]:
     return iter(dict.fromkeys(use.owner.operation for use in list(result.uses)))
 
 
+def _chosen(op: ir.Operation, known: AnyOp) -> Value | None:
+    """What a selection by a known flag gives; None for all other operations."""
+    if op.name != _SELECT or op.operands[0] != known.results[0]:
+        return None
+    return Value(op.operands[1 if constant_of(known).item() else 2])
+
+
 def _folded(op: ir.Operation) -> ir.Operation | None:
     """The constant that took the place of an operation; None if the operation stays."""
     if len(op.results) != 1 or op.regions or op.name == _CONSTANT or not _is_scalar(op):
         return None
     if any((made := defining_op(operand, _CONSTANT)) is None or not _is_scalar(made) for operand in op.operands):
         return None
-    array = KnownValues(1).result(op, list(op.operands))
+    array = KnownValues(1).result(op, list(op.operands), are_stated=True)
     if array is None:
         return None
     with ir.InsertionPoint(op), op.location:

@@ -132,6 +132,23 @@ _RULE: dict[str, Callable[..., Any]] = {
 }
 
 
+# What XLA's library goes on with after a reduction.
+_AFTER: dict[str, Callable[..., Any]] = {
+    "one reader": lambda x, y, s: jnp.tanh(s) * 0.3,
+    "a chain, and what is read beside it": lambda x, y, s: jnp.exp(s * 0.1) * (y[:, 0] * x[:, 0] + s * 0.1),
+    "several readers": lambda x, y, s: (s * s + 1, s * 3),
+    "several readers and a result": lambda x, y, s: (s * s + 1, s * 3, s),
+    "a reader that takes bf16": lambda x, y, s: (s * s + 1, jnp.sort(s)),
+    "rows": lambda x, y, s: x * y - s[:, None],
+    "rows and a function": lambda x, y, s: (x * y - s[:, None], jnp.sin(s)),
+    "compared": lambda x, y, s: jnp.where(s > 0.5, s * 3, s),
+    "in f32": lambda x, y, s: (s.astype(_F32) * 3, s * 3),
+    "reduced again": lambda x, y, s: (s * s).sum(),
+    "a norm": lambda x, y, s: _norm(x * y) * s[:, None],
+    "softmax": lambda x, y, s: _softmax(x * y) + s[:, None],
+}
+
+
 def _chain(x: Any, y: Any, z: Any) -> Any:
     """Of more operations than XLA's library takes at once."""
     for step in range(40):
@@ -151,6 +168,18 @@ def _normal(seed: int, count: int, shape: tuple[int, int], element: Any) -> list
 def test_rounds_where_xla_rounds(name: str, element: Any, rows: int) -> None:
     """Of fewer and of more elements than XLA's library wants; results in 16 bits are XLA's to the last."""
     check(_RULE[name], *_normal(rows, 3, (rows, 100), element), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("rows", [4000, 4200])
+@pytest.mark.parametrize("how", ["sum", "max"])
+@pytest.mark.parametrize("name", _AFTER)
+def test_rounds_where_xla_rounds_after_reductions(name: str, how: str, rows: int) -> None:
+    """Of fewer and of more results than XLA's library wants."""
+
+    def function(x: Any, y: Any) -> Any:
+        return _AFTER[name](x, y, (x * y).sum(-1) if how == "sum" else (x * y).max(-1))
+
+    check(function, *_normal(rows, 2, (rows, 4), jnp.bfloat16), tolerance=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(60))
