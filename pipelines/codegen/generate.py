@@ -23,6 +23,7 @@ from hloforge.pipelines.codegen.origins import origins_of_results, origins_of_st
 from hloforge.pipelines.codegen.reading import forget, function_of
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.slots import Slot, Where
+from hloforge.pipelines.codegen.staging import copying, stage
 from hloforge.pipelines.codegen.steps import Nest, Single, Step, check
 from hloforge.pipelines.framework.machine import Machine
 
@@ -167,15 +168,25 @@ class _Program:
         if not self._generator.writer.lines:
             self._generator.next_kernel()
             return
-        done: KernelWriter = self._generator.next_kernel()
-        bindings = done.bindings()
-        if len(bindings) > MOST_BINDINGS:
-            raise RefusedError(f"a kernel of {len(bindings)} arrays")
-        text = done.text()
+        done, arena = self._generator.writer, self._generator.arena
+        # What a result held before stays where the kernel does not write it.
+        staged = stage(done, arena)
+        self._generator.next_kernel()
+        for kernel in copying(staged, self._generator.machine.vector_bytes):
+            self._dispatch(kernel)
+        self._dispatch(done, count, origins)
+        back = [(place, slot) for slot, place in staged if slot.is_writable]
+        for kernel in copying(back, self._generator.machine.vector_bytes):
+            self._dispatch(kernel)
+        for _, place in staged:
+            arena.give_back(place.offset, place.size)
+
+    def _dispatch(self, kernel: KernelWriter, count: int = 1, origins: frozenset[str] = frozenset()) -> None:
+        text = kernel.text()
         number = self._texts.setdefault(text, len(self._kernels))
         if number == len(self._kernels):
             self._kernels.append(text)
-        self._dispatches.append((number, tuple(bindings), count, origins))
+        self._dispatches.append((number, tuple(kernel.bindings()), count, origins))
 
 
 def _type(array: Array) -> ArrayType:

@@ -16,6 +16,7 @@ from hloforge.dialect import budget
 from hloforge.dialect.abi import donated_arguments
 from hloforge.dialect.budget import OverBudgetError
 from hloforge.dialect.errors import Error
+from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.codegen.generate import generate
 from hloforge.pipelines.codegen.kernel_program import KernelProgram
@@ -103,7 +104,7 @@ def is_asked(target: Target, options: CompileOptions) -> bool:
         return False
     if target.features or options.flags or options.without or options.dump_after or options.weights:
         return False
-    return not (options.grid.devices > 1 or options.host_calls or options.libraries)
+    return not (options.grid.devices > 1 or options.libraries)
 
 
 def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
@@ -113,7 +114,13 @@ def _is_for_us(program: Program, target: Target, options: CompileOptions) -> boo
         check_names(program.module)
     except RefusedError:
         return False
-    return not weights_of(program.module)
+    return not weights_of(program.module) and not _calls_the_host(program, options)
+
+
+def _calls_the_host(program: Program, options: CompileOptions) -> bool:
+    """Whether the program calls one of the functions that it may call, as all programs of JAX may."""
+    calls = operations(program.module, {"stablehlo.custom_call"}) if options.host_calls else ()
+    return any(string_attribute(op, "call_target_name") in options.host_calls for op in calls)
 
 
 def _made(

@@ -442,7 +442,10 @@ class Session(Background):
         """
         if self._native is not None and self._native.is_shared:
             # Our threads take work over sooner than IREE's. Where there is none to share, IREE's views cost more.
-            made = [codec.allocate(self._device) for codec in self._results]
+            try:
+                made = [codec.allocate(self._device) for codec in self._results]
+            except FAILURES as error:
+                raise ExecutionError(f"the program {self.manifest.name} failed: {reason(error)}") from None
             arrays = [codec.physical(view) for codec, view in zip(self._parameters, views, strict=True)]
             if self._native.write(arrays, self._decoded(made)):
                 return made

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 from jax.experimental.buffer_callback import ExecutionStage
 
@@ -66,7 +67,9 @@ class Context:
 
     @property
     def stream(self) -> int:
-        raise RuntimeError("hloforge runs on the CPU, which has no streams")
+        # The words and the class of JAX's CPU.
+        message = "UNIMPLEMENTED: XLA FFI GPU context is not available: hloforge runs on the CPU, which has no streams"
+        raise jax.errors.JaxRuntimeError(message)
 
 
 def returning(function: Callable[..., Any], op: AnyOp) -> Callable[..., Sequence[NumpyArray]]:

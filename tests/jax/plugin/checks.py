@@ -143,7 +143,7 @@ def small_results_keep_no_large_ones() -> None:
 @check
 def donation() -> None:
     step = jax.jit(lambda x: x * 2 + 1, donate_argnums=0)
-    x = jnp.ones(5_000)
+    x = jnp.ones(20_000)
     shown = np.asarray(x)
     y = step(x)
     assert x.is_deleted()
@@ -153,7 +153,7 @@ def donation() -> None:
     assert (same[0], z[0]) == (3, 7), "a second name of an array keeps it"
     for _ in range(3):
         z = step(z)
-    assert float(z[4_999]) == 63
+    assert float(z[19_999]) == 63
     place = z.unsafe_buffer_pointer()
     z = jax.jit(lambda x: x.at[3].set(9), donate_argnums=0)(z)
     assert (z.unsafe_buffer_pointer(), float(z[3])) == (place, 9), "updated in place"
@@ -161,7 +161,7 @@ def donation() -> None:
     shared = jax.jit(lambda a, b: a + b, donate_argnums=0)
     assert "f(donate(a), a)" in message(shared, z, z)
     assert not z.is_deleted()
-    shared(z, jnp.ones(5_000))
+    shared(z, jnp.ones(20_000))
     assert z.is_deleted()
 
 

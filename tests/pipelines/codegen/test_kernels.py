@@ -51,6 +51,34 @@ def test_more_arrays_than_bindings() -> None:
     check(text, np.arange((_PARTS + 1) * 7, dtype=np.float32).reshape(-1, 7))
 
 
+@pytest.mark.parametrize("count", [MOST_BINDINGS // 2, MOST_BINDINGS, 2 * MOST_BINDINGS + 5])
+def test_more_arguments_and_results_than_bindings(count: int) -> None:
+    """A loop is one kernel: what it cannot bind is copied to and from one buffer, different sizes each to its place."""
+    kinds = [f"tensor<{number % 5 + 1}xf32>" for number in range(count)]
+    names, carried = ([f"%{letter}{number}" for number in range(count)] for letter in "xc")
+    given = ", ".join(f"{name}: {kind}" for name, kind in zip(names, kinds, strict=True))
+    starts = ", ".join(f"{new} = {old}" for new, old in zip(carried, names, strict=True))
+    sums = "\n".join(f"%n{number} = stablehlo.add %c{number}, %c{number} : {kinds[number]}" for number in range(count))
+    results, all_kinds = ", ".join(f"%n{number}" for number in range(count)), ", ".join(kinds)
+    text = f"""func.func @main({given}) -> ({all_kinds}) {{
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %w:{count + 1} = stablehlo.while(%i = %zero, {starts}) : tensor<i32>, {all_kinds}
+      cond {{
+        %three = stablehlo.constant dense<3> : tensor<i32>
+        %more = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %more : tensor<i1>
+      }} do {{
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %next = stablehlo.add %i, %one : tensor<i32>
+        {sums}
+        stablehlo.return %next, {results} : tensor<i32>, {all_kinds}
+      }}
+      return {", ".join(f"%w#{number + 1}" for number in range(count))} : {all_kinds}
+    }}"""
+    assert all(len(dispatch.bindings) <= MOST_BINDINGS for dispatch in kernels_of(text).dispatches)
+    check(text, *(np.arange(number % 5 + 1, dtype=np.float32) + number for number in range(count)))
+
+
 @pytest.mark.parametrize(
     ("operation", "has_few"),
     [
