@@ -34,11 +34,14 @@ class Sharding:
         sizes: of the whole array.
         tiles: how many parts each dimension has.
         places: the number of each device's part.
+        terms: of an unreduced array: each part is a sum, of which each device has the term of this number. Empty if no
+            part is.
     """
 
     sizes: tuple[int, ...]
     tiles: tuple[int, ...]
     places: tuple[int, ...]
+    terms: tuple[int, ...] = ()
 
     @property
     def local(self) -> tuple[int, ...]:
@@ -47,6 +50,8 @@ class Sharding:
 
     def part(self, array: np.ndarray[Any, Any], device: int) -> np.ndarray[Any, Any]:
         """What a device has of an array: a view, unless zeros follow the array's end."""
+        if self.terms and self.terms[device]:  # the first term is the array, the others are nothing
+            return np.zeros(self.local, array.dtype)
         shard: np.ndarray[Any, Any] = array[self._slices(self.places[device])]
         if shard.shape == self.local:
             return shard
@@ -55,12 +60,15 @@ class Sharding:
         return filled
 
     def whole(self, parts: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-        """The array of which each device has a part; of devices with one part the first counts."""
+        """The array of which each device has a part; of devices with one part, or one term of it, the first counts."""
         array = np.empty(self.sizes, parts[0].dtype)
-        last_first = zip(reversed(self.places), reversed(parts), strict=True)
-        for place, part in dict(last_first).items():
+        terms = self.terms or (0,) * len(parts)
+        last_first = zip(reversed(terms), reversed(self.places), reversed(parts), strict=True)
+        firsts = {(term, place): part for term, place, part in last_first}
+        for (term, place), part in sorted(firsts.items(), key=lambda one: one[0]):
             target = array[self._slices(place)]
-            target[...] = part[tuple(map(slice, target.shape))]
+            own = part[tuple(map(slice, target.shape))]
+            target[...] = target + own if term else own
         return array
 
     def _slices(self, place: int) -> tuple[Any, ...]:
@@ -110,11 +118,15 @@ class Sharded:
         return cls.from_json(json.loads(text)) if text else None
 
     def to_json(self) -> Any:
-        return [[[one.sizes, one.tiles, one.places] for one in leaves] for leaves in (self.parameters, self.results)]
+        return [[_fields(one) for one in leaves] for leaves in (self.parameters, self.results)]
 
     @classmethod
     def from_json(cls, fields: Any) -> Sharded:
         return cls(*(tuple(Sharding(*map(tuple, one)) for one in leaves) for leaves in fields))
+
+
+def _fields(one: Sharding) -> list[tuple[int, ...]]:
+    return [one.sizes, one.tiles, one.places, *([one.terms] if one.terms else [])]
 
 
 def _resized(

@@ -140,7 +140,9 @@ def _is_part(one: Sharding, shape: Shape) -> bool:
 
 
 def _is_sharding(one: Sharding) -> bool:
-    numbers = (*one.sizes, *one.tiles, *one.places)
+    numbers = (*one.sizes, *one.tiles, *one.places, *one.terms)
+    if one.terms and len(one.terms) != len(one.places):
+        return False
     if not one.places or len(one.sizes) != len(one.tiles) or not all(type(number) is int for number in numbers):
         return False
     return min((*one.tiles, 1)) > 0 and min(numbers) >= 0 and max(one.places) < prod(one.tiles)

@@ -169,7 +169,7 @@ def _share(module: ir.Module, owners: Sequence[int | None], devices: int) -> Non
 
 def _shardings(sizes: list[tuple[int, ...]], tilings: list[Any]) -> tuple[Sharding, ...]:
     pairs = zip(sizes, tilings, strict=True)
-    return tuple(Sharding(own, tuple(tiles), tuple(places)) for own, (tiles, places) in pairs)
+    return tuple(Sharding(own, *map(tuple, tiling)) for own, tiling in pairs)
 
 
 def _drop_attributes(module: ir.Module, prefix: str) -> None:

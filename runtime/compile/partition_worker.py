@@ -34,6 +34,8 @@ _PASS = "spmd-partitioning"
 _INSPECTION, _CONFIG = "InspectSharding", "backend_config"
 # The field of HloProto that holds the module.
 _HLO_MODULE = 1
+# What devices that share a part of an array have of it.
+_Kind: Any = _hlo.OpSharding.Type
 # Seconds between looks at what XLA has written.
 _LOOK = 0.01
 
@@ -132,7 +134,7 @@ class Inspections:
 
 
 def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], devices: int) -> list[list[Any]]:
-    """How the parameters and results of these ranks lie: of each the parts of its dimensions, and each device's part.
+    """How the parameters and results of these ranks lie, each as ``tiling`` says.
 
     After those of the parameters and of the results is, for each result, the one device that has it, or None.
 
@@ -148,8 +150,8 @@ def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], d
     )
     owners = [next(iter(one.tile_assignment_devices()), 0) if one.is_maximal() else None for one in of_results]
     return [
-        [_tiling(one, rank, devices) for one, rank in zip(of_parameters, parameters, strict=True)],
-        [_tiling(one, rank, devices, may_have_owner=True) for one, rank in zip(of_results, results, strict=True)],
+        [tiling(one, rank, devices) for one, rank in zip(of_parameters, parameters, strict=True)],
+        [tiling(one, rank, devices, may_have_owner=True) for one, rank in zip(of_results, results, strict=True)],
         owners,
     ]
 
@@ -161,21 +163,39 @@ def _leaves(given: Sequence[Any], count: int) -> list[Any]:
     return leaves or [_hlo.HloSharding.replicate()] * count
 
 
-def _tiling(sharding: Any, rank: int, devices: int, may_have_owner: bool = False) -> tuple[list[int], list[int]]:
+def tiling(sharding: Any, rank: int, devices: int, may_have_owner: bool = False) -> list[list[int]]:
+    """The parts of each dimension, each device's part, and the number of its term if parts are sums (unreduced)."""
     if sharding.is_replicated() or (may_have_owner and sharding.is_maximal()):
-        return [1] * rank, [0] * devices
-    if not sharding.is_tiled():
+        return [[1] * rank, [0] * devices]
+    if sharding.is_unreduced():
+        return [[1] * rank, [0] * devices, list(range(devices))]
+    kinds = sharding.subgroup_types()
+    if not sharding.is_tiled() or not {*kinds} <= {_Kind.REPLICATED, _Kind.UNREDUCED}:
         raise UnsupportedError(
             f"an argument or result of the program has the unsupported sharding {sharding}",
             hint="shard it over the mesh, or replicate it",
         )
     tiles = list(sharding.tile_assignment_dimensions())
     # After the dimensions of the array are those of devices that share a part.
-    sharing = prod(tiles[rank:])
-    places = [0] * devices
+    groups = tiles[rank:]
+    sharing = prod(groups)
+    places, terms = [0] * devices, [0] * devices
     for number, device in enumerate(sharding.tile_assignment_devices()):
         places[device] = number // sharing
-    return tiles[:rank], places
+        if _Kind.UNREDUCED in kinds:
+            terms[device] = _term(number % sharing, groups, kinds)
+    return [tiles[:rank], places, *([terms] if any(terms) else [])]
+
+
+def _term(number: int, groups: Sequence[int], kinds: Sequence[Any]) -> int:
+    """The number of a device's term, from the device's among those that share a part."""
+    term, weight = 0, 1
+    for size, kind in zip(reversed(groups), reversed(kinds), strict=True):
+        number, index = divmod(number, size)
+        if kind == _Kind.UNREDUCED:
+            term += index * weight
+            weight *= size
+    return term
 
 
 def main() -> None:

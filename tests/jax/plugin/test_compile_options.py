@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from jax._src.lib import xla_client
 
+from hloforge.dialect.mlir import _hlo
 from hloforge.jax.plugin.compile_options import Placement, op_sharding, placement
 from hloforge.pipelines.replicas.shards import Sharding
+from hloforge.runtime.compile.partition_worker import tiling
 
 
 def serialized(assignment: list[list[int]]) -> bytes:
@@ -38,6 +40,30 @@ SHARDINGS = {
     "columns in another order": Sharding((4, 6), (1, 4), (2, 0, 3, 1)),
     "blocks": Sharding((4, 6), (2, 2), (0, 2, 1, 3)),
 }
+
+
+UNREDUCED = {
+    "{unreduced}": Sharding((4, 6), (1, 1), (0,) * 8, tuple(range(8))),
+    "{devices=[2,1,2,2]<=[2,2,2]T(0,2,1) last_tile_dims={unreduced, replicated}}": Sharding(
+        (4, 6), (2, 1), (0, 0, 0, 0, 1, 1, 1, 1), (0, 1, 0, 1, 0, 1, 0, 1)
+    ),
+    "{devices=[2,2,2]<=[8] last_tile_dims={unreduced}}": Sharding(
+        (4, 6), (2, 2), (0, 0, 1, 1, 2, 2, 3, 3), (0, 1, 0, 1, 0, 1, 0, 1)
+    ),
+    "{devices=[1,1,2,4]<=[8] last_tile_dims={unreduced, replicated}}": Sharding(
+        (4, 6), (1, 1), (0,) * 8, (0, 0, 0, 0, 1, 1, 1, 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", UNREDUCED)
+def test_unreduced_arrays_are_written_and_read_as_xla_has_them(text: str) -> None:
+    """The names are those that XLA gives what JAX makes of ``P(…, unreduced={"x"})``."""
+    proto = xla_client.OpSharding()
+    proto.ParseFromString(op_sharding(UNREDUCED[text]))
+    of_xla = _hlo.HloSharding.from_string(text)
+    assert xla_client.HloSharding.from_proto(proto) == of_xla
+    assert Sharding((4, 6), *map(tuple, tiling(of_xla, 2, 8))) == UNREDUCED[text]
 
 
 @pytest.mark.parametrize("sharding", SHARDINGS.values(), ids=SHARDINGS)

@@ -11,6 +11,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.replicas.shards import Sharded, Sharding
 
 BLOCKS = Sharding((4, 6), (2, 3), (5, 0, 1, 2, 3, 4))
+SUMS = Sharding((4, 6), (1, 2), (0, 0, 1, 1), (0, 1, 0, 1))
 PAIRS = Sharding((4, 6), (1, 2), (0, 1, 0, 1))
 SHORT = Sharding((5,), (4,), (0, 1, 2, 3))
 
@@ -28,11 +29,12 @@ def test_each_device_has_its_block() -> None:
         BLOCKS,
         PAIRS,
         SHORT,
+        SUMS,
         Sharding((2, 3), (4, 1), (3, 2, 1, 0)),
         Sharding((), (), (0, 0)),
         Sharding((0, 3), (2, 1), (0, 1)),
     ],
-    ids=["blocks", "pairs", "short", "more parts than rows", "scalar", "empty"],
+    ids=["blocks", "pairs", "short", "sums", "more parts than rows", "scalar", "empty"],
 )
 def test_parts_make_the_whole(sharding: Sharding) -> None:
     array = np.random.default_rng(0).integers(1, 9, size=sharding.sizes)
@@ -49,6 +51,13 @@ def test_zeros_fill_the_last_parts() -> None:
 def test_the_first_device_of_those_with_one_part_counts() -> None:
     parts = [np.full((4, 3), device) for device in range(4)]
     assert PAIRS.whole(parts)[0].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_terms_of_a_part_are_added() -> None:
+    parts = [np.full((4, 3), 10**device) for device in range(4)]
+    assert SUMS.whole(parts)[0].tolist() == [11] * 3 + [1100] * 3
+    assert SUMS.part(np.ones((4, 6)), 2).all()
+    assert not SUMS.part(np.ones((4, 6)), 3).any()
 
 
 def test_a_module_remembers_it_and_the_signatures_follow() -> None:

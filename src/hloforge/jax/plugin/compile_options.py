@@ -13,9 +13,10 @@ from hloforge.pipelines.replicas.shards import Sharding
 _BUILD_OPTIONS, _OVERRIDES = 3, 7
 _ORDINAL, _REPLICAS, _PARTITIONS, _ASSIGNMENT = 1, 4, 5, 9
 _COMPUTATION_DEVICES, _REPLICA_DEVICES = 3, 1
-# OpSharding: what it is, the parts of each dimension, the devices part by part, and whether several have each part.
-_TYPE, _TILES, _TILED_DEVICES, _REPLICATES_LAST = 1, 3, 4, 6
-_OTHER = 3
+# OpSharding: what it is, the parts of each dimension, the devices part by part, whether several have each part, and
+# what those have of it that share one.
+_TYPE, _TILES, _TILED_DEVICES, _REPLICATES_LAST, _LAST_TILES = 1, 3, 4, 6, 8
+_COPIES, _OTHER, _UNREDUCED = 0, 3, 6
 _CONTINUES = 0x80
 # An OpSharding whose type is 0.
 REPLICATED = b""
@@ -62,13 +63,20 @@ def overrides(options: bytes) -> bytes:
 
 def op_sharding(sharding: Sharding) -> bytes:
     """How an array lies on devices, as a serialized OpSharding."""
-    parts = prod(sharding.tiles)
-    if parts == 1:
+    parts, terms = prod(sharding.tiles), sharding.terms or (0,) * len(sharding.places)
+    summands = max(terms) + 1
+    if parts == 1 and summands == 1:
         return REPLICATED
-    devices = sorted(range(len(sharding.places)), key=lambda device: (sharding.places[device], device))
-    copies = len(devices) // parts
-    tiles = (*sharding.tiles, copies) if copies > 1 else sharding.tiles
+    if parts == 1 and summands == len(terms):
+        return _key(_TYPE, 0) + bytes([_UNREDUCED])
+    devices = sorted(range(len(terms)), key=lambda device: (sharding.places[device], terms[device], device))
+    copies = len(devices) // (parts * summands)
+    # In XLA's order.
+    sharing = [(count, kind) for count, kind in ((summands, _UNREDUCED), (copies, _COPIES)) if count > 1]
+    tiles = (*sharding.tiles, *(count for count, _ in sharing))
     message = _key(_TYPE, 0) + bytes([_OTHER]) + _packed(_TILES, tiles) + _packed(_TILED_DEVICES, devices)
+    if summands > 1:
+        return message + _packed(_LAST_TILES, [kind for _, kind in sharing])
     return message + _key(_REPLICATES_LAST, 0) + b"\1" if copies > 1 else message
 
 
