@@ -8,7 +8,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-all test-jax soak fuzz upstream cuda-emulator lint format typecheck bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-all test-jax jax-suite soak fuzz upstream cuda-emulator lint format typecheck bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +45,11 @@ test-jax: $(STAMP)
 	$(BIN)/python -m tests.jax.api_sweep
 	$(BIN)/python -m tests.jax.numpy_sweep
 	$(BIN)/python -m tests.jax.numpy_sweep --no-x64
+
+# JAX's own tests beside its CPU, from a checkout of JAX at the installed version's tag: hours for all of them. For a
+# sample: JAX_OPTIONS="--each=10 --seed=1", for a part: "--files=lax_ --only=testScan". A second run goes on.
+jax-suite: $(STAMP)
+	$(if $(JAX_TESTS),,$(error JAX_TESTS= is a checkout of JAX at the tag of the installed version))$(BIN)/python -m tests.jax.suite $(JAX_TESTS) $(JAX_OPTIONS)
 
 # Random programs against XLA's CPU client and StableHLO's interpreter (docs/fuzzing.md): about two seconds of one core each.
 fuzz: $(STAMP)

@@ -45,6 +45,19 @@ def test_rules_that_the_cpu_gets_later_serve_here() -> None:
         jax.jit(checked).trace(b[0]).lower(lowering_platforms=("hloforge",))
 
 
+def test_branches_for_the_cpu_serve_here() -> None:
+    hloforge.jax.register()
+
+    def chosen(**branches: float) -> float:
+        functions = {name: lambda x, y=number: x + y for name, number in branches.items()}
+        return float(hloforge.jit(lambda x: jax.lax.platform_dependent(x, **functions))(np.float32(0)))
+
+    assert chosen(cuda=1, cpu=2) == 2
+    assert chosen(cpu=2, default=3) == 2
+    assert chosen(cpu=2, hloforge=4, default=3) == 4
+    assert chosen(cuda=1, default=3) == 3
+
+
 def test_erf_of_small_floats_is_written_for_plugins() -> None:
     hloforge.jax.register()
     x = np.float32([0, 0.5, -1, 2]).astype(jnp.float8_e4m3fn)

@@ -25,6 +25,7 @@ from jax._src.callback import io_callback_p, pure_callback_p
 from jax._src.debugging import debug_callback_p, debug_print_p, inspect_sharding_p
 from jax._src.export import _export
 from jax._src.interpreters import mlir
+from jax._src.lax.control_flow.conditionals import cond_p, platform_index_p
 from jax._src.random import prng
 
 from hloforge.dialect.host_calls import INTERNAL
@@ -108,6 +109,8 @@ def _rules() -> dict[Any, Rule]:
     inspection = _inspecting(mlir._lowerings[inspect_sharding_p].rule)
     erf = {jax.lax.erf_p: _by_wider_floats(mlir._lowerings[jax.lax.erf_p].rule, jax.lax.erf)}
     own = {_export.call_exported_p: _of_exported(call, _as_on_cpu(call)), inspect_sharding_p: inspection}
+    for primitive, parameter in ((platform_index_p, "platforms"), (cond_p, "branches_platforms")):
+        own[primitive] = _by_platforms(mlir._lowerings[primitive].rule, parameter)
     return rules | erf | own
 
 
@@ -170,6 +173,23 @@ def _of_exported(rule: Rule, on_cpu: Rule) -> Rule:
         is_of_cpu = PLATFORM not in exported.platforms and _CPU[PLATFORM] in exported.platforms
         chosen = on_cpu if is_of_cpu else rule
         return chosen(context, *operands, exported=exported, **parameters)
+
+    return lower
+
+
+def _by_platforms(rule: Rule, parameter: str) -> Rule:
+    """The rule for ``lax.platform_dependent``: what is given for the CPU serves here, unless something is for hloforge.
+
+    Args:
+        parameter: of the rule, with the platforms of each branch; None of the default one, or without such branches.
+    """
+
+    def lower(context: Any, *operands: Any, **parameters: Any) -> Any:
+        branches = parameters.get(parameter) or ()
+        if not any(PLATFORM in (platforms or ()) for platforms in branches):
+            served = tuple((*names, PLATFORM) if names and _CPU[PLATFORM] in names else names for names in branches)
+            parameters |= {parameter: served} if branches else {}
+        return rule(context, *operands, **parameters)
 
     return lower
 
