@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PLAIN := $(VENV)/.plain
 FRAMEWORKS := $(VENV)/.frameworks
 TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
@@ -13,7 +14,7 @@ JOBS ?= auto
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $@
+	touch $(PLAIN) $@
 
 # Without PyTorch or TensorFlow their tests are skipped, and say so.
 $(FRAMEWORKS): $(STAMP)
@@ -22,7 +23,13 @@ $(FRAMEWORKS): $(STAMP)
 	    || echo "hloforge[$$extra] cannot be installed here: its tests are skipped"; done
 	touch $@
 
-demo: $(STAMP)
+# What hloforge itself needs, and nothing for development.
+$(PLAIN): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	touch $@
+
+demo: $(PLAIN)
 	$(BIN)/python examples/demo.py
 
 # Vulkan without a GPU, for Debian and Ubuntu. Without it the tests on Vulkan are skipped, and say so.
@@ -107,7 +114,7 @@ gpu-check:
 gpu-pack: $(STAMP)
 	$(BIN)/python -m benchmarks.gpu.pack --pack=$(GPU_PACK) $(GPU_OPTIONS)
 
-# docs/support.md from the capability tables, those of README.md and docs/performance.md from the last measurements and the
+# docs/support.md from the capability tables, those of README.md, docs/comparison.md and docs/performance.md from the last measurements and the
 # expected failures, docs/operations.md from the docstrings, docs/upstream.md from the ledger of IREE's faults, and
 # docs/opcodes.md from a module for each opcode of HLO.
 tables: $(STAMP)

@@ -163,7 +163,10 @@ def main() -> None:
         write(options.output, results, cases)
     if options.output == RESULTS:
         render.main()
-        print("wrote benchmarks/results/latest.json, docs/performance.md and the README's tables", file=sys.stderr)
+        print(
+            "wrote benchmarks/results/latest.json, docs/performance.md, docs/comparison.md and the README's table",
+            file=sys.stderr,
+        )
 
 
 if __name__ == "__main__":

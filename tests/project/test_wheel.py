@@ -1,36 +1,57 @@
-"""The built wheel: README's programs run with it, in the clone's root and elsewhere."""
+"""The built wheel, and the README's quick start with it: in a clone, elsewhere, and in a new environment."""
 
 from __future__ import annotations
 
+import configparser
 import os
-import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.project import quickstart
+
 ROOT = Path(__file__).resolve().parents[2]
-_SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+README = ROOT / "README.md"
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the wheel holds; its dependencies are those of the tests."""
-    folder = tmp_path_factory.mktemp("wheel")
-    sources = folder / "sources"
-    # setuptools writes beside the sources.
+@dataclass(frozen=True)
+class Installed:
+    """A clone without tests, what its wheel holds, and its commands."""
+
+    clone: Path
+    site: Path
+    commands: Path
+
+    def environment(self) -> dict[str, str]:
+        # An editable installation comes after this path.
+        path = f"{self.commands}{os.pathsep}{os.environ.get('PATH', '')}"
+        return os.environ | {"PYTHONPATH": str(self.site), "PATH": path}
+
+
+def _cloned(folder: Path) -> Path:
+    """A copy of the tracked files: setuptools writes beside the sources, and so do readers who follow the README."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
     if tracked.returncode:
         pytest.skip("the sources are no clone, so that nothing tells which files belong to them")
     for name in filter(None, tracked.stdout.decode().split("\0")):
         if (ROOT / name).is_file() and not name.startswith(("tests/", "docs/", "benchmarks/")):
-            (sources / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, sources / name)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The wheel's dependencies are those of the tests."""
+    folder = tmp_path_factory.mktemp("wheel")
+    clone = _cloned(folder / "clone")
     built = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(sources)],
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(clone)],
         capture_output=True,
         text=True,
     )
@@ -40,33 +61,50 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = folder.glob("hloforge-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "site")
-    return folder / "site"
+    return Installed(clone, folder / "site", _commands(folder / "site", folder / "bin"))
 
 
-def run(installed: Path, folder: Path, code: str) -> str:
-    # An editable installation comes after this path.
-    environment = os.environ | {"PYTHONPATH": str(installed)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def _commands(site: Path, folder: Path) -> Path:
+    """The wheel's console scripts, as pip would write them."""
+    folder.mkdir()
+    points = configparser.ConfigParser()
+    points.read(next(site.glob("*.dist-info/entry_points.txt")))
+    for name, place in points["console_scripts"].items():
+        module, _, function = place.partition(":")
+        script = folder / name
+        script.write_text(f"#!{sys.executable}\nfrom {module} import {function}\n{function}()\n")
+        script.chmod(0o755)
+    return folder
 
 
-def test_the_wheel_holds_one_package(installed: Path) -> None:
-    assert [path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")] == ["hloforge"]
+def test_the_wheel_holds_one_package(installed: Installed) -> None:
+    names = [path.name for path in installed.site.iterdir() if not path.name.endswith(".dist-info")]
+    assert names == ["hloforge"]
 
 
-@pytest.mark.parametrize("snippet", _SNIPPET.findall((ROOT / "README.md").read_text()), ids=("files", "programs"))
 @pytest.mark.parametrize("place", ["clone", "elsewhere"])
-def test_programs_of_the_readme(installed: Path, tmp_path: Path, place: str, snippet: str) -> None:
-    code = snippet.replace('output="model.vmfb"', f"output={str(tmp_path / 'model.vmfb')!r}")
-    code = code.replace('load("model.vmfb")', f"load({str(tmp_path / 'model.vmfb')!r})")
-    # A function's annotations are read from its source.
-    (tmp_path / "snippet.py").write_text(code)
-    if place == "elsewhere":
-        shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    folder = ROOT if place == "clone" else tmp_path
-    path = str(tmp_path / "snippet.py")
-    code = f"import hloforge, runpy; print(hloforge.__file__); runpy.run_path({path!r})"
-    assert str(installed) in run(installed, folder, code).splitlines()[0]
+def test_the_quick_start(installed: Installed, tmp_path: Path, place: str) -> None:
+    folder = installed.clone if place == "clone" else tmp_path
+    environment = installed.environment()
+    imported = quickstart.Step("python", "import hloforge; print(hloforge.__file__)", "")
+    assert str(installed.site) in quickstart.run(imported, folder, environment, sys.executable)
+    assert list(quickstart.differing(README, folder, environment, sys.executable)) == []
+
+
+@pytest.mark.slow
+def test_the_quick_start_in_a_new_environment(tmp_path: Path) -> None:
+    """As a newcomer types it: nothing is installed but what ``pip install .`` brings."""
+    clone = _cloned(tmp_path / "clone")
+    home = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True, timeout=300)
+    # No settings of this process, such as a path to the tests' own packages.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment["PATH"] = f"{home / 'bin'}{os.pathsep}{environment['PATH']}"
+    (install,) = (step for step in quickstart.steps(README) if step.mark == "install")
+    done = subprocess.run(["bash", "-euc", install.code], cwd=clone, env=environment, capture_output=True, text=True)
+    if "No matching distribution found" in done.stderr:
+        pytest.skip("the dependencies can be had from no package index")
+    assert done.returncode == 0, done.stderr
+    python = str(home / "bin" / "python")
+    assert list(quickstart.differing(README, clone, environment, python)) == []
+    subprocess.run([python, "examples/demo.py"], cwd=clone, env=environment, check=True, timeout=300)
