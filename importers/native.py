@@ -16,6 +16,8 @@ from hloforge.dialect.hlo_groups import with_listed_groups
 from hloforge.dialect.marks import PREFIX
 from hloforge.dialect.mlir import _hlo, _jax, context, hlo_proto_to_stablehlo, ir
 from hloforge.dialect.nesting import bound_nesting, check_brackets
+from hloforge.dialect.op import registry
+from hloforge.dialect.suggestions import did_you_mean
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
 from hloforge.importers.hlo_calls import calls_of, renamed_calls
@@ -70,6 +72,8 @@ def _parse_error(report: str, text: str, file: str) -> ImporterError:
     message, line, column = hlo_text.parse_error(report)
     line, column = hlo_text.blamed(text, message, line, column)
     hint = _NEWER if any(words in message for words in _OF_OTHER_VERSIONS) else ""
+    if unknown := _UNKNOWN_OPCODE.search(message):
+        hint = did_you_mean(unknown[1], (op.hlo for op in registry().values()), hint)
     if attribute := hlo_text.unknown_attribute(report):
         hint = (
             f"this version of XLA does not know {attribute!r}; --drop-unknown-attributes reads the program without it, "
@@ -80,6 +84,7 @@ def _parse_error(report: str, text: str, file: str) -> ImporterError:
 
 # An opcode, and an update of asynchronous work that brings operands of its own.
 _OF_OTHER_VERSIONS = ("Unknown opcode", "expect a single async op")
+_UNKNOWN_OPCODE = re.compile(r"Unknown opcode: ([\w-]+)")
 _NEWER = (
     "jaxlib's XLA does not read it: it is misspelt, of a newer XLA, or of a form that XLA's own passes write for "
     "themselves (send-start); take StableHLO, or the dump from before XLA's passes"
@@ -200,14 +205,32 @@ def _mlir_error(error: Any, file: str, source: str | bytes) -> ImporterError:
     if not error.error_diagnostics:
         return ImporterError(str(error).strip().splitlines()[0], location=Location(file))
     diagnostic = error.error_diagnostics[0]
+    message = " ".join(diagnostic.message.split())
+    hint, notes = _way_out(message), tuple(" ".join(note.message.split()) for note in diagnostic.notes)
     match = re.search(r'"-":(\d+):(\d+)', str(diagnostic.location))
     line, column = (int(match[1]), int(match[2])) if match else (0, 0)
     return ImporterError(
-        " ".join(diagnostic.message.split()),
+        message,
         location=Location(file, line, column),
         op=pointed_at(source, line, column) if isinstance(source, str) else "",
-        notes=tuple(" ".join(note.message.split()) for note in diagnostic.notes),
+        # MLIR's list of dialects helps nobody who has a dialect of another compiler.
+        notes=() if hint and _FOREIGN.search(message) else notes,
+        hint=hint,
     )
+
+
+# MLIR's messages on an operation of a dialect that jaxlib lacks, and on an unknown one of a dialect that it has.
+_FOREIGN = re.compile(r"Dialect `([\w.]+)' not found")
+_UNKNOWN_OPERATION = re.compile(r"custom op '([\w.]+)' is unknown")
+
+
+def _way_out(message: str) -> str:
+    """A hint for an operation that jaxlib's MLIR does not know."""
+    if foreign := _FOREIGN.search(message):
+        return f"hloforge reads StableHLO, CHLO, MHLO and VHLO; iree-compile takes dialects such as {foreign[1]}"
+    if unknown := _UNKNOWN_OPERATION.search(message):
+        return did_you_mean(unknown[1], (name for op in registry().values() for name in op.emits))
+    return ""
 
 
 def _printable(module: ir.Module, file: str) -> Any:

@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, TypeAlias
 
 from hloforge.dialect.bounded_reading import TooLargeError, read_path, read_stream
 from hloforge.dialect.errors import ImporterError, Location
-from hloforge.importers.saved_model import is_saved_model, mark_of
 
 Source: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 
@@ -48,6 +47,9 @@ def load(source: Source) -> tuple[bytes, str]:
 
 
 def _file(path: Path) -> bytes:
+    # Loaded late: it loads jaxlib, and the command line's completion reads no program.
+    from hloforge.importers.saved_model import is_saved_model, mark_of
+
     if is_saved_model(path):
         return mark_of(path)
     try:

@@ -7,15 +7,16 @@ anchor such as ``func.func(…)`` is MLIR's alone, because hloforge's passes wor
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 from typing import Any
 
 from hloforge.dialect.errors import PipelineError
 from hloforge.dialect.mlir import context
+from hloforge.dialect.suggestions import did_you_mean
 from hloforge.pipelines.catalogue import NATIVE_PASSES, passes_by_name
 from hloforge.pipelines.framework.machine import AVX2
 from hloforge.pipelines.framework.passes import NativePass, Pass, parse_native
+from hloforge.pipelines.pass_names import PIPELINE_NAMES
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _WRAPPER = "builtin.module"
@@ -121,8 +122,9 @@ class _Reader:
                 name = pipeline.split("{")[0]
                 if "restricted to 'func.func'" in error.message:
                     raise self.error(f"{name} works on a function", start, f"write func.func({pipeline})") from None
-                close = difflib.get_close_matches(name, (*passes_by_name(), *NATIVE_PASSES), 3)
-                hint = f"did you mean {' or '.join(close)}?" if close else "hloforge opt --list-passes shows all"
+                # The name of a pipeline alone is taken before this reads it; within a text it is none.
+                known = (*passes_by_name(), *NATIVE_PASSES, *(PIPELINE_NAMES if pipeline == self.text else ()))
+                hint = did_you_mean(name, known, "hloforge opt --list-passes and --list-pipelines show all")
                 raise self.error(error.message, start, hint) from None
         return NativePass(pipeline)
 

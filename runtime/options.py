@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hloforge.dialect.errors import OptionError
+from hloforge.dialect.suggestions import did_you_mean
 from hloforge.pipelines.framework.machine import check_settings
 from hloforge.pipelines.replicas.grid import Grid
 
@@ -136,4 +137,6 @@ class CompileOptions:
 def check_device(name: str) -> None:
     """Raise OptionError unless a name is that of a driver, or a URI of one with memory of its own."""
     if name not in DRIVERS and name.partition("://")[0] not in GPU_DRIVERS:
-        raise OptionError(f"unknown device {name!r}", hint=f"devices: {', '.join((*DRIVERS, *GPU_DRIVERS))}")
+        known = (*DRIVERS, *GPU_DRIVERS)
+        hint = f"{did_you_mean(name, known)} devices: {', '.join(known)}".strip()
+        raise OptionError(f"unknown device {name!r}", hint=hint)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hloforge.tools import completing
 from hloforge.tools.options import (
     CompilerCommand,
     compile_options_of,
@@ -23,9 +24,12 @@ from hloforge.tools.progress import progress
     short_help="Find the smallest cause of a wrong result or a failure.",
     epilog="Ctrl-C ends the search and writes the smallest program found so far.",
 )
-@click.argument("source", metavar="PROGRAM")
+@click.argument("source", metavar="PROGRAM", type=completing.FILE)
 @click.option(
-    "-o", "--output", help="File of the small program.  [default: PROGRAM's name with .bisected.mlir, in this folder]"
+    "-o",
+    "--output",
+    type=completing.OUTPUT,
+    help="File of the small program.  [default: PROGRAM's name with .bisected.mlir, in this folder]",
 )
 @click.option(
     "-i",
@@ -33,6 +37,7 @@ from hloforge.tools.progress import progress
     "inputs",
     multiple=True,
     metavar="SPEC",
+    type=completing.INPUT,
     help="As for hloforge run; by default generated as by verify.",
 )
 @click.option("--trials", type=click.IntRange(min=1), help="Number of argument sets to try.  [default: 3]")

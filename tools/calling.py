@@ -117,7 +117,7 @@ def write_results(results: Leaves, outputs: Sequence[str]) -> None:
     if not outputs:
         for name, array in results:
             if len(results) > 1:
-                click.echo(f"{name}:", err=True)
+                click.echo(f"{name}:")
             write_output("-", array)
         return
     if len(outputs) > len(results):

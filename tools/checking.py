@@ -67,6 +67,8 @@ def check_expected(results: Mapping[str, Array], wanted: Mapping[str, Array], to
         MismatchError: one differs by more than the tolerance.
     """
     names = list(wanted)
+    if left := [name for name in results if name not in wanted]:
+        click.echo(f"not compared, for want of --expected-output: {', '.join(left)}")
     found = tuple(results[name] for name in names)
     conclude(compare(found, tuple(wanted.values()), names=names, tolerance=tolerance), "the expected output")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hloforge.tools import completing
 from hloforge.tools.options import (
     OWN_TARGET,
     CompilerCommand,
@@ -16,7 +17,7 @@ from hloforge.tools.options import (
     target_option,
 )
 from hloforge.tools.progress import Stopwatch
-from hloforge.tools.streams import STDIO, write_bytes
+from hloforge.tools.streams import STDIO, check_writable, write_bytes
 
 
 @click.command(
@@ -24,10 +25,11 @@ from hloforge.tools.streams import STDIO, write_bytes
     short_help="Compile a program to an IREE module.",
     epilog="Options that begin with --iree- are passed to IREE's compiler unchanged (--iree-opt-level=O2).",
 )
-@click.argument("source", metavar="PROGRAM")
+@click.argument("source", metavar="PROGRAM", type=completing.FILE)
 @click.option(
     "-o",
     "--output",
+    type=completing.OUTPUT,
     help="File of the vmfb; - for standard output.  [default: PROGRAM's name with .vmfb, in this folder]",
 )
 @target_option
@@ -56,10 +58,11 @@ def command(
         server.prepare()
     from hloforge.tools.building import build
 
+    place = output or _default_output(source)
+    check_writable(place)
     options = compile_options_of(**compiler)
     watch = Stopwatch(is_detailed=timings)
     executable = build(source, target, options, watch, **reading)
-    place = output or _default_output(source)
     if not executable.vmfb:
         executable.save(place)  # which refuses, and says what to do
     with watch.step("write"):

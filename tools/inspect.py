@@ -8,16 +8,21 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from hloforge.tools import completing
 from hloforge.tools.options import read_program, reading_options, target_option
 from hloforge.tools.progress import progress
 from hloforge.tools.streams import is_vmfb, open_source, write_text
 
 
 @click.command(short_help="Show the contents of a vmfb or a program.")
-@click.argument("source", metavar="FILE")
+@click.argument("source", metavar="FILE", type=completing.FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
-    "--html", "html_file", metavar="FILE", help="Write the graph and the stages as one self-contained HTML page."
+    "--html",
+    "html_file",
+    metavar="FILE",
+    type=completing.OUTPUT,
+    help="Write the graph and the stages as one self-contained HTML page.",
 )
 @click.option(
     "--numerics",
@@ -63,6 +68,7 @@ def command(
 
     head, stream = open_source(source)
     if is_vmfb(head):
+        _refuse_target()
         facts = inspection.vmfb_facts(stream if isinstance(stream, str) else stream.getvalue())
     else:
         facts = inspection.program_facts(read_program(stream, **reading), target)
@@ -72,12 +78,20 @@ def command(
     inspection.show(facts)
 
 
+def _refuse_target() -> None:
+    """Raise UsageError if a target is asked for: a vmfb has its own."""
+    ctx = click.get_current_context()
+    if ctx.get_parameter_source("target") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--target is for programs; a vmfb is compiled already, and says for what", ctx)
+
+
 def _page(source: str, target: str, reading: dict[str, Any], numerics: Path | None, profile: Path | None) -> str:
     from hloforge.tools import inspect_page, inspection
 
     measured = inspect_page.Measured.read(numerics, profile)
     head, stream = open_source(source)
     if is_vmfb(head):
+        _refuse_target()
         return inspect_page.vmfb_page(
             inspection.vmfb_facts(stream if isinstance(stream, str) else stream.getvalue()), measured
         )

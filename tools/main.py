@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -32,6 +33,8 @@ COMMANDS: dict[str, str] = {
 }
 
 _DEBUG = "--debug"
+# The variable by which a shell asks for completions.
+_COMPLETION = "_HLOFORGE_COMPLETE"
 
 
 class Hloforge(click.Group):
@@ -51,7 +54,12 @@ class Hloforge(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            raise click.UsageError(f"no command {name!r}; commands: {', '.join(COMMANDS)}", ctx)
+            from hloforge.dialect.suggestions import did_you_mean
+
+            question = did_you_mean(name, COMMANDS)
+            raise click.UsageError(
+                f"no command {name!r}; {question + ' ' if question else ''}commands: {', '.join(COMMANDS)}", ctx
+            )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -65,6 +73,10 @@ class Hloforge(click.Group):
         extra["standalone_mode"] = False
         # --debug applies to every sub-command, so it may be anywhere on the line.
         rest = [word for word in words if word != _DEBUG]
+        if _COMPLETION in os.environ:
+            from hloforge.tools.completing import prepare
+
+            prepare()
         with guarded_streams():
             status = run_guarded(lambda: super(Hloforge, self).main(rest, "hloforge", **extra), debug=rest != words)
         sys.exit(status)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hloforge.tools import completing
 from hloforge.tools.options import dump_names, import_options, read_program
 from hloforge.tools.progress import Stopwatch
 from hloforge.tools.streams import STDIO, write_text
@@ -16,22 +17,36 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Run passes over a program and print the IR.")
-@click.argument("source", metavar="PROGRAM", required=False)
+@click.argument("source", metavar="PROGRAM", required=False, type=completing.FILE)
 @click.option(
     "-p",
     "--pipeline",
     "pipelines",
     multiple=True,
     metavar="TEXT",
+    type=completing.PIPELINE,
     help="Passes in MLIR's grammar, or the name of a pipeline (normalize, cpu); repeatable, run in order.",
 )
-@click.option("--pass", "passes", multiple=True, metavar="NAME", help="A single pass; repeatable, run in order.")
-@click.option("-o", "--output", default=STDIO, help="Where to write the IR.  [default: standard output]")
+@click.option(
+    "--pass",
+    "passes",
+    multiple=True,
+    metavar="NAME",
+    type=completing.PIPELINE,
+    help="A single pass; repeatable, run in order.",
+)
+@click.option(
+    "-o", "--output", default=STDIO, type=completing.OUTPUT, help="Where to write the IR.  [default: standard output]"
+)
 @click.option("--locations", is_flag=True, help="Print the source location of each operation.")
 @click.option("--elide", type=click.IntRange(min=1), metavar="N", help="Elide constants of more than N elements.")
 @click.option("--verify/--no-verify", default=True, help="Verify the IR between passes (default).")
 @click.option(
-    "--dump-after", multiple=True, metavar="PASS", help="Write the IR after this pass, or after all; repeatable."
+    "--dump-after",
+    multiple=True,
+    metavar="PASS",
+    type=completing.DUMPED,
+    help="Write the IR after this pass, or after all; repeatable.",
 )
 @click.option("--dump-to", type=click.Path(path_type=Path), help="Folder for these dumps.  [default: standard error]")
 @click.option("--timings", is_flag=True, help="Print the time of each pass on standard error.")

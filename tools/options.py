@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from hloforge.tools import completing
+
 if TYPE_CHECKING:
     from hloforge.dialect.program import Program
     from hloforge.runtime.options import CompileOptions
@@ -141,13 +143,20 @@ def judging_options(function: Function) -> Function:
             click.option(
                 "--device",
                 metavar="NAME",
+                type=completing.DEVICE,
                 callback=checked_device,
                 help="Device, as for hloforge run; by default the target's.",
             ),
             click.option(
                 "--plain", is_flag=True, help="Compile with IREE's compiler alone, without hloforge's passes."
             ),
-            click.option("--without", multiple=True, metavar="PASS", help="Leave this pass out; repeatable."),
+            click.option(
+                "--without",
+                multiple=True,
+                metavar="PASS",
+                type=completing.PASS,
+                help="Leave this pass out; repeatable.",
+            ),
             click.option(
                 "--plugin",
                 "plugins",
@@ -190,6 +199,8 @@ def target_option(function: Function) -> Function:
     return click.option(
         "--target",
         default=OWN_TARGET,
+        type=completing.TARGET,
+        metavar="TARGET",
         show_default=True,
         help="cpu[:PROCESSOR], vulkan[:GPU], cuda[:sm_90], rocm[:gfx1100] or metal; or several, separated by commas.",
     )(function)
@@ -215,10 +226,10 @@ def compiler_options(function: Function) -> Function:
                 help="Sizes of an argument of dynamic shape; repeatable.",
             ),
             click.option(
-                "--profile",
+                "--tuning",
                 type=click.Path(path_type=Path),
                 metavar="FILE",
-                help="Profile that hloforge tune --save-profile wrote: flags, passes, device.",
+                help="What hloforge tune --save-tuning wrote: flags, passes, device.",
             ),
             click.option(
                 "--weights",
@@ -260,6 +271,7 @@ def compiler_options(function: Function) -> Function:
                 "--dump-after",
                 multiple=True,
                 metavar="PASS",
+                type=completing.DUMPED,
                 help="Write the IR after this pass, or after all; repeatable.",
             ),
             click.option(
@@ -303,7 +315,7 @@ def compile_options_of(
     *,
     dynamic_shapes: str = "auto",
     shapes: Mapping[str, tuple[int, ...]] | None = None,
-    profile: Path | None = None,
+    tuning: Path | None = None,
     weights: Path | None = None,
     externalize_weights: Path | None = None,
     host_calls: tuple[str, ...] = (),
@@ -343,11 +355,11 @@ def compile_options_of(
         dump_after=dump_names(dump_after),
         dump_to=dump_to,
     )
-    if profile is None:
+    if tuning is None:
         return options
     from hloforge.runtime.tuning.tuned_profile import Profile
 
-    return Profile.load(profile).applied(options)
+    return Profile.load(tuning).applied(options)
 
 
 def dump_names(dumps: tuple[str, ...]) -> frozenset[str]:
@@ -355,13 +367,15 @@ def dump_names(dumps: tuple[str, ...]) -> frozenset[str]:
     if not dumps:
         return frozenset()
     from hloforge.dialect.errors import OptionError
+    from hloforge.dialect.suggestions import did_you_mean
     from hloforge.pipelines.catalogue import NATIVE_PASSES, passes_by_name
 
     known = ("all", *passes_by_name(), *NATIVE_PASSES)
     for name in dumps:
         # Stages of native passes are named by their pipeline text, such as func.func(canonicalize,cse).
         if not any(part in known for part in re.findall(r"[\w-]+", name)):
-            raise OptionError(f"--dump-after: no pass is called {name!r}", hint="hloforge opt --list-passes shows all")
+            hint = did_you_mean(name, known, "hloforge opt --list-passes shows all")
+            raise OptionError(f"--dump-after: no pass is called {name!r}", hint=hint)
     return frozenset(dumps)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hloforge.tools import completing
 from hloforge.tools.options import (
     CompilerCommand,
     checked_device,
@@ -28,13 +29,14 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     short_help="Measure the time of a program's calls, by operation.",
     epilog="Inputs have the syntax of hloforge run; by default they are plausible for a program, random for a vmfb.",
 )
-@click.argument("source", metavar="FILE")
+@click.argument("source", metavar="FILE", type=completing.FILE)
 @click.option(
     "-i",
     "--input",
     "inputs",
     multiple=True,
     metavar="SPEC",
+    type=completing.INPUT,
     help="Value of a parameter, as for hloforge run; in order.",
 )
 @click.option("--iterations", type=click.IntRange(min=1), help="Calls to measure, instead of --seconds.")
@@ -56,16 +58,33 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--device",
     metavar="NAME",
+    type=completing.DEVICE,
     callback=checked_device,
     help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…  [default: by target and program size]",
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task.  [default: one per core]")
 @click.option("--deadline", type=_POSITIVE, help="Seconds that the measured calls may take together.")
-@click.option("--json", "json_file", metavar="FILE", help="Write all numbers as JSON; - for standard output.")
 @click.option(
-    "--trace", "trace_file", metavar="FILE", help="Write the calls as trace events (Perfetto, chrome://tracing)."
+    "--json",
+    "json_file",
+    metavar="FILE",
+    type=completing.OUTPUT,
+    help="Write all numbers as JSON; - for standard output.",
 )
-@click.option("--flame", "flame_file", metavar="FILE", help="Write folded stacks, for speedscope and flamegraph.pl.")
+@click.option(
+    "--trace",
+    "trace_file",
+    metavar="FILE",
+    type=completing.OUTPUT,
+    help="Write the calls as trace events (Perfetto, chrome://tracing).",
+)
+@click.option(
+    "--flame",
+    "flame_file",
+    metavar="FILE",
+    type=completing.OUTPUT,
+    help="Write folded stacks, for speedscope and flamegraph.pl.",
+)
 @target_option
 @reading_options
 @compiler_options

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hloforge.importers.source import NamedBytes
+from hloforge.tools import completing
 from hloforge.tools.options import (
     CompilerCommand,
     checked_device,
@@ -41,9 +42,15 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     epilog="A SPEC is 2x3xf32=1 2 3 4 5 6, f32[2,3]=@x.npy, @x.npy, @x.npz:name, random[:SEED], zeros or iota. A "
     "single random, zeros or iota applies to every parameter. With --reference, the default is random.",
 )
-@click.argument("source", metavar="FILE")
+@click.argument("source", metavar="FILE", type=completing.FILE)
 @click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="SPEC", help="Value of a parameter; one per parameter, in order."
+    "-i",
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SPEC",
+    type=completing.INPUT,
+    help="Value of a parameter; one per parameter, in order.",
 )
 @click.option("--infeed", multiple=True, metavar="SPEC", help="Value of an infeed item; one per item, in order.")
 @click.option(
@@ -59,6 +66,7 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     "--output",
     "outputs",
     multiple=True,
+    type=completing.RESULT,
     metavar="@FILE.npy|-",
     help="Destination of a result; one per result, in order, then outfeed items and channels.",
 )
@@ -78,6 +86,7 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
 @click.option(
     "--device",
     metavar="NAME",
+    type=completing.DEVICE,
     callback=checked_device,
     help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…  [default: by target and program size]",
 )
@@ -149,6 +158,8 @@ def command(
     if program and (options.fold_replicas or options.grid.devices > 1) and not is_to_cut(program, options):
         # Engines run one device: the folded program, whose arguments and results are those of all.
         program = for_grid(program, options.grid, folded=True)
+    if reference and not inputs:
+        inputs = ("random",)
     arguments = calling.arguments(session.signature, inputs, reading["seed"], program)
     fed = feeding.fed(session, infeed, channels, reading["seed"])
     # What comes out of feeds is known afterwards.

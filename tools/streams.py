@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+import tempfile
 from pathlib import Path
 
-from hloforge.dialect.errors import OptionError
+from hloforge.dialect.errors import CompileError, OptionError
 from hloforge.importers.source import NamedBytes, load, unreadable
 
 STDIO = "-"
@@ -43,6 +46,23 @@ def _read(source: str | Path) -> tuple[bytes, NamedBytes]:
 def is_vmfb(head: bytes) -> bool:
     """Whether a file that begins so is a compiled IREE module: a flatbuffer, alone or in a zip."""
     return head[4:8] == b"IREE" or (head.startswith(b"PK\x03\x04") and b"module.fb" in head)
+
+
+def check_writable(destination: str) -> None:
+    """Raise CompileError, in the words of ``write_bytes``, unless a file can be written; ``-`` always can."""
+    if destination == STDIO:
+        return
+    try:
+        path = Path(destination)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not path.exists() or path.is_file():
+            # A link keeps pointing where it does. The file has no name, so that nothing is left of it.
+            with tempfile.TemporaryFile(dir=path.resolve().parent):
+                pass
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CompileError(f"cannot write {destination}: {reason}") from None
 
 
 def write_bytes(destination: str, data: bytes) -> None:

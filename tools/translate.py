@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from hloforge.tools import completing
 from hloforge.tools.options import import_options, read_program
 from hloforge.tools.streams import STDIO, write_bytes
 
@@ -11,9 +12,9 @@ _FORMS = ("stablehlo", "hlo", "hlo-proto", "portable", "bytecode", "mlir-generic
 
 
 @click.command(short_help="Convert a program between HLO and StableHLO forms.")
-@click.argument("source", metavar="PROGRAM")
+@click.argument("source", metavar="PROGRAM", type=completing.FILE)
 @click.option("--to", "form", type=click.Choice(_FORMS), required=True, help="Form to write.")
-@click.option("-o", "--output", default=STDIO, help="Output file.  [default: standard output]")
+@click.option("-o", "--output", default=STDIO, type=completing.OUTPUT, help="Output file.  [default: standard output]")
 @click.option(
     "--signature/--no-signature",
     default=None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hloforge.tools import completing
 from hloforge.tools.options import (
     CompilerCommand,
     compile_options_of,
@@ -19,7 +20,7 @@ from hloforge.tools.progress import progress
 
 if TYPE_CHECKING:
     from hloforge.runtime.reference.engines import ReferenceEngine
-    from hloforge.runtime.tuning.tuner import Trial
+    from hloforge.runtime.tuning.tuner import Trial, Tuned
 
 
 @click.command(
@@ -27,14 +28,30 @@ if TYPE_CHECKING:
     short_help="Search for the fastest way to compile a program for this machine.",
     epilog="Options that begin with --iree- apply to every form that is tried.",
 )
-@click.argument("source", metavar="PROGRAM")
-@click.option("-o", "--output", help="File of the fastest vmfb, which records its device.")
-@click.option("-p", "--save-profile", metavar="FILE", help="Write the profile found, for --profile of compile and run.")
+@click.argument("source", metavar="PROGRAM", type=completing.FILE)
+@click.option("-o", "--output", type=completing.OUTPUT, help="File of the fastest vmfb, which records its device.")
 @click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As for hloforge run; by default plausible values."
+    "-s",
+    "--save-tuning",
+    metavar="FILE",
+    type=completing.OUTPUT,
+    help="Write how the fastest form is made, for --tuning of compile and run.",
 )
 @click.option(
-    "--budget", type=click.FloatRange(min=0), default=120.0, show_default=True, help="Seconds that the search may take."
+    "-i",
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SPEC",
+    type=completing.INPUT,
+    help="As for hloforge run; by default plausible values.",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0),
+    default=120.0,
+    show_default=True,
+    help="Seconds after which no new form is tried.",
 )
 @click.option(
     "--reference",
@@ -49,7 +66,7 @@ if TYPE_CHECKING:
 def command(
     source: str,
     output: str | None,
-    save_profile: str | None,
+    save_tuning: str | None,
     inputs: tuple[str, ...],
     budget: float,
     reference: str,
@@ -64,8 +81,8 @@ def command(
 
     \b
     Example:
-      hloforge tune model.hlo -o model.vmfb --save-profile=model.profile.json
-      hloforge compile other.hlo --profile=model.profile.json
+      hloforge tune model.hlo -o model.vmfb --save-tuning=model.tuning.json
+      hloforge compile other.hlo --tuning=model.tuning.json
     """
     from hloforge.runtime.compile.weight_placement import place_weights
     from hloforge.runtime.tuning.tuner import tune
@@ -76,6 +93,7 @@ def command(
         source, format=format, elided=elided, seed=seed, drop_unknown_attributes=drop_unknown_attributes
     )
     arguments = calling.arguments(place_weights(read, options)[0].signature, inputs or ("plausible",), seed, read)
+    click.echo("time / best so far, * if kept; form", err=True)
     with progress("tuning") as say:
 
         def on_trial(trial: Trial) -> None:
@@ -83,11 +101,18 @@ def command(
             click.echo(_line(trial), err=True)
 
         found = tune(read, arguments, target, options, reference=_engine(reference), budget=budget, on_trial=on_trial)
-    click.echo(f"{found.profile}: {found.speedup:.2f} times as fast as untuned, after {len(found.trials)} trials")
+    click.echo(_conclusion(found))
     if output is not None:
         found.executable.save(Path(output))
-    if save_profile is not None:
-        found.profile.save(save_profile)
+    if save_tuning is not None:
+        found.profile.save(save_tuning)
+
+
+def _conclusion(found: Tuned) -> str:
+    trials = f"{len(found.trials)} {'form' if len(found.trials) == 1 else 'forms'} tried"
+    if found.profile == type(found.profile)():
+        return f"nothing is faster than the untuned form ({trials})"
+    return f"{found.profile}: {found.speedup:.2f} times as fast as the untuned form ({trials})"
 
 
 def _engine(name: str) -> ReferenceEngine | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hloforge.tools import completing
 from hloforge.tools.options import (
     CompilerCommand,
     compile_options_of,
@@ -39,9 +40,15 @@ def _ranges(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     short_help="Check a program's results against reference engines.",
     epilog="Inputs have the syntax of hloforge run. A program that hloforge bisect wrote contains its own.",
 )
-@click.argument("source", metavar="PROGRAM")
+@click.argument("source", metavar="PROGRAM", type=completing.FILE)
 @click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="SPEC", help="As for hloforge run; replaces the generated trials."
+    "-i",
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SPEC",
+    type=completing.INPUT,
+    help="As for hloforge run; replaces the generated trials.",
 )
 @click.option("--trials", type=click.IntRange(min=1), help="Number of argument sets to try.  [default: 3]")
 @click.option(
@@ -65,8 +72,20 @@ def _ranges(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     help="Seconds that a call may take.  [default: unlimited]",
 )
 @judging_options
-@click.option("--json", "json_file", metavar="FILE", help="Write the comparison as JSON; - for standard output.")
-@click.option("--html", "html_file", metavar="FILE", help="Write the comparison as one self-contained HTML page.")
+@click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    type=completing.OUTPUT,
+    help="Write the comparison as JSON; - for standard output.",
+)
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    type=completing.OUTPUT,
+    help="Write the comparison as one self-contained HTML page.",
+)
 @target_option
 @reading_options
 @compiler_options

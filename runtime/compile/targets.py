@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hloforge.dialect.errors import OptionError
+from hloforge.dialect.suggestions import did_you_mean
 from hloforge.pipelines.framework.machine import AVX2, Machine
 from hloforge.runtime.compile.cpu_targets import CPU_NAMES, OWN, REFUSED, cpu_flags, machine_of
 from hloforge.runtime.compile.gpu_targets import (
@@ -187,11 +187,16 @@ def _architectures(kind: str) -> tuple[str, ...]:
     return {"cuda": tuple(CUDA_ARCHITECTURES), "rocm": ROCM_ARCHITECTURES, "vulkan": tuple(VULKAN_NAMES)}[kind]
 
 
+def known_variants(kind: str) -> tuple[str, ...]:
+    """What may follow a kind of target and a colon, but for features and products' names."""
+    if kind == "metal":
+        return ()
+    return CPU_NAMES if kind == "cpu" else _architectures(kind)
+
+
 def _among(name: str, known: Sequence[str]) -> str:
     """A hint that lists what is known, the names that were perhaps meant first."""
-    close = difflib.get_close_matches(name.lower(), known, 3)
-    listed = f"known: {', '.join(known)}"
-    return f"did you mean {' or '.join(close)}? {listed}" if close else listed
+    return f"{did_you_mean(name, known)} known: {', '.join(known)}".strip()
 
 
 def target_of_device(driver: str, device: drivers.Device) -> Target | None:

@@ -80,7 +80,7 @@ class Tuned:
         executable: the fastest form, with its device in its manifest.
         profile: how it was made.
         trials: all forms, in order.
-        speedup: the untuned time by the tuned one, measured in turn at the end.
+        speedup: the untuned time by the tuned one, measured in turn at the end; 1 where nothing was faster then.
     """
 
     executable: Executable
@@ -127,11 +127,10 @@ def tune(
         search.judge_by(reference)
     end = time.monotonic() + budget
     trials: list[Trial] = []
-    for question in search.questions():
-        for profile in question:
-            if time.monotonic() < end:
-                trials.append(search.attempt(profile))
-                on_trial(trials[-1])
+    # Asking costs time as well: a question about passes lowers the program once for each.
+    for profile in search.profiles(lambda: time.monotonic() < end):
+        trials.append(search.attempt(profile))
+        on_trial(trials[-1])
     return search.conclude(tuple(trials))
 
 
@@ -160,14 +159,34 @@ class _Search:
             raise MismatchError(f"the program differs from the reference before any tuning:\n{report}")
         self.reference = reference
 
-    def questions(self) -> Iterator[list[Profile]]:
-        """Answers to one question after the other, as changes of the form that is best by then."""
+    def profiles(self, has_time: Callable[[], bool]) -> Iterator[Profile]:
+        """What to try, one after the other, while there is time: changes of the form that is best by then."""
+        for question in self._questions():
+            for profile in question:
+                if not has_time():
+                    return
+                yield profile
+            if not has_time():
+                return
+
+    def _questions(self) -> Iterator[list[Profile]]:
+        """Answers to one question after the other. A question without answers gives time to look at the clock."""
         yield [replace(self.best.profile, device=device, threads=threads) for device, threads in _devices(self.target)]
-        for name in self._passes_that_matter():
-            yield [replace(self.best.profile, without=(*self.best.profile.without, name))]
-        for settings in self._settings_that_matter():
+        usual = self._lowered(Profile())
+        for name in OPTIMIZING:
+            matters = self._lowered(Profile(without=(name,))) != usual
+            without = (*self.best.profile.without, name)
+            yield [replace(self.best.profile, without=without)] if matters else []
+        for name, values in TUNABLE.items():
+            # The values that change this program; of equal programs one.
+            settings = [f"{name}={value}" for value in values]
+            texts = {self._lowered(Profile(machine=(setting,))): setting for setting in settings}
             known = self.best.profile.machine
-            yield [replace(self.best.profile, machine=_with(known, setting)) for setting in settings]
+            yield [
+                replace(self.best.profile, machine=_with(known, setting))
+                for text, setting in texts.items()
+                if text != usual
+            ]
         for flag in _flags(self.target):
             yield [replace(self.best.profile, flags=_with(self.best.profile.flags, flag))]
 
@@ -189,6 +208,9 @@ class _Search:
     def conclude(self, trials: tuple[Trial, ...]) -> Tuned:
         """The best form, measured against the first one; it knows its device."""
         ratio = 1.0 if self.best is self.untuned else self._ratio(self.best, self.untuned)
+        if ratio >= 1:
+            # What won by noise alone is no winner.
+            self.best, ratio = self.untuned, 1.0
         executable = compile_program(self.program, self.target, self.best.profile.applied(self.options))
         return Tuned(executable, self.best.profile, trials, 1 / ratio)
 
@@ -208,20 +230,6 @@ class _Search:
         calls = {side: (lambda at=at: at.session(*self.arguments)) for side, at in (("form", form), ("other", other))}
         found = interleaved(calls, self.seconds)
         return found["form"].median / found["other"].median
-
-    def _passes_that_matter(self) -> list[str]:
-        """The optimizing passes that change this program."""
-        usual = self._lowered(Profile())
-        return [name for name in OPTIMIZING if self._lowered(Profile(without=(name,))) != usual]
-
-    def _settings_that_matter(self) -> list[list[str]]:
-        """For each number of the machine, the values that change this program; of equal programs one."""
-        found, usual = [], self._lowered(Profile())
-        for name, values in TUNABLE.items():
-            settings = [f"{name}={value}" for value in values]
-            texts = {self._lowered(Profile(machine=(setting,))): setting for setting in settings}
-            found.append([setting for text, setting in texts.items() if text != usual])
-        return found
 
     def _lowered(self, profile: Profile) -> str:
         copy, options = self.program.clone(), profile.applied(self.options)

@@ -150,3 +150,40 @@ def test_elided_constants_are_refused_or_replaced(call: Call, tmp_path: Path) ->
     replaced = call("compile", path, "-o", tmp_path / "a.vmfb", "--elided=parameters")
     assert replaced.exit_code == 0, replaced.stderr
     assert [p.name for p in hloforge.load(tmp_path / "a.vmfb").signature.parameters] == ["weights.1"]
+
+
+def test_an_output_is_refused_before_the_program_is_read(call: Call, tmp_path: Path) -> None:
+    done = call("compile", tmp_path / "no.hlo", "-o", tmp_path / "no" / "model.vmfb")
+    assert (done.exit_code, "cannot write" in done.stderr) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "a.hlo",
+            "HloModule m\nENTRY e {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] multiplyy(x, x)\n}\n",
+            "multiply",
+        ),
+        (
+            "a.mlir",
+            "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+            "  %0 = stablehlo.tanhh %a : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n",
+            "stablehlo.tanh",
+        ),
+        (
+            "b.mlir",
+            "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+            "  %0 = linalg.exp ins(%a : tensor<4xf32>) outs(%a : tensor<4xf32>) -> tensor<4xf32>\n"
+            "  return %0 : tensor<4xf32>\n}\n",
+            "iree-compile takes dialects such as linalg",
+        ),
+    ],
+)
+def test_a_way_out_of_unknown_operations(call: Call, tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    done = call("compile", tmp_path / name, "-o", tmp_path / "out.vmfb")
+    assert done.exit_code == 1
+    assert said in done.stderr.splitlines()[-1]
+    assert "Available dialects" not in done.stderr

@@ -142,3 +142,8 @@ def test_a_vmfb_tells_which_attempt_compiled_it(
     page = tmp_path / "page.html"
     assert call("inspect", vmfb, f"--html={page}").exit_code == 0
     assert "as is: IREE would overwrite what is read" in page.read_text()
+
+
+def test_a_target_for_a_vmfb_is_refused(call: Call, add_vmfb: Path) -> None:
+    done = call("inspect", add_vmfb, "--target=nonsense")
+    assert (done.exit_code, "a vmfb is compiled already" in done.stderr) == (2, True)

@@ -42,13 +42,19 @@ def test_help_imports_nothing_heavy() -> None:
     assert "inspect" in done.stdout
 
 
+def test_the_package_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "hloforge", "--version"], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"hloforge, version {__version__}\n"
+
+
 def test_version(call: Call) -> None:
     assert call("--version").stdout == f"hloforge, version {__version__}\n"
 
 
 def test_an_unknown_command_is_status_2(call: Call) -> None:
     result = call("complie")
-    assert (result.exit_code, "commands: compile, run" in result.stderr) == (2, True)
+    assert result.exit_code == 2
+    assert "did you mean compile or completion? commands: compile, run" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--debug", "opt"], ["opt", "--debug"]])

@@ -34,12 +34,6 @@ def test_files_in_and_out_with_layouts_and_nested_tuples(call: Call, pair: Path,
     assert np.load(n) == 42
 
 
-def test_several_results_are_named_on_standard_error(call: Call, pair: Path) -> None:
-    result = call("run", pair, "--input=zeros")
-    assert result.stdout.splitlines() == ["3x2xf32=[0 0][0 0][0 0]", "s32=1"]
-    assert result.stderr.splitlines() == ["result{0}:", "result{1,0}:"]
-
-
 def test_random_inputs_depend_on_the_seed_alone(call: Call, add_vmfb: Path) -> None:
     outputs = [call("run", add_vmfb, "--input=random", f"--seed={seed}").stdout for seed in (1, 1, 2)]
     assert outputs[0] == outputs[1] != outputs[2]
@@ -107,3 +101,24 @@ def test_a_missing_file_is_one_error(call: Call, tmp_path: Path) -> None:
     result = call("run", tmp_path / "no.hlo")
     assert result.exit_code == 1
     assert result.stderr == f"{tmp_path}/no.hlo: error: cannot read the file: no such file or directory\n"
+
+
+def test_a_reference_alone_takes_random_inputs(call: Call, pair: Path) -> None:
+    done = call("run", pair, "--reference=xla")
+    assert done.exit_code == 0, done.stderr
+    assert "result{0}" in done.stdout and "agrees" in done.stdout
+
+
+def test_results_without_expected_output_are_named(call: Call, pair: Path) -> None:
+    done = call("run", pair, "--input=zeros", "--expected-output=3x2xf32=0")
+    assert done.exit_code == 0, done.stderr
+    assert "not compared, for want of --expected-output: result{1,0}" in done.stdout
+
+
+def test_headings_are_where_the_values_are(call: Call, pair: Path) -> None:
+    assert call("run", pair, "--input=zeros").stdout == "result{0}:\n3x2xf32=[0 0][0 0][0 0]\nresult{1,0}:\ns32=1\n"
+
+
+def test_an_output_is_refused_before_anything_is_compiled(call: Call, tmp_path: Path) -> None:
+    done = call("run", tmp_path / "no.hlo", "--output=@" + str(tmp_path / "no" / "y.npy"))
+    assert (done.exit_code, "y.npy: No such file or directory" in done.stderr) == (1, True)

@@ -42,7 +42,7 @@ WORKS = (
 FAILS = (
     "compile {}.none",
     "compile {}.hlo -o {}.none/x.vmfb",
-    "compile {}.hlo --profile={}.npz",
+    "compile {}.hlo --tuning={}.npz",
     "compile {}.hlo --weights={}.npz",
     "compile {}.hlo --weights={}.irpa",
     "compile {}.npz",

@@ -123,6 +123,24 @@ def test_only_optimizing_passes_can_be_left_out() -> None:
         lower(hloforge.read(TEXT).module, without=frozenset({"decompose-sort"}))
 
 
+def test_what_measures_slower_at_the_end_is_no_winner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each form wins its own comparison, and the last one says otherwise."""
+    ratios = iter([0.5] * 2 + [1.25])
+    monkeypatch.setattr(tuner, "_FLAGS", ())
+    monkeypatch.setattr(tuner, "OPTIMIZING", ())
+    monkeypatch.setattr(tuner, "TUNABLE", {})
+    monkeypatch.setattr(tuner, "_devices", lambda _: [("local-sync", 0), ("local-task", 0)])
+    monkeypatch.setattr(tuner._Search, "_ratio", lambda *_: next(ratios))
+    found = tuner.tune(hloforge.read(TEXT), [X], budget=60)
+    assert [trial.accepted for trial in found.trials] == [True, True]
+    assert (found.profile, found.speedup) == (tuner.Profile(), 1.0)
+
+
+def test_without_time_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuner._Search, "_lowered", lambda *_: pytest.fail("lowered"))
+    assert tuner.tune(hloforge.read(TEXT), [X], budget=0).trials == ()
+
+
 def test_latencies_tell_slow_from_fast() -> None:
     found = interleaved({"fast": lambda: None, "slow": lambda: sum(range(20000))}, 0.05)
     assert found["fast"].median < found["slow"].median
