@@ -85,6 +85,7 @@ typecheck: $(STAMP)
 	ln -s $(CURDIR)/src/hloforge/* $(TYPED)/hloforge/
 	for folder in dialect importers pipelines runtime tools; do ln -s $(CURDIR)/$$folder $(TYPED)/hloforge/$$folder; done
 	MYPYPATH=$(TYPED) $(BIN)/mypy --cache-dir=build/mypy --config-file pyproject.toml -p hloforge
+	MYPYPATH=$(TYPED) $(BIN)/mypy --cache-dir=build/mypy --config-file pyproject.toml tests/project/typed_client.py
 
 # PyTorch, one of the engines to compare with, is optional: without it the table shows a dash.
 bench: $(STAMP)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
+from typing import Any, TypedDict
 
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.suggestions import did_you_mean
@@ -17,6 +19,43 @@ DRIVERS = ("local-sync", "local-task")
 # Drivers of devices with memory of their own; ``vulkan://GPU-6d65…`` names one of several devices.
 GPU_DRIVERS = ("vulkan", "cuda", "hip", "metal")
 DYNAMIC_SHAPES = ("auto", "keep", "specialize")
+
+
+class CommonFields(TypedDict, total=False):
+    """Fields of ``CompileOptions`` as keyword arguments, for type checkers; each is described there.
+
+    These are the ones that mean the same wherever a program is compiled.
+    """
+
+    flags: Sequence[str]
+    isolation: str
+    memory_limit: int | None
+    size_limit: int | None
+    reproducer_dir: str | PathLike[str] | None
+    dynamic_shapes: str
+    shapes: Mapping[str, tuple[int, ...]]
+    without: Iterable[str]
+    machine: Sequence[str]
+    weights: str | PathLike[str] | None
+    externalize_weights: str | PathLike[str] | None
+    host_calls: Iterable[str]
+    libraries: Sequence[str | PathLike[str]]
+    verify: bool
+    cache: bool
+    dump_after: Iterable[str]
+    dump_to: str | PathLike[str] | None
+    progress: Callable[[str], object] | None
+
+
+class CompileFields(CommonFields, total=False):
+    """All fields of ``CompileOptions``: a test compares them."""
+
+    timeout: float | None
+    device: str
+    threads: int
+    replicas: int
+    partitions: int
+    fold_replicas: bool
 
 
 @dataclass(frozen=True)
@@ -94,7 +133,10 @@ class CompileOptions:
             path = getattr(self, name)
             if path is not None:
                 object.__setattr__(self, name, Path(path))
-        object.__setattr__(self, "host_calls", frozenset(self.host_calls))
+        for name in ("flags", "machine"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in ("without", "dump_after", "host_calls"):
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
         object.__setattr__(self, "libraries", tuple(map(Path, self.libraries)))
         if self.weights is not None and self.externalize_weights is not None:
             raise OptionError("a program takes its weights from one file: either weights or externalize_weights")
@@ -122,6 +164,10 @@ class CompileOptions:
                 raise OptionError(f"{name} must be positive, not {limit}")
         if self.isolation == "none" and (self.timeout is not None or self.memory_limit is not None):
             raise OptionError("a time or memory limit needs isolation 'process'")
+
+    def changed(self, fields: Mapping[str, Any]) -> CompileOptions:
+        """The options with other values of some fields, in any form that ``CompileFields`` gives them."""
+        return replace(self, **fields)
 
     @property
     def is_limited(self) -> bool:

@@ -16,6 +16,7 @@ from hloforge.dialect.abi import crosses
 from hloforge.dialect.errors import (
     ArgumentError,
     CompileError,
+    ExecutionError,
     OperationError,
     OptionError,
     UnregisteredError,
@@ -163,6 +164,19 @@ class SpecializingSession(Session):
         self._size_parameters = size_parameters(executable.program)
         self._forms: OrderedDict[_Key, Session] = OrderedDict()
         self._lock = threading.Lock()
+        self._is_closed = False
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            forms = list(self._forms.values())
+            self._forms.clear()
+        for form in forms:
+            form.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._is_closed
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         ordered = self._in_order(arguments, named)
@@ -182,6 +196,8 @@ class SpecializingSession(Session):
         flat = leaf_values(self.signature, arguments)
         sizes = tuple(codec.sizes(value) for codec, value in zip(self._parameters, flat, strict=True))
         with self._lock:
+            if self._is_closed:
+                raise ExecutionError(f"the session of {self.manifest.name} is closed", hint="load the program again")
             key = sizes, self._values(flat)
             if key not in self._forms:
                 form = self._compile(sizes, dict(enumerate(flat)))

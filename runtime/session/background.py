@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -21,19 +21,44 @@ def _pool() -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+class PendingCall(Future[Any]):
+    """A call in the background: a future that threads wait for by ``result()``, and coroutines by ``await``.
+
+    A coroutine that is cancelled cancels the call, unless it has begun: what has begun runs to its end.
+    """
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        import asyncio  # who awaits has it; others need not load it
+
+        return asyncio.wrap_future(self).__await__()
+
+    def fulfil(self, function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
+        """Call the function and keep what it returns or raises; in the pool's thread."""
+        if not self.set_running_or_notify_cancel():
+            return
+        try:
+            result = function(*arguments, **named)
+        except BaseException as error:
+            self.set_exception(error)
+        else:
+            self.set_result(result)
+
+
 class Background(ABC):
     """What can be called in the background as well."""
 
     @abstractmethod
     def __call__(self, *arguments: Any, **named: Any) -> Any: ...
 
-    def submit(self, *arguments: Any, **named: Any) -> Future[Any]:
+    def submit(self, *arguments: Any, **named: Any) -> PendingCall:
         """A call in a thread of its own, as many at once as there are cores; the arguments are its until it ends.
 
         Returns:
-            The future of what the call returns or raises.
+            The future of what the call returns or raises; coroutines ``await`` it.
         """
-        return _pool().submit(self, *arguments, **named)
+        call = PendingCall()
+        _pool().submit(call.fulfil, self, arguments, named)
+        return call
 
     def map(self, calls: Iterable[Sequence[Any]]) -> Iterator[Any]:
         """The results of many calls, in order, as many at once as there are cores.
@@ -46,7 +71,7 @@ class Background(ABC):
             Exception: what a call raised, in its place; calls behind it that have not begun are dropped.
         """
         ahead = 2 * (os.cpu_count() or 1)
-        waiting: deque[Future[Any]] = deque()
+        waiting: deque[PendingCall] = deque()
         try:
             for arguments in calls:
                 waiting.append(self.submit(*arguments))

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -163,8 +163,21 @@ def _dispatch_names(entry: Any) -> dict[str, str]:
     return {kernel: name for kernel, name in pairs if isinstance(name, str)}
 
 
+class _Closed:
+    """The context of a session that was closed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def invoke(self, *arguments: Any) -> NoReturn:
+        raise ExecutionError(f"the session of {self.name} is closed", hint="load the program again")
+
+
 class Session(Background):
     """A program on a device. Calls are safe from several threads at once.
+
+    What it holds (code, weights, buffers) is freed when nothing refers to it any more, or by ``close``. In a ``with``
+    statement it is closed at the end.
 
     Attributes:
         manifest: what the vmfb says of itself.
@@ -202,6 +215,31 @@ class Session(Background):
         self._small = SmallCalls(self._parameters, self._device) if fits else None
         self._native: NativeCalls | None = None
         self._native_threads = _native_threads(driver or self.manifest.device, threads)
+
+    def close(self) -> None:
+        """Free the code, weights and buffers once the calls that run have ended; results stay. Twice does no harm.
+
+        Later calls raise ExecutionError.
+        """
+        self._native = self._small = None
+        self._native_threads = 0
+        self._context = _Closed(self.manifest.name)
+        self._entry = self._host = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return isinstance(self._context, _Closed)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"on {self.device}" if self.device else "on any device"
+        return f"<Session {self.manifest.name} {self.signature}, {where}>"
 
     def call_natively(self, source: str | PathLike[str] | bytes) -> None:
         """Call kernels without IREE's runtime from now on, where the program and its device allow it.
@@ -311,15 +349,17 @@ class Session(Background):
             ExecutionError: the program failed, such as for want of memory.
             Exception: what a function of the host raised.
         """
-        if self._native is not None and not named:
-            found = self._called_natively(self._native, arguments)
+        # Another thread may close the session meanwhile.
+        native, small = self._native, self._small
+        if native is not None and not named:
+            found = self._called_natively(native, arguments)
             if found is not None:
                 return found[0] if self._single else nest_results(self.signature.result, found)
-        if self._small is not None and not named and len(arguments) == self._count:
-            frame = self._small.borrow()
+        if small is not None and not named and len(arguments) == self._count:
+            frame = small.borrow()
             if frame.take(arguments):
                 arrays = [frame.own(array) for array in self._decoded(self._invoke(frame.inputs))]
-                self._small.give_back(frame)
+                small.give_back(frame)
                 return self._nested(arrays)
         views, borrowed, flat = self._run(arguments, named)
         arrays = self._decoded(views)
@@ -351,8 +391,9 @@ class Session(Background):
         Raises:
             ArgumentError, ExecutionError: as a call.
         """
-        if self._native is not None and not named:
-            found = self._called_natively(self._native, arguments)
+        native = self._native
+        if native is not None and not named:
+            found = self._called_natively(native, arguments)
             if found is not None:
                 pairs = zip(found, self._results, strict=True)
                 made = [DeviceArray.on_host(array, codec, self._device) for array, codec in pairs]
@@ -440,14 +481,15 @@ class Session(Background):
         Raises:
             ExecutionError: as a call.
         """
-        if self._native is not None and self._native.is_shared:
+        native = self._native
+        if native is not None and native.is_shared:
             # Our threads take work over sooner than IREE's. Where there is none to share, IREE's views cost more.
             try:
                 made = [codec.allocate(self._device) for codec in self._results]
             except FAILURES as error:
                 raise ExecutionError(f"the program {self.manifest.name} failed: {reason(error)}") from None
             arrays = [codec.physical(view) for codec, view in zip(self._parameters, views, strict=True)]
-            if self._native.write(arrays, self._decoded(made)):
+            if native.write(arrays, self._decoded(made)):
                 return made
         inputs = rt.VmVariantList(len(views))
         push = inputs.push_ref

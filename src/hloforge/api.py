@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from hloforge.dialect import budget
 from hloforge.dialect.bounded_reading import size_limit
@@ -24,7 +24,7 @@ from hloforge.runtime.compile.limited import make_executable, within
 from hloforge.runtime.compile.specialize import at_sizes
 from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.host.host import has_functions
-from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.options import CommonFields, CompileFields, CompileOptions
 from hloforge.runtime.replicas.communicator import TIMEOUT
 from hloforge.runtime.replicas.replicas import Replicas
 
@@ -48,7 +48,7 @@ def compile(
     drop_unknown_attributes: bool = False,
     signature: str | None = None,
     options: CompileOptions | None = None,
-    **fields: Any,
+    **fields: Unpack[CompileFields],
 ) -> Executable:
     """Compile a program.
 
@@ -77,7 +77,7 @@ def compile(
     if unknown:
         known = ", ".join(sorted(_OPTION_FIELDS))
         raise TypeError(f"compile() has no option {unknown[0]!r}; options: {known}")
-    chosen = replace(options or CompileOptions(), **fields)
+    chosen = (options or CompileOptions()).changed(fields)
     callbacks = _callbacks(source)
     chosen = replace(chosen, host_calls=chosen.host_calls | callbacks.keys())
     targets = parse_targets(target)
@@ -175,6 +175,21 @@ def _compiled_anew(
     return make_executable(make, None, options)
 
 
+class ReplicateFields(CommonFields, total=False):
+    """Further arguments of ``replicate``, which are those of ``compile``."""
+
+    target: Target | str | Sequence[Target | str]
+    output: str | os.PathLike[str] | None
+    elided: str
+    seed: int
+    name: str | None
+    drop_unknown_attributes: bool
+    signature: str | None
+    options: CompileOptions | None
+    device: str
+    threads: int
+
+
 def replicate(
     source: ProgramLike,
     *,
@@ -183,7 +198,7 @@ def replicate(
     fold: bool = False,
     timeout: float | None = TIMEOUT,
     capacity: int | None = None,
-    **fields: Any,
+    **fields: Unpack[ReplicateFields],
 ) -> Replicas:
     """Compile a program for several devices that run it at once, and load it on each.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from hloforge.api import ProgramLike, as_program, compile
 from hloforge.dialect.abi import crosses
@@ -17,11 +17,17 @@ from hloforge.runtime.compile.partition import is_to_cut
 from hloforge.runtime.compile.specialize import for_sizes
 from hloforge.runtime.data.plausible_inputs import plausible_inputs
 from hloforge.runtime.data.random_inputs import random_inputs
-from hloforge.runtime.options import CompileOptions
+from hloforge.runtime.options import CommonFields, CompileOptions
 from hloforge.runtime.profiling.profiler import SECONDS, WARMUP, Plan, check_profilable, time_profile
 from hloforge.runtime.profiling.result import Roofline, TimeProfile
 from hloforge.runtime.profiling.subject import is_vmfb, subject_of
 from hloforge.runtime.session.convention import flatten_arguments
+
+
+class ProfileFields(CommonFields, total=False):
+    """Further arguments of ``profile``, which are fields of ``CompileOptions``."""
+
+    timeout: float | None
 
 
 def profile(
@@ -37,7 +43,7 @@ def profile(
     roofline: Roofline | bool = True,
     deadline: float | None = None,
     options: CompileOptions | None = None,
-    **fields: Any,
+    **fields: Unpack[ProfileFields],
 ) -> TimeProfile:
     """Measure where the time of a program's calls goes: by dispatch, operation and line of the source.
 
@@ -63,7 +69,7 @@ def profile(
     """
     given = roofline if isinstance(roofline, Roofline) else None
     plan = Plan(iterations, seconds, warmup, given, roofline is not False, deadline)
-    options = replace(options or CompileOptions(), **fields)
+    options = (options or CompileOptions()).changed(fields)
     check_profilable(options)
     near: dict[str, Any] = {"device": device, "threads": threads, "weights": options.weights, "deadline": deadline}
     if isinstance(source, Executable) or is_vmfb(source):
