@@ -20,6 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 # XLA logs device counts and frame-id warnings at start; both flags are read once, when the library loads.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+# Before anything private, which another version may lack.
+from hloforge.dialect import jaxlib_check  # noqa: F401
+
+# isort: split
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # native, without stubs
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext

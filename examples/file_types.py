@@ -1,6 +1,6 @@
 """What kind of file it is, by Magika's network, whose weights are on PyPI.
 
-    pip install 'hloforge[onnx]' onnxruntime && pip install --no-deps magika
+    pip install '.[onnx]' onnxruntime && pip install --no-deps magika
     python examples/file_types.py [FILE ...]
 
 Source of the model: Fratantonio et al., Magika: AI-Powered Content-Type Detection, 2024.

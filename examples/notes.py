@@ -1,6 +1,6 @@
 """The notes in a recording, by basic-pitch: one network that its package ships three times, by three importers.
 
-    pip install 'hloforge[onnx,tflite,tensorflow]' onnxruntime && pip install --no-deps basic-pitch
+    pip install '.[onnx,tflite,tensorflow]' onnxruntime && pip install --no-deps basic-pitch
     python examples/notes.py
 
 Source of the model: Bittner et al., A Lightweight Instrument-Agnostic Model for Polyphonic Note Transcription, 2022.

@@ -1,6 +1,6 @@
 """A page of digits, read by PP-OCRv4: where its lines are, which side is up, and what they say.
 
-    pip install 'hloforge[onnx]' onnxruntime && pip install --no-deps rapidocr-onnxruntime
+    pip install '.[onnx]' onnxruntime && pip install --no-deps rapidocr-onnxruntime
     python examples/read_text.py
 
 Source of the models: PaddleOCR, PP-OCRv4, as rapidocr-onnxruntime ships them. The page is drawn with digits.py's font,

@@ -1,6 +1,6 @@
 """When somebody speaks, by Silero's voice activity detector, whose weights are on PyPI.
 
-    pip install 'hloforge[onnx]' onnxruntime && pip install --no-deps silero-vad
+    pip install '.[onnx]' onnxruntime && pip install --no-deps silero-vad
     python examples/speech.py
 
 Source of the model: Silero Team, silero-vad. The voice is made here, of pulses through resonances (Klatt, 1980), so

@@ -11,7 +11,7 @@ from hloforge.importers.guard import guarded
 
 # Fields of ModelProto: ir_version, graph, opset_import. Source: onnx.proto.
 _VERSION, _GRAPH, _OPSETS = 1, 7, 8
-_INSTALL = "pip install 'hloforge[onnx]'"
+_INSTALL = "pip install 'hloforge[onnx]', in a clone '.[onnx]'"
 
 
 def is_onnx(data: bytes) -> bool:

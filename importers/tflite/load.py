@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 Entry = TypeVar("Entry")
 
 _MAGIC = b"TFL3"
-_INSTALL = "pip install 'hloforge[tflite]'"
+_INSTALL = "pip install 'hloforge[tflite]', in a clone '.[tflite]'"
 # Source: TensorType of schema.fbs, by its numbers. Strings, resources and variants are no arrays.
 _ELEMENTS = {
     0: "f32",

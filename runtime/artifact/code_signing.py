@@ -247,7 +247,7 @@ def _cryptography() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         message = "signatures are checked with the package cryptography, which is not installed"
-        raise OptionError(message, hint="pip install 'hloforge[signing]'") from None
+        raise OptionError(message, hint="pip install 'hloforge[signing]', in a clone '.[signing]'") from None
     return ed25519, serialization
 
 

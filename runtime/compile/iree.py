@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from hloforge.dialect.errors import CompileError, LoadError
+from hloforge.dialect.versions import InstallationError, check_version
 from hloforge.runtime.compile.diagnostics import failure
 
 
@@ -25,8 +26,12 @@ def linker_binary() -> str:
 def _compiler_tool(name: str) -> str:
     try:
         from iree.compiler.tools.binaries import find_tool
+        from iree.compiler.version import VERSION
 
+        check_version("iree-base-compiler", VERSION)
         return str(find_tool(name))
+    except InstallationError:
+        raise
     except (ImportError, ValueError) as error:
         raise CompileError(
             f"IREE's compiler is not installed: {error}", hint="pip install iree-base-compiler"

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import iree.runtime as rt
+from iree.runtime.version import VERSION
 
 from hloforge.dialect.errors import LoadError, OptionError
+from hloforge.dialect.versions import check_version
 from hloforge.pipelines.framework.machine import AVX2
 from hloforge.runtime.devices import drivers
 from hloforge.runtime.options import DRIVERS, GPU_DRIVERS, check_device
@@ -38,6 +40,8 @@ __all__ = [
     "reason",
     "rt",
 ]
+
+check_version("iree-base-runtime", VERSION)
 
 # What IREE's bindings raise for a status of failure: by its code, one of these.
 FAILURES = (RuntimeError, ValueError, IndexError, KeyError, MemoryError)

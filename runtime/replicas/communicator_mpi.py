@@ -56,7 +56,9 @@ def world() -> Any:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise LoadError(f"MPI is not available: {error}", hint="pip install 'hloforge[mpi]'") from None
+        raise LoadError(
+            f"MPI is not available: {error}", hint="pip install 'hloforge[mpi]', in a clone '.[mpi]'"
+        ) from None
     return MPI.COMM_WORLD
 
 

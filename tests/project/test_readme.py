@@ -60,6 +60,18 @@ def test_its_make_targets_exist() -> None:
         assert set(re.findall(r"(?:^|`)make ([\w-]+)", document.read_text(), re.MULTILINE)) <= targets, document
 
 
+def test_the_workflows_run_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    workflows = list((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert workflows
+    for path in workflows:
+        text = path.read_text()
+        named = " ".join(re.findall(r"\bmake ([\w -]+)", text) + re.findall(r"target: \[(.*)\]", text)).replace(
+            ",", " "
+        )
+        assert set(named.split()) - {""} <= targets, path
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_to_files(document: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)", document.read_text())

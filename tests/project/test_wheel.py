@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +34,17 @@ class Installed:
         return os.environ | {"PYTHONPATH": str(self.site), "PATH": path}
 
 
-def _cloned(folder: Path) -> Path:
-    """A copy of the tracked files: setuptools writes beside the sources, and so do readers who follow the README."""
+def _cloned(folder: Path, *, whole: bool = False) -> Path:
+    """A copy of the tracked files: setuptools writes beside the sources, and so do readers who follow the README.
+
+    Args:
+        whole: also what a wheel is not made of.
+    """
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
     if tracked.returncode:
         pytest.skip("the sources are no clone, so that nothing tells which files belong to them")
     for name in filter(None, tracked.stdout.decode().split("\0")):
-        if (ROOT / name).is_file() and not name.startswith(("tests/", "docs/", "benchmarks/")):
+        if (ROOT / name).is_file() and (whole or not name.startswith(("tests/", "docs/", "benchmarks/"))):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
     return folder
@@ -82,6 +87,15 @@ def test_the_wheel_holds_one_package(installed: Installed) -> None:
     assert names == ["hloforge"]
 
 
+def test_the_wheel_holds_what_runs(installed: Installed) -> None:
+    suffixes = {path.suffix for path in (installed.site / "hloforge").rglob("*") if path.is_file()}
+    assert suffixes - {".py", ".pyi", ".typed", ".so", ".js", ".css", ".html", ".svg", ".j2", ""} == set()
+    (metadata,) = installed.site.glob("*.dist-info/METADATA")
+    text = metadata.read_text()
+    for line in ("Operating System :: POSIX :: Linux", "Programming Language :: Python :: 3.11", "License-Expression:"):
+        assert line in text
+
+
 @pytest.mark.parametrize("place", ["clone", "elsewhere"])
 def test_the_quick_start(installed: Installed, tmp_path: Path, place: str) -> None:
     folder = installed.clone if place == "clone" else tmp_path
@@ -89,6 +103,22 @@ def test_the_quick_start(installed: Installed, tmp_path: Path, place: str) -> No
     imported = quickstart.Step("python", "import hloforge; print(hloforge.__file__)", "")
     assert str(installed.site) in quickstart.run(imported, folder, environment, sys.executable)
     assert list(quickstart.differing(README, folder, environment, sys.executable)) == []
+
+
+@pytest.mark.slow
+def test_the_source_distribution_is_the_clone(tmp_path: Path) -> None:
+    clone = _cloned(tmp_path / "clone", whole=True)
+    words = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path / "dist"), str(clone)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    if "Missing dependencies" in done.stderr + done.stdout:
+        pytest.skip("setuptools is not installed here")
+    assert done.returncode == 0, done.stderr
+    (archive,) = (tmp_path / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        found = {name.partition("/")[2] for name in opened.getnames()}
+    tracked = {str(path.relative_to(clone)) for path in clone.rglob("*") if path.is_file()}
+    wanted = {name for name in tracked if not name.startswith((".", "build/")) and ".egg-info/" not in name}
+    assert wanted <= found
 
 
 @pytest.mark.slow
