@@ -15,7 +15,10 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "jax":
         raise
-    message = "hloforge.jit and hloforge.jax need JAX, which is not installed: pip install 'hloforge[jax]', in a clone '.[jax]'"
+    message = (
+        "hloforge.jit and hloforge.jax need JAX, which is not installed: "
+        "pip install 'hloforge[jax]', in a clone '.[jax]'"
+    )
     raise ModuleNotFoundError(message, name="jax") from None
 
 if TYPE_CHECKING:

@@ -20,7 +20,10 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "tensorflow":
         raise
-    message = "hloforge.tensorflow needs TensorFlow, which is not installed: pip install 'hloforge[tensorflow]', in a clone '.[tensorflow]'"
+    message = (
+        "hloforge.tensorflow needs TensorFlow, which is not installed: "
+        "pip install 'hloforge[tensorflow]', in a clone '.[tensorflow]'"
+    )
     raise ModuleNotFoundError(message, name="tensorflow") from None
 
 from hloforge.tensorflow.compiled import Compiled, compile, read

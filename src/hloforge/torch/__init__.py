@@ -27,7 +27,10 @@ for _name in ("torch", "jax"):
     except ModuleNotFoundError as error:
         if error.name != _name:
             raise
-        message = f"hloforge.torch needs {_name}, which is not installed: pip install 'hloforge[torch]', in a clone '.[torch]'"
+        message = (
+            f"hloforge.torch needs {_name}, which is not installed: "
+            "pip install 'hloforge[torch]', in a clone '.[torch]'"
+        )
         raise ModuleNotFoundError(message, name=_name) from None
 
 if TYPE_CHECKING:
