@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -125,15 +126,18 @@ def _read(value: Any) -> Any:
     return array.reshape([int(size) for size in sizes.split(",") if size]) if bracket else array[()]
 
 
-_DENSE_ARRAYS = {
-    ir.DenseBoolArrayAttr: np.bool_,
-    ir.DenseI8ArrayAttr: np.int8,
-    ir.DenseI16ArrayAttr: np.int16,
-    ir.DenseI32ArrayAttr: np.int32,
-    ir.DenseI64ArrayAttr: np.int64,
-    ir.DenseF32ArrayAttr: np.float32,
-    ir.DenseF64ArrayAttr: np.float64,
-}
+@cache
+def _dense_arrays() -> dict[Any, Any]:
+    """numpy's types by MLIR's attributes; not made where vmfbs are only run, which loads no MLIR."""
+    return {
+        ir.DenseBoolArrayAttr: np.bool_,
+        ir.DenseI8ArrayAttr: np.int8,
+        ir.DenseI16ArrayAttr: np.int16,
+        ir.DenseI32ArrayAttr: np.int32,
+        ir.DenseI64ArrayAttr: np.int64,
+        ir.DenseF32ArrayAttr: np.float32,
+        ir.DenseF64ArrayAttr: np.float64,
+    }
 
 
 def attributes_of(dictionary: Any) -> dict[str, Any]:
@@ -157,9 +161,9 @@ def _value(name: str, attribute: Any) -> Any:
         return np.bool_(getattr(attribute, "value", True))
     if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
         return _dtype(name, attribute.type).type(attribute.value)
-    kind = next((kind for kind in _DENSE_ARRAYS if isinstance(attribute, kind)), None)
-    if kind is not None:
-        return np.array(list(attribute), _DENSE_ARRAYS[kind])
+    dtype = next((dtype for kind, dtype in _dense_arrays().items() if isinstance(attribute, kind)), None)
+    if dtype is not None:
+        return np.array(list(attribute), dtype)
     if isinstance(attribute, ir.ArrayAttr):
         return _array(name, [_value(name, member) for member in attribute])
     raise _unsupported(name, attribute)

@@ -6,6 +6,7 @@ Everything that hloforge needs of jaxlib's private modules is named here, so tha
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import sys
 import threading
@@ -19,26 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 # XLA logs device counts and frame-id warnings at start; both flags are read once, when the library loads.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-# Before anything private, which another version may lack.
-from hloforge.dialect import jaxlib_check  # noqa: F401
-
-# isort: split
-from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # native, without stubs
-from jaxlib.mlir import ir, passmanager
-from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-from jaxlib.mlir._mlir_libs._mlir import rewrite
-from jaxlib.mlir.dialects import (
-    arith,
-    chlo,
-    func,
-    math as math_dialect,
-    mhlo,
-    scf,
-    sdy,
-    stablehlo,
-    vector as vector_dialect,
-)
 
 from hloforge.dialect.errors import ImporterError
 
@@ -80,12 +61,68 @@ AnyOp: TypeAlias = "ir.Operation | ir.OpView"
 # give the base classes no members (`Attribute.value`, `Type.shape`), and one check would follow another.
 SSAValue: TypeAlias = "ir.Value[Any]"
 
-inlined_func_call = _jax_mlir_ext.inlined_func_call
 
-# At each operation of a dialect without a module of classes the bindings look for one along the whole path, in 20 µs.
-for _dialect in ("flow", "iree_tensor_ext", "linalg", "shape", "tensor", "util"):
-    if find_spec(f"jaxlib.mlir.dialects.{_dialect}") is None:
-        sys.modules[f"jaxlib.mlir.dialects.{_dialect}"] = ModuleType(f"jaxlib.mlir.dialects.{_dialect}")
+class _Late(ModuleType):
+    """A module of jaxlib that is loaded when something of it is first asked for: what only runs vmfbs never does.
+
+    From then on it has the module's own names, so that they cost what they cost there.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        _prepare_jaxlib()
+        module = importlib.import_module(self.__name__)
+        found = getattr(module, name)  # dialects may get names later
+        self.__dict__.update({key: value for key, value in vars(module).items() if not key.startswith("__")})
+        return found
+
+    def __dir__(self) -> list[str]:
+        _prepare_jaxlib()
+        return dir(importlib.import_module(self.__name__))
+
+
+@functools.cache
+def _prepare_jaxlib() -> None:
+    """Before anything private of jaxlib, which another version may lack. Raises InstallationError."""
+    from hloforge.dialect import jaxlib_check  # noqa: F401
+
+    # At each operation of a dialect without a module of classes the bindings look for one along the path, in 20 µs.
+    for dialect in ("flow", "iree_tensor_ext", "linalg", "shape", "tensor", "util"):
+        name = f"jaxlib.mlir.dialects.{dialect}"
+        if find_spec(name) is None:
+            sys.modules[name] = ModuleType(name)
+
+
+if TYPE_CHECKING:
+    from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # native, without stubs
+    from jaxlib.mlir import ir, passmanager
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+    from jaxlib.mlir._mlir_libs._mlir import rewrite
+    from jaxlib.mlir.dialects import (
+        arith,
+        chlo,
+        func,
+        math as math_dialect,
+        mhlo,
+        scf,
+        sdy,
+        stablehlo,
+        vector as vector_dialect,
+    )
+else:
+    _hlo, _jax = _Late("jaxlib._hlo"), _Late("jaxlib._jax")
+    ir, passmanager = _Late("jaxlib.mlir.ir"), _Late("jaxlib.mlir.passmanager")
+    _jax_mlir_ext = _Late("jaxlib.mlir._mlir_libs._jax_mlir_ext")
+    rewrite = _Late("jaxlib.mlir._mlir_libs._mlir.rewrite")
+    arith, chlo, func, math_dialect, mhlo, scf, sdy, stablehlo, vector_dialect = (
+        _Late(f"jaxlib.mlir.dialects.{name}")
+        for name in ("arith", "chlo", "func", "math", "mhlo", "scf", "sdy", "stablehlo", "vector")
+    )
+
+
+def inlined_func_call(*arguments: Any, **named: Any) -> Any:
+    """JAX's inlining of a call, natively."""
+    return _jax_mlir_ext.inlined_func_call(*arguments, **named)
+
 
 _register_lock = threading.Lock()
 

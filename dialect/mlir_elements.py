@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from hloforge.dialect.element_types import TABLE, ElementType, Kind, element_type
@@ -14,8 +15,17 @@ def _class(row: ElementType) -> Any:
     return getattr(ir, f"Float{row.mlir[1:]}Type" if row.bits <= 8 else f"{row.mlir.upper()}Type")
 
 
-_BY_CLASS = {_class(row): row for row in TABLE if row.is_float}
-_BY_PART: dict[type[ir.Type], ElementType] = {ir.F32Type: element_type("c64"), ir.F64Type: element_type("c128")}
+# The tables of MLIR's classes are made at the first look, because what only runs vmfbs never looks.
+@cache
+def _by_class() -> dict[type[ir.Type], ElementType]:
+    return {_class(row): row for row in TABLE if row.is_float}
+
+
+@cache
+def _by_part() -> dict[type[ir.Type], ElementType]:
+    return {ir.F32Type: element_type("c64"), ir.F64Type: element_type("c128")}
+
+
 _BY_WIDTH = {(row.kind is Kind.UNSIGNED, row.bits): row for row in TABLE if row.is_integer or row.kind is Kind.PRED}
 
 
@@ -30,19 +40,21 @@ def _maker(row: ElementType) -> Callable[[], Any]:
     return lambda: make(row.bits)
 
 
-_MAKERS = {row.name: _maker(row) for row in TABLE}
+@cache
+def _makers() -> dict[str, Callable[[], Any]]:
+    return {row.name: _maker(row) for row in TABLE}
 
 
 def type_of(element: ElementType) -> Any:
     """The MLIR type of an element type, in the current context."""
-    return _MAKERS[element.name]()
+    return _makers()[element.name]()
 
 
 def element_of(type_: ir.Type) -> ElementType:
     """The element type of an MLIR type. Raises ValueError for one that XLA lacks."""
-    row = _BY_CLASS.get(type(type_))
+    row = _by_class().get(type(type_))
     if row is None and isinstance(type_, ir.ComplexType):
-        row = _BY_PART.get(type(type_.element_type))
+        row = _by_part().get(type(type_.element_type))
     if row is None and isinstance(type_, ir.IntegerType) and not type_.is_signed:
         row = _BY_WIDTH.get((type_.is_unsigned, type_.width))
     return row if row is not None else element_type(type_)

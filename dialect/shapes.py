@@ -19,7 +19,8 @@ from hloforge.dialect.mlir_elements import element_of, type_of
 
 __all__ = ["Layout", "Shape", "Tile"]
 
-_UNBOUNDED: int = ir.ShapedType.get_dynamic_size()
+# MLIR's ShapedType::kDynamic, the least 64-bit integer; a test asks MLIR.
+_UNBOUNDED: int = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)

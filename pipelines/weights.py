@@ -32,9 +32,8 @@ from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.program import Program, Signature, entry_function
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
+from hloforge.pipelines.weight_names import SCOPE
 
-# The first part of every weight's name in a compiled program: what the runtime offers the file's arrays under.
-SCOPE = "weights"
 # From how many bytes a constant is worth a name.
 _LEAST_BYTES = 4096
 # What a weight's elements may be, and what safetensors calls them.

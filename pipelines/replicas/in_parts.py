@@ -28,8 +28,8 @@ from hloforge.dialect.element_types import ElementType, mlir_type
 from hloforge.dialect.mlir import AnyOp, ir
 from hloforge.dialect.values import Value
 from hloforge.pipelines.replicas.combine import number_attribute, reduced
+from hloforge.pipelines.replicas.names import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 
-ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER = "all_gather", "all_reduce", "all_to_all", "reduce_scatter"
 _NAMES = {f"stablehlo.{name}": name for name in (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER)}
 
 # From this many bytes of operands on the further round of messages costs less than the copies that it saves.

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.emission import create, flag, i32, i64, i64_matrix, text
 from hloforge.dialect.host_calls import TYPED_FFI
-from hloforge.dialect.marks import COMBINE, GATHER, MOVE, PARTITION_ID, REPLICA_ID
+from hloforge.dialect.marks import COMBINE, GATHER, MOVE
 from hloforge.dialect.mlir import AnyOp, in_context, ir
 from hloforge.dialect.operations import operations
 from hloforge.dialect.values import Value
@@ -37,11 +37,7 @@ from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, REDUCING, check_size, combined, share
 from hloforge.pipelines.replicas.grid import Grid, channel_of, grid_of, groups_of, sources_of
 from hloforge.pipelines.replicas.in_parts import in_parts, is_large, row_types
-
-# The host functions that say where a program runs, by operation.
-NUMBERS = {"stablehlo.replica_id": REPLICA_ID, "stablehlo.partition_id": PARTITION_ID}
-# In the sources of a move: nobody, so that the device receives zeros.
-NOBODY = -1
+from hloforge.pipelines.replicas.names import NOBODY, NUMBERS
 
 
 @register

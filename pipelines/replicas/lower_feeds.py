@@ -35,7 +35,8 @@ from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.replicas.grid import Grid, channel_of, grid_of, is_host_transfer, transfers_of
-from hloforge.pipelines.replicas.lower_collectives import NOBODY, described, host_call
+from hloforge.pipelines.replicas.lower_collectives import described, host_call
+from hloforge.pipelines.replicas.names import NOBODY
 
 _TARGETS = {"stablehlo.infeed": INFEED, "stablehlo.outfeed": OUTFEED, "stablehlo.send": SEND, "stablehlo.recv": RECV}
 _CONFIGURATIONS = {"stablehlo.infeed": "infeed_config", "stablehlo.outfeed": "outfeed_config"}

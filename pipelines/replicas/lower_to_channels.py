@@ -35,7 +35,8 @@ from hloforge.pipelines.framework.passes import CUDA, Pass, register
 from hloforge.pipelines.framework.patterns import replace
 from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, check_size, combined, share
 from hloforge.pipelines.replicas.grid import Grid, grid_of, groups_of, sources_of
-from hloforge.pipelines.replicas.in_parts import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, in_parts, plain_computation, row
+from hloforge.pipelines.replicas.in_parts import in_parts, plain_computation, row
+from hloforge.pipelines.replicas.names import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL
 
 _IDS = frozenset({"stablehlo.replica_id", "stablehlo.partition_id"})
 # The computations that IREE's channels know, and the elements that they carry.

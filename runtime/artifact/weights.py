@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 
 from hloforge.dialect.errors import LoadError, OptionError
 from hloforge.dialect.shapes import Shape
-from hloforge.pipelines.weights import SCOPE
+from hloforge.pipelines.weight_names import SCOPE
 from hloforge.runtime.devices.devices import FAILURES, instance, reason, rt
 from hloforge.runtime.session.arrays import ALIGNMENT
 

@@ -22,7 +22,6 @@ from typing import Any
 from hloforge.dialect.errors import LoadError, OptionError
 from hloforge.dialect.host_calls import INTERNAL, HostCall
 from hloforge.dialect.program import Program
-from hloforge.pipelines.host_calls import custom_call_targets, declare_host_functions
 from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.host.bindings import Callbacks, HostTarget, PythonFunction
 from hloforge.runtime.host.native import library_function, native_function
@@ -146,6 +145,9 @@ def with_host_functions(program: Program, options: CompileOptions) -> Program:
     Raises:
         LoadError: a library cannot be loaded.
     """
+    # Passes: what only runs vmfbs does not load them.
+    from hloforge.pipelines.host_calls import custom_call_targets, declare_host_functions
+
     called = custom_call_targets(program.module)
     if not called:
         return program

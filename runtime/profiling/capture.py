@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.program import ENTRY
-from hloforge.pipelines.weights import SCOPE
+from hloforge.pipelines.weight_names import SCOPE
 from hloforge.runtime.devices.cuda_library import provide_cuda
 from hloforge.runtime.profiling.children import run_tool
 from hloforge.runtime.session.session import Session

@@ -18,8 +18,7 @@ from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.marks import COMBINE, GATHER, MOVE, RECV, SEND
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.replicas.grid import Grid
-from hloforge.pipelines.replicas.in_parts import ALL_GATHER, REDUCE_SCATTER
-from hloforge.pipelines.replicas.lower_collectives import NOBODY, NUMBERS
+from hloforge.pipelines.replicas.names import ALL_GATHER, NOBODY, NUMBERS, REDUCE_SCATTER
 from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.devices.devices import apart
 from hloforge.runtime.host.bindings import Bound, HostTarget, PythonFunction

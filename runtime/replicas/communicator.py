@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hloforge.dialect.errors import ExecutionError
-from hloforge.pipelines.replicas.in_parts import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
+from hloforge.pipelines.replicas.names import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Arrays: TypeAlias = Sequence[Array]

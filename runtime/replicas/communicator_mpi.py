@@ -28,7 +28,7 @@ import numpy as np
 
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ExecutionError, LoadError
-from hloforge.pipelines.replicas.in_parts import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL
+from hloforge.pipelines.replicas.names import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL
 from hloforge.runtime.devices.processor_shares import own_processors, share
 from hloforge.runtime.replicas.communicator import TIMEOUT, Array, Arrays, Combination, Communicator, part
 from hloforge.runtime.session.arrays import ALIGNMENT

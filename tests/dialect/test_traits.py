@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,11 @@ _ATTRIBUTES = {
 
 
 def _classes() -> dict[str, Any]:
-    found = (value for value in vars(stablehlo).values() if inspect.isclass(value) and hasattr(value, "_ODS_REGIONS"))
+    found = (
+        value
+        for value in vars(import_module(stablehlo.__name__)).values()
+        if inspect.isclass(value) and hasattr(value, "_ODS_REGIONS")
+    )
     return {value.OPERATION_NAME: value for value in found}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 from hloforge.dialect.errors import OptionError, PipelineError
@@ -14,7 +16,7 @@ from hloforge.pipelines.named import stages
 
 OPS = {
     entry.OPERATION_NAME
-    for entry in vars(stablehlo).values()
+    for entry in vars(import_module(stablehlo.__name__)).values()
     if isinstance(entry, type) and getattr(entry, "OPERATION_NAME", "").startswith("stablehlo.")
 }
 

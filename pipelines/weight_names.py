@@ -1,0 +1,6 @@
+"""How a compiled program names its weights, for the passes that write it and the runtime that reads it."""
+
+from __future__ import annotations
+
+# The first part of every weight's name in a compiled program: what the runtime offers the file's arrays under.
+SCOPE = "weights"
