@@ -9,7 +9,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-all test-jax jax-suite soak fuzz upstream cuda-emulator lint format typecheck bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-all test-jax jax-suite soak fuzz upstream cuda-emulator lint format typecheck docs bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -43,7 +43,7 @@ browser:
 test: lint typecheck $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow'
 
-test-all: lint typecheck $(FRAMEWORKS)
+test-all: lint typecheck docs $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n $(JOBS)
 
 # Every program that JAX ships to judge a backend, and our own of its functions, against its CPU backend: hours on two cores.
@@ -79,13 +79,21 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The folders map to sub-packages of `hloforge` only at install time, so the type checker gets the same tree as links.
-typecheck: $(STAMP)
+# The folders map to sub-packages of `hloforge` only at install time: what reads the sources gets the same tree as links.
+.PHONY: tree
+tree:
 	rm -rf $(TYPED) && mkdir -p $(TYPED)/hloforge
 	ln -s $(CURDIR)/src/hloforge/* $(TYPED)/hloforge/
 	for folder in dialect importers pipelines runtime tools; do ln -s $(CURDIR)/$$folder $(TYPED)/hloforge/$$folder; done
+
+typecheck: $(STAMP) tree
 	MYPYPATH=$(TYPED) $(BIN)/mypy --cache-dir=build/mypy --config-file pyproject.toml -p hloforge
 	MYPYPATH=$(TYPED) $(BIN)/mypy --cache-dir=build/mypy --config-file pyproject.toml tests/project/typed_client.py
+
+# The site, in build/site; fails for a link or an anchor that leads nowhere.
+docs: $(STAMP) tree
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # PyTorch, one of the engines to compare with, is optional: without it the table shows a dash.
 bench: $(STAMP)

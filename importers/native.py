@@ -73,7 +73,7 @@ def _parse_error(report: str, text: str, file: str) -> ImporterError:
     line, column = hlo_text.blamed(text, message, line, column)
     hint = _NEWER if any(words in message for words in _OF_OTHER_VERSIONS) else ""
     if unknown := _UNKNOWN_OPCODE.search(message):
-        hint = did_you_mean(unknown[1], (op.hlo for op in registry().values()), hint)
+        hint = f"{did_you_mean(unknown[1], (op.hlo for op in registry().values()))} {hint}".strip()
     if attribute := hlo_text.unknown_attribute(report):
         hint = (
             f"this version of XLA does not know {attribute!r}; --drop-unknown-attributes reads the program without it, "

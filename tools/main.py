@@ -47,6 +47,7 @@ class Hloforge(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"hloforge.tools.{cmd_name}").command
+        command.name = cmd_name  # all functions are called ``command``; what lists commands shows their names
         return command
 
     def resolve_command(

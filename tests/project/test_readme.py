@@ -21,12 +21,12 @@ from hloforge.tools.main import COMMANDS, cli
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 TOUR = (ROOT / "docs" / "command-line.md").read_text()
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "examples").glob("*.md")])
 
 
-def commands() -> list[list[str]]:
+def commands(document: str = TOUR) -> list[list[str]]:
     """The words of every ``hloforge`` line, comments left out."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", TOUR, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```sh\n(.*?)^```", document, re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("hloforge ")]
 
@@ -48,6 +48,24 @@ def test_the_tours_commands_run(workplace: Path) -> None:
         result = CliRunner().invoke(cli, words)
         assert result.exit_code == 0, (words, result.stderr)
     assert (workplace / "model.vmfb").exists()
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs(workplace: Path) -> None:
+    text = (ROOT / "docs" / "tutorial.md").read_text()
+    for words in commands(text):
+        result = CliRunner().invoke(cli, words)
+        assert result.exit_code == 0, (words, result.stderr)
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    exec(compile(code, "tutorial.md", "exec"), {})
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """`make docs` checks the links of the pages that it has."""
+    shown = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    made = {"quickstart.md", "commands.md", "api.md", "changelog.md", "contributing.md"}
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert shown == pages | made
 
 
 def test_the_readme_fits_on_few_screens() -> None:
