@@ -91,7 +91,7 @@ typecheck: $(STAMP) tree
 	MYPYPATH=$(TYPED) $(BIN)/mypy --cache-dir=build/mypy --config-file pyproject.toml tests/project/typed_client.py
 
 # The site, in build/site; fails for a link or an anchor that leads nowhere.
-docs: $(STAMP) tree
+docs: $(PLAIN) tree
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
