@@ -9,7 +9,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-all test-jax jax-suite soak fuzz upstream cuda-emulator lint format typecheck docs bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-fast test-all test-jax jax-suite soak fuzz upstream cuda-emulator lint format typecheck docs bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ browser:
 
 test: lint typecheck $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow'
+
+# What a change touches first, in five minutes; `make test` is the judge.
+test-fast: lint typecheck
+	$(BIN)/python -m tests.fast
 
 test-all: lint typecheck docs $(FRAMEWORKS)
 	$(BIN)/python -m pytest -n $(JOBS)
