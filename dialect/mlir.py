@@ -62,13 +62,23 @@ AnyOp: TypeAlias = "ir.Operation | ir.OpView"
 SSAValue: TypeAlias = "ir.Value[Any]"
 
 
+# The names of all that is loaded late, in order.
+_LATE: list[str] = []
+
+
 class _Late(ModuleType):
     """A module of jaxlib that is loaded when something of it is first asked for: what only runs vmfbs never does.
 
     From then on it has the module's own names, so that they cost what they cost there.
     """
 
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        _LATE.append(name)
+
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by import machinery and debuggers: no reason to load anything
+            raise AttributeError(name)
         _prepare_jaxlib()
         module = importlib.import_module(self.__name__)
         found = getattr(module, name)  # dialects may get names later
@@ -90,6 +100,9 @@ def _prepare_jaxlib() -> None:
         name = f"jaxlib.mlir.dialects.{dialect}"
         if find_spec(name) is None:
             sys.modules[name] = ModuleType(name)
+    # All at once: a process that forks children, which read and compile, shares with them what it has loaded.
+    for module in _LATE:
+        importlib.import_module(module)
 
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tools.command import Call
+from tests.tools.command import Call, headings, values
 
 # Takes a tuple and what comes on channel 7; gives the tuple back, and the other one on channel 8.
 DIALOGUE = """HloModule dialogue
@@ -67,8 +67,8 @@ def both(tmp_path: Path) -> Path:
 def test_items_in_and_out(call: Call, dialogue: Path) -> None:
     result = call("run", dialogue, *ITEMS)
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines() == GIVEN
-    assert result.stderr.splitlines() == ["result:", "outfeed[0]{0}:", "outfeed[0]{1}:", "channel 8[0]:"]
+    assert values(result) == GIVEN
+    assert headings(result) == ["result:", "outfeed[0]{0}:", "outfeed[0]{1}:", "channel 8[0]:"]
 
 
 def test_files_in_and_out_of_a_vmfb(call: Call, dialogue: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_what_comes_out_of_feeds_is_checked_after_the_results(call: Call, dialog
 
 def test_every_call_that_is_timed_gets_the_items(call: Call, dialogue: Path) -> None:
     result = call("run", dialogue, *ITEMS, "--time", "--repeat=3")
-    assert result.stdout.splitlines() == GIVEN
+    assert values(result) == GIVEN
     assert "3 calls on local-sync" in result.stderr
 
 
@@ -107,7 +107,7 @@ def test_items_of_several_types_are_told_by_what_they_fit(call: Call, two: Path)
     assert "infeed[1]: '7' fits several of the items" in result.stderr
     assert "note: write types" in result.stderr
     result = call("run", two, "--infeed=1 2", "--infeed=s32[]=7", "--infeed=s32[]=8")
-    assert result.stdout.splitlines() == ["2xf32=[1 2]", "s32=7"]
+    assert values(result) == ["2xf32=[1 2]", "s32=7"]
     assert "note: infeed: the program took 2 of 3 items" in result.stderr
 
 
@@ -115,8 +115,8 @@ def test_items_of_several_types_are_told_by_what_they_fit(call: Call, two: Path)
 def test_each_device_takes_its_part_of_an_item(call: Call, both: Path, more: list[str]) -> None:
     result = call("run", both, "--replicas=2", "--infeed=2x2xf32=1 2 3 4", "--infeed=2xs32=7 8", *more)
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines() == ["2x2xf32=[4 6][4 6]", "s32=7", "s32=8"]
-    assert result.stderr.splitlines()[1:] == ["outfeed[0] of replica 0:", "outfeed[0] of replica 1:"]
+    assert values(result) == ["2x2xf32=[4 6][4 6]", "s32=7", "s32=8"]
+    assert headings(result)[1:] == ["outfeed[0] of replica 0:", "outfeed[0] of replica 1:"]
     short = call("run", both, "--replicas=2", "--infeed=2x2xf32=1", *more)
     assert short.exit_code == 1
     assert re.search(r"infeed of replica \d: the program takes more items than were given: 1", short.stderr)

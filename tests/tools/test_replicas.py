@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.command import Call
+from tests.tools.command import Call, values
 
 PROGRAM = """HloModule exchange
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
@@ -27,7 +27,7 @@ def exchange(tmp_path: Path) -> Path:
 def test_arrays_have_a_part_for_each_device(call: Call, exchange: Path, more: list[str]) -> None:
     result = call("run", exchange, "--replicas=2", INPUT, *more)
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines() == OUTPUT
+    assert values(result) == OUTPUT
     checked = call("run", exchange, "--replicas=2", "--input=random", "--reference=xla", *more)
     assert checked.exit_code == 0, checked.stderr
     assert "against reference xla" in checked.stdout
@@ -35,7 +35,7 @@ def test_arrays_have_a_part_for_each_device(call: Call, exchange: Path, more: li
 
 def test_a_vmfb_knows_its_grid(call: Call, exchange: Path, tmp_path: Path) -> None:
     assert call("compile", exchange, "--replicas=2", "-o", tmp_path / "exchange.vmfb").exit_code == 0
-    assert call("run", tmp_path / "exchange.vmfb", INPUT).stdout.splitlines() == OUTPUT
+    assert values(call("run", tmp_path / "exchange.vmfb", INPUT)) == OUTPUT
     assert "runs on:       2 replicas x 1 partitions" in call("inspect", tmp_path / "exchange.vmfb").stdout
     other = call("run", tmp_path / "exchange.vmfb", "--replicas=4", INPUT)
     assert other.exit_code == 1
