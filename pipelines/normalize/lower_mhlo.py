@@ -187,6 +187,12 @@ def _same(op: ir.Operation, name: str, attributes: dict[str, Any] | None = None)
     return [Value(result) for result in created.results]
 
 
+_PATTERNS = (
+    *(*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan, *all_to_all_of_tuple),
+    *(*batches_first, *stochastic_convert, *scaled_dot),
+)
+
+
 @register
 @dataclass(frozen=True)
 class LowerMhlo(Pass):
@@ -197,13 +203,12 @@ class LowerMhlo(Pass):
     """
 
     name: ClassVar[str] = "lower-mhlo"
-    needs: ClassVar[frozenset[str]] = frozenset({_PREFIX, "stablehlo.custom_call"})
+    needs: ClassVar[frozenset[str]] = frozenset({_PREFIX, _CALL, *(entry.root for entry in _PATTERNS)})
     requires: ClassVar[Facts] = frozenset({Fact.NO_TUPLES, Fact.ONE_FUNCTION})
     establishes: ClassVar[Facts] = frozenset({Fact.NO_MHLO})
 
     def run(self, module: ir.Module) -> None:
-        patterns = (*elementwise, *custom_call_of_mhlo, *top_k, *ragged_dot, *scan, *all_to_all_of_tuple)
-        apply_patterns(module, (*patterns, *batches_first, *stochastic_convert, *scaled_dot))
+        apply_patterns(module, _PATTERNS)
         _number_states(module)
         _erase_traces(module)
         left = _of_mhlo(module)
