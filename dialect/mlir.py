@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 # XLA logs device counts and frame-id warnings at start; both flags are read once, when the library loads.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -183,8 +183,8 @@ def _references(kept: _Kept) -> int:
     return sys.getrefcount(kept.context)
 
 
-# So many are left when nothing lives in it.
-_UNUSED = _references(_Kept(ir.Context()))
+# So many are left when nothing lives in it. A context would load jaxlib here.
+_UNUSED = _references(_Kept(cast("ir.Context", object())))
 
 
 def context() -> ir.Context:
