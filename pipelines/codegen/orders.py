@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def write_sort(generator: Generator, op: Op, share: Share | None) -> None:
     """The code of a ``stablehlo.sort``, whose results may be shorter than its operands (``shorten``)."""
-    along = ir.IntegerAttr(op.attribute("dimension")).value
+    along = _dimension(op)
     shape = op.operands[0].shape
     emitter = Emitter(generator.writer.function, generator.memory)
     kept = op.results[0].shape[along]
@@ -52,10 +52,17 @@ def shorten(block: Block) -> None:
             shorten(inner)
         if op.name != "sort":
             continue
-        along = ir.IntegerAttr(op.attribute("dimension")).value
+        along = _dimension(op)
         most = max((_read(array, along) for array in op.results), default=0)
         for array in op.results:
             array.shape = (*array.shape[:along], most, *array.shape[along + 1 :])
+
+
+def _dimension(op: Op) -> int:
+    """Along which dimension is sorted: by default the last one, which -1 names as well."""
+    named = op.mlir.attributes["dimension"] if "dimension" in op.mlir.attributes else None
+    number = -1 if named is None else ir.IntegerAttr(named).value
+    return number % len(op.operands[0].shape)
 
 
 def _read(array: Array, along: int) -> int:

@@ -85,7 +85,7 @@ def test_each_process_feeds_its_device(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     values = [line for line in done.stdout.splitlines() if not line.endswith(":")]
     assert values == ["2x2xf32=[4 6][4 6]", "s32=7", "s32=8"]
-    assert "outfeed[0] of replica 1:" in done.stderr
+    assert "outfeed[0] of replica 1:" in done.stdout
     short = start(2, *run)
     assert short.returncode != 0
     assert "infeed of replica 1: the program takes more items than were given: 1" in short.stderr
