@@ -60,8 +60,9 @@ def shorten(block: Block) -> None:
 
 def _dimension(op: Op) -> int:
     """Along which dimension is sorted: by default the last one, which -1 names as well."""
-    named = op.mlir.attributes["dimension"] if "dimension" in op.mlir.attributes else None
-    number = -1 if named is None else ir.IntegerAttr(named).value
+    number = -1
+    if "dimension" in op.mlir.attributes:
+        number = ir.IntegerAttr(op.attribute("dimension")).value
     return number % len(op.operands[0].shape)
 
 

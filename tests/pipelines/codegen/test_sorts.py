@@ -8,7 +8,7 @@ import pytest
 from tests.pipelines.codegen.whole_programs import check
 
 
-@pytest.mark.parametrize("attributes", ["", "{dimension = -1 : i64}", "{dimension = -2 : i64}", "{dimension = 0 : i64}"])
+@pytest.mark.parametrize("attributes", ["", *(f"{{dimension = {d} : i64}}" for d in (-1, -2, 0))])
 def test_the_dimension_of_a_sort(attributes: str) -> None:
     check(
         f"""func.func @main(%a: tensor<5x7xf32>) -> tensor<5x7xf32> {{
