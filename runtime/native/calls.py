@@ -25,7 +25,7 @@ from hloforge.runtime.session.arrays import Codec
 LIBRARY, CONSTANTS = "library.so", "constants.bin"
 # Bytes of code and constants that are copied beside those of IREE. The programs that gain have few.
 _MOST_CODE, _MOST_CONSTANTS = 1 << 26, 1 << 24
-# Bytes of frames that stay for the next calls: to get as many from the system takes 0.3 ms a megabyte.
+# Bytes of frames that stay for the next calls: to get as many from the system takes up to 0.3 ms a megabyte.
 _KEPT = 1 << 28
 _ALIGNMENT = 64
 
