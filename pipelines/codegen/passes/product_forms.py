@@ -11,6 +11,7 @@ After: dimensions that are summed, and those that are not, follow each other in 
     %u = stablehlo.transpose %y, dims = [1, 2, 0] : (tensor<5x6x3xf32>) -> tensor<6x3x5xf32>
     %r = stablehlo.dot_general %t, %u, contracting_dims = [1, 2] x [1, 2]
 
+An operand that is transposed is read before its transposition where it has that form there.
 The transposed array is computed as one, where the operand is no argument. Products of complex numbers, also those of
 convolutions, are four of their parts; those of booleans are products of bytes, compared with 0. Real products are read
 in place by kernels that know no other types. Source: StableHLO spec "dot_general", "convolution".
@@ -18,6 +19,7 @@ in place by kernels that know no other types. Source: StableHLO spec "dot_genera
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -26,6 +28,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.contractions import follow_each_other
@@ -33,6 +36,9 @@ from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.workarounds.empty_products import as_zeros
+
+# Each of so many rows reads a factor in less time than it takes to transpose it for all of them.
+_FEW_ROWS = 64
 
 
 @pattern("stablehlo.dot_general", "stablehlo.convolution")
@@ -61,6 +67,51 @@ def of_booleans(op: ir.Operation) -> Replacement:
     type_ = ir.RankedTensorType.get(result.dims, ir.IntegerType.get_unsigned(32))
     count = emit(op.name, operands, type_, **_attributes(op))
     return ops.ne(count, full(count, 0))
+
+
+@pattern("stablehlo.dot_general")
+def of_transposed(op: ir.Operation) -> Replacement:
+    """Read what is transposed where it lies, as the weights of PyTorch's linear layers.
+
+    A transposition pays if many rows are multiplied with it, or in a loop, before which it may be computed once.
+    """
+    if not is_static(op) or multiplies_nothing(op) or op.parent is None or op.parent.name != "func.func":
+        return NoMatch("of unknown or no size, or in a loop")
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    lhs = Value(op.operands[0]), numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions
+    rhs = Value(op.operands[1]), numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions
+    sides = [
+        _through_transpose(*one) if _rows(*other) <= _FEW_ROWS else (one[0], list(one[1]), list(one[2]), False)
+        for one, other in ((lhs, rhs), (rhs, lhs))
+    ]
+    if not any(is_changed for *_, is_changed in sides):
+        return NoMatch("nothing is transposed, or not into a product's form")
+    (left, left_batch, left_depth, _), (right, right_batch, right_depth, _) = sides
+    attributes = _attributes(op)
+    attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
+        left_batch, right_batch, left_depth, right_depth
+    )
+    return emit(op.name, [left, right], op.results[0].type, **attributes)
+
+
+def _rows(value: Value, batch: Sequence[int], depth: Sequence[int]) -> int:
+    return math.prod(value.dims[d] for d in _free(value, batch, depth))
+
+
+def _through_transpose(
+    value: Value, batch: Sequence[int], depth: Sequence[int]
+) -> tuple[Value, list[int], list[int], bool]:
+    """The operand before a transposition, where its dimensions are there, and whether that is another one."""
+    transpose = defining_op(value.ir, "stablehlo.transpose")
+    if transpose is None:
+        return value, list(batch), list(depth), False
+    order, source = integers(transpose, "permutation"), Value(transpose.operands[0])
+    moved_batch, moved_depth = [order[d] for d in batch], [order[d] for d in depth]
+    free = [order[d] for d in _free(value, batch, depth)]
+    # The result has the dimensions that are left in their order.
+    if free != sorted(free) or not _fits(source, moved_batch, moved_depth):
+        return value, list(batch), list(depth), False
+    return source, moved_batch, moved_depth, True
 
 
 @pattern("stablehlo.dot_general")
@@ -125,4 +176,4 @@ class LegalizeProductForms(PatternPass):
     name: ClassVar[str] = "legalize-product-forms"
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_CHLO})
     establishes: ClassVar[Facts] = frozenset({Fact.SAFE_PRODUCTS})
-    patterns: ClassVar[tuple[Pattern, ...]] = (*as_zeros, *by_parts, *of_booleans, *with_neighbours)
+    patterns: ClassVar[tuple[Pattern, ...]] = (*as_zeros, *by_parts, *of_booleans, *of_transposed, *with_neighbours)
