@@ -123,6 +123,7 @@ def names(path: Path) -> list[str]:
     return [name for name in found if name not in ("func.func", "func.return", "stablehlo.return")]
 
 
+@pytest.mark.slow
 def test_a_wrong_decomposition_is_found_and_blamed(call: Call, tmp_path: Path) -> None:
     plugin = planted(tmp_path, "stablehlo.tanh", 'replace(op, emit("stablehlo.logistic", op, op.operands[0]))')
     small = tmp_path / "small.mlir"
@@ -211,6 +212,7 @@ def test_a_text_without_values_is_cut_to_the_lines_that_matter(call: Call, tmp_p
     assert call("bisect", program, "--elided=random", "--trials=1").exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_pass_that_crashes_is_named_with_its_operation(call: Call, tmp_path: Path) -> None:
     plugin = planted(tmp_path, "stablehlo.exponential", "import os; os.abort()")
     small = tmp_path / "small.mlir"

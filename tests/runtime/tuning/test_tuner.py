@@ -159,6 +159,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuner, "compile_program", _compile)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("questions")
 @pytest.mark.parametrize("engine", ["xla", pytest.param(None, marks=pytest.mark.slow)])
 def test_wrong_and_broken_forms_never_win(engine: str | None) -> None:
@@ -229,6 +230,7 @@ def test_a_machine_decides_which_products_are_worth_a_dispatch() -> None:
     assert _has_own_product(("dispatch-work=16384",))
 
 
+@pytest.mark.slow
 def test_numbers_of_the_machine_that_change_a_program_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = [np.ones((64, 96), np.float32), np.ones((96, 62), np.float32)]
     monkeypatch.setattr(tuner, "_FLAGS", ())

@@ -209,6 +209,7 @@ def test_qr(dtype: Any) -> None:
         assert (rest <= bound(size, a) * np.sqrt((a.astype(np.longdouble) ** 2).sum(1))).all()
 
 
+@pytest.mark.slow
 def test_the_loops_for_any_target_find_the_same() -> None:
     a, spd = RANDOM.normal(size=(1, 70, 70)), positive((1, 70, 70), np.float64)
 
