@@ -225,8 +225,9 @@ def _unused() -> list[_Kept]:
 
 def prepare_context() -> ir.Context | None:
     """Make the next context now, unless one is left, where this process would wait for another one."""
-    if _prepared or _unused():
-        return None
+    with _kept_lock:
+        if _prepared or _unused():
+            return None
     _prepared.append(_made())
     return _prepared[-1]
 
