@@ -9,7 +9,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-fast test-all test-jax jax-suite soak fuzz upstream cuda-emulator lint format typecheck docs bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-fast test-all test-jax jax-suite soak fuzz upstream cuda-emulator compiled lint format typecheck docs bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -40,14 +40,18 @@ vulkan-driver:
 browser:
 	apt-get update && apt-get install --yes --no-install-recommends chromium
 
-test: lint typecheck $(FRAMEWORKS)
+# Processes that tests start would compile the sources anew each where PYTHONDONTWRITEBYTECODE is set.
+compiled: $(STAMP)
+	$(BIN)/python -m compileall -q src dialect importers pipelines runtime tools tests benchmarks
+
+test: lint typecheck $(FRAMEWORKS) compiled
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow'
 
 # What a change touches first, in five minutes; `make test` is the judge.
 test-fast: lint typecheck
 	$(BIN)/python -m tests.fast
 
-test-all: lint typecheck docs $(FRAMEWORKS)
+test-all: lint typecheck docs $(FRAMEWORKS) compiled
 	$(BIN)/python -m pytest -n $(JOBS)
 
 # Every program that JAX ships to judge a backend, and our own of its functions, against its CPU backend: hours on two cores.

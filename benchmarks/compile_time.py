@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import jax_script
+from benchmarks import eager_jax, jax_script
 from benchmarks.__main__ import machine, reason
 from benchmarks.cases import Array
 from benchmarks.engines import PLAIN_FLAGS, nest_arguments, nothing
@@ -241,6 +241,7 @@ def document(results: dict[str, Any]) -> str:
             "",
             table(header, rows),
             *_script(results.get("script")),
+            *_eager(results.get("eager")),
             *(["", "What failed:", "", *failures] if failures else []),
             "",
         ]
@@ -272,6 +273,25 @@ def _script(measured: dict[str, Any] | None) -> list[str]:
     ]
 
 
+def _eager(measured: dict[str, Any] | None) -> list[str]:
+    """What ``benchmarks.eager_jax`` measured."""
+    if not measured:
+        return []
+    rows = []
+    for name, turns in measured.items():
+        spent = {part: [value for turn in turns for value in turn[part]] for part in eager_jax.PARTS}
+        first, compiling, again = (seconds(statistics.median(spent[part])) for part in eager_jax.PARTS)
+        rows.append([name, first, seconds(max(spent["first"])), compiling, again, seconds(max(spent["again"]))])
+    return [
+        "",
+        "Operations of JAX that are called one by one on 32x32 numbers (`benchmarks/eager_jax.py`), each for the first",
+        "time in a process. *compiling* is the part of the platform; JAX traces and lowers in the rest.",
+        "*known*: an earlier process has called them; *another size*: with 32x32, and these are 48x48.",
+        "",
+        table(["", "first call", "worst", "compiling", "again", "worst"], rows),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compile_time", description=__doc__)
     parser.add_argument("--only", action="append", help="cases whose name holds this text; can be repeated")
@@ -291,6 +311,7 @@ def main() -> None:
     if not options.only:
         print("JAX script", file=sys.stderr, flush=True)
         results["script"] = jax_script.measure(options.turns, options.timeout)
+        results["eager"] = eager_jax.measure(options.turns, options.timeout)
     options.output.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     if options.output == RESULTS:
         DOCUMENT.write_text(document(results))

@@ -90,19 +90,19 @@ def measure(turns: int, timeout: float) -> dict[str, Any]:
     for _ in range(turns):
         with tempfile.TemporaryDirectory() as cache:
             for engine, platform in ENGINES.items():
-                found[engine].append(_child(platform, cache, timeout))
+                found[engine].append(child(["benchmarks.jax_script"], platform, cache, timeout))
     return found
 
 
-def _child(platform: str, cache: str, timeout: float) -> dict[str, float]:
+def child(module: Sequence[str], platform: str, cache: str, timeout: float) -> Any:
+    """What a module with its arguments prints last, run by JAX on a platform, with a folder as hloforge's cache."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.jax_script"], cwd=ROOT, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", *module], cwd=ROOT, capture_output=True, text=True, check=False,
         timeout=timeout, env=os.environ | {"JAX_PLATFORMS": platform, "HLOFORGE_CACHE_DIR": cache},
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(reason(done.stderr) or f"ended with status {done.returncode}")
-    result: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return result
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def total(parts: Sequence[dict[str, float]]) -> list[float]:

@@ -14,7 +14,7 @@ from typing import Any
 from hloforge.dialect.errors import Error, ImporterError, Location
 from hloforge.dialect.hlo_groups import with_listed_groups
 from hloforge.dialect.marks import PREFIX
-from hloforge.dialect.mlir import _hlo, _jax, context, hlo_proto_to_stablehlo, ir
+from hloforge.dialect.mlir import _hlo, _jax, context, context_for, hlo_proto_to_stablehlo, ir
 from hloforge.dialect.nesting import bound_nesting, check_brackets
 from hloforge.dialect.op import registry
 from hloforge.dialect.suggestions import did_you_mean
@@ -175,7 +175,7 @@ def portable_artifact_to_bytecode(data: bytes, file: str) -> bytes:
 
 def module_of_portable_artifact(data: bytes, file: str) -> Any:
     """The same as a module, for bytes that jaxlib has just written."""
-    with context() as ctx:
+    with context_for(len(data)) as ctx:
         try:
             return _printable(_jax.mlir.deserialize_portable_artifact(data, ctx), file)
         except Error:
