@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from hloforge.runtime.debug.outline import Outline, outline
 from hloforge.runtime.profiling import result
 from hloforge.tools.inspection import Facts, program_facts
 from hloforge.tools.page import render
-from hloforge.tools.quantities import bytes_text
+from hloforge.tools.quantities import bytes_text, si_text
 
 # Limits that keep a page below about 20 MB; the page says what they leave out.
 MOST_OPERATIONS = 50_000
@@ -154,7 +155,11 @@ def program_page(
         "most_nodes": MOST_OPERATIONS,
         "elided": ELIDED,
         "cut_lines": cut,
-        "payload": {"graph": _graph(graph, words), "stages": stages, "texts": texts},
+        "payload": {
+            "graph": _graph(graph, words) | _lowered(facts) | _times(graph, measured.profile),
+            "stages": stages,
+            "texts": texts,
+        },
     }
     return _page(facts, header, own | measured.facts())
 
@@ -221,6 +226,31 @@ def _graph(found: Outline, words: _Words) -> Facts:
         number: ahead[node.end] - ahead[number] for number, node in enumerate(found.nodes) if node.kind == "scope"
     }
     return {"nodes": nodes, "words": list(words.numbers), "counts": counts}
+
+
+def _lowered(facts: Facts) -> Facts:
+    """What the target's passes do to kinds of operations."""
+    found: dict[str, list[str]] = {}
+    for row in facts.get("decomposed", ()):
+        found.setdefault(row["operation"], []).append(
+            f"{row['by']} decomposes {row['count']} of its kind: {row['reason']}"
+        )
+    return {"lowered": {name: "; ".join(rows) for name, rows in found.items()}}
+
+
+def _times(found: Outline, profile: Facts | None) -> Facts:
+    """The time in a profile of the operations, by location, and of the scopes around them."""
+    seconds = {row["location"]: 0.0 for row in profile["rows"] if row["location"]} if profile else {}
+    for row in profile["rows"] if profile else ():
+        if row["location"]:
+            seconds[row["location"]] += row["seconds"]
+    own = [0.0] * len(found.nodes)
+    for number, node in enumerate(found.nodes):
+        if node.kind == "operation":
+            own[number] = seconds.pop(node.location, 0.0)
+    before = [0.0, *accumulate(own)]
+    spent = {number: before[node.end] - before[number] for number, node in enumerate(found.nodes)}
+    return {"times": {number: si_text(took, "s") for number, took in spent.items() if took > 0}}
 
 
 def _stages(record: LoweringRecord) -> tuple[list[str], list[Facts], int]:

@@ -134,6 +134,52 @@ def test_scopes_expand_and_collapse(call: Call, opened: Browser, program: Path, 
 
 
 @needs_browser
+def test_the_graph_is_drawn(call: Call, opened: Browser, program: Path, tmp_path: Path) -> None:
+    row = PROFILE["rows"][0] | {"location": "net/first/dot", "scope": ""}  # type: ignore[index]
+    profile = tmp_path / "profile.json"
+    profile.write_text(json.dumps(PROFILE | {"rows": [row]}))
+    file = written(call, tmp_path / "page.html", program, f"--profile={profile}")
+    with page_of(opened, file) as page:
+        drawing, about = page.locator("#drawing"), page.locator("#about")
+        # The scope around the whole program is open; parameters lie outside of it.
+        nodes = drawing.locator(".node .title")
+        assert sorted(nodes.all_text_contents()) == ["first", "last", "second", "w", "x"]
+        assert sorted(drawing.locator(".outside .title").all_text_contents()) == ["w", "x"]
+        first = drawing.locator(".node.scope", has_text="first")
+        assert "1 ms" in (first.text_content() or "")
+        first.click()
+        assert drawing.locator(".chosen .title").all_text_contents() == ["first"]
+        assert sorted(drawing.locator(".node.reads .title").all_text_contents()) == ["w", "x"]
+        assert drawing.locator(".node.feeds .title").all_text_contents() == ["second"]
+        assert "1 ms of a call" in about.inner_text()
+        # No box lies on another one.
+        boxes = [box for box in (node.bounding_box() for node in drawing.locator(".node rect").all()) if box]
+        assert len(boxes) == 5
+        for n, one in enumerate(boxes):
+            for other in boxes[:n]:
+                beside = one["x"] >= other["x"] + other["width"] or other["x"] >= one["x"] + one["width"]
+                assert beside or one["y"] >= other["y"] + other["height"] or other["y"] >= one["y"] + one["height"]
+        # Its reader's inside, by the panel and by a double click; and what passes do to an operation.
+        about.get_by_role("button", name="second").click()
+        about.get_by_role("button", name="Draw what is inside").click()
+        assert sorted(drawing.locator(".node:not(.outside) .title").all_text_contents()) == ["dot_general", "sort"]
+        assert sorted(drawing.locator(".outside .title").all_text_contents()) == ["first", "last", "w"]
+        sort = drawing.locator(".node", has_text="sort")
+        sort.click()
+        assert "decompose-sort decomposes" in about.inner_text() and "net/second/sort" in about.inner_text()
+        sort.dblclick()
+        # Its comparison names a scope of the same name.
+        drawing.locator(".node.scope", has_text="sort").dblclick()
+        assert "compare" in drawing.locator(".node .title").all_text_contents()
+        page.locator("#path").get_by_role("button", name="net").click()
+        assert "second" in nodes.all_text_contents()
+        before = drawing.locator("svg").bounding_box()
+        page.get_by_role("button", name="Smaller").click()
+        after = drawing.locator("svg").bounding_box()
+        assert before and after and after["width"] < before["width"]
+
+
+@needs_browser
 def test_stages_show_what_passes_did(call: Call, opened: Browser, program: Path, tmp_path: Path) -> None:
     file = written(call, tmp_path / "page.html", program)
     with page_of(opened, file) as page:

@@ -32,7 +32,6 @@
     return found;
   };
   const shown = new Map();
-  let chosen = -1;
 
   const title = (n) => word(n, NAME) + (word(n, SHAPE) ? " " + word(n, SHAPE) : "");
 
@@ -50,17 +49,27 @@
     return [...new Set(across(n, edges).map((other) => { while (!holds(parents[other])) other = parents[other]; return other; }))];
   };
 
-  const chips = (label, found) => {
+  const chips = (label, found, action) => {
     const line = make("div");
     if (!found.length) return line;
     line.append(make("span", "dim", label + " "));
-    const add = (from, to) => found.slice(from, to).forEach((n) => line.append(button("chip", title(n), () => reveal(n))));
+    const add = (from, to) => found.slice(from, to).forEach((n) => line.append(button("chip", title(n), () => action(n))));
     add(0, CHIPS);
     if (found.length > CHIPS) {
       const rest = button("chip", `${Math.min(found.length, PAGE) - CHIPS} more`, () => { rest.remove(); add(CHIPS, PAGE); });
       line.append(rest);
     }
     return line;
+  };
+
+  // Where a node stands in the source, what passes do to its kind, its time, and its neighbours.
+  const describe = (box, n, action) => {
+    const lowered = word(n, KIND) === "operation" && data.graph.lowered[word(n, NAME)], took = data.graph.times[n];
+    if (word(n, WHERE)) box.append(make("div", "dim", word(n, WHERE)));
+    if (lowered) box.append(make("div", "", lowered));
+    if (took) box.append(make("div", "", `${took} of a call in the profile`));
+    box.append(chips("reads", beside(n, (inner) => nodes[inner][READS]), action));
+    box.append(chips("read by", beside(n, (inner) => readers[inner]), action));
   };
 
   const list = (children) => {
@@ -83,8 +92,7 @@
     if (details.filled) return;
     details.filled = true;
     const more = make("div", "more");
-    if (word(n, WHERE)) more.append(make("div", "dim", word(n, WHERE)));
-    more.append(chips("reads", beside(n, (inner) => nodes[inner][READS])), chips("read by", beside(n, (inner) => readers[inner])));
+    describe(more, n, reveal);
     details.append(more);
     const children = childrenOf(n);
     if (children.length) {
@@ -115,7 +123,6 @@
   });
   const choose = (n) => {
     document.querySelectorAll(".graph .chosen, .graph .reads, .graph .feeds").forEach((e) => e.classList.remove("chosen", "reads", "feeds"));
-    chosen = n;
     mark(across(n, (inner) => nodes[inner][READS]), "reads", true);
     mark(across(n, (inner) => readers[inner]), "feeds", true);
     shown.get(n).classList.add("chosen");
@@ -163,6 +170,133 @@
     found.slice(0, 50).forEach((n) => box.append(button("chip", title(n), () => reveal(n))));
   };
 
+  // The drawing: what lies directly in one scope, and dashed what it exchanges values with.
+  const SVG = "http://www.w3.org/2000/svg", DRAWN = 200, OUTSIDE = 24, LETTERS = 30;
+  const drawn = (parent, tag, attributes, text) => {
+    const made = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    if (text !== undefined) made.textContent = text;
+    parent.append(made);
+    return made;
+  };
+  const short = (text) => (text.length > LETTERS ? `${text.slice(0, LETTERS - 1)}…` : text);
+  let place = -1, scale = 1;
+
+  // Which node of a drawing stands for a node: one directly in the scope, or one beside the scope or around it.
+  const standsFor = (n, scope) => {
+    // What an operation hands to its body is the operation.
+    if (n === scope) return n;
+    const holds = (at) => at < 0 || (at <= n && n < nodes[at][END]);
+    const inside = holds(scope);
+    let at = n;
+    while (inside ? parents[at] !== scope : parents[at] >= 0 && !(parents[at] <= scope && scope < nodes[parents[at]][END])) at = parents[at];
+    return at;
+  };
+
+  const linesOf = (n) => {
+    const kind = word(n, KIND), second = kind === "scope" ? `${data.graph.counts[n]} operations` : word(n, SHAPE);
+    return [short(word(n, NAME).replace(/^stablehlo\./, "")), short(data.graph.times[n] ? `${second} ${data.graph.times[n]}` : second)];
+  };
+
+  // The nodes and edges of a scope; nodes outside come after those inside.
+  const graphOf = (scope) => {
+    const inside = childrenOf(scope), left = inside.length - DRAWN, kept = new Set(inside.slice(0, DRAWN));
+    const outside = new Set(), edges = new Map();
+    const at = (n) => {
+      const found = standsFor(n, scope);
+      if (kept.has(found)) return found;
+      if (parents[found] === scope || found === scope || (!outside.has(found) && outside.size >= OUTSIDE)) return -1;
+      outside.add(found);
+      return found;
+    };
+    const connect = (from, to) => { if (from >= 0 && to >= 0 && from !== to) edges.set(`${from} ${to}`, [from, to]); };
+    for (const child of kept)
+      for (let n = child; n < Math.max(nodes[child][END], child + 1); n++) {
+        nodes[n][READS].forEach((read) => connect(at(read), child));
+        readers[n].forEach((reader) => connect(child, at(reader)));
+      }
+    return { inside: [...kept], outside: [...outside], edges: [...edges.values()], left: Math.max(0, left) };
+  };
+
+  const zoom = (by) => {
+    scale = Math.min(3, Math.max(0.2, scale * by));
+    const svg = byId("drawing").querySelector("svg");
+    if (!svg) return;
+    svg.setAttribute("width", svg.viewBox.baseVal.width * scale);
+    svg.setAttribute("height", svg.viewBox.baseVal.height * scale);
+  };
+
+  const drawPath = (scope) => {
+    const path = [];
+    for (let at = scope; at >= 0; at = parents[at]) path.unshift(at);
+    byId("path").replaceChildren(button("chip", "whole program", () => draw(-1)));
+    path.forEach((at) => byId("path").append("/ ", button("chip", word(at, NAME), () => draw(at))));
+  };
+
+  const draw = (scope) => {
+    place = scope;
+    drawPath(scope);
+    byId("about").replaceChildren();
+    const { inside, outside, edges, left } = graphOf(scope);
+    const graph = new dagre.graphlib.Graph();
+    graph.setGraph({ nodesep: 14, ranksep: 26, marginx: 12, marginy: 12 });
+    graph.setDefaultEdgeLabel(() => ({}));
+    for (const n of [...inside, ...outside]) {
+      const lines = linesOf(n);
+      graph.setNode(String(n), { lines, width: 18 + 7.4 * Math.max(...lines.map((line) => line.length)), height: lines[1] ? 40 : 26 });
+    }
+    edges.forEach(([from, to]) => graph.setEdge(String(from), String(to)));
+    dagre.layout(graph);
+    const { width, height } = graph.graph();
+    const svg = drawn(document.createDocumentFragment(), "svg", { viewBox: `0 0 ${width} ${height}`, role: "group" });
+    const tip = { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" };
+    drawn(drawn(drawn(svg, "defs", {}), "marker", tip), "path", { d: "M0 0L8 4L0 8Z" });
+    for (const { v, w } of graph.edges()) {
+      const points = graph.edge(v, w).points.map(({ x, y }) => `${x.toFixed(1)} ${y.toFixed(1)}`);
+      drawn(svg, "path", { d: `M${points.join("L")}`, "marker-end": "url(#tip)", "data-from": v, "data-to": w });
+    }
+    for (const n of [...inside, ...outside]) {
+      const { x, y, width: wide, height: high, lines } = graph.node(String(n));
+      const beyond = parents[n] === scope ? "" : " outside";
+      const group = drawn(svg, "g", { class: `node ${word(n, KIND)}${beyond}`, "data-node": n, tabindex: 0, role: "button", "aria-label": title(n) });
+      drawn(group, "rect", { x: x - wide / 2, y: y - high / 2, width: wide, height: high, rx: 4 });
+      drawn(group, "text", { x, y: lines[1] ? y - 3 : y + 4, class: "title" }, lines[0]);
+      if (lines[1]) drawn(group, "text", { x, y: y + 13, class: "small" }, lines[1]);
+      drawn(group, "title", {}, title(n));
+      group.addEventListener("click", () => about(n));
+      group.addEventListener("dblclick", () => enter(n));
+      group.addEventListener("keydown", (event) => { if (event.key === "Enter") about(n); });
+    }
+    byId("drawing").replaceChildren(svg);
+    byId("drawn").textContent = left ? `${left} further nodes of this scope are not drawn; the outline has them.` : "";
+    zoom(1);
+  };
+
+  const enter = (n) => { if (childrenOf(n).length) draw(n); };
+  const go = (n) => { if (parents[n] !== place) draw(parents[n]); about(n); };
+  const about = (n) => {
+    const box = byId("about"), svg = byId("drawing");
+    svg.querySelectorAll(".chosen, .reads, .feeds").forEach((found) => found.classList.remove("chosen", "reads", "feeds"));
+    const markNode = (other, name) => svg.querySelector(`[data-node="${other}"]`)?.classList.add(name);
+    markNode(n, "chosen");
+    svg.querySelectorAll(`path[data-to="${n}"]`).forEach((edge) => { edge.classList.add("reads"); markNode(edge.dataset.from, "reads"); });
+    svg.querySelectorAll(`path[data-from="${n}"]`).forEach((edge) => { edge.classList.add("feeds"); markNode(edge.dataset.to, "feeds"); });
+    box.replaceChildren(make("strong", "mono", title(n)));
+    describe(box, n, go);
+    if (childrenOf(n).length) box.append(button("chip", "Draw what is inside", () => draw(n)));
+    box.append(button("chip", "Show in the outline", () => reveal(n)));
+  };
+
+  // A scope around the whole program says little.
+  let first = -1;
+  for (;;) {
+    const inner = childrenOf(first).filter((n) => word(n, KIND) !== "parameter");
+    if (inner.length !== 1 || word(inner[0], KIND) !== "scope") break;
+    first = inner[0];
+  }
+  draw(first);
+  byId("smaller").addEventListener("click", () => zoom(1 / 1.25));
+  byId("larger").addEventListener("click", () => zoom(1.25));
   byId("outline").append(list(childrenOf(-1)));
   byId("open-all").addEventListener("click", openScopes);
   byId("close-all").addEventListener("click", closeAll);
