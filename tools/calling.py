@@ -16,7 +16,6 @@ from hloforge.dialect.errors import ArgumentError, OptionError
 from hloforge.dialect.program import Parameter, Program, Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime.data.inputs import parse_input, write_output
-from hloforge.runtime.data.plausible_inputs import plausible_inputs
 from hloforge.runtime.replicas.mpi import Rank
 from hloforge.runtime.replicas.replicas import Replicas
 from hloforge.runtime.session.convention import nest_results
@@ -49,6 +48,8 @@ def arguments(signature: Signature, specs: Sequence[str], seed: int, program: Pr
     if [spec.strip() for spec in specs] == [PLAUSIBLE]:
         if program is None:
             raise OptionError(f"--input={PLAUSIBLE} needs the program, which a vmfb does not contain")
+        from hloforge.runtime.data.plausible_inputs import plausible_inputs
+
         return plausible_inputs(program, seed)
     leaves = [leaf for leaf in signature.flat_parameters if crosses(leaf.shape)]
     if len(specs) == 1 and _FOR_ALL.fullmatch(specs[0].strip()):

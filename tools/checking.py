@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -14,8 +14,10 @@ from hloforge.dialect.program import Program, Signature
 from hloforge.dialect.shapes import Shape
 from hloforge.runtime.data.inputs import parse_expected
 from hloforge.runtime.reference.compare import Report, compare
-from hloforge.runtime.reference.engines import ReferenceEngine, reference
 from hloforge.tools.calling import result_shapes
+
+if TYPE_CHECKING:
+    from hloforge.runtime.reference.engines import ReferenceEngine
 
 Array = np.ndarray[Any, Any]
 
@@ -57,6 +59,8 @@ def open_reference(name: str, program: Program | None, *, feeds: bool = False) -
             f"--reference={name} needs the program, which a vmfb does not contain",
             hint="run the HLO or StableHLO file, or compare with --expected-output",
         )
+    from hloforge.runtime.reference.engines import reference
+
     return reference(name)
 
 

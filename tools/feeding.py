@@ -20,7 +20,6 @@ from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.marks import INFEED, OUTFEED, RECV, SEND
 from hloforge.dialect.program import Parameter
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.compile.specialize import SpecializingSession
 from hloforge.runtime.data.inputs import parse_input
 from hloforge.runtime.replicas.mpi import Rank
 from hloforge.runtime.replicas.replicas import Replicas
@@ -142,7 +141,7 @@ def fed(
     specs: dict[Way, list[str]] = {FEED: list(infeed)} if infeed else {}
     for number, spec in channels:
         specs.setdefault(number, []).append(spec)
-    if isinstance(session, SpecializingSession):
+    if isinstance(session, Session) and session.is_specializing:
         if specs:
             raise OptionError(
                 "--infeed and --channel need the sizes of the program's arguments before it runs",

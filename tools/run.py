@@ -139,10 +139,7 @@ def command(
       hloforge run model.hlo --replicas=2 --input=2x8xf32=@x.npy
       mpiexec -n 2 hloforge run model.hlo --mpi --input=2x8xf32=@x.npy
     """
-    from hloforge.pipelines.replicas.fold import for_grid
-    from hloforge.runtime.compile.partition import is_to_cut
-    from hloforge.runtime.compile.specialize import for_sizes
-    from hloforge.runtime.reference.correctness import judge
+    # A vmfb runs without anything that compiles.
     from hloforge.tools import calling, checking, feeding
 
     options = compile_options_of(**compiler)
@@ -153,11 +150,8 @@ def command(
     loading = {"device": device, "threads": threads, "mpi": mpi, **({"deadline": deadline} if deadline else {})}
     session, read = _load(source, target, options, loading, reading, (expect_sha256, public_keys or None))
     program = read() if reference or any(spec.strip() == calling.PLAUSIBLE for spec in inputs) else None
-    if program and options.shapes:
-        program = for_sizes(program, options.shapes)
-    if program and (options.fold_replicas or options.grid.devices > 1) and not is_to_cut(program, options):
-        # Engines run one device: the folded program, whose arguments and results are those of all.
-        program = for_grid(program, options.grid, folded=True)
+    if program:
+        program = _as_called(program, options)
     if reference and not inputs:
         inputs = ("random",)
     arguments = calling.arguments(session.signature, inputs, reading["seed"], program)
@@ -184,8 +178,23 @@ def command(
     if wanted:
         checking.check_expected(dict(leaves), wanted, tolerance)
     if engine and program:
+        from hloforge.runtime.reference.correctness import judge
+
         report = judge(engine, program, arguments, results, tolerance=tolerance)
         checking.conclude(report, f"reference {reference}")
+
+
+def _as_called(program: Program, options: Any) -> Program:
+    """The program for the sizes of the call; of several devices the folded one, because engines run one device."""
+    from hloforge.pipelines.replicas.fold import for_grid
+    from hloforge.runtime.compile.partition import is_to_cut
+    from hloforge.runtime.compile.specialize import for_sizes
+
+    if options.shapes:
+        program = for_sizes(program, options.shapes)
+    if (options.fold_replicas or options.grid.devices > 1) and not is_to_cut(program, options):
+        return for_grid(program, options.grid, folded=True)
+    return program
 
 
 def _load(
@@ -200,8 +209,6 @@ def _load(
     from hloforge.dialect.errors import OptionError
     from hloforge.runtime.artifact.code_signing import verified
     from hloforge.runtime.replicas.replicas import load_on_grid
-    from hloforge.tools.building import build
-    from hloforge.tools.progress import Stopwatch
 
     head, stream = open_source(source)
     if is_vmfb(head):
@@ -212,6 +219,9 @@ def _load(
         raise OptionError(
             f"{source} is a program: only vmfbs, which are native code, are checked by digest or signature"
         )
+    from hloforge.tools.building import build
+    from hloforge.tools.progress import Stopwatch
+
     again = stream if isinstance(stream, str) else NamedBytes(stream.getvalue(), stream.name)
     executable = build(stream, target, options, Stopwatch(), **reading)
     return load_on_grid(executable, options, **loading), lambda: read_program(again, **reading)

@@ -40,7 +40,8 @@ class Rewritten:
 REWRITTEN: Final = Rewritten()
 
 Replacement: TypeAlias = Value | Sequence[Value] | NoMatch | Rewritten
-Rewrite: TypeAlias = Callable[[ir.Operation], Replacement]
+# Quoted: what runs vmfbs loads no jaxlib.
+Rewrite: TypeAlias = "Callable[[ir.Operation], Replacement]"
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,12 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.marks import NUM_PARTITIONS, NUM_REPLICAS
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import location_of
-from hloforge.dialect.program import Parameter, Program, Signature, entry_function
-from hloforge.dialect.shapes import Shape
+from hloforge.dialect.program import Program, Signature, entry_function
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.normalize.normalization import normalize
 from hloforge.pipelines.replicas.combine import COLLECTIVES
+from hloforge.pipelines.replicas.folded_signature import folded_signature
 from hloforge.pipelines.replicas.folder import IDS, Folder, Spread, is_same
 from hloforge.pipelines.replicas.grid import Grid, name_members, set_grid
 
@@ -112,18 +112,6 @@ def _check_static(signature: Signature, entry: Any) -> None:
                 location=location_of(entry),
                 hint="name the sizes of the arguments (shapes=…), or run the replicas in threads",
             )
-
-
-def folded_signature(signature: Signature, devices: int) -> Signature:
-    """A signature with a leading dimension of the devices in every array; layouts and donation end."""
-    parameters = tuple(Parameter(entry.name, _stacked(entry.shape, devices)) for entry in signature.parameters)
-    return Signature(parameters, _stacked(signature.result, devices), ())
-
-
-def _stacked(shape: Shape, devices: int) -> Shape:
-    if shape.elements is not None:
-        return Shape.tuple_of(*(_stacked(element, devices) for element in shape.elements))
-    return shape if shape.is_token else Shape(shape.element, (devices, *shape.dimensions))
 
 
 def _fold_entry(entry: Any, signature: Signature, grid: Grid) -> None:

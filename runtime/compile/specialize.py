@@ -146,6 +146,8 @@ class SpecializingSession(Session):
     All forms run on one device, which the first one chooses if nobody did.
     """
 
+    is_specializing = True
+
     def __init__(
         self,
         executable: SpecializingExecutable,

@@ -14,7 +14,7 @@ import numpy as np
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Signature
 from hloforge.dialect.shapes import Shape
-from hloforge.pipelines.replicas.fold import folded_signature
+from hloforge.pipelines.replicas.folded_signature import folded_signature
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.runtime.session.convention import flatten_arguments, nest_results, result_leaves
 

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -184,7 +184,10 @@ class Session(Background):
         dispatch_names: names of dispatches in the program by those of their kernels, where they differ.
         device: the name of the driver that it runs on.
         feeds: infeed, outfeed and channels of the program.
+        is_specializing: whether forms of the program are compiled for the sizes of each call.
     """
+
+    is_specializing: ClassVar[bool] = False
 
     def __init__(
         self,

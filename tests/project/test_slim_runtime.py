@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hloforge
@@ -48,6 +49,17 @@ def test_a_vmfb_runs_without_what_compiles(path: Path) -> None:
 def test_a_vmfb_runs_without_loading_what_compiles(path: Path) -> None:
     loaded = f"import sys\nprint(sorted({set(_ABSENT) - {'llvmlite'}!r} & set(sys.modules)))"
     assert _ran(_CALL.format(path=str(path)) + loaded).splitlines()[-1] == "[]"
+
+
+def test_the_command_runs_a_vmfb_without_loading_what_compiles(path: Path, tmp_path: Path) -> None:
+    expected = tmp_path / "expected.npy"
+    np.save(expected, np.float32([2, 4, 6, 8]))
+    run = ["run", str(path), "--input=4xf32=1 2 3 4", f"--expected-output=@{expected}", "--time", "--repeat=2"]
+    code = (
+        "import sys\nfrom hloforge.tools.main import main\n"
+        f"sys.argv[1:] = {run!r}\ntry: main()\nfinally: print(sorted({{'jaxlib', 'iree.compiler'}} & set(sys.modules)))"
+    )
+    assert _ran(code).splitlines()[-1] == "[]"
 
 
 def test_compiling_there_says_what_is_missing(path: Path) -> None:
