@@ -109,7 +109,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH_OPTIONS)
 
 # From a program to its first result, cold, beside XLA and iree-compile: docs/compile-time.md.
-bench-compile: $(STAMP)
+bench-compile: $(STAMP) compiled
 	$(BIN)/python -m benchmarks.compile_time $(BENCH_OPTIONS)
 
 # Random realistic programs, compiled, judged and timed beside XLA's CPU client (docs/perf-fuzz.md): about five seconds each.
