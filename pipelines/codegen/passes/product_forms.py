@@ -19,7 +19,6 @@ in place by kernels that know no other types. Source: StableHLO spec "dot_genera
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -36,9 +35,6 @@ from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
 from hloforge.pipelines.workarounds.empty_products import as_zeros
-
-# Each of so many rows reads a factor in less time than it takes to transpose it for all of them.
-_FEW_ROWS = 64
 
 
 @pattern("stablehlo.dot_general", "stablehlo.convolution")
@@ -73,17 +69,14 @@ def of_booleans(op: ir.Operation) -> Replacement:
 def of_transposed(op: ir.Operation) -> Replacement:
     """Read what is transposed where it lies, as the weights of PyTorch's linear layers.
 
-    A transposition pays if many rows are multiplied with it, or in a loop, before which it may be computed once.
+    Products read either order of a factor's dimensions in about the same time, and a copy is one more pass over it.
     """
-    if not is_static(op) or multiplies_nothing(op) or op.parent is None or op.parent.name != "func.func":
-        return NoMatch("of unknown or no size, or in a loop")
+    if not is_static(op) or multiplies_nothing(op):
+        return NoMatch("of unknown or no size")
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     lhs = Value(op.operands[0]), numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions
     rhs = Value(op.operands[1]), numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions
-    sides = [
-        _through_transpose(*one) if _rows(*other) <= _FEW_ROWS else (one[0], list(one[1]), list(one[2]), False)
-        for one, other in ((lhs, rhs), (rhs, lhs))
-    ]
+    sides = [_through_transpose(*one) for one in (lhs, rhs)]
     if not any(is_changed for *_, is_changed in sides):
         return NoMatch("nothing is transposed, or not into a product's form")
     (left, left_batch, left_depth, _), (right, right_batch, right_depth, _) = sides
@@ -92,10 +85,6 @@ def of_transposed(op: ir.Operation) -> Replacement:
         left_batch, right_batch, left_depth, right_depth
     )
     return emit(op.name, [left, right], op.results[0].type, **attributes)
-
-
-def _rows(value: Value, batch: Sequence[int], depth: Sequence[int]) -> int:
-    return math.prod(value.dims[d] for d in _free(value, batch, depth))
 
 
 def _through_transpose(

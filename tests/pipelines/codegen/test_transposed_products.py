@@ -1,8 +1,9 @@
-"""Products of transposed operands, which are read where they lie if few rows are multiplied with them."""
+"""Products of transposed operands, which are read where they lie."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.pipelines.codegen.whole_programs import check
@@ -53,4 +54,35 @@ def test_any_transposition_of_a_factor(data: st.DataObject) -> None:
             : ({operands}) -> {_type(result)}
           return %0 : {_type(result)} }}""".replace("tensor<xf32>", "tensor<f32>"),
         *arrays,
+    )
+
+
+@pytest.mark.parametrize("rows", [3, 130])
+def test_transposed_factors_in_a_loop(rows: int) -> None:
+    """A factor that the loop changes and one that it does not, both transposed, with few rows and with many."""
+    state, weights = f"tensor<{rows}x70xf32>", "tensor<70x70xf32>"
+    check(
+        f"""func.func @main(%h: {state}, %w: {weights}) -> ({state}, {weights}) {{
+          %begin = stablehlo.constant dense<0> : tensor<i32>
+          %r:3 = stablehlo.while(%i = %begin, %x = %h, %sum = %w) : tensor<i32>, {state}, {weights}
+            cond {{
+              %end = stablehlo.constant dense<3> : tensor<i32>
+              %more = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+              stablehlo.return %more : tensor<i1>
+            }} do {{
+              %one = stablehlo.constant dense<1> : tensor<i32>
+              %next = stablehlo.add %i, %one : tensor<i32>
+              %wt = stablehlo.transpose %w, dims = [1, 0] : ({weights}) -> {weights}
+              %y = stablehlo.dot_general %x, %wt, contracting_dims = [1] x [0] : ({state}, {weights}) -> {state}
+              %least = stablehlo.constant dense<-4.0> : tensor<f32>
+              %most = stablehlo.constant dense<4.0> : tensor<f32>
+              %small = stablehlo.clamp %least, %y, %most : (tensor<f32>, {state}, tensor<f32>) -> {state}
+              %xt = stablehlo.transpose %x, dims = [1, 0] : ({state}) -> tensor<70x{rows}xf32>
+              %g = stablehlo.dot_general %xt, %small, contracting_dims = [1] x [0]
+                : (tensor<70x{rows}xf32>, {state}) -> {weights}
+              %total = stablehlo.add %sum, %g : {weights}
+              stablehlo.return %next, %small, %total : tensor<i32>, {state}, {weights}
+            }}
+          return %r#1, %r#2 : {state}, {weights} }}""",
+        *(np.random.default_rng(0).integers(-4, 5, dims).astype(np.float32) for dims in ((rows, 70), (70, 70))),
     )
