@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.error
@@ -40,6 +41,22 @@ def test_the_commands_of_the_page(tmp_path: Path) -> None:
     environment = os.environ | {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
     page = ROOT / "docs" / "deployment.md"
     assert list(quickstart.differing(page, tmp_path, environment, sys.executable)) == []
+
+
+@pytest.mark.slow
+def test_a_program_in_c(tmp_path: Path) -> None:
+    source, cmake = os.environ.get("IREE_SOURCE_DIR"), shutil.which("cmake")
+    if not source or not cmake:
+        pytest.skip("IREE_SOURCE_DIR names no clone of IREE, or there is no cmake")
+    hloforge.compile(_ROWS, output=tmp_path / "rows.vmfb")
+    place = ["-S", str(ROOT / "examples" / "deployment" / "c"), "-B", str(tmp_path / "build")]
+    subprocess.run([cmake, "-G", "Ninja", *place, f"-DIREE_SOURCE_DIR={source}"], check=True)
+    subprocess.run([cmake, "--build", str(tmp_path / "build"), "--target", "call_vmfb"], check=True)
+    called = [str(tmp_path / "build" / "call_vmfb"), str(tmp_path / "rows.vmfb")]
+    done = subprocess.run([*called, "4x3xf32=2"], capture_output=True, text=True, check=True)
+    assert done.stdout == "4x3xf32=[4 4 4][4 4 4][4 4 4][4 4 4]\n4xi32=0 1 2 3\n"
+    refused = subprocess.run(called, capture_output=True, text=True)
+    assert refused.returncode == 1 and "expected 1 arguments but passed 0" in refused.stderr
 
 
 @pytest.fixture
