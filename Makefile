@@ -9,7 +9,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-fast test-all test-jax jax-suite soak fuzz upstream cuda-emulator compiled lint format typecheck docs bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-fast test-all test-jax jax-suite soak fuzz prove upstream cuda-emulator compiled lint format typecheck docs bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +69,10 @@ jax-suite: $(STAMP)
 # Random programs against XLA's CPU client and StableHLO's interpreter (docs/fuzzing.md): about two seconds of one core each.
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz $(FUZZ_OPTIONS)
+
+# The same and other generators for as long as one likes, with a ledger (docs/fuzzing.md): a second run goes on.
+prove: $(STAMP) compiled
+	$(BIN)/python -m tests.prove $(PROVE_OPTIONS)
 
 # Which faults of IREE are still there that hloforge works around (docs/upstream.md): fails if one is gone. IREE=3.12.0
 # asks that version instead of the installed one.

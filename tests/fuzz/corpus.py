@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,12 +15,16 @@ from hloforge.runtime.debug.oracle import outlined
 from hloforge.runtime.debug.reproducer import self_contained
 from hloforge.runtime.session.convention import leaf_values
 from tests.fuzz.examine import Outcome, joined
-from tests.fuzz.generator import case_of
+from tests.fuzz.generator import Case, case_of
 
 
-def keep(folder: Path, outcome: Outcome) -> Path:
-    """Write ``SEED.mlir``, which ``hloforge verify`` and ``bisect`` take, and ``SEED.json``; the path of the former."""
-    cases = [case_of(seed) for seed in outcome.seeds]
+def keep(folder: Path, outcome: Outcome, made: Callable[[int], Case] = case_of) -> Path:
+    """Write ``SEED.mlir``, which ``hloforge verify`` and ``bisect`` take, and ``SEED.json``; the path of the former.
+
+    Args:
+        made: the program of a seed.
+    """
+    cases = [made(seed) for seed in outcome.seeds]
     program, arguments = (cases[0].program, cases[0].arguments) if len(cases) == 1 else joined(cases)
     stem = "-".join(map(str, outcome.seeds[:1] + outcome.seeds[1:][-1:]))
     leaves = [np.asarray(leaf) for leaf in leaf_values(program.signature, tuple(arguments))]

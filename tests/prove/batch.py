@@ -1,0 +1,105 @@
+"""A child process that judges some programs: ``python -m tests.prove.batch jax 17`` for one of them.
+
+Each line that it prints is an outcome as JSON. A crash or a hang ends it, and not the campaign.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.fuzz.examine import AGREES, Outcome
+from tests.prove.generators import GENERATORS
+from tests.prove.ledger import ROOT
+
+
+def judged(generator: str, seeds: Sequence[int], deadline: float, corpus: Path | None) -> Iterator[Outcome]:
+    """What becomes of programs, by a child process; where that ends early, by one for each half of the rest."""
+    outcomes, ending = _by_child(generator, seeds, deadline, corpus)
+    yield from outcomes
+    done = {seed for outcome in outcomes for seed in outcome.seeds}
+    left = [seed for seed in seeds if seed not in done]
+    if len(left) == 1:
+        yield Outcome((left[0],), *ending)
+    elif left:
+        middle = len(left) // 2
+        yield from judged(generator, left[:middle], deadline, corpus)
+        yield from judged(generator, left[middle:], deadline, corpus)
+
+
+def _by_child(
+    generator: str, seeds: Sequence[int], deadline: float, corpus: Path | None
+) -> tuple[list[Outcome], tuple[str, str]]:
+    """What a child process says, and the kind and message of how it ended."""
+    command = [sys.executable, "-m", "tests.prove.batch", generator, *map(str, seeds), f"--deadline={deadline:g}"]
+    if corpus is not None:
+        command.append(f"--corpus={corpus}")
+    child = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    late = threading.Event()
+    timer = threading.Timer(deadline + 10 * len(seeds), lambda: (late.set(), _end(child)))
+    timer.start()
+    try:
+        output, errors = child.communicate()
+    except BaseException:
+        _end(child)
+        raise
+    finally:
+        timer.cancel()
+        _end(child)  # what it started and left
+    outcomes = []
+    for line in output.splitlines():
+        with suppress(json.JSONDecodeError):
+            facts = json.loads(line)
+            outcomes.append(Outcome(tuple(facts["seeds"]), facts["kind"], facts["message"]))
+    said = (errors.strip().splitlines() or [""])[-1][:300]
+    if late.is_set():
+        return outcomes, ("hang", f"the process of the generator did not end: {said}")
+    how = signal.Signals(-child.returncode).name if child.returncode < 0 else f"status {child.returncode}"
+    return outcomes, (
+        "crash" if child.returncode < 0 else "error",
+        f"the process of the generator ended, {how}: {said}",
+    )
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.prove.batch", description=__doc__)
+    parser.add_argument("generator", choices=sorted(GENERATORS))
+    parser.add_argument("seeds", type=int, nargs="+")
+    parser.add_argument("--deadline", type=float, default=120, help="seconds for each compilation, run and evaluation")
+    parser.add_argument("--corpus", type=Path, help="a folder for the programs of findings")
+    asked = parser.parse_args()
+    os.environ.setdefault("HLOFORGE_CACHE_DIR", "")
+    generator = GENERATORS[asked.generator]
+    wrong = False
+    for outcome in generator.outcomes(asked.seeds, asked.deadline):
+        wrong |= outcome.is_finding
+        print(json.dumps(asdict(outcome)), flush=True)
+        if outcome.is_finding and asked.corpus is not None:
+            try:
+                generator.keep(asked.corpus / asked.generator, outcome)
+            except Exception:
+                traceback.print_exc()
+    return 0
+
+
+__all__ = ["AGREES", "judged"]
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The generators: each makes the program of a seed, and judges it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fuzz.corpus import keep
+from tests.fuzz.examine import Examiner, Outcome
+from tests.fuzz.generator import Case
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A way to write programs.
+
+    Attributes:
+        module: has ``case_of(seed)`` for a program that is judged by both reference engines, or ``judge(seed)``, which
+            raises AssertionError or gives what is wrong, for what is more than one call of one program. It is
+            imported when it is needed, because frameworks are optional.
+        batch: how many programs a child process is asked for.
+        together: how many of them are compiled as one.
+        needs: a package without which there is no such program.
+    """
+
+    module: str
+    about: str
+    batch: int = 32
+    together: int = 8
+    needs: str = ""
+
+    def outcomes(self, seeds: Sequence[int], deadline: float) -> Iterator[Outcome]:
+        """What becomes of the programs of seeds."""
+        module = importlib.import_module(self.module)
+        if hasattr(module, "case_of"):
+            yield from _by_engines(module.case_of, seeds, self.together, deadline)
+            return
+        for seed in seeds:
+            wrong = module.judge(seed)
+            yield wrong if isinstance(wrong, Outcome) else Outcome((seed,), "differs" if wrong else "agrees", wrong)
+
+    def keep(self, folder: Path, outcome: Outcome) -> None:
+        """Write the program of a finding, where it is one program."""
+        module = importlib.import_module(self.module)
+        if hasattr(module, "case_of"):
+            keep(folder, outcome, module.case_of)
+
+
+def _by_engines(
+    case_of: Callable[[int], Case], seeds: Sequence[int], together: int, deadline: float
+) -> Iterator[Outcome]:
+    with Examiner("cpu", deadline) as examiner:
+        waiting: list[Case] = []
+        for seed in seeds:
+            case = case_of(seed)
+            if case.is_alone:
+                yield from examiner.outcomes([case])
+                continue
+            waiting.append(case)
+            if len(waiting) == together:
+                yield from examiner.outcomes(waiting)
+                waiting = []
+        if waiting:
+            yield from examiner.outcomes(waiting)
+
+
+GENERATORS = {
+    "builder": Generator("tests.fuzz.generator", "programs of the builder's operations (tests/fuzz)", 64, 16),
+    "jax": Generator("tests.prove.jax_functions", "chains of jnp, lax, nn, linalg and random, with control flow"),
+}

@@ -1,0 +1,37 @@
+"""Findings whose causes are known: what is no fault of hloforge's, and what is open."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Known:
+    """A finding that is not counted again.
+
+    Attributes:
+        generator: whose.
+        kind: the verdict that is expected; another one is a finding.
+        seeds: of the programs; empty where ``words`` tell.
+        words: an expression that the message of a finding has.
+        cause: in a sentence.
+    """
+
+    generator: str
+    kind: str
+    cause: str
+    seeds: tuple[int, ...] = ()
+    words: str = ""
+
+
+KNOWN: tuple[Known, ...] = ()
+
+
+def cause_of(generator: str, seed: int, kind: str, message: str) -> str:
+    """The cause of a known finding; empty if it is a new one."""
+    for known in KNOWN:
+        fits = seed in known.seeds or (known.words and re.search(known.words, message))
+        if (known.generator, known.kind) == (generator, kind) and fits:
+            return known.cause
+    return ""

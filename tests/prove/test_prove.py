@@ -1,0 +1,79 @@
+"""The service of random programs: a sample of each generator agrees, and the ledger counts what it should."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.fuzz.examine import AGREES, Examiner, Outcome
+from tests.prove import batch
+from tests.prove.__main__ import entries
+from tests.prove.generators import GENERATORS
+from tests.prove.jax_functions import case_of
+from tests.prove.known import Known, cause_of
+from tests.prove.ledger import Entry, Ledger, table
+
+# Programs of each generator that every run of the tests judges; those of the builder are in tests/fuzz.
+_SAMPLE = {"jax": 4}
+
+
+@pytest.mark.parametrize("name", sorted(_SAMPLE))
+def test_a_sample_agrees(name: str) -> None:
+    generator = GENERATORS[name]
+    if generator.needs and importlib.util.find_spec(generator.needs) is None:
+        pytest.skip(f"{generator.needs} is not installed")
+    outcomes = list(generator.outcomes(range(_SAMPLE[name]), 240))
+    assert sum(len(outcome.seeds) for outcome in outcomes) == _SAMPLE[name]
+    assert not [outcome for outcome in outcomes if outcome.is_finding]
+
+
+def test_a_seed_is_a_program() -> None:
+    first, again = case_of(5), case_of(5)
+    assert first.program.text() == again.program.text()
+    for one, other in zip(first.arguments, again.arguments, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_a_wrong_number_is_a_finding() -> None:
+    case = case_of(0)
+    with Examiner("cpu", 240) as examiner:
+        right = examiner.results(case.program, case.arguments)
+        assert examiner.verdict(case.program, case.arguments, right)[0] == AGREES
+        wrong = tuple(np.asarray(one) if place else np.asarray(one) + 1 for place, one in enumerate(right))
+        assert examiner.verdict(case.program, case.arguments, wrong)[0] == "differs"
+
+
+def test_a_child_that_ends_costs_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def child(generator: str, seeds: list[int], *_: object) -> tuple[list[Outcome], tuple[str, str]]:
+        before = [seed for seed in seeds if seed < 3] if 3 in seeds else seeds
+        return [Outcome((seed,), AGREES) for seed in before], ("crash", "SIGSEGV")
+
+    monkeypatch.setattr(batch, "_by_child", child)
+    found = {outcome.seeds[0]: outcome.kind for outcome in batch.judged("jax", range(8), 1, None)}
+    assert found == {seed: "crash" if seed == 3 else AGREES for seed in range(8)}
+
+
+def test_the_ledger_goes_on_and_counts(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.add([Entry("jax", 0, "old", "crash"), Entry("jax", 1, "new", AGREES), Entry("jax", 2, "new", "differs")])
+    ledger.add([Entry("jax", 3, "new", AGREES), Entry("jax", 4, "new", AGREES), Entry("calls", 0, "new", AGREES)])
+    with ledger.path.open("a") as file:
+        file.write('{"generator": "jax", "se')
+    assert [ledger.next_seed("jax", 0), ledger.next_seed("jax", 9), ledger.next_seed("onnx", 0)] == [5, 9, 0]
+    lines = table(ledger, "new")
+    assert lines[2] == "| calls | 1 | 0 | 1 | 1 | 0 | 0 | 1 |"
+    assert lines[3] == "| jax | 5 | 2 | 4 | 3 | 0 | 0 | 2 |"
+    assert lines[4] == "| together | 6 | 2 | 5 | 4 | 0 | 0 | 3 |"
+
+
+def test_known_findings_keep_their_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = (Known("jax", "differs", "XLA folds it", words="s2 of"), Known("jax", "refused", "open", seeds=(7,)))
+    monkeypatch.setattr("tests.prove.known.KNOWN", known)
+    assert cause_of("jax", 1, "differs", "an s2 of 3") == "XLA folds it"
+    assert not cause_of("jax", 1, "crash", "an s2 of 3")
+    entry, *others = entries("jax", Outcome((7,), "refused", "no such thing"), "new")
+    assert (entry.verdict, entry.cause, others) == ("known", "open", [])
+    assert next(entries("jax", Outcome((8, 9), "refused", "no"), "new")).is_finding
