@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -94,6 +95,12 @@ def test_the_wheel_holds_what_runs(installed: Installed) -> None:
     text = metadata.read_text()
     for line in ("Operating System :: POSIX :: Linux", "Programming Language :: Python :: 3.11", "License-Expression:"):
         assert line in text
+
+
+def test_the_wheel_serves_each_python_since_311(installed: Installed) -> None:
+    (metadata,) = installed.site.glob("*.dist-info/WHEEL")
+    assert f"Tag: cp311-abi3-linux_{platform.machine()}" in metadata.read_text().splitlines()
+    assert [path.suffixes for path in installed.site.rglob("*.so")] in ([[".abi3", ".so"]], [])
 
 
 @pytest.mark.parametrize("place", ["clone", "elsewhere"])

@@ -1,9 +1,9 @@
 /* The elements of arrays: IREE's buffer views, and where they lie. */
 
+#include "plugin.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "plugin.h"
 
 /* Bytes of an element by its type, in PJRT's order: the narrow ones take a byte each, as in numpy. */
 static const unsigned char element_sizes[] = {
@@ -67,7 +67,7 @@ static bool map_view(Array *array, PyObject *view) {
   static PyObject *name;
   if (name == NULL && (name = PyUnicode_InternFromString("map")) == NULL) return false;
   if (array->size == 0) return true;
-  array->mapping = PyObject_CallMethodNoArgs(view, name);
+  array->mapping = PyObject_CallMethodObjArgs(view, name, NULL);
   Py_buffer buffer;
   if (array->mapping == NULL || PyObject_GetBuffer(array->mapping, &buffer, PyBUF_SIMPLE) < 0) return false;
   array->data = buffer.buf;
@@ -163,7 +163,7 @@ PyObject *view_in_place(void *data, int type, size_t rank, const int64_t *dims, 
   PyObject *put = python_function("put_in_place");
   PyObject *memory = put == NULL ? NULL : PyMemoryView_FromMemory(data, (Py_ssize_t)size, PyBUF_WRITE);
   PyObject *sizes = memory == NULL ? NULL : PyTuple_New((Py_ssize_t)rank);
-  for (size_t i = 0; sizes != NULL && i < rank; i++) PyTuple_SET_ITEM(sizes, i, PyLong_FromLongLong(dims[i]));
+  for (size_t i = 0; sizes != NULL && i < rank; i++) PyTuple_SetItem(sizes, i, PyLong_FromLongLong(dims[i]));
   PyObject *view = sizes == NULL ? NULL : PyObject_CallFunction(put, "OOi", memory, sizes, type);
   Py_XDECREF(sizes);
   Py_XDECREF(memory);
@@ -197,7 +197,7 @@ void arrays_outlast(void) {
   Array *array;
   while (lasting != NULL && (array = next_with_view()) != NULL) {
     PyObject *view = array->view, *mapping = array->mapping;
-    array->mapping = array->size > 0 ? PyObject_CallOneArg(lasting, view) : NULL;
+    array->mapping = array->size > 0 ? PyObject_CallFunctionObjArgs(lasting, view, NULL) : NULL;
     array->view = NULL;
     PyErr_Clear();
     Py_XDECREF(mapping);

@@ -1,9 +1,10 @@
 /* Buffers: what jaxlib holds of arrays on devices, and the ways in and out. */
 
+#include "plugin.h"
+
 #include <stdlib.h>
 
 #include "answers.h"
-#include "plugin.h"
 
 /* From this size on memory of the host is used where it lies, if it may be. */
 enum { LEND_BYTES = 16384, ALIGNMENT = 64 };

@@ -4,11 +4,12 @@
  * the client of every platform that it knows.
  */
 
+#include "plugin.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "answers.h"
-#include "plugin.h"
 
 const char *const memory_kinds[MEMORY_KINDS] = {"device", "pinned_host", "unpinned_host"};
 

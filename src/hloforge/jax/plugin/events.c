@@ -1,11 +1,11 @@
 /* Errors and events. */
 
+#include "plugin.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "plugin.h"
 
 pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t plugin_changed = PTHREAD_COND_INITIALIZER;

@@ -1,9 +1,10 @@
 /* What jaxlib asks about executables. */
 
+#include "plugin.h"
+
 #include <stdlib.h>
 
 #include "answers.h"
-#include "plugin.h"
 
 static PJRT_Error *executable_destroy(PJRT_Object_Args *args) {
   executable_release(args->object);
@@ -91,11 +92,11 @@ static PJRT_Error *find_part(Executable *executable) {
   if (bytes == NULL || !PyBytes_Check(bytes)) {
     error = python_error();
   } else if (executable->part == NULL) { /* nobody was faster: Python's lock is held */
-    size_t size = (size_t)PyBytes_GET_SIZE(bytes);
+    size_t size = (size_t)PyBytes_Size(bytes);
     char *part = malloc(size + 1);
     if (part == NULL) abort();
     executable->part_size = size;
-    executable->part = memcpy(part, PyBytes_AS_STRING(bytes), size + 1);
+    executable->part = memcpy(part, PyBytes_AsString(bytes), size + 1);
   }
   Py_XDECREF(bytes);
   python_leave(&python);
@@ -204,13 +205,13 @@ static void costs_free(PJRT_NamedValue *costs, size_t count) {
 
 /* Of a list of (name, number); NULL with an exception set. */
 static PJRT_NamedValue *read_costs(PyObject *pairs) {
-  size_t count = (size_t)PyList_GET_SIZE(pairs);
+  size_t count = (size_t)PyList_Size(pairs);
   PJRT_NamedValue *costs = calloc(count + 1, sizeof *costs);
   if (costs == NULL) abort();
   for (size_t i = 0; i < count; i++) {
     const char *name;
     PJRT_NamedValue *cost = &costs[i];
-    if (!PyArg_ParseTuple(PyList_GET_ITEM(pairs, (Py_ssize_t)i), "sf", &name, &cost->real)) {
+    if (!PyArg_ParseTuple(PyList_GetItem(pairs, (Py_ssize_t)i), "sf", &name, &cost->real)) {
       costs_free(costs, i);
       return NULL;
     }
@@ -232,10 +233,10 @@ static PJRT_Error *find_costs(Executable *executable) {
   PJRT_NamedValue *costs = pairs != NULL && PyList_Check(pairs) ? read_costs(pairs) : NULL;
   PJRT_Error *error = costs == NULL ? python_error() : NULL;
   if (costs != NULL && executable->costs == NULL) { /* nobody was faster: Python's lock is held */
-    executable->cost_count = (size_t)PyList_GET_SIZE(pairs);
+    executable->cost_count = (size_t)PyList_Size(pairs);
     executable->costs = costs;
   } else if (costs != NULL) {
-    costs_free(costs, (size_t)PyList_GET_SIZE(pairs));
+    costs_free(costs, (size_t)PyList_Size(pairs));
   }
   Py_XDECREF(pairs);
   python_leave(&python);

@@ -1,9 +1,9 @@
 /* Executables: what execution.py compiled, from its beginning to its end. An executable is loaded from the start. */
 
+#include "plugin.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "plugin.h"
 
 /* Reading what execution.py tells of a program. Each reports an exception by false or -1. */
 
@@ -36,9 +36,9 @@ static void *zeros(size_t count, size_t size) {
 }
 
 static int64_t *read_numbers(PyObject *numbers) {
-  Py_ssize_t count = PyTuple_GET_SIZE(numbers);
+  Py_ssize_t count = PyTuple_Size(numbers);
   int64_t *found = zeros((size_t)count, sizeof *found);
-  for (Py_ssize_t i = 0; i < count; i++) found[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(numbers, i));
+  for (Py_ssize_t i = 0; i < count; i++) found[i] = PyLong_AsLongLong(PyTuple_GetItem(numbers, i));
   return found;
 }
 
@@ -49,10 +49,10 @@ static bool read_value(PyObject *fields, Value *value) {
                         &value->kind))
     return false;
   value->is_donated = is_donated != 0;
-  value->rank = (size_t)PyTuple_GET_SIZE(sizes);
+  value->rank = (size_t)PyTuple_Size(sizes);
   value->dims = read_numbers(sizes);
   value->layout = layout_of_rank(value->rank);
-  if ((size_t)PyTuple_GET_SIZE(order) == value->rank) {
+  if ((size_t)PyTuple_Size(order) == value->rank) {
     int64_t *minor_to_major = read_numbers(order);
     value->layout = layout_of(value->rank, minor_to_major);
     free(minor_to_major);
@@ -63,14 +63,14 @@ static bool read_value(PyObject *fields, Value *value) {
 }
 
 static bool read_values(PyObject *values, Value *into) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++)
-    if (!read_value(PyTuple_GET_ITEM(values, i), &into[i])) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(values); i++)
+    if (!read_value(PyTuple_GetItem(values, i), &into[i])) return false;
   return true;
 }
 
 static bool read_devices(Executable *executable, PyObject *numbers) {
   for (size_t i = 0; i < executable->device_count; i++) {
-    long number = PyLong_AsLong(PyTuple_GET_ITEM(numbers, (Py_ssize_t)i));
+    long number = PyLong_AsLong(PyTuple_GetItem(numbers, (Py_ssize_t)i));
     if (number < 0 || number >= executable->client->device_count) {
       if (!PyErr_Occurred())
         PyErr_Format(PyExc_ValueError, "the program is for device %ld, there are %d: set HLOFORGE_JAX_DEVICES", number,
@@ -141,7 +141,7 @@ static void list_values(Executable *executable) {
 static bool read_shardings(Executable *executable, PyObject *program) {
   PyObject *shardings = PyObject_GetAttrString(program, "shardings");
   if (shardings == NULL) return false;
-  size_t count = (size_t)PyTuple_GET_SIZE(shardings);
+  size_t count = (size_t)PyTuple_Size(shardings);
   if (count > 0) {
     executable->shardings = zeros(count, sizeof *executable->shardings);
     executable->sharding_sizes = zeros(count, sizeof *executable->sharding_sizes);
@@ -150,7 +150,7 @@ static bool read_shardings(Executable *executable, PyObject *program) {
   for (size_t i = 0; done && i < count; i++) {
     char *bytes;
     Py_ssize_t size;
-    done = PyBytes_AsStringAndSize(PyTuple_GET_ITEM(shardings, (Py_ssize_t)i), &bytes, &size) == 0;
+    done = PyBytes_AsStringAndSize(PyTuple_GetItem(shardings, (Py_ssize_t)i), &bytes, &size) == 0;
     executable->shardings[i] = bytes;
     executable->sharding_sizes[i] = (size_t)size;
   }
@@ -164,9 +164,9 @@ static bool read_lists(Executable *executable, PyObject *program) {
   PyObject *devices = results == NULL ? NULL : PyObject_GetAttrString(program, "devices");
   bool done = devices != NULL;
   if (done) {
-    executable->parameter_count = (size_t)PyTuple_GET_SIZE(parameters);
-    executable->result_count = (size_t)PyTuple_GET_SIZE(results);
-    executable->device_count = (size_t)PyTuple_GET_SIZE(devices);
+    executable->parameter_count = (size_t)PyTuple_Size(parameters);
+    executable->result_count = (size_t)PyTuple_Size(results);
+    executable->device_count = (size_t)PyTuple_Size(devices);
     allocate(executable);
     done = read_values(parameters, executable->values) &&
            read_values(results, executable->values + executable->parameter_count) && read_devices(executable, devices);
@@ -315,8 +315,8 @@ static PJRT_Error *executable_serialize(PJRT_Owned_Args *args) {
   PyObject *bytes = executable->program == NULL ? NULL : PyObject_CallMethod(executable->program, "serialize", NULL);
   PJRT_Error *error = bytes == NULL || !PyBytes_Check(bytes) ? python_error() : NULL;
   if (error == NULL) {
-    args->bytes = PyBytes_AS_STRING(bytes);
-    args->size = (size_t)PyBytes_GET_SIZE(bytes);
+    args->bytes = PyBytes_AsString(bytes);
+    args->size = (size_t)PyBytes_Size(bytes);
     args->handle = bytes;
     args->deleter = (void (*)(void *))python_release;
   }

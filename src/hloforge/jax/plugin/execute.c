@@ -1,9 +1,9 @@
 /* Running executables: at once in the caller's thread, or later in that of the device. */
 
+#include "plugin.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "plugin.h"
 
 /* One run on one or several devices. Arguments and results stand device by device. */
 typedef struct {
@@ -155,7 +155,7 @@ static PyObject *argument_list(Run *run, size_t device) {
     if (view == NULL)
       Py_CLEAR(list);
     else
-      PyList_SET_ITEM(list, place++, view);
+      PyList_SetItem(list, place++, view);
   }
   return list;
 }
@@ -207,14 +207,14 @@ static bool take_results(Run *run, size_t device, PyObject *views) {
   size_t count = run->executable->result_count;
   const Value *values = run->executable->values + run->executable->parameter_count;
   Py_ssize_t place = 0;
-  if (!PyList_Check(views) || (size_t)PyList_GET_SIZE(views) != run->executable->returned_count) {
+  if (!PyList_Check(views) || (size_t)PyList_Size(views) != run->executable->returned_count) {
     PyErr_Format(PyExc_SystemError, "%s returned other results than it declares", run->executable->name);
     return false;
   }
   for (size_t i = 0; i < count; i++) {
     size_t number = device * count + i;
     if (values[i].type == TYPE_TOKEN) continue;
-    if (!array_fill(run->results[number], Py_NewRef(PyList_GET_ITEM(views, place++)))) return false;
+    if (!array_fill(run->results[number], Py_NewRef(PyList_GetItem(views, place++)))) return false;
     if (values[i].is_apart) {
       PyObject *copy = copied(run, number);
       if (copy == NULL || !array_replace(run->results[number], copy)) return false;
@@ -232,7 +232,7 @@ static PyObject *call(PyObject *function, PyObject *arguments) {
     return NULL;
   }
   Py_INCREF(function); /* the interpreter may end meanwhile */
-  PyObject *result = PyObject_CallOneArg(function, arguments);
+  PyObject *result = PyObject_CallFunctionObjArgs(function, arguments, NULL);
   Py_DECREF(function);
   return result;
 }
@@ -253,13 +253,13 @@ static bool run_on_all(Run *run) {
     if (list == NULL)
       Py_CLEAR(lists);
     else
-      PyList_SET_ITEM(lists, (Py_ssize_t)device, list);
+      PyList_SetItem(lists, (Py_ssize_t)device, list);
   }
   PyObject *views = lists == NULL ? NULL : call(run->executable->run_all, lists);
   Py_XDECREF(lists);
   bool done = views != NULL;
   for (size_t device = 0; done && device < run->devices; device++)
-    done = take_results(run, device, PyList_GET_ITEM(views, (Py_ssize_t)device));
+    done = take_results(run, device, PyList_GetItem(views, (Py_ssize_t)device));
   Py_XDECREF(views);
   return done;
 }

@@ -1,11 +1,12 @@
 /* Layouts: in which order the dimensions of an array lie in memory. Each order is kept once, so that layouts are equal
  * if their addresses are. */
 
+#include "plugin.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "answers.h"
-#include "plugin.h"
 
 static Layout *layouts;
 

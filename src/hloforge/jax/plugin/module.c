@@ -1,8 +1,9 @@
 /* The extension module ``hloforge.jax.plugin._pjrt``: the table of functions, as the capsule that jaxlib takes. */
 
+#include "plugin.h"
+
 #include "answers.h"
 #include "pjrt_layout.h"
-#include "plugin.h"
 
 static PJRT_Api api;
 
@@ -72,6 +73,7 @@ static struct PyModuleDef definition = {
 };
 
 PyMODINIT_FUNC PyInit__pjrt(void) {
+  if (!python_find()) return NULL;
   fill_table();
   return PyModule_Create(&definition);
 }

@@ -7,6 +7,9 @@
 #ifndef HLOFORGE_PLUGIN_H
 #define HLOFORGE_PLUGIN_H
 
+/* One library for every Python since 3.11. This file is included first, because Python.h chooses what system headers
+ * declare. */
+#define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -33,6 +36,8 @@ typedef struct {
   PyObject *pending; /* the exception that was on its way when the plugin was entered */
 } Python;
 
+/* To be called first. False, with an exception set, if this Python lacks what the plugin needs. */
+bool python_find(void);
 bool python_is_up(void);
 /* False, and nothing to leave, if there is no interpreter any more. */
 bool python_enter(Python *python);

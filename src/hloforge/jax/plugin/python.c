@@ -2,10 +2,27 @@
 
 #include "plugin.h"
 
-#if PY_VERSION_HEX < 0x030D0000
-#define Py_IsFinalizing _Py_IsFinalizing
-#define PyThreadState_GetUnchecked _PyThreadState_UncheckedGet
-#endif
+#include <dlfcn.h>
+#include <stdlib.h>
+
+/* Functions that the stable ABI lacks. Each Python since 3.11 has them, some by an older name. */
+static int (*lock_is_held)(void);
+static int (*is_finalizing)(void);
+static PyThreadState *(*thread_state)(void);
+
+static void *found(const char *name, const char *older) {
+  void *function = dlsym(RTLD_DEFAULT, name);
+  if (function == NULL) function = dlsym(RTLD_DEFAULT, older);
+  if (function == NULL) PyErr_Format(PyExc_ImportError, "this Python has no function %s: hloforge needs CPython", name);
+  return function;
+}
+
+bool python_find(void) {
+  lock_is_held = (int (*)(void))found("PyGILState_Check", "PyGILState_Check");
+  is_finalizing = (int (*)(void))found("Py_IsFinalizing", "_Py_IsFinalizing");
+  thread_state = (PyThreadState * (*)(void)) found("PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet");
+  return lock_is_held != NULL && is_finalizing != NULL && thread_state != NULL;
+}
 
 /* Objects that were given up where Python's lock was not held. */
 typedef struct Given {
@@ -14,12 +31,9 @@ typedef struct Given {
 } Given;
 static _Atomic(Given *) given_up;
 
-bool python_is_up(void) { return Py_IsInitialized() && !Py_IsFinalizing(); }
+bool python_is_up(void) { return Py_IsInitialized() && !is_finalizing(); }
 
 static PyObject *take_exception(void) {
-#if PY_VERSION_HEX >= 0x030C0000
-  return PyErr_GetRaisedException();
-#else
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   if (type == NULL) return NULL;
@@ -28,16 +42,11 @@ static PyObject *take_exception(void) {
   Py_DECREF(type);
   Py_XDECREF(traceback);
   return value;
-#endif
 }
 
 static void restore_exception(PyObject *exception) {
   if (exception == NULL) return;
-#if PY_VERSION_HEX >= 0x030C0000
-  PyErr_SetRaisedException(exception);
-#else
   PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(exception)), exception, PyException_GetTraceback(exception));
-#endif
 }
 
 static void sweep(void) {
@@ -70,7 +79,7 @@ void python_release(PyObject *object) {
   if (object == NULL) return;
   /* Also while the interpreter takes its modules apart, and with them the last arrays. The second question alone is
    * answered by yes when the interpreter has ended. */
-  bool has_lock = PyThreadState_GetUnchecked() != NULL && PyGILState_Check();
+  bool has_lock = thread_state() != NULL && lock_is_held();
   if (!has_lock && !python_is_up()) return;
   if (has_lock) {
     PyObject *pending = take_exception();
@@ -86,7 +95,7 @@ void python_release(PyObject *object) {
 }
 
 PyThreadState *python_pause(void) {
-  return python_is_up() && PyGILState_Check() ? PyEval_SaveThread() : NULL;
+  return python_is_up() && lock_is_held() ? PyEval_SaveThread() : NULL;
 }
 
 void python_resume(PyThreadState *paused) {
@@ -114,7 +123,7 @@ PyObject *python_function(const char *name) {
 /* execution.py's words for the exception: a code and a text. */
 static PJRT_Error *described(PyObject *exception) {
   PyObject *describe = python_function("describe");
-  PyObject *pair = describe == NULL ? NULL : PyObject_CallOneArg(describe, exception);
+  PyObject *pair = describe == NULL ? NULL : PyObject_CallFunctionObjArgs(describe, exception, NULL);
   int code;
   const char *text;
   Py_ssize_t size;
@@ -130,7 +139,7 @@ PJRT_Error *python_error(void) {
   PyObject *exception = take_exception();
   if (exception == NULL) return error_new(PJRT_INTERNAL, "hloforge: an error without an exception");
   PJRT_Error *error = described(exception);
-  if (error == NULL) error = error_new(PJRT_INTERNAL, "hloforge: %s", Py_TYPE(exception)->tp_name);
+  if (error == NULL) error = error_new(PJRT_INTERNAL, "hloforge: an exception that cannot be told");
   Py_DECREF(exception);
   return error;
 }

@@ -4,9 +4,9 @@
  * programs that were handed over before, so that no circle of waiting can arise.
  */
 
-#include <stdlib.h>
-
 #include "plugin.h"
+
+#include <stdlib.h>
 
 typedef struct Job {
   struct Job *next;
