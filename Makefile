@@ -9,7 +9,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-fast test-all test-jax jax-suite soak fuzz prove upstream cuda-emulator compiled lint format typecheck docs bench bench-compile perf-fuzz gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-fast test-all test-jax jax-suite soak fuzz prove upstream cuda-emulator compiled lint format typecheck docs bench bench-compile bench-start perf-fuzz gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -115,6 +115,10 @@ bench: $(STAMP)
 # From a program to its first result, cold, beside XLA and iree-compile: docs/compile-time.md.
 bench-compile: $(STAMP) compiled
 	$(BIN)/python -m benchmarks.compile_time $(BENCH_OPTIONS)
+
+# What processes cost that import hloforge, run a vmfb or complete a command: the table of docs/deployment.md.
+bench-start: $(STAMP) compiled
+	$(BIN)/python -m benchmarks.start_up $(BENCH_OPTIONS)
 
 # Random realistic programs, compiled, judged and timed beside XLA's CPU client (docs/perf-fuzz.md): about five seconds each.
 perf-fuzz: $(STAMP)

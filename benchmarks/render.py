@@ -265,7 +265,7 @@ def analysis(results: dict[str, Any], reasons: Mapping[str, str]) -> str:
     return "\n".join(lines) or "None."
 
 
-def machine_line(results: dict[str, Any]) -> str:
+def machine_line(results: Mapping[str, Any]) -> str:
     machine = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return (
@@ -370,7 +370,7 @@ def comparison_tables(results: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def fill(text: str, parts: dict[str, str]) -> str:
+def fill(text: str, parts: Mapping[str, str]) -> str:
     """Fill the text between ``<!-- generated:NAME -->`` and ``<!-- end:NAME -->``. Raises ValueError without."""
     for name, part in parts.items():
         pattern = re.compile(rf"(<!-- generated:{name} -->\n).*?(<!-- end:{name} -->)", re.DOTALL)
