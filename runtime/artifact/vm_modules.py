@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -47,7 +48,9 @@ def vm_module(source: str | PathLike[str] | bytes, here: bool = False) -> Any:
 
 @lru_cache(maxsize=_SHARED_MODULES)
 def _mapped(instance: Any, name: str, identity: tuple[int, ...]) -> Any:
-    return rt.VmModule.mmap(instance, name)
+    # Not by ``VmModule.mmap``, which opens a file for writing as well: others own what is installed, or it cannot change.
+    with Path(name).open("rb") as file:
+        return rt.VmModule.wrap_buffer(instance, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 @lru_cache(maxsize=_SHARED_MODULES)

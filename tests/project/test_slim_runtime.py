@@ -51,6 +51,16 @@ def test_a_vmfb_runs_without_loading_what_compiles(path: Path) -> None:
     assert _ran(_CALL.format(path=str(path)) + loaded).splitlines()[-1] == "[]"
 
 
+def test_a_vmfb_is_opened_for_reading_alone(path: Path) -> None:
+    # Others own what is installed, and volumes of containers cannot be written.
+    code = (
+        "import sys\nmodes = []\n"
+        f"sys.addaudithook(lambda event, of: event == 'open' and of[0] == {str(path)!r} and modes.append(of[1]))\n"
+    )
+    printed = _ran(code + _CALL.format(path=str(path)) + "print(sorted({mode for mode in modes if mode}))")
+    assert printed.splitlines()[-1] == "['r']"
+
+
 def test_the_command_runs_a_vmfb_without_loading_what_compiles(path: Path, tmp_path: Path) -> None:
     expected = tmp_path / "expected.npy"
     np.save(expected, np.float32([2, 4, 6, 8]))
