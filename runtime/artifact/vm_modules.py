@@ -48,7 +48,7 @@ def vm_module(source: str | PathLike[str] | bytes, here: bool = False) -> Any:
 
 @lru_cache(maxsize=_SHARED_MODULES)
 def _mapped(instance: Any, name: str, identity: tuple[int, ...]) -> Any:
-    # Not by ``VmModule.mmap``, which opens a file for writing as well: others own what is installed, or it cannot change.
+    # ``VmModule.mmap`` opens a file for writing as well, but others may own it, or its volume be read-only.
     with Path(name).open("rb") as file:
         return rt.VmModule.wrap_buffer(instance, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
