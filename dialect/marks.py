@@ -53,6 +53,7 @@ INSTRUCTION_LABEL, PART_LABEL, PROFILE_LABEL = "hloforge#", "hloforge:", "hlofor
 # The signature: documented, and what ``hloforge translate`` writes into StableHLO.
 PARAMETER_NAMES, PARAMETER_SHAPES = "hloforge.parameter_names", "hloforge.parameter_shapes"
 RESULT_SHAPE, INPUT_OUTPUT_ALIAS = "hloforge.result_shape", "hloforge.input_output_alias"
+RESULT_NAMES, LABELS = "hloforge.result_names", "hloforge.labels"
 NUM_PARTITIONS, NUM_REPLICAS = "hloforge.num_partitions", "hloforge.num_replicas"
 PARTITIONED = "hloforge.partitioned"
 # What a custom call remembers of a tuple that was its result, beside RESULT_SHAPE.
@@ -115,6 +116,8 @@ _ALL = (
     Mark(PARAMETER_SHAPES, On.MODULE, _SIGNATURE, _SIGNATURE, carried=True),
     Mark(RESULT_SHAPE, On.MODULE, _SIGNATURE, _SIGNATURE, carried=True),
     Mark(INPUT_OUTPUT_ALIAS, On.MODULE, _SIGNATURE, _SIGNATURE, carried=True),
+    Mark(RESULT_NAMES, On.MODULE, _SIGNATURE, _SIGNATURE, carried=True),
+    Mark(LABELS, On.MODULE, _SIGNATURE, _SIGNATURE, carried=True),
     Mark(NUM_PARTITIONS, On.MODULE, "importers/signature.py", _REPLICAS, carried=True),
     Mark(NUM_REPLICAS, On.MODULE, "importers/signature.py", _REPLICAS, carried=True),
     Mark(PARTITIONED, On.MODULE, "importers/reader.py", "pipelines/replicas/annotations.py", carried=True),

@@ -9,13 +9,21 @@ survives printing and parsing::
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from hloforge.dialect.errors import ImporterError, UnsupportedError
-from hloforge.dialect.marks import INPUT_OUTPUT_ALIAS, PARAMETER_NAMES, PARAMETER_SHAPES, RESULT_SHAPE
+from hloforge.dialect.marks import (
+    INPUT_OUTPUT_ALIAS,
+    LABELS,
+    PARAMETER_NAMES,
+    PARAMETER_SHAPES,
+    RESULT_NAMES,
+    RESULT_SHAPE,
+)
 from hloforge.dialect.mlir import AnyOp, entries, in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.shapes import Shape
@@ -67,11 +75,18 @@ class Signature:
 
     ``main`` of the module takes the leaves of the parameters, tuples flattened in order, and returns the leaves of the
     result. A tuple result is given back to Python as a tuple, an array result as an array.
+
+    Attributes:
+        result_names: of the leaves of the result, where the program's source has names for them; else empty.
+        labels: what numbers of a parameter or result stand for, by its name: of a tensor of strings, the string of each
+            number; of scores, the class of each column.
     """
 
     parameters: tuple[Parameter, ...]
     result: Shape
     aliases: tuple[Alias, ...] = ()
+    result_names: tuple[str, ...] = ()
+    labels: tuple[tuple[str, tuple[str | int, ...]], ...] = ()
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{parameter.name}: {parameter.shape}" for parameter in self.parameters)
@@ -104,6 +119,10 @@ class Signature:
             attributes[PARAMETER_SHAPES] = _strings(str(parameter.shape) for parameter in self.parameters)
             attributes[RESULT_SHAPE] = ir.StringAttr.get(str(self.result))
             attributes[INPUT_OUTPUT_ALIAS] = _strings(map(str, self.aliases))
+            if self.result_names:
+                attributes[RESULT_NAMES] = _strings(self.result_names)
+            if self.labels:
+                attributes[LABELS] = ir.StringAttr.get(json.dumps(dict(self.labels)))
 
     @classmethod
     def of(cls, module: Any) -> Signature:
@@ -120,10 +139,26 @@ class Signature:
             names, shapes = _texts(attributes[PARAMETER_NAMES]), _texts(attributes[PARAMETER_SHAPES])
             parameters = tuple(Parameter(n, Shape.parse(s)) for n, s in zip(names, shapes, strict=True))
             aliases = tuple(map(Alias.parse, _texts(attributes[INPUT_OUTPUT_ALIAS])))
-            return cls(parameters, Shape.parse(ir.StringAttr(attributes[RESULT_SHAPE]).value), aliases)
+            result = Shape.parse(ir.StringAttr(attributes[RESULT_SHAPE]).value)
+            result_names = tuple(_texts(attributes[RESULT_NAMES])) if RESULT_NAMES in attributes else ()
+            if result_names and len(result_names) != len(list(result.leaves())):
+                raise ValueError(f"{len(result_names)} names for the results {result}")
+            labels = labels_of_json(ir.StringAttr(attributes[LABELS]).value) if LABELS in attributes else ()
+            return cls(parameters, result, aliases, result_names, labels)
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             reason = str(error).partition("\n")[0]
             raise ImporterError(f"malformed hloforge.* signature attributes: {reason}") from None
+
+
+def labels_of_json(text: str) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
+    """The labels of a signature from JSON. Raises ValueError for anything else."""
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(
+        isinstance(entries, list) and all(isinstance(entry, str | int) for entry in entries)
+        for entries in found.values()
+    ):
+        raise ValueError("labels are lists of strings and integers by name")
+    return tuple((name, tuple(entries)) for name, entries in found.items())
 
 
 def _flatten(name: str, shape: Shape, index: tuple[int, ...]) -> list[Parameter]:
@@ -226,6 +261,14 @@ class Program:
         """The module as MLIR text; ``elide`` leaves out the values of constants larger than that many elements."""
         asm: str = self.module.operation.get_asm(enable_debug_info=locations, large_elements_limit=elide)
         return asm
+
+    def describe(
+        self, *, result_names: Sequence[str] = (), labels: Mapping[str, Sequence[str | int]] | None = None
+    ) -> None:
+        """Give the leaves of the result names, and numbers of parameters and results what they stand for."""
+        stand = tuple((name, tuple(entries)) for name, entries in (labels or {}).items())
+        self.signature = replace(self.signature, result_names=tuple(result_names), labels=stand)
+        self.signature.attach(self.module)
 
     def hlo_proto(self) -> bytes:
         """A serialized ``HloModuleProto``, by XLA's own converter.

@@ -25,11 +25,13 @@ class Importing:
         file: what to call the model in messages and locations.
         entry: the block of ``main``.
         where: the names of the nodes that are being imported with their numbers, outermost first.
+        columns: what the columns of a tensor stand for, by its name.
     """
 
     file: str
     entry: Any
     where: list[tuple[str, int]] = field(default_factory=list)
+    columns: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
 
     def location(self) -> Any:
         """The MLIR location of the node that is being imported: its name, and its number for a line."""

@@ -16,7 +16,8 @@ from hloforge.importers.graphs import Importing
 from hloforge.importers.onnx.folding import fold
 from hloforge.importers.onnx.functions import Body, body_of
 from hloforge.importers.onnx.node import Node
-from hloforge.importers.onnx.registry import canonical, handler_of
+from hloforge.importers.onnx.registry import Handler, canonical, handler_of
+from hloforge.importers.onnx.texts import TAKE_TEXT, TEXT_HINT, is_text, moved, refusal_of
 
 # Initializers from here on are constants of the whole program: emitted once, under their names.
 _SHARED_ELEMENTS, _SHARED_INTEGERS = 64, 1 << 14
@@ -100,11 +101,23 @@ class Scope:
                 return folded
             handler = handler_of(domain, proto.op_type, version)
             if handler is not None:
-                return _as_list(handler(Node(proto, version, inputs, attributes, self)))
+                return self._handled(proto, version, inputs, attributes, handler)
         body = body_of(self._resolved(proto), self.versions, inputs, self.functions)
         if body is None:
+            if any(map(is_text, inputs)):
+                raise UnsupportedError(refusal_of(proto.op_type), hint=TEXT_HINT)
             raise UnsupportedError(f"the operator {domain + '.' if domain else ''}{proto.op_type} is not imported")
         return self._inline(proto, body, inputs)
+
+    def _handled(
+        self, proto: Any, version: int, inputs: list[Any], attributes: dict[str, Any], handler: Handler
+    ) -> list[Any]:
+        """The outputs of an operator's function; of strings, it sees their numbers."""
+        if proto.op_type in TAKE_TEXT or not any(map(is_text, inputs)):
+            return _as_list(handler(Node(proto, version, inputs, attributes, self)))
+        return moved(
+            proto.op_type, inputs, lambda given: _as_list(handler(Node(proto, version, given, attributes, self)))
+        )
 
     def _inline(self, proto: Any, body: Body, inputs: Sequence[Any]) -> list[Any]:
         """The outputs of a function, whose nodes see its inputs and attributes alone."""

@@ -11,6 +11,7 @@ from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.needs import known_value
+from hloforge.importers.onnx.texts import Text
 from hloforge.importers.tensors import Array, Tensor, axes_of, axis_of, dims_of, lift, row_of
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Node:
         if not self.has(number):
             raise ImporterError(f"input {number} is missing")
         given = self.inputs[number]
+        if isinstance(given, Text):
+            raise UnsupportedError(f"input {number} has strings, where numbers are expected")
         if not isinstance(given, Value | np.ndarray):
             raise UnsupportedError(f"input {number} is a sequence or optional, where a tensor is expected")
         return given

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.constants import constant
+from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ImporterError, Location, UnsupportedError
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
@@ -18,6 +18,7 @@ from hloforge.importers.onnx.graph import Scope
 from hloforge.importers.onnx.load import load_model
 from hloforge.importers.onnx.node import element_of
 from hloforge.importers.onnx.registry import canonical
+from hloforge.importers.onnx.texts import Table, Text, as_text, is_text
 from hloforge.importers.template import Template
 from hloforge.importers.tensors import lift
 
@@ -59,23 +60,40 @@ class OnnxTemplate(Template):
         return [Parameter(entry.name, _shape_of(entry, self.file)) for entry in inputs]
 
     def declared_results(self) -> list[Shape]:
-        return [_shape_of(entry, self.file, rank=1) for entry in self.model.graph.output]
+        zipped = {node.output[0] for node in self.model.graph.node if node.op_type == "ZipMap" and node.output}
+        return [
+            Shape.array("f32", -1, -1) if entry.name in zipped else _shape_of(entry, self.file, rank=1)
+            for entry in self.model.graph.output
+        ]
 
     def imported(self, shapes: Sequence[Shape], values: Mapping[int, np.ndarray[Any, Any]]) -> Program:
         """The program for static shapes. Raises Needs, and as of ``read_onnx``."""
         functions = {(canonical(entry.domain), entry.name): entry for entry in self.model.functions}
         versions = {canonical(entry.domain): entry.version for entry in self.model.opset_import} or {"": 1}
+        texts = {entry.name: Table(open=True) for entry in self.model.graph.input if _is_text(entry)}
         builder = GraphBuilder(self.name, self.file)
         with builder:
             tensors: dict[str, Any] = {}
             for number, (parameter, shape) in enumerate(zip(self.parameters(), shapes, strict=True)):
                 value = builder.parameter(number, shape, parameter.name)
                 tensors[parameter.name] = values.get(number, value)
+                if parameter.name in texts:
+                    tensors[parameter.name] = Text(value, texts[parameter.name])
             scope = Scope(builder.importing, functions, tensors, versions)
             scope.add_initializers(self.model.graph)
             scope.add_nodes(self.model.graph.node)
-            results = [_result(scope.named(entry.name), entry.name) for entry in self.model.graph.output]
+            names = [entry.name for entry in self.model.graph.output]
+            tensors = {name: scope.named(name) for name in names}
+            tensors = {name: as_text(tensor) if is_text(tensor) else tensor for name, tensor in tensors.items()}
+            results = [_result(tensors[name], name) for name in names]
             program = builder.build(results[0] if len(results) == 1 else tuple(results))
+        tables = {
+            **texts,
+            **{name: tensor.table for name, tensor in tensors.items() if isinstance(tensor, Text)},
+        }
+        labels = {name: tuple(table.entries) for name, table in tables.items()}
+        labels |= {name: builder.importing.columns[name] for name in names if name in builder.importing.columns}
+        program.describe(result_names=names, labels=labels)
         program.source = self.file
         return program
 
@@ -92,7 +110,8 @@ def _shape_of(entry: Any, file: str, rank: int | None = None) -> Shape:
         word = (kind or "untyped value").removesuffix("_type").replace("_", " ")
         raise UnsupportedError(f"{entry.name!r} is a {word}; a program takes and returns tensors", location=where)
     try:
-        element = element_of(entry.type.tensor_type.elem_type)
+        # A string is a number of a table.
+        element = element_type("s64") if _is_text(entry) else element_of(entry.type.tensor_type.elem_type)
     except UnsupportedError as error:
         error.location, error.message = where, f"{entry.name!r}: {error.message}"
         raise
@@ -105,9 +124,15 @@ def _shape_of(entry: Any, file: str, rank: int | None = None) -> Shape:
     return Shape.array(element, *sizes)
 
 
+def _is_text(entry: Any) -> bool:
+    import onnx
+
+    return bool(entry.type.tensor_type.elem_type == onnx.TensorProto.STRING)
+
+
 def _result(tensor: Any, name: str) -> Value:
-    if isinstance(tensor, Value):
-        return tensor
-    if isinstance(tensor, np.ndarray):
-        return constant(tensor) if tensor.dtype.kind not in "OSU" else lift(tensor)
+    if isinstance(tensor, Text):
+        return tensor.numbers
+    if isinstance(tensor, Value | np.ndarray):
+        return lift(tensor)
     raise UnsupportedError(f"the output {name!r} is a sequence or optional; a program returns tensors")

@@ -83,6 +83,8 @@ class Manifest:
                 "parameters": [[parameter.name, str(parameter.shape)] for parameter in signature.parameters],
                 "result": str(signature.result),
                 "aliases": [str(alias) for alias in signature.aliases],
+                **({"result_names": signature.result_names} if signature.result_names else {}),
+                **({"labels": dict(signature.labels)} if signature.labels else {}),
             },
         }
         if not self.targets:
@@ -107,6 +109,8 @@ class Manifest:
                     tuple(Parameter(name, Shape.parse(shape)) for name, shape in signature["parameters"]),
                     Shape.parse(signature["result"]),
                     tuple(map(Alias.parse, signature["aliases"])),
+                    tuple(signature.get("result_names", ())),
+                    tuple((name, tuple(stand)) for name, stand in signature.get("labels", {}).items()),
                 ),
                 flags=tuple(found.pop("flags")),
                 targets=tuple(found.pop("targets", ())),

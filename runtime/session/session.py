@@ -326,6 +326,11 @@ class Session(Background):
         return self.manifest.signature
 
     @property
+    def labels(self) -> dict[str, tuple[str | int, ...]]:
+        """What numbers stand for, by the name of their parameter or result: strings by number, classes of columns."""
+        return dict(self.manifest.signature.labels)
+
+    @property
     def parameters(self) -> tuple[Codec, ...]:
         """How each array that the program takes crosses to the device, in order; leaves of tuples one by one."""
         return self._parameters

@@ -87,14 +87,30 @@ def judge(cases: Sequence[Case]) -> dict[str, Outcome]:
         try:
             with trusted():
                 program = read(case.model)
+                labels = dict(program.signature.labels)
+                names = [parameter.name for parameter in program.signature.parameters]
                 for inputs, outputs in case.data:
-                    ready.append(Ready(case, _formed(program, inputs), inputs, outputs))
+                    given = [_numbers(array, labels.get(name)) for name, array in zip(names, inputs, strict=False)]
+                    ready.append(Ready(case, _formed(program, given), given, _expected(program, outputs)))
         except Error as error:
             outcomes[case.name] = Outcome("import", error.message)
     for case, outcome in batches.outcomes(ready, _judged, size=BATCH):
         if outcomes.get(case.name, Outcome()) == Outcome():
             outcomes[case.name] = outcome
     return outcomes
+
+
+def _numbers(array: Any, table: Sequence[Any] | None) -> Any:
+    """Strings as numbers in the table of a parameter or result."""
+    if table is None or array.dtype.kind not in "OSU":
+        return array
+    known = {text: number for number, text in enumerate(table)}
+    return np.array([known.get(text, -1) for text in array.reshape(-1)], np.int64).reshape(array.shape)
+
+
+def _expected(program: Program, outputs: Sequence[Any]) -> list[Any]:
+    labels, names = dict(program.signature.labels), program.signature.result_names or [""] * len(outputs)
+    return [_numbers(array, labels.get(name)) for name, array in zip(names, outputs, strict=False)]
 
 
 def _formed(program: Program, inputs: Sequence[Any]) -> Program:

@@ -12,10 +12,12 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.element_types import ElementType, Kind
 from hloforge.dialect.emission import emit
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
+from hloforge.importers.onnx.texts import is_text
 from hloforge.importers.tensors import along, cast, together
 
 _BINARY: dict[str, Callable[[Value, Value], Value]] = {
@@ -281,8 +283,16 @@ def identity(node: Node) -> Any:
     return node.inputs[0]
 
 
+# Of ``TensorProto.DataType``.
+_STRING = 8
+
+
 @operator("CastLike", "Cast")
-def convert(node: Node) -> Value:
+def convert(node: Node) -> Any:
+    if is_text(node.inputs[0]):
+        if int(node.attribute("to", _STRING)) == _STRING:
+            return node.inputs[0]
+        raise UnsupportedError("strings are numbers in a program, and are not read as others")
     x = node.value(0)
     row = node.row(1) if node.name == "CastLike" else node.dtype("to")
     from_row = x.element_type

@@ -133,13 +133,3 @@ def compress(node: Node) -> Value:
     if node.attribute("axis") is None:
         x = ops.reshape(x, [int(np.prod(x.dims, dtype=np.int64))])
     return take(x, lift(chosen), node.axis(0) if node.attribute("axis") is not None else 0)
-
-
-@operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def columns(node: Node) -> Value:
-    x = node.value(0)
-    return take(
-        expand(x, [0]) if x.rank == 1 else x,
-        ops.reshape(node.value(1), [int(np.prod(node.dims(1)))]),
-        max(x.rank - 1, 1),
-    )
