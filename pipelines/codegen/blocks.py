@@ -32,6 +32,7 @@ class Generator:
 
     Args:
         machine: the processor that the code is for.
+        extensions: its instructions for products, by LLVM's names, as ``products/gemm.py`` takes them.
 
     Attributes:
         slots: where arrays are.
@@ -39,8 +40,9 @@ class Generator:
         writer: the kernel that is being written.
     """
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, extensions: frozenset[str] = frozenset()) -> None:
         self.machine: Machine = machine
+        self.extensions: frozenset[str] = extensions
         self.arena = Arena()
         self.constants = bytearray()
         self.slots: dict[Array, Slot] = {}

@@ -60,10 +60,10 @@ def emit(generator: Generator, op: Op, product: Product, share: Share | None) ->
 
 def write_dot_general(generator: Generator, op: Op, share: Share | None) -> None:
     """The code of a ``stablehlo.dot_general``."""
-    emit(generator, op, product_of(op), share)
+    emit(generator, op, product_of(op, generator.extensions), share)
 
 
-def product_of(op: Op) -> Gemm:
+def product_of(op: Op, extensions: frozenset[str]) -> Gemm:
     """The product of matrices that a ``dot_general`` is. Raises RefusedError for what ``lowering.py`` rewrites."""
     lhs, rhs = op.operands
     result = op.result
@@ -90,6 +90,7 @@ def product_of(op: Op) -> Gemm:
         Matrix(storage_kind(lhs.element), tuple(left[d] for d in lhs_batch), row, left_depth, is_signed(lhs)),
         Matrix(storage_kind(rhs.element), tuple(right[d] for d in rhs_batch), right_depth, column, is_signed(rhs)),
         Matrix(storage_kind(result.element), tuple(out[: len(batch)]), n, 1, is_signed(result)),
+        extensions,
     )
 
 

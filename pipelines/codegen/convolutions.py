@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 def write_convolution(generator: Generator, op: Op, share: Share | None) -> None:
     """The code of a ``stablehlo.convolution``."""
-    emit(generator, op, convolution_of(op), share)
+    emit(generator, op, convolution_of(op, generator.extensions), share)
 
 
 def convolution_workgroups(generator: Generator, op: Op) -> int:
     """How many workgroups a convolution is shared out to."""
-    return convolution_of(op).workgroups(generator.machine)
+    return convolution_of(op, generator.extensions).workgroups(generator.machine)
 
 
-def convolution_of(op: Op) -> Convolution:
+def convolution_of(op: Op, extensions: frozenset[str]) -> Convolution:
     """The geometry of a convolution of arrays with elements. Raises RefusedError for what ``lowering.py`` rewrites."""
     image, kernel = op.operands
     result = op.result
@@ -91,6 +91,7 @@ def convolution_of(op: Op) -> Convolution:
             outputs * out[out_feature] if groups > 1 else 0,
             is_signed(result),
         ),
+        extensions,
     )
 
 

@@ -40,10 +40,13 @@ _MOST_SHARES = 8
 _PIECE_OF_ROW = 256
 
 
-def generate(module: ir.Module, machine: Machine, *, apart: bool = False) -> KernelProgram:
+def generate(
+    module: ir.Module, machine: Machine, *, extensions: frozenset[str] = frozenset(), apart: bool = False
+) -> KernelProgram:
     """The kernels of a lowered module.
 
     Args:
+        extensions: of the processor, by LLVM's names, for products and convolutions.
         apart: whether each step is a dispatch of its own, which tells the ``origins`` of what it computes.
 
     Raises:
@@ -54,7 +57,7 @@ def generate(module: ir.Module, machine: Machine, *, apart: bool = False) -> Ker
     try:
         check(block)
         shorten(block)
-        return _Program(block, machine, apart=apart).made()
+        return _Program(block, machine, extensions, apart=apart).made()
     finally:
         forget(_all_ops(block))
 
@@ -67,9 +70,9 @@ def _all_ops(block: Block) -> Iterator[Op]:
 
 
 class _Program:
-    def __init__(self, block: Block, machine: Machine, *, apart: bool) -> None:
+    def __init__(self, block: Block, machine: Machine, extensions: frozenset[str], *, apart: bool) -> None:
         self._block, self._is_apart = block, apart
-        self._generator = Generator(machine)
+        self._generator = Generator(machine, extensions)
         self._kernels: list[str] = []
         self._texts: dict[str, int] = {}
         self._dispatches: list[tuple[int, tuple[Slot, ...], int, frozenset[str]]] = []

@@ -250,7 +250,7 @@ _WRITERS: dict[str, _Writer] = {
 # How many workgroups an operation is shared out to; one where nothing is said.
 _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
     "convolution": convolution_workgroups,
-    "dot_general": lambda generator, op: product_of(op).workgroups(generator.machine),
+    "dot_general": lambda generator, op: product_of(op, generator.extensions).workgroups(generator.machine),
     "fft": fft_workgroups,
     "triangular_solve": factorization_workgroups,
 }

@@ -29,6 +29,7 @@ from hloforge.runtime.compile import timings
 from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.cache import CODEGEN
 from hloforge.runtime.compile.cost import heaviest_operation
+from hloforge.runtime.compile.cpu_targets import host_extensions
 from hloforge.runtime.compile.direct import host
 from hloforge.runtime.compile.direct.assemble import vmfb
 from hloforge.runtime.compile.direct.host import DirectError
@@ -135,7 +136,7 @@ def _made(
         timings.took(f"  {one.name}", one.seconds)
     budget.enter("kernels")
     with timings.part("kernels"):
-        kernels = generate(copy.module, machine, apart=apart)
+        kernels = generate(copy.module, machine, extensions=host_extensions(), apart=apart)
     # Threads have nothing to share in kernels of one workgroup.
     is_shared = any(dispatch.workgroups > 1 for dispatch in kernels.dispatches)
     manifest = Manifest(

@@ -38,6 +38,7 @@ class Arithmetic:
         flips: whether the left factor's bytes get another sign, so that one factor has signs and the other has none.
             128 times the sums of the right factor's terms make up for it.
         unsigned_right: whether the right factor's bytes have no sign.
+        block: units of terms that an instruction takes at once; the copies of both factors have whole blocks.
     """
 
     sums: str
@@ -46,6 +47,7 @@ class Arithmetic:
     instruction: str = ""
     flips: bool = False
     unsigned_right: bool = False
+    block: int = 1
 
     @property
     def unit(self) -> str:
@@ -62,8 +64,10 @@ class Arithmetic:
         function = number.function
         if self.group == 1:
             number = number.as_(self.sums, signed=signed)
-        vector = function.spread(number, lanes) if lanes > 1 else number
-        return self._narrow(vector ^ (_FLIP - (1 << 32)) if self.flips else vector)
+        if self.flips:
+            # Before it is repeated: LLVM 22 does not end with a vector of which a part is flipped, as it makes of this.
+            number = number ^ (_FLIP - (1 << 32))
+        return self._narrow(function.spread(number, lanes) if lanes > 1 else number)
 
     def right(self, vector: Value, *, signed: bool) -> Value:
         """A vector of the right factor, as it was read, as it is multiplied."""

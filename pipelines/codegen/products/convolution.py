@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, bits_of
-from hloforge.pipelines.codegen.products import depthwise, images, planes, tiled
+from hloforge.pipelines.codegen.products import depthwise, images, planes, tile_registers, tiled
 from hloforge.pipelines.codegen.products.arithmetic import groups_of, one_by_one
 from hloforge.pipelines.codegen.products.blocking import choose_tile, chunk_tiles, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
@@ -100,7 +100,7 @@ class Convolution:
     @property
     def _matrix(self) -> Gemm:
         """The product of pixels by features."""
-        gemm = self._gemm((self.batch, self.groups))
+        gemm = tile_registers.by_vectors(self._gemm((self.batch, self.groups)))
         return replace(gemm, lhs=replace(gemm.lhs, row=self.image.spatial[-1]))
 
     def scratch(self, machine: Machine) -> int:

@@ -6,6 +6,7 @@
 
 Which loops are written depends on the sizes and strides (``form``):
 - ``tiles``: a tile of sums in registers (``tiled.py``), the right factor in place or packed;
+- ``registers``: the same with the processor's own registers for tiles (``tile_registers.py``);
 - ``rows``: few rows times a right factor whose columns lie next to each other, which is read once in its order
   (``row_products.py``);
 - ``dots``: few rows times columns whose terms lie next to each other, and all that is small and deep
@@ -17,11 +18,12 @@ A product of a matrix and a vector is one of these with the vector as the left f
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value
-from hloforge.pipelines.codegen.products import dot_products, row_products, tiled
+from hloforge.pipelines.codegen.products import dot_products, row_products, tile_registers, tiled
 from hloforge.pipelines.codegen.products.blocking import lanes_for, pieces_for
 from hloforge.pipelines.codegen.products.operands import Matrix, sum_kind
 from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
@@ -40,7 +42,8 @@ class Gemm:
         lhs: ``[batch, m, k]``.
         rhs: ``[batch, k, n]``.
         out: ``[batch, m, n]``.
-        extensions: of the processor that may be used, by LLVM's names: ``avx512vnni``, ``avx512bf16``, ``avx2``.
+        extensions: of the processor that may be used, by LLVM's names: ``avx512vnni``, ``avx512bf16``, ``avx2``,
+            ``amx-int8``, ``amx-bf16``.
     """
 
     batch: tuple[int, ...]
@@ -87,7 +90,7 @@ class Gemm:
             return "dots"
         if row_products.takes(self, machine):
             return "rows"
-        return "tiles"
+        return "registers" if tile_registers.takes(self, machine) else "tiles"
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies of factors, at an address that 64 divides."""
@@ -98,6 +101,9 @@ class Gemm:
             return dot_products.scratch_bytes(self)
         if form == "rows":
             return row_products.scratch_bytes(self, row_products.plan(self, machine))
+        if form == "registers":
+            own = tiled.scratch_bytes(self, tile_registers.plan(self, machine))
+            return max(own, tile_registers.by_vectors(self).scratch(machine))
         return tiled.scratch_bytes(self, tiled.plan(self, machine))
 
     def workgroups(self, machine: Machine) -> int:
@@ -110,7 +116,10 @@ class Gemm:
         """Into how many pieces it pays to cut the product, whether or not it can be."""
         lanes = lanes_for(self.sums, self.n, machine)
         read = self.count * self.k * (self.m * self.lhs.bytes + self.n * self.rhs.bytes)
-        return pieces_for(self.multiplications, read, lanes, machine)
+        work = self.multiplications
+        if tile_registers.takes(self, machine):
+            work //= tile_registers.FASTER
+        return pieces_for(work, read, lanes, machine)
 
     def emit(
         self,
@@ -138,11 +147,20 @@ class Gemm:
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this product needs {needed} bytes of scratch")
         results = Results(function, out, self.out, self.batch, epilogue, store)
-        total = self.units(machine)
-        first, last = function.index(0), function.index(total)
-        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
-            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
-        self.write(function, lhs, rhs, results, scratch, (first, last), machine=machine)
+
+        def write(product: Gemm) -> Sequence[Value]:
+            total, pieces = product.units(machine), self.workgroups(machine)
+            piece = function.index(0), function.index(total)
+            if workgroup is not None and pieces > 1:
+                piece = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+            product.write(function, lhs, rhs, results, scratch, piece, machine=machine)
+            return ()
+
+        if self.form(machine) == "registers":
+            allowed = tile_registers.permission(function)
+            function.branch(allowed, lambda: write(self), lambda: write(tile_registers.by_vectors(self)))
+        else:
+            write(self)
 
     def write(
         self,
@@ -166,6 +184,9 @@ class Gemm:
         elif form == "rows":
             assert scratch is not None
             row_products.write(function, self, row_products.plan(self, machine), lhs, rhs, results, scratch, *piece)
+        elif form == "registers":
+            found = tile_registers.plan(self, machine)
+            tile_registers.TileRegisterProduct(function, self, found, lhs, rhs, results, scratch).run(*piece)
         else:
             tiled.TiledProduct(function, self, tiled.plan(self, machine), lhs, rhs, results, scratch).run(*piece)
 
@@ -178,4 +199,6 @@ class Gemm:
             return math.prod(dot_products.units(self, dot_products.plan(self, machine)))
         if form == "rows":
             return self.count * row_products.plan(self, machine).chunks
+        if form == "registers":
+            return math.prod(tiled.units(self, tile_registers.plan(self, machine)))
         return math.prod(tiled.units(self, tiled.plan(self, machine)))

@@ -59,7 +59,8 @@ class Rows:
 
     Attributes:
         tiles: of a chunk.
-        form: ``place``, ``widened`` to the arithmetic's elements row by row, or ``gathered`` tile by tile.
+        form: ``place``, ``widened`` to the arithmetic's elements row by row, ``turned`` where rows lie next to each
+            other, or ``gathered`` tile by tile.
     """
 
     matrix: Matrix
@@ -93,7 +94,7 @@ class Rows:
     @property
     def side(self) -> Side:
         matrix, unit, size = self.matrix, self.arithmetic.unit, self.arithmetic.unit_bytes
-        if self.form == "widened":
+        if self.form in ("widened", "turned"):
             return Side(unit, self._row_bytes, size, size)
         if self.form == "gathered":
             return Side(unit, size, size * self.tile.rows, size)
@@ -103,11 +104,12 @@ class Rows:
 
     def prepare(self, function: Function, lhs: Value, begin: Value, end: Value, memory: Value) -> None:
         matrix, tile = self.matrix, self.tile
-        if self.form == "widened":
+        if self.form in ("widened", "turned"):
             row = clamped(function, begin * tile.rows, self.count - tile.rows)
             stop = clamped(function, end * tile.rows, self.count)
             source = strided(function, lhs, matrix.kind, [row], [matrix.row])
-            packing.widen_rows(function, self.arithmetic, matrix, source, stop - row, self.depth, memory)
+            copy = packing.widen_rows if self.form == "widened" else packing.turn_rows
+            copy(function, self.arithmetic, matrix, source, stop - row, self.depth, memory)
             return
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, self.count - tile.rows)
@@ -120,7 +122,7 @@ class Rows:
     ) -> list[Value]:
         if self.form == "place" or memory is None:
             return [strided(function, lhs, self.matrix.kind, [row], [self.matrix.row])]
-        if self.form == "widened":
+        if self.form in ("widened", "turned"):
             first = clamped(function, begin * self.tile.rows, self.count - self.tile.rows)
             return [strided(function, memory, I8, [row - first], [self._row_bytes])]
         return [strided(function, memory, I8, [number - begin], [self.tile.rows * self._row_bytes])]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I8, POINTER, Number, Value, lanes_of, vector_of
+from hloforge.pipelines.codegen.lang.values import I8, POINTER, Number, Value, bits_of, lanes_of, vector_of
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
 from hloforge.pipelines.codegen.products.loops import carrying, each
@@ -21,6 +21,8 @@ from hloforge.pipelines.codegen.products.shuffles import interleaved, transposed
 
 # Terms or groups of terms that are transposed at once, and elements of rows that are moved at once.
 _TERMS, _MOVED = 4, 16
+# Rows, and terms of them, that are transposed at once.
+TURNED = 16
 
 
 def strip_bytes(tile: Tile, arithmetic: Arithmetic, steps: int) -> int:
@@ -61,6 +63,9 @@ def pack_strip(
     if steps * arithmetic.group < depth:
         with _each_vector(function, tile, arithmetic, columns, target) as (column, to):
             _copy_one_by_one(function, tile, arithmetic, matrix, column, steps, depth, to)
+    written, size = -(-depth // arithmetic.group), tile.columns * arithmetic.unit_bytes
+    if (rest := row_units(arithmetic, depth) - written) > 0:
+        function.clear(function.offset(target, I8, written * size), rest * size)
 
 
 def _copy_rows(
@@ -177,8 +182,8 @@ def sum_terms(function: Function, tile: Tile, arithmetic: Arithmetic, steps: int
 
 
 def row_units(arithmetic: Arithmetic, depth: int) -> int:
-    """Units of a row of the left factor."""
-    return -(-depth // arithmetic.group)
+    """Units of a row of the left factor: whole blocks."""
+    return -(-depth // (arithmetic.group * arithmetic.block)) * arithmetic.block
 
 
 def widen_rows(
@@ -199,13 +204,53 @@ def widen_rows(
     width = row_units(arithmetic, depth) * arithmetic.group
     with carrying(function, 0, rows, [first, target]) as (loop, _, (source, to)):
         if width > depth:
-            # Terms that only fill the last group are zeros, because those of the right factor may meet NaN here.
-            function.clear(function.offset(to, arithmetic.element, width - arithmetic.group), arithmetic.unit_bytes)
+            _clear_end(function, arithmetic, to, depth)
         with each(function, 0, depth, lanes) as reached:
             term = reached.minimum(depth - lanes) if depth % lanes else reached
             value = element(function, arithmetic, matrix, function.offset(source, matrix.kind, term), lanes)
             function.store(value, function.offset(to, arithmetic.element, term))
         loop.next([function.offset(source, matrix.kind, matrix.row), function.offset(to, arithmetic.element, width)])
+
+
+def turn_rows(
+    function: Function,
+    arithmetic: Arithmetic,
+    matrix: Matrix,
+    first: Value,
+    rows: Value,
+    depth: int,
+    target: Value,
+) -> None:
+    """Write ``[rows, row_units]`` units to ``target``, of rows that lie next to each other, ``TURNED`` at least.
+
+    Args:
+        first: the address of the first row.
+    """
+    width = row_units(arithmetic, depth) * arithmetic.group
+    terms = min(TURNED, 1 << (depth.bit_length() - 1))
+    if width > depth:
+        with each(function, 0, rows) as row:
+            _clear_end(function, arithmetic, strided(function, target, arithmetic.element, [row], [width]), depth)
+    with each(function, 0, rows, TURNED) as reached:
+        row = reached.minimum(rows - TURNED)
+        with each(function, 0, depth, terms) as begun:
+            term = begun.minimum(depth - terms) if depth % terms else begun
+            start = strided(function, first, matrix.kind, [row, term], [1, matrix.column])
+            vectors = [
+                element(function, arithmetic, matrix, function.offset(start, matrix.kind, n * matrix.column), TURNED)
+                for n in range(terms)
+            ]
+            to = strided(function, target, arithmetic.element, [row, term], [width, 1])
+            for number, vector in enumerate(transposed(function, vectors, TURNED)):
+                function.store(vector, function.offset(to, arithmetic.element, number * width))
+
+
+def _clear_end(function: Function, arithmetic: Arithmetic, row: Value, depth: int) -> None:
+    """Terms that only fill the last units of a row are zeros, because those of the right factor may meet NaN here."""
+    first = depth // arithmetic.group * arithmetic.group
+    width = row_units(arithmetic, depth) * arithmetic.group
+    size = (width - first) * bits_of(arithmetic.element) // 8
+    function.clear(function.offset(row, arithmetic.element, first), size)
 
 
 def gather_tile(

@@ -113,6 +113,8 @@ def _llvm() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    # Kernels with a system call (``products/tile_registers.py``) have a line of assembly.
+    llvm.initialize_native_asmparser()
     return llvm
 
 

@@ -16,6 +16,7 @@ from hloforge.runtime.compile.direct.helpers import helper_text
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
+llvm.initialize_native_asmparser()
 
 # Of this processor, by LLVM's names; and the width of the vectors that instructions of its own have.
 EXTENSIONS = frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
-from hloforge.pipelines.codegen.products import tiled
+from hloforge.pipelines.codegen.products import packing, tile_registers, tiled
 from hloforge.pipelines.codegen.products.arithmetic import BF16, VNNI
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix, dense
@@ -92,6 +92,32 @@ def test_bytes_in_groups(size: tuple[int, int, int], has: str, signs: str) -> No
         for at_end in (True, False):
             check(gemm, at_end=at_end)
         check(gemm, machine=AVX2)
+
+
+@pytest.mark.parametrize("kind", ["i8", "bfloat"])
+@pytest.mark.parametrize("size", [(9, 130, 71), (16, 513, 16), (33, 100, 31), (40, 128, 70), (600, 64, 40)], ids=str)
+def test_tile_registers(size: tuple[int, int, int], kind: str) -> None:
+    """Rows, columns and terms that fill registers of tiles and that do not, in every order and of every sign."""
+    if not tile_registers.EXTENSIONS <= EXTENSIONS:
+        pytest.skip("this processor has no registers for tiles")
+    for turned in ("", "l", "r", "lr"):
+        gemm = product(*size, kind, turned=turned, out="float" if kind == "bfloat" else "i32")
+        for signs in ("ss", "uu", "su", "us") if kind == "i8" and not turned else ("ss",):
+            lhs, rhs = (replace(one, signed=sign == "s") for one, sign in zip((gemm.lhs, gemm.rhs), signs, strict=True))
+            found = replace(gemm, lhs=lhs, rhs=rhs, extensions=EXTENSIONS)
+            assert (found.form(HOST) == "registers") == ("l" not in turned or size[0] >= packing.TURNED)
+            check(found, at_end="r" in turned)
+
+
+def test_processes_without_tile_registers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux may refuse them: the same product by vectors, in the same memory."""
+    if not tile_registers.EXTENSIONS <= EXTENSIONS:
+        pytest.skip("this processor has no registers for tiles")
+    monkeypatch.setattr(tile_registers, "_REQUEST", 0)
+    for kind, out in (("i8", "i32"), ("bfloat", "float")):
+        gemm = replace(product(300, 300, 300, kind, batch=(2,), out=out), extensions=EXTENSIONS)
+        assert gemm.form(HOST) == "registers"
+        check(gemm)
 
 
 @pytest.mark.parametrize("kind", ["i16", "bfloat"])

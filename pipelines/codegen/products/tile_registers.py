@@ -1,0 +1,183 @@
+"""Products of bytes and of bf16 by the processor's registers of 16x64 bytes (Intel's AMX).
+
+A unit of work is that of ``tiled.py``, with the same packed strip of the right factor; the rows of the left factor are
+read where they lie if their terms fill whole registers, else from a copy. One instruction adds 16 units of terms
+(``Arithmetic.block``) to 16x16 sums; a tile has up to 2x2 such registers of sums, so that each register of a factor is
+used twice::
+
+    for tile in chunk:
+        sums = 0; for each block of units: read 2 registers of rows, 2 of columns; multiply 4 times
+        store sums
+
+Linux lends these registers to a process that asks for them, which each product does before it uses them: a system call
+of 0.1 µs. Where the answer is no, the same product is computed by vectors.
+
+Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18 ("Programming with Intel
+AMX"); Linux, Documentation/arch/x86/xstate.rst.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import BFLOAT, FLOAT, I8, I32, I64, Value, bits_of
+from hloforge.pipelines.codegen.products import packing
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
+from hloforge.pipelines.codegen.products.blocking import Tile, chunk_tiles
+from hloforge.pipelines.codegen.products.left_factors import Rows
+from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.operands import clamped
+from hloforge.pipelines.codegen.products.tiled import TiledPlan, TiledProduct
+from hloforge.pipelines.framework.machine import Machine
+
+if TYPE_CHECKING:
+    from hloforge.pipelines.codegen.products.gemm import Gemm
+
+# Extensions by LLVM's names.
+AMX_INT8, AMX_BF16 = "amx-int8", "amx-bf16"
+EXTENSIONS = frozenset({AMX_INT8, AMX_BF16})
+# Rows of a register, bytes of one, and lanes of sums.
+_ROWS, _BYTES, _LANES = 16, 64, 16
+# Rows from which on the instruction is faster than vectors, and multiplications that pay for asking and setting up.
+_LEAST_ROWS, _LEAST_WORK = 8, 1 << 16
+# Rows of the left factor that are copied at once: with a strip, they fit the second-level cache.
+_CHUNK_ROWS = 512
+# Multiplications of bytes or pairs in the time of one by vectors of f32.
+FASTER = 8
+# Registers: of sums from 0 on, of rows, of columns.
+_OF_ROWS, _OF_COLUMNS, _COUNT = 4, 6, 8
+# arch_prctl, ARCH_REQ_XCOMP_PERM, the number of the registers' state.
+_CALL, _REQUEST, _STATE = 158, 0x1023, 18
+
+
+def arithmetic_of(gemm: Gemm) -> Arithmetic | None:
+    """The instruction for a product's types, or None."""
+    lhs, rhs = gemm.lhs, gemm.rhs
+    if lhs.kind != rhs.kind:
+        return None
+    if gemm.sums == FLOAT and lhs.kind == BFLOAT and AMX_BF16 in gemm.extensions:
+        return Arithmetic(gemm.sums, BFLOAT, 2, "tdpbf16ps", block=_ROWS)
+    if gemm.sums == I32 and lhs.kind == I8 and AMX_INT8 in gemm.extensions:
+        signs = "".join("s" if one.signed else "u" for one in (lhs, rhs))
+        return Arithmetic(gemm.sums, I8, 4, f"tdpb{signs}d", block=_ROWS)
+    return None
+
+
+def takes(gemm: Gemm, machine: Machine) -> bool:
+    """Whether a product of many rows is computed so."""
+    arithmetic = arithmetic_of(gemm)
+    if arithmetic is None or machine.vector_bytes < _BYTES or gemm.n < _LANES or gemm.m < _LEAST_ROWS:
+        return False
+    if gemm.m * gemm.n * gemm.k < _LEAST_WORK or gemm.k * gemm.lhs.bytes < _BYTES:
+        return False
+    return gemm.lhs.column == 1 or (
+        gemm.lhs.row == 1 and gemm.m >= packing.TURNED and 1 in (gemm.rhs.row, gemm.rhs.column)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def plan(gemm: Gemm, machine: Machine) -> TiledPlan:
+    arithmetic = arithmetic_of(gemm)
+    assert arithmetic is not None
+    tile = Tile(_LANES, min(gemm.m, 2 * _ROWS), 1 if gemm.n == _LANES else 2)
+    tiles = -(-gemm.m // tile.rows)
+    fills = gemm.k % (arithmetic.group * _ROWS) == 0
+    form = "turned" if gemm.lhs.column != 1 else "place" if fills else "widened"
+    strips, wanted = gemm.count * -(-gemm.n // tile.columns), gemm.pieces(machine)
+    chunk = chunk_tiles(tiles, tiles if form == "place" else _CHUNK_ROWS // tile.rows, strips, wanted, 2)
+    left = Rows(gemm.lhs, gemm.m, gemm.k, tile, arithmetic, chunk, form)
+    return TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk)
+
+
+def permission(function: Function) -> Value:
+    """Whether the process may use the registers, for which it is asked."""
+    clobbers = "={rax},{rax},{rdi},{rsi},~{rcx},~{r11},~{memory}"
+    answer = function.emit(
+        f'call {I64} asm sideeffect "syscall", "{clobbers}"(i64 {_CALL}, i64 {_REQUEST}, i64 {_STATE})', I64
+    )
+    return answer.equals(0)
+
+
+class TileRegisterProduct(TiledProduct):
+    """Writes the loops of a product with tiles in these registers."""
+
+    def run(self, first: Value, last: Value) -> None:
+        self._configure()
+        super().run(first, last)
+        self.function.do("call void @llvm.x86.tilerelease()")
+
+    def _configure(self) -> None:
+        """Tell the processor the rows and bytes of the registers."""
+        function, rows = self.function, min(self.tile.rows, _ROWS)
+        found = bytearray(_BYTES)
+        # The palette; then the bytes of a row of each register in 16 bits, and their rows.
+        found[0] = 1
+        for number in range(_COUNT):
+            found[16 + 2 * number] = _BYTES
+            found[48 + number] = _ROWS if number >= _OF_COLUMNS else rows
+        table = function.stack(I64, _BYTES // 8)
+        for place, word in enumerate(struct.unpack(f"<{_BYTES // 8}q", found)):
+            function.store(function.constant(word, I64), function.offset(table, I64, place))
+        function.do(f"call void @llvm.x86.ldtilecfg(ptr {table.text})")
+
+    def _whole_depth(
+        self, batch: Value, lhs: Value, rhs: Value, begin: Value, end: Value, columns: Sequence[Value]
+    ) -> None:
+        function, tile, left = self.function, self.tile, self.plan.left
+        (strip, *_), _, _ = self._right(rhs, columns, left.run, ())
+        size = bits_of(self.kind) // 8
+        matrix = self.results.matrix
+        is_stored = self.results.stores_tiles and matrix.kind == self.kind and matrix.column == 1
+        memory = None if is_stored else function.stack(self.kind, tile.rows * tile.columns)
+        with each(function, begin, end) as number:
+            row = clamped(function, number * tile.rows, self.gemm.m - tile.rows)
+            (rows,) = self._rows(lhs, begin, number, row, None)
+            self._sum(rows, strip)
+            for part, first in enumerate(self._parts):
+                for place, column in enumerate(columns):
+                    if memory is None:
+                        at = self.results.address_of(batch, row + first, column)
+                        step = matrix.row * size
+                    else:
+                        at = function.offset(memory, self.kind, first * tile.columns + place * _LANES)
+                        step = tile.columns * size
+                    tiled = part * tile.vectors + place
+                    function.do(f"call void @llvm.x86.tilestored64(i8 {tiled}, ptr {at.text}, i64 {step})")
+            if memory is not None:
+                self._finish(memory, batch, row, columns)
+
+    @property
+    def _parts(self) -> list[int]:
+        """The first row of each register of sums; the last one ends with the tile."""
+        rows = self.tile.rows
+        return [0] if rows <= _ROWS else [0, rows - _ROWS]
+
+    def _sum(self, rows: Value, strip: Value) -> None:
+        """The sums of a tile, from the addresses of its first row and of the strip."""
+        function, tile, side = self.function, self.tile, self.plan.left.side
+        parts, vectors, name = self._parts, tile.vectors, self.arithmetic.instruction
+        for number in range(len(parts) * vectors):
+            function.do(f"call void @llvm.x86.tilezero(i8 {number})")
+        unit = self.arithmetic.unit_bytes
+        along = tile.columns * unit
+        with carrying(function, 0, self.plan.steps // _ROWS, [rows, strip]) as (loop, _, (left, right)):
+            for place in range(vectors):
+                at = function.offset(right, I8, place * _BYTES)
+                function.do(f"call void @llvm.x86.tileloadd64(i8 {_OF_COLUMNS + place}, ptr {at.text}, i64 {along})")
+            for part, first in enumerate(parts):
+                at = function.offset(left, I8, first * side.across)
+                function.do(f"call void @llvm.x86.tileloadd64(i8 {_OF_ROWS + part}, ptr {at.text}, i64 {side.across})")
+                for place in range(vectors):
+                    numbers = part * vectors + place, _OF_ROWS + part, _OF_COLUMNS + place
+                    function.do(f"call void @llvm.x86.{name}({', '.join(f'i8 {number}' for number in numbers)})")
+            loop.next([function.offset(left, I8, _BYTES), function.offset(right, I8, _ROWS * along)])
+
+
+def by_vectors(gemm: Gemm) -> Gemm:
+    """The product where the registers are not to be had."""
+    return replace(gemm, extensions=gemm.extensions - EXTENSIONS)
