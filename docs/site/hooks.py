@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import error_catalogue
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +27,7 @@ _CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made, and what pages link to."""
-    made = {"commands.md": _commands(), "api.md": _api()}
+    made = {"commands.md": _commands(), "api.md": _api(), "errors.md": error_catalogue.page()}
     made |= {page: (ROOT / name).read_text() for name, page in _PAGES.items()}
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
