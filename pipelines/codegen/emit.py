@@ -14,7 +14,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.analysis.forms import may_flush_a_subnormal
 from hloforge.pipelines.codegen.elements import memory as elements, table
 from hloforge.pipelines.codegen.elements.memory import Element
-from hloforge.pipelines.codegen.evaluate import Condition, Rules
+from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
@@ -136,7 +136,18 @@ class Emitter(Rules):
     def in_memory(self, array: Array) -> bool:
         return self._memory(array) is not None
 
+    def made(self, array: Array, place: Place) -> Element:
+        found: Element = super().made(array, place)
+        self.known(("made", array), found)
+        return found
+
     def load(self, array: Array, number: Index) -> Element:
+        # What these loops make they read at its own place alone, before its memory is written. The number does not
+        # tell: it may be the same in other words, quotients of other counters.
+        for scope in reversed(self._scopes):
+            if ("made", array) in scope:
+                found: Element = scope["made", array]
+                return found
         return self.memory(array).load(self.value(number))
 
     def splat(self, op: Op) -> Element:

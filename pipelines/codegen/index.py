@@ -89,6 +89,10 @@ class Index:
         if rest.low < 0:
             # Rounded down below zero is not what the code computes.
             quotient, rest = Index(), self
+        if rest.low >= 0 and len(rest.terms) == 1 and rest.terms[0][1] == 1 and rest.terms[0][0].quotient:
+            # A quotient of a quotient, in one form however it is written.
+            inner, before = rest.terms[0][0].quotient
+            return quotient + (inner + rest.offset * before).over(before * divisor)
         common = _common((*(factor for _, factor in rest.terms), divisor))
         if common > 1:
             # The offset's remainder by the common factor never matters.

@@ -70,7 +70,8 @@ def _read(array: Array, along: int) -> int:
     """How many first elements are read along a dimension."""
     if array.is_result or not all(reader.name == "slice" for reader in array.readers):
         return array.shape[along]
-    return max((reader.integers("limit_indices")[along] for reader in array.readers), default=1)
+    read = (reader.integers("limit_indices")[along] for reader in array.readers)
+    return max(read, default=min(array.shape[along], 1))
 
 
 def _order(emitter: Emitter, op: Op) -> Keys | Less:

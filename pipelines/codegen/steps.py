@@ -126,6 +126,14 @@ class Nest(Step):
         """What an iteration reads: arrays and the numbers of elements."""
         return self.analysis(memory)[1].loads
 
+    def starts(self, memory: Callable[[Array], bool]) -> set[Array]:
+        """What its reductions read before the first place."""
+        found = Accesses(memory)
+        for op in self.reductions:
+            for start in op.operands[len(op.operands) // 2 :]:
+                found.element(start, ())
+        return {array for array, _ in found.loads}
+
     def _accesses(self, place: Place, memory: Callable[[Array], bool]) -> Accesses:
         found = Accesses(memory)
         for array in self.maps:
@@ -458,6 +466,8 @@ class Planner:
             return False
         if not second.reads & set(first.maps):
             return True
+        if second.starts(self.in_memory) & set(first.maps):
+            return False
         place, found = second.analysis(self.in_memory)
         own = places.linear(place, second.shape)
         return all(number == own for array, number in found.loads if array in first.maps)

@@ -45,8 +45,10 @@ def _by_child(
     if corpus is not None:
         command.append(f"--corpus={corpus}")
     child = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        # Memory that nothing wrote is not zero by chance.
+        env=os.environ | {"MALLOC_PERTURB_": "170"},
+    )  # fmt: skip
     late = threading.Event()
     timer = threading.Timer(deadline + 10 * len(seeds), lambda: (late.set(), _end(child)))
     timer.start()

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hloforge.dialect.errors import Error
 from tests.fuzz.corpus import keep
-from tests.fuzz.examine import Examiner, Outcome
+from tests.fuzz.examine import AGREES, Examiner, Outcome
 from tests.fuzz.generator import Case
 
 
@@ -18,8 +19,8 @@ class Generator:
 
     Attributes:
         module: has ``case_of(seed)`` for a program that is judged by both reference engines, or ``judge(seed)``, which
-            raises AssertionError or gives what is wrong, for what is more than one call of one program. It is
-            imported when it is needed, because frameworks are optional.
+            gives what is wrong, for what is more than one call of one program. It is imported when it is needed,
+            because frameworks are optional.
         batch: how many programs a child process is asked for.
         together: how many of them are compiled as one.
         needs: a package without which there is no such program.
@@ -38,8 +39,12 @@ class Generator:
             yield from _by_engines(module.case_of, seeds, self.together, deadline)
             return
         for seed in seeds:
-            wrong = module.judge(seed)
-            yield wrong if isinstance(wrong, Outcome) else Outcome((seed,), "differs" if wrong else "agrees", wrong)
+            try:
+                wrong = module.judge(seed)
+            except Exception as error:
+                yield Outcome((seed,), "error", f"{type(error).__name__}: {error}")
+            else:
+                yield Outcome((seed,), "differs" if wrong else AGREES, wrong)
 
     def keep(self, folder: Path, outcome: Outcome) -> None:
         """Write the program of a finding, where it is one program."""
@@ -54,7 +59,11 @@ def _by_engines(
     with Examiner("cpu", deadline) as examiner:
         waiting: list[Case] = []
         for seed in seeds:
-            case = case_of(seed)
+            try:
+                case = case_of(seed)
+            except Error as error:
+                yield Outcome((seed,), "read", error.message)
+                continue
             if case.is_alone:
                 yield from examiner.outcomes([case])
                 continue
@@ -69,4 +78,7 @@ def _by_engines(
 GENERATORS = {
     "builder": Generator("tests.fuzz.generator", "programs of the builder's operations (tests/fuzz)", 64, 16),
     "jax": Generator("tests.prove.jax_functions", "chains of jnp, lax, nn, linalg and random, with control flow"),
+    "hlo": Generator("tests.prove.jax_hlo", "the same functions as optimized HLO text of XLA"),
+    "sizes": Generator("tests.prove.sizes", "functions of arrays of any first size, at five sizes", 16),
+    "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 16),
 }

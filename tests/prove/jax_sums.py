@@ -69,7 +69,8 @@ def place(p: Pool) -> None:
 
 @step(3, smooth=True)
 def running(p: Pool) -> None:
-    x = p.pick("integer", "float", least=1)
+    # XLA rounds each step of running sums in 16 bits, in an order of its own.
+    x = p.pick("integer", "float", least=1, where=lambda i: i.dtype not in ("float16", "bfloat16"))
     axis = p.axis(x)
     kind = p.choice(("sum", "sum", "max", "min", "prod", "reverse", "lse", "diff", "scan"))
     if kind == "diff":
@@ -89,7 +90,7 @@ def running(p: Pool) -> None:
 
 @step(2)
 def windows(p: Pool) -> None:
-    x = p.pick("integer", "float", least=1)
+    x = p.pick("integer", "float", least=1, where=lambda i: i.dtype not in ("float16", "bfloat16"))
     window = [p.choice((1, 2, 3)) for _ in x.shape]
     strides = [p.choice((1, 1, 2)) for _ in x.shape]
     combine, start = p.choice(((lax.add, 0), (lax.max, None), (lax.min, None)))

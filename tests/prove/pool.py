@@ -174,7 +174,9 @@ class Pool:
             numbers = generator.integers(-4, 6, shape).astype(np.float64)
         else:
             numbers = np.clip(generator.standard_normal(shape), -7, 7)
-        return np.asarray(numbers + 1j * numbers[::-1] if kind == "complex" and shape else numbers).astype(type_)
+        if kind == "complex":
+            return np.asarray(numbers + 1j * np.clip(generator.standard_normal(shape), -7, 7)).astype(type_)
+        return np.asarray(numbers).astype(type_)
 
     def index(self, size: int, shape: Dims, *, outside: bool = True, dtype: str = "int32") -> np.ndarray[Any, Any]:
         """Indices, repeated, negative and beyond the ends."""

@@ -17,7 +17,7 @@ from tests.prove.known import Known, cause_of
 from tests.prove.ledger import Entry, Ledger, table
 
 # Programs of each generator that every run of the tests judges; those of the builder are in tests/fuzz.
-_SAMPLE = {"jax": 4}
+_SAMPLE = {"calls": 1, "hlo": 1, "jax": 2, "sizes": 1}
 
 
 @pytest.mark.parametrize("name", sorted(_SAMPLE))
