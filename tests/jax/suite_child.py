@@ -23,7 +23,6 @@ _REASON = 600
 def main(path: Path) -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what tests print is no verdict
-    # Who asks gets the CPU: tests skip on platforms that they do not know.
     sys.argv = [str(path), "--jax_test_dut=cpu"]
     warnings.simplefilter("ignore")
     tests = {_name(test): test for test in _tests(unittest.defaultTestLoader.loadTestsFromModule(_loaded(path)))}

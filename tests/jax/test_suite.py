@@ -13,7 +13,7 @@ from tests.jax import suite
 
 TESTS = """
 import os, time, unittest
-OURS = os.environ["JAX_PLATFORMS"] == "hloforge"
+OURS = os.environ["HLOFORGE_JAX_PLATFORM"] == "cpu"
 
 class Ends(unittest.TestCase):
     def test_a_pass(self): pass

@@ -21,7 +21,12 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # The one door to jaxlib's private modules and those to JAX's, and what that may speak to IREE and JAX.
 JAXLIB_DOOR = {"dialect/mlir.py", "dialect/jaxlib_check.py"}
-JAX_DOORS = {"src/hloforge/jax/platform.py", "src/hloforge/jax/backend.py", "src/hloforge/jax/plugin/__init__.py"}
+JAX_DOORS = {
+    "src/hloforge/jax/platform.py",
+    "src/hloforge/jax/backend.py",
+    "src/hloforge/jax/names.py",
+    "src/hloforge/jax/plugin/__init__.py",
+}
 FRAMEWORKS = {
     "src/hloforge/jax/": ("jax",),
     "src/hloforge/tensorflow/": ("tensorflow",),
@@ -73,7 +78,7 @@ def complaints(path: Path) -> Iterator[str]:
         if top == "iree" and folder not in IREE_FOLDERS:
             yield f"{where}: only runtime speaks to IREE"
         if name.startswith("jax._src") and str(relative) not in JAX_DOORS:
-            yield f"{where}: JAX's private modules are imported in src/hloforge/jax/platform.py and backend.py"
+            yield f"{where}: JAX's private modules are imported in platform.py, backend.py and names.py"
         spoken = [top in tops for place, tops in FRAMEWORKS.items() if str(relative).startswith(place)]
         if top in ("jax", "torch", "tensorflow") and folder != "importers" and not any(spoken):
             yield f"{where}: frameworks are no dependency"

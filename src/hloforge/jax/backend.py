@@ -1,4 +1,4 @@
-"""What the backend needs of JAX's private modules: being registered, its CPU beside it, DLPack, guards, costs.
+"""What the backend needs of JAX's private modules: being registered, DLPack, guards, costs.
 
 Tried with JAX 0.10.2.
 """
@@ -11,7 +11,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +24,7 @@ from jax._src.typing import DLDeviceType
 
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.mlir import _jax
-from hloforge.jax import platform
+from hloforge.jax import names, platform
 from hloforge.runtime.data.private_folders import distrust
 
 # JAX's CPU has 0.
@@ -39,23 +38,32 @@ _DEVICES_FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 _NOTHING = "module { func.func @main() { return } }"
 
 
-def register(functions: Any, options: Callable[[], dict[str, Any]], guard: Callable[[], None]) -> None:
+def register(functions: Any, options: Callable[[], dict[str, Any]], guard: Callable[[], None], *, is_cpu: bool) -> None:
     """Make ``hloforge`` a backend of JAX, below its CPU: whoever wants it says so.
 
     Args:
         functions: a capsule with the table of PJRT's functions.
         options: what the client is created with.
         guard: called before copies to the host are guarded for the first time.
+        is_cpu: make it JAX's CPU as well.
     """
+
+    def named() -> dict[str, Any]:
+        return options() | ({"platform": names.CPU} if is_cpu else {})
+
     # JAX warns of platforms that it does not know.
     xla_bridge._nonexperimental_plugins.add(platform.PLATFORM)
-    xla_bridge.register_plugin(platform.PLATFORM, priority=_PRIORITY, c_api=functions, options=options)
+    xla_bridge.register_plugin(platform.PLATFORM, priority=_PRIORITY, c_api=functions, options=named)
     platform.register()
     _share_by_dlpack()
     _take_by_dlpack()
     _tell_costs()
     _allow_the_cache()
-    _bring_the_cpu()
+    create = _creating(xla_bridge._backend_factories[platform.PLATFORM].factory)
+    if is_cpu:
+        names.register_for_cpu(create)
+    else:
+        names.register_beside_cpu(create)
     _tell_of_guards(guard)
 
 
@@ -66,26 +74,19 @@ def register_refusal(reason: str) -> None:
         raise RuntimeError(reason)
 
     xla_bridge.register_backend_factory(platform.PLATFORM, refuse, priority=_PRIORITY, fail_quietly=True)
+    if names.is_renamed():
+        names.register_for_cpu(refuse)
 
 
-def _bring_the_cpu() -> None:
-    """Start JAX's CPU with the backend: JAX has the arguments of callbacks there.
+def _creating(create: Callable[[], Any]) -> Callable[[], Any]:
+    """What makes a client of ours by what makes a client of a plugin."""
 
-    It is no platform of ``jax_platforms``, which is the user's.
-    """
-    registration = xla_bridge._backend_factories[platform.PLATFORM]
-    create = registration.factory
-
-    def create_both() -> Any:
+    def create_ours() -> Any:
         if distributed.global_state.num_processes > 1:
             raise RuntimeError("hloforge runs in one process: leave jax.distributed out, and set HLOFORGE_JAX_DEVICES")
-        wanted = config.jax_platforms.value
-        if wanted and "cpu" not in wanted.split(","):
-            # JAX holds its lock, and has no list of backends before all of them are there.
-            xla_bridge._backends["cpu"] = xla_bridge._init_backend("cpu")
         return _lasting(create())
 
-    xla_bridge._backend_factories[platform.PLATFORM] = replace(registration, factory=create_both)
+    return create_ours
 
 
 def _lasting(client: Any) -> Any:
@@ -110,7 +111,7 @@ def _share_by_dlpack() -> None:
         arguments.pop("stream", None)
         shown = np.asarray(self)
         if shown.dtype.kind not in _NUMPY_KINDS:
-            return capsule(jax.device_put(shown, jax.devices("cpu")[0], may_alias=True), **arguments)
+            return capsule(jax.device_put(shown, names.cpu_of_jax().devices()[0], may_alias=True), **arguments)
         knows_read_only = (arguments.get("max_version") or _OLD) >= _KNOWS_READ_ONLY
         return (shown if knows_read_only else _writable(shown)).__dlpack__(**arguments)
 
@@ -129,9 +130,10 @@ def _is_ours(array: Any) -> bool:
     """
     array._check_if_deleted()
     devices = array.sharding.device_set
-    if len(devices) > 1 and array.platform() == platform.PLATFORM:
+    are_ours = names.is_ours(next(iter(devices)).client)
+    if len(devices) > 1 and are_ours:
         raise BufferError(f"an array on {len(devices)} devices is not shared by DLPack: move it to one device first")
-    return bool(array.platform() == platform.PLATFORM)
+    return are_ours
 
 
 def _take_by_dlpack() -> None:
@@ -147,7 +149,8 @@ def _take_by_dlpack() -> None:
             wanted = config.default_device.value or jax.local_devices()[0]
         elif isinstance(device, jax.sharding.Sharding) and len(device.device_set) == 1:
             (wanted,) = device.device_set
-        if getattr(wanted, "platform", None) != platform.PLATFORM or not _is_on_host(external_array):
+        is_for_us = isinstance(wanted, jax.Device) and names.is_ours(wanted.client)
+        if not is_for_us or not _is_on_host(external_array):
             return take(external_array, device, copy)
         taken = take(external_array, None, copy)
         return jax.device_put(taken, wanted if device is not None else None, may_alias=True)
@@ -164,9 +167,9 @@ def _tell_costs() -> None:
     ask = pxla.MeshComputation.cost_analysis
 
     def cost_analysis(self: Any) -> Any:
-        if self.compile_args["backend"].platform != platform.PLATFORM:
+        if not names.is_ours(self.compile_args["backend"]):
             return ask(self)
-        return _jax.hlo_module_cost_analysis(xla_bridge.get_backend("cpu"), self.hlo().as_hlo_module())
+        return _jax.hlo_module_cost_analysis(names.cpu_of_jax(), self.hlo().as_hlo_module())
 
     pxla.MeshComputation.cost_analysis = cost_analysis  # type: ignore[method-assign]
 
@@ -182,7 +185,7 @@ def _allow_the_cache() -> None:
     stand_in = SimpleNamespace(platform="cpu", supports_executable_serialization=True)
 
     def is_cache_used(backend: Any) -> Any:
-        if backend.platform != platform.PLATFORM:
+        if not names.is_ours(backend):
             return is_used(backend)
         return is_used(stand_in) and _is_private(config.compilation_cache_dir.value or "")
 
@@ -249,7 +252,7 @@ def check_overrides(options: bytes) -> None:
     Raises:
         OptionError: an option that XLA does not know, or with a value that it does not take.
     """
-    client = xla_bridge.get_backend("cpu")
+    client = names.cpu_of_jax()
     parsed = _jax.CompileOptions.ParseFromString(_jax.CompileOptions().SerializeAsString() + options)
     try:
         client.compile_and_load(_NOTHING, _jax.DeviceList(tuple(client.local_devices()[:1])), parsed)
@@ -261,7 +264,7 @@ def costs_of(bytecode: bytes) -> list[tuple[str, float]]:
     """What XLA says that a StableHLO program costs, by name; nothing of a program that XLA cannot read."""
     try:
         computation = _jax.mlir.mlir_module_to_xla_computation(bytecode, use_tuple_args=False, return_tuple=False)
-        found = _jax.hlo_module_cost_analysis(xla_bridge.get_backend("cpu"), computation.get_hlo_module())
+        found = _jax.hlo_module_cost_analysis(names.cpu_of_jax(), computation.get_hlo_module())
     except (RuntimeError, ValueError):
         return []
     return [(name, float(value)) for name, value in found.items()]

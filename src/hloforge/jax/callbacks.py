@@ -39,15 +39,49 @@ def adopt(module_context: Any, before: int, operations: Sequence[Any]) -> None:
         return
     del module_context.host_callbacks[before:]
     for op in operations:
-        if op.operation.name != "stablehlo.custom_call" or _target(op) not in (*JAX_CALLBACKS, TARGET):
-            continue
-        config = entries(op.attributes[_CONFIG])
-        function = added[ir.IntegerAttr(config[_INDEX]).value - before]
-        if _target(op) == TARGET:
-            function = returning(function, op)
-            op.attributes["call_target_name"] = ir.StringAttr.get(JAX_CALLBACKS[0])
-        config[_INDEX] = ir.IntegerAttr.get(config[_INDEX].type, number(module_context, function))
-        op.attributes[_CONFIG] = ir.DictAttr.get(config)
+        if _is_callback(op):
+            _adopt(op, added, before, module_context.add_keepalive)
+
+
+def adopt_all(module: Any, functions: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    """Number the callbacks of a whole module.
+
+    Args:
+        functions: by the numbers that JAX gave them.
+
+    Returns:
+        The functions that must live as long as the program.
+    """
+    kept: list[Callable[..., Any]] = []
+
+    def visit(op: Any) -> Any:
+        if _is_callback(op):
+            _adopt(op, functions, 0, kept.append)
+        return ir.WalkResult.ADVANCE
+
+    with module.context:
+        module.operation.walk(visit)
+    return kept
+
+
+def _is_callback(op: Any) -> bool:
+    return op.operation.name == "stablehlo.custom_call" and _target(op) in (*JAX_CALLBACKS, TARGET)
+
+
+def _adopt(op: Any, functions: Sequence[Callable[..., Any]], first: int, keep: Callable[[Any], None]) -> None:
+    """Let a call name its function by a number of this process.
+
+    Args:
+        functions: from number ``first`` on, as JAX counts them.
+        keep: is given what must live as long as the program.
+    """
+    config = entries(op.attributes[_CONFIG])
+    function = functions[ir.IntegerAttr(config[_INDEX]).value - first]
+    if _target(op) == TARGET:
+        function = returning(function, op)
+        op.attributes["call_target_name"] = ir.StringAttr.get(JAX_CALLBACKS[0])
+    config[_INDEX] = ir.IntegerAttr.get(config[_INDEX].type, _numbered(function, keep))
+    op.attributes[_CONFIG] = ir.DictAttr.get(config)
 
 
 def _target(op: Any) -> str:
@@ -56,7 +90,11 @@ def _target(op: Any) -> str:
 
 def number(module_context: Any, function: Callable[..., Any]) -> int:
     """The number of a function, which the program keeps alive."""
-    module_context.add_keepalive(function)
+    return _numbered(function, module_context.add_keepalive)
+
+
+def _numbered(function: Callable[..., Any], keep: Callable[[Any], None]) -> int:
+    keep(function)
     with _lock:
         found = next(_numbers)
         _functions[found] = function

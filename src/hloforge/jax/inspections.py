@@ -6,6 +6,7 @@ the program has the function's number, and what was asked is answered when JAX's
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hloforge.dialect.mlir import _hlo, ir
@@ -17,7 +18,20 @@ from hloforge.runtime.options import CompileOptions
 _TARGET = "InspectSharding"
 
 
-def adopt(module_context: Any, before: int, operations: Any) -> None:
+def adopting(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """JAX's lowering rule, which addresses a function of this process, with a number for it."""
+
+    def lower(context: Any, *operands: Any, **parameters: Any) -> Any:
+        block = ir.InsertionPoint.current.block
+        before, kept = len(block.operations), len(context.module_context.keepalives)
+        results = rule(context, *operands, **parameters)
+        _adopt(context.module_context, kept, list(block.operations)[before:])
+        return results
+
+    return lower
+
+
+def _adopt(module_context: Any, before: int, operations: Any) -> None:
     """Number the function that JAX's rule has added to what a module keeps alive, in the call that the rule wrote.
 
     Args:

@@ -5,7 +5,7 @@ that some have none (``eigh``), are slow programs of loops (``lu``, ``svd``), or
 (``pure_callback``). The CPU's rules call functions of LAPACK, which the pipelines decompose; so they serve here too,
 their calls under names of our own (``hloforge.getrf``).
 
-This module and ``backend`` are those with private imports of JAX. Tried with 0.10.2.
+This module, ``backend`` and ``names`` are those with private imports of JAX. Tried with 0.10.2.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _rules() -> dict[Any, Rule]:
     chosen |= {primitive: of_cpu.get(primitive) or mlir._lowerings[primitive].rule for primitive in _CALLBACKS}
     rules = {primitive: _as_on_cpu(_by_any_algorithm(primitive.name, rule)) for primitive, rule in chosen.items()}
     call = mlir._lowerings[_export.call_exported_p].rule
-    inspection = _inspecting(mlir._lowerings[inspect_sharding_p].rule)
+    inspection = inspections.adopting(mlir._lowerings[inspect_sharding_p].rule)
     erf = {jax.lax.erf_p: _by_wider_floats(mlir._lowerings[jax.lax.erf_p].rule, jax.lax.erf)}
     own = {_export.call_exported_p: _of_exported(call, _as_on_cpu(call)), inspect_sharding_p: inspection}
     for primitive, parameter in ((platform_index_p, "platforms"), (cond_p, "branches_platforms")):
@@ -190,19 +190,6 @@ def _by_platforms(rule: Rule, parameter: str) -> Rule:
             served = tuple((*names, PLATFORM) if names and _CPU[PLATFORM] in names else names for names in branches)
             parameters |= {parameter: served} if branches else {}
         return rule(context, *operands, **parameters)
-
-    return lower
-
-
-def _inspecting(rule: Rule) -> Rule:
-    """The rule, which addresses a function of this process, with a number for it."""
-
-    def lower(context: Any, *operands: Any, **parameters: Any) -> Any:
-        block = ir.InsertionPoint.current.block
-        before, kept = len(block.operations), len(context.module_context.keepalives)
-        results = rule(context, *operands, **parameters)
-        inspections.adopt(context.module_context, kept, list(block.operations)[before:])
-        return results
 
     return lower
 

@@ -475,6 +475,22 @@ def two_devices() -> None:
 
 
 @check
+def in_place_of_the_cpu() -> None:
+    (device,) = jax.devices()
+    assert jax.devices("cpu") == jax.devices("hloforge") == [device]
+    assert (jax.default_backend(), device.platform, device.device_kind) == ("cpu", "cpu", "cpu")
+    assert (str(device), repr(device)) == ("TFRT_CPU_0", "CpuDevice(id=0)")
+    assert device.client.platform_version.endswith("hloforge on IREE")
+    assert lax.platform_dependent(1.0, cpu=lambda x: x + 1, default=lambda x: x) == 2.0
+    # What is exported here is JAX's own program for its CPU.
+    exported = jax.export.export(jax.jit(jnp.linalg.eigh))(jnp.eye(3))
+    assert exported.platforms == ("cpu",)
+    assert "lapack_ssyevd_ffi" in exported.mlir_module()
+    compiled = jax.jit(jnp.matmul).lower(jnp.ones((4, 4)), jnp.ones((4, 4))).compile()
+    assert compiled.cost_analysis()["flops"] == 128
+
+
+@check
 def exit_with_live_arrays() -> None:
     global kept
     array = jnp.arange(10_000.0)

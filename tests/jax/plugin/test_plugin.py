@@ -31,9 +31,25 @@ GROUPS = (
 )
 
 
+# The same with hloforge in place of JAX's CPU, where the name matters.
+GROUPS_AS_CPU = (
+    (1, ("in_place_of_the_cpu", "callbacks", "sharing", "guards", "kinds_of_memory", "ahead_of_time")),
+    (2, ("callbacks_of_two_devices",)),
+)
+
+
 @pytest.mark.parametrize(("devices", "names"), GROUPS, ids=[names[0] for _, names in GROUPS])
 def test_checks(devices: int, names: tuple[str, ...]) -> None:
-    environment = os.environ | {"JAX_PLATFORMS": "hloforge", "HLOFORGE_JAX_DEVICES": str(devices)}
+    _check(devices, names, {"JAX_PLATFORMS": "hloforge"})
+
+
+@pytest.mark.parametrize(("devices", "names"), GROUPS_AS_CPU, ids=[names[0] for _, names in GROUPS_AS_CPU])
+def test_checks_in_place_of_the_cpu(devices: int, names: tuple[str, ...]) -> None:
+    _check(devices, names, {"JAX_PLATFORMS": "cpu", "HLOFORGE_JAX_PLATFORM": "cpu"})
+
+
+def _check(devices: int, names: tuple[str, ...], platform: dict[str, str]) -> None:
+    environment = os.environ | platform | {"HLOFORGE_JAX_DEVICES": str(devices)}
     script = FOLDER / ("checks_of_two.py" if devices == 2 else "checks.py")
     command = [sys.executable, "-X", "faulthandler", str(script), *names]
     process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
@@ -48,7 +64,7 @@ def test_checks(devices: int, names: tuple[str, ...]) -> None:
 def test_every_check_is_in_a_group() -> None:
     scripts = "\n".join((FOLDER / name).read_text() for name in ("checks.py", "checks_of_two.py"))
     written = re.findall(r"^@check\ndef (\w+)", scripts, re.MULTILINE)
-    assert sorted(written) == sorted(name for _, names in GROUPS for name in names)
+    assert sorted(written) == sorted(name for name in {name for _, names in GROUPS + GROUPS_AS_CPU for name in names})
 
 
 def test_a_script_that_fails_ends_in_peace() -> None:
@@ -92,6 +108,14 @@ def test_the_cpu_stays_the_default() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
     process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert process.stdout == "cpu 1\n"
+
+
+def test_an_unknown_name_for_the_platform_is_told() -> None:
+    environment = os.environ | {"JAX_PLATFORMS": "", "HLOFORGE_JAX_PLATFORM": "gpu"}
+    command = [sys.executable, "-c", "import jax; jax.devices()"]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    assert "HLOFORGE_JAX_PLATFORM='gpu': give hloforge or cpu" in process.stderr
 
 
 def test_a_missing_extension_is_told() -> None:

@@ -19,8 +19,13 @@ def initialize() -> None:
 
     Its clients fail with a plain message where the extension module was not built.
     """
-    from hloforge.jax import backend
+    from hloforge.jax import backend, names
 
+    try:
+        is_cpu = names.stands_in_for_cpu()
+    except ValueError as error:
+        backend.register_refusal(str(error))
+        return
     try:
         from hloforge.jax.plugin import _pjrt
     except ImportError as error:
@@ -29,7 +34,7 @@ def initialize() -> None:
             "Python's headers, then hloforge again: pip install --force-reinstall --no-deps hloforge"
         )
         return
-    backend.register(_pjrt.api(), _options, _pjrt.guard)
+    backend.register(_pjrt.api(), _options, _pjrt.guard, is_cpu=is_cpu)
     # Before JAX ends its clients: threads must not ask for an interpreter that ends.
     atexit.register(_pjrt.stop)
 

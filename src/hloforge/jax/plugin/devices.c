@@ -47,6 +47,8 @@ static const PJRT_MemoryFunctions memory_functions = {
     .set_user_data = set_user_data,
 };
 
+static const char *platform_of(const Client *client) { return client->is_cpu ? CPU_PLATFORM : PLATFORM; }
+
 static void init_device(Client *client, int number) {
   Device *device = &client->devices[number];
   device->client = client;
@@ -54,19 +56,22 @@ static void init_device(Client *client, int number) {
   for (int kind = 0; kind < MEMORY_KINDS; kind++) {
     Memory *memory = &device->memories[kind];
     *memory = (Memory){.functions = &memory_functions, .device = device, .kind = kind};
-    snprintf(memory->text, sizeof memory->text, "%s memory of " PLATFORM ":%d", memory_kinds[kind], number);
+    snprintf(memory->text, sizeof memory->text, "%s memory of %s:%d", memory_kinds[kind], platform_of(client),
+             number);
     device->memory_list[kind] = client->memory_list[number * MEMORY_KINDS + kind] = memory;
   }
   client->device_list[number] = device;
-  snprintf(device->text, sizeof device->text, "HloforgeDevice(id=%d)", number);
-  snprintf(device->debug_text, sizeof device->debug_text, PLATFORM ":%d", number);
+  /* JAX's CPU has these words, which programs and tests look for. */
+  snprintf(device->text, sizeof device->text, client->is_cpu ? "CpuDevice(id=%d)" : "HloforgeDevice(id=%d)", number);
+  snprintf(device->debug_text, sizeof device->debug_text, client->is_cpu ? "TFRT_CPU_%d" : PLATFORM ":%d", number);
 }
 
-static PJRT_Error *create(int64_t count, void **made) {
+static PJRT_Error *create(int64_t count, bool is_cpu, void **made) {
   if (count < 1 || count > MAX_DEVICES)
     return error_new(PJRT_INVALID_ARGUMENT, "%lld devices: from 1 to %d are possible", (long long)count, MAX_DEVICES);
   Client *client = calloc(1, sizeof *client + (size_t)count * sizeof *client->devices);
   if (client == NULL) abort();
+  client->is_cpu = is_cpu;
   client->device_count = (int)count;
   client->device_list = calloc((size_t)count, sizeof *client->device_list);
   client->memory_list = calloc((size_t)count * MEMORY_KINDS, sizeof *client->memory_list);
@@ -76,32 +81,45 @@ static PJRT_Error *create(int64_t count, void **made) {
   return NULL;
 }
 
-/* The option ``devices``, 1 without it. */
-static int64_t device_option(const PJRT_NamedValue *options, size_t count) {
+/* The option of this name and kind; NULL without it. */
+static const PJRT_NamedValue *option_of(const PJRT_NamedValue *options, size_t count, const char *name,
+                                        PJRT_ValueKind kind) {
   for (size_t i = 0; i < count; i++)
-    if (options[i].name_size == 7 && memcmp(options[i].name, "devices", 7) == 0 && options[i].kind == PJRT_INT64)
-      return options[i].int64;
-  return 1;
+    if (options[i].name_size == strlen(name) && memcmp(options[i].name, name, strlen(name)) == 0 &&
+        options[i].kind == kind)
+      return &options[i];
+  return NULL;
+}
+
+/* By the options ``devices``, 1 without it, and ``platform``, ours without it. */
+static PJRT_Error *create_by(const PJRT_NamedValue *options, size_t count, void **made) {
+  const PJRT_NamedValue *devices = option_of(options, count, "devices", PJRT_INT64);
+  const PJRT_NamedValue *platform = option_of(options, count, "platform", PJRT_STRING);
+  bool is_cpu = platform != NULL && platform->size == strlen(CPU_PLATFORM) &&
+                memcmp(platform->string, CPU_PLATFORM, platform->size) == 0;
+  return create(devices == NULL ? 1 : devices->int64, is_cpu, made);
 }
 
 static PJRT_Error *client_create(PJRT_ClientCreate_Args *args) {
-  PJRT_Error *error = create(device_option(args->options, args->option_count), &args->client);
+  PJRT_Error *error = create_by(args->options, args->option_count, &args->client);
   if (error == NULL) ((Client *)args->client)->is_attached = true;
   return error;
 }
 
 /* A description of devices without a client. */
 static PJRT_Error *topology_create(PJRT_TopologyCreate_Args *args) {
-  return create(device_option(args->options, args->option_count), &args->topology);
+  return create_by(args->options, args->option_count, &args->topology);
 }
 
 static PJRT_Error *topology_deserialize(PJRT_TopologyDeserialize_Args *args) {
-  char text[32] = {0};
+  char text[32] = {0}, name[16];
   int count = 0;
   if (args->size < sizeof text) memcpy(text, args->serialized, args->size);
-  if (sscanf(text, PLATFORM " %d", &count) != 1)
+  bool is_read = sscanf(text, "%15s %d", name, &count) == 2;
+  bool is_cpu = is_read && strcmp(name, CPU_PLATFORM) == 0;
+  if (!is_read || (!is_cpu && strcmp(name, PLATFORM) != 0))
     return error_new(PJRT_INVALID_ARGUMENT, "these bytes are no topology of hloforge's");
-  return create(count, &args->topology);
+  return create(count, is_cpu, &args->topology);
 }
 
 static void free_user_data(Memory *memory) {
@@ -124,7 +142,10 @@ static PJRT_Error *client_destroy(PJRT_Object_Args *args) {
 
 static PJRT_Error *number_is_zero(PJRT_Number_Args *args) { return answer_number(args, 0); }
 
-static PJRT_Error *platform_name(PJRT_Text_Args *args) { return answer_text(args, PLATFORM, strlen(PLATFORM)); }
+static PJRT_Error *platform_name(PJRT_Text_Args *args) {
+  const char *name = platform_of(args->object);
+  return answer_text(args, name, strlen(name));
+}
 
 static PJRT_Error *platform_version(PJRT_Text_Args *args) {
   return answer_text(args, PLATFORM " on IREE", strlen(PLATFORM " on IREE"));
@@ -168,6 +189,11 @@ static PJRT_Error *device_number(PJRT_Number_Args *args) {
 static PJRT_Error *device_text(PJRT_Text_Args *args) {
   const char *text = ((Device *)args->object)->text;
   return answer_text(args, text, strlen(text));
+}
+
+static PJRT_Error *device_kind(PJRT_Text_Args *args) {
+  const char *name = platform_of(((Device *)args->object)->client);
+  return answer_text(args, name, strlen(name));
 }
 
 static PJRT_Error *device_debug_text(PJRT_Text_Args *args) {
@@ -244,7 +270,8 @@ static PJRT_Error *topology_attributes(PJRT_List_Args *args) { return answer_lis
 static PJRT_Error *topology_serialize(PJRT_Owned_Args *args) {
   char *text = malloc(32);
   if (text == NULL) abort();
-  int size = snprintf(text, 32, PLATFORM " %d", ((Client *)args->object)->device_count);
+  Client *client = args->object;
+  int size = snprintf(text, 32, "%s %d", platform_of(client), client->device_count);
   answer_bytes(args, text, (size_t)size);
   args->handle = text;
   args->deleter = free;
@@ -275,7 +302,7 @@ void fill_devices(PJRT_Function *table) {
   FILL(table, DeviceDescription_Id, device_number);
   FILL(table, DeviceDescription_ProcessIndex, number_is_zero);
   FILL(table, DeviceDescription_Attributes, description_attributes);
-  FILL(table, DeviceDescription_Kind, platform_name);
+  FILL(table, DeviceDescription_Kind, device_kind);
   FILL(table, DeviceDescription_DebugString, device_debug_text);
   FILL(table, DeviceDescription_ToString, device_text);
   FILL(table, Device_GetDescription, device_description);

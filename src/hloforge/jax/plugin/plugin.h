@@ -20,6 +20,7 @@
 
 #define MAX_DEVICES 256
 #define PLATFORM "hloforge"
+#define CPU_PLATFORM "cpu"
 
 typedef struct Array Array;
 typedef struct Worker Worker;
@@ -110,6 +111,7 @@ struct Device { /* and its description */
 };
 
 struct Client { /* and its topology */
+  bool is_cpu; /* JAX knows the devices as its CPU's */
   int device_count;
   bool is_attached; /* a client, not a description of devices alone */
   Device **device_list;
