@@ -1,8 +1,8 @@
 """The name by which JAX knows hloforge's devices: ``hloforge``, or ``cpu`` where they stand in for JAX's CPU.
 
 Programs, libraries and tests decide by ``jax.default_backend()`` and ``device.platform``. With
-``HLOFORGE_JAX_PLATFORM=cpu`` JAX's CPU is hloforge: JAX lowers by its own rules for the CPU, and only functions of Python
-are called by numbers.
+``HLOFORGE_JAX_PLATFORM=cpu`` JAX's CPU is hloforge: JAX lowers by its own rules for the CPU, and only functions of
+Python are called by numbers.
 
 Tried with JAX 0.10.2.
 """
