@@ -5,7 +5,8 @@
 The loops depend on which dimension of the result is contiguous and on the features of a group (``form``):
 - ``matrix``: windows of one pixel, in features that are contiguous: a product of matrices (``gemm.py``);
 - ``pixels``: a product whose rows are the result's pixels and whose columns are its features (``windows.py``), where
-  features are contiguous; the image is read in place, or copied with its padding part by part;
+  features are contiguous; the image is read in place, or copied with its padding part by part; of bytes, windows are
+  laid out for the processor's registers for tiles if it has them (``laid_windows.py``, ``tile_registers.py``);
 - ``planes``: a product whose rows are features and whose columns are pixels (``planes.py``), where pixels are;
 - ``depthwise``: one feature in and out of a group: no product (``depthwise.py``).
 """
@@ -16,12 +17,13 @@ import math
 from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value, bits_of
+from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of
 from hloforge.pipelines.codegen.products import depthwise, images, planes, tile_registers, tiled
 from hloforge.pipelines.codegen.products.arithmetic import groups_of, one_by_one
 from hloforge.pipelines.codegen.products.blocking import choose_tile, chunk_tiles, pieces_for
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
+from hloforge.pipelines.codegen.products.laid_windows import LaidWindows
 from hloforge.pipelines.codegen.products.operands import Matrix, split_index, strided, sum_kind
 from hloforge.pipelines.codegen.products.phases import Phase, PhasedProduct, phases_of, without_zeros
 from hloforge.pipelines.codegen.products.results import Epilogue, Results, Store
@@ -31,6 +33,8 @@ from hloforge.pipelines.framework.machine import Machine
 # Of the second-level cache, what the copy of a part of an image fills if there are still enough rows to pay for
 # packing weights again, and rows of a chunk at most.
 _COPY_SHARE, _LEAST_CHUNK_ROWS, _CHUNK_ROWS = 2, 256, 1024
+# Of the second-level cache, what rows of windows fill that are laid out at once.
+_LAID_SHARE = 1
 # Output features that fill a vector badly, and pixels of a row that make up for it.
 _THIN, _WIDE = (1, 2, 3, 5, 6, 7), 8
 
@@ -100,7 +104,7 @@ class Convolution:
     @property
     def _matrix(self) -> Gemm:
         """The product of pixels by features."""
-        gemm = tile_registers.by_vectors(self._gemm((self.batch, self.groups)))
+        gemm = self._gemm((self.batch, self.groups))
         return replace(gemm, lhs=replace(gemm.lhs, row=self.image.spatial[-1]))
 
     def scratch(self, machine: Machine) -> int:
@@ -113,7 +117,9 @@ class Convolution:
             return planes.scratch_bytes(dense, planes.plan(dense, machine))
         if self.form() == "depthwise":
             return depthwise.scratch_bytes(whole, depthwise.plan(whole, machine))
-        return tiled.scratch_bytes(*whole._product(machine))
+        size = tiled.scratch_bytes(*whole._product(machine))
+        registers = whole._registers(machine)
+        return max(size, tiled.scratch_bytes(*registers)) if registers else size
 
     def workgroups(self, machine: Machine) -> int:
         """Into how many pieces of about equal work it may be cut; 1 if that does not pay."""
@@ -121,6 +127,8 @@ class Convolution:
 
     def pieces(self, machine: Machine) -> int:
         """Into how many pieces it pays to cut the convolution, whether or not it can be."""
+        if self.form() not in ("planes", "depthwise") and self._in_planes()._registers(machine):
+            return self._pieces_by_registers(machine)
         return pieces_for(self.multiplications, 0, machine.vector_bytes * 8 // bits_of(self.sums), machine)
 
     def _units(self, machine: Machine) -> int:
@@ -132,7 +140,7 @@ class Convolution:
             return math.prod(planes.units(dense, planes.plan(dense, machine), phases))
         if self.form() == "depthwise":
             return math.prod(depthwise.units(whole, depthwise.plan(whole, machine)))
-        return math.prod(tiled.units(*whole._product(machine)))
+        return math.prod(tiled.units(*(whole._registers(machine) or whole._product(machine))))
 
     def emit(
         self,
@@ -193,7 +201,12 @@ class Convolution:
         loops_of_pixels = kind(function, gemm, cut, image, kernel, results, scratch)
         if isinstance(loops_of_pixels, PhasedProduct):
             loops_of_pixels.phases = phases
-        loops_of_pixels.run(first, last)
+        if registers := whole._registers(machine):
+            tiles = tile_registers.TileRegisterProduct(function, *registers, image, kernel, results, scratch)
+            totals = total, math.prod(tiled.units(gemm, cut))
+            tile_registers.run_if_allowed(tiles, (first, last), totals, lambda piece: loops_of_pixels.run(*piece))
+        else:
+            loops_of_pixels.run(first, last)
 
     def _without_zeros(self) -> tuple[Convolution, tuple[Phase, ...]]:
         """The convolution of all phases of an image with zeros between its pixels; of others the same."""
@@ -244,6 +257,36 @@ class Convolution:
             return gemm, dense._plan(gemm, tuple(phase.weights for phase in phases), machine, is_whole=False)
         gemm = self._gemm((self.batch, self.groups))
         return gemm, self._plan(gemm, tuple(axis.window for axis in self.axes), machine)
+
+    def _registers(self, machine: Machine) -> tuple[Gemm, tiled.TiledPlan] | None:
+        """The product by the processor's registers for tiles, of bytes and weights that are a matrix in memory."""
+        gemm = self._gemm((self.batch, self.groups))
+        windows = tuple(axis.window for axis in self.axes)
+        weights, step = self.kernel.spatial, self.inputs * self.kernel.input
+        for place in reversed(range(len(weights))):
+            if weights[place] != step and windows[place] > 1:
+                return None
+            step *= windows[place]
+        # The left factor's rows are laid out, whatever their strides are.
+        laid = replace(gemm, lhs=replace(gemm.lhs, row=gemm.k, column=1))
+        if gemm.lhs.kind != I8 or phases_of(self) or not tile_registers.takes(laid, machine):
+            return None
+        arithmetic = tile_registers.arithmetic_of(gemm)
+        assert arithmetic is not None
+        tile, single = tile_registers.tile_of(gemm), one_by_one(I8)
+        rows = max(machine.l2_bytes // _LAID_SHARE // gemm.k, tile.rows)
+        chunk = tile_registers.chunk_of(gemm, tile, rows, self._pieces_by_registers(machine))
+        copies = self.image.feature != 1 or not all(axis.is_plain for axis in self.axes)
+        copy = images.by_pixels(self.axes, self.inputs, copied_rows(self.axes, chunk, tile), single)
+        source = Windows(
+            self.axes, windows, self.inputs, self.image, self.kernel, tile, single, chunk, copy if copies else None
+        )
+        left = LaidWindows(source, gemm.m, gemm.k, tile, arithmetic, chunk)
+        return gemm, tiled.TiledPlan(tile, arithmetic, gemm.k, 0, True, left, chunk)
+
+    def _pieces_by_registers(self, machine: Machine) -> int:
+        lanes = machine.vector_bytes * 8 // bits_of(self.sums)
+        return pieces_for(self.multiplications // tile_registers.FASTER, 0, lanes, machine)
 
     def _plan(
         self, gemm: Gemm, windows: tuple[int, ...], machine: Machine, *, is_whole: bool = True

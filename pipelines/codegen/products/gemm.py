@@ -18,7 +18,6 @@ A product of a matrix and a vector is one of these with the vector as the left f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
@@ -88,9 +87,9 @@ class Gemm:
             return "transposed"
         if dot_products.takes(self, machine):
             return "dots"
-        if row_products.takes(self, machine):
-            return "rows"
-        return "registers" if tile_registers.takes(self, machine) else "tiles"
+        if tile_registers.takes(self, machine):
+            return "registers"
+        return "rows" if row_products.takes(self, machine) else "tiles"
 
     def scratch(self, machine: Machine) -> int:
         """Bytes that each workgroup needs for copies of factors, at an address that 64 divides."""
@@ -147,20 +146,11 @@ class Gemm:
         if scratch is None and (needed := self.scratch(machine)):
             raise ValueError(f"this product needs {needed} bytes of scratch")
         results = Results(function, out, self.out, self.batch, epilogue, store)
-
-        def write(product: Gemm) -> Sequence[Value]:
-            total, pieces = product.units(machine), self.workgroups(machine)
-            piece = function.index(0), function.index(total)
-            if workgroup is not None and pieces > 1:
-                piece = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
-            product.write(function, lhs, rhs, results, scratch, piece, machine=machine)
-            return ()
-
-        if self.form(machine) == "registers":
-            allowed = tile_registers.permission(function)
-            function.branch(allowed, lambda: write(self), lambda: write(tile_registers.by_vectors(self)))
-        else:
-            write(self)
+        total = self.units(machine)
+        first, last = function.index(0), function.index(total)
+        if workgroup is not None and (pieces := self.workgroups(machine)) > 1:
+            first, last = (workgroup * total).udiv(pieces), ((workgroup + 1) * total).udiv(pieces)
+        self.write(function, lhs, rhs, results, scratch, (first, last), machine=machine)
 
     def write(
         self,
@@ -186,7 +176,14 @@ class Gemm:
             row_products.write(function, self, row_products.plan(self, machine), lhs, rhs, results, scratch, *piece)
         elif form == "registers":
             found = tile_registers.plan(self, machine)
-            tile_registers.TileRegisterProduct(function, self, found, lhs, rhs, results, scratch).run(*piece)
+            product = tile_registers.TileRegisterProduct(function, self, found, lhs, rhs, results, scratch)
+            vectors = tile_registers.by_vectors(self)
+            tile_registers.run_if_allowed(
+                product,
+                piece,
+                (self.units(machine), vectors.units(machine)),
+                lambda part: vectors.write(function, lhs, rhs, results, scratch, part, machine=machine),
+            )
         else:
             tiled.TiledProduct(function, self, tiled.plan(self, machine), lhs, rhs, results, scratch).run(*piece)
 

@@ -145,6 +145,14 @@ class Windows:
         places = [function.load(function.offset(table, I64, place), I64) for place in range(self.tile.rows)]
         return [function.offset(start, I8, place) for place in places]
 
+    def window(self, function: Function, lhs: Value, pixel: Value, first: Value, memory: Value) -> Value:
+        """The address of a pixel's window, after ``prepare`` for pixels from ``first`` on."""
+        start = memory if self.copy is not None else lhs
+        if self._aligned:
+            return function.offset(start, I8, self._place(function, pixel, first))
+        table = function.offset(memory, I8, self._copy_bytes)
+        return function.offset(start, I8, function.load(function.offset(table, I64, pixel - first), I64))
+
     def _place(self, function: Function, pixel: Value, first: Value) -> Value:
         """The distance of a pixel's window from the image, or from the copy, which begins with the row of ``first``."""
         sizes = [axis.out for axis in self.axes]

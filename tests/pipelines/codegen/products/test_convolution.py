@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.kernels import Kernel as Text
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
+from hloforge.pipelines.codegen.products import tile_registers
 from hloforge.pipelines.codegen.products.convolution import Convolution
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
 from hloforge.pipelines.framework.machine import AVX2, AVX512, Machine
@@ -216,6 +217,33 @@ def test_types(kind: str, orders: tuple[str, str, str]) -> None:
         for has in (frozenset[str](), EXTENSIONS & {"avx512vnni", "avx512bf16"}, EXTENSIONS & {"avx2"}):
             out = "i32" if kind == "i8" else kind
             check(convolution(2, axes, inputs, outputs, orders=orders, kind=kind, out=out, extensions=has))
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize(
+    ("axes", "inputs", "outputs", "groups"),
+    [
+        ((axis(9, 3, low=1, high=1), axis(20, 3, low=1, high=1)), 16, 40, 1),
+        ((axis(11, 5, stride=2, low=2, high=1), axis(7, 3, dilation=2)), 9, 41, 2),
+        ((axis(13, 1), axis(6, 1)), 65, 33, 1),
+        ((axis(40, 7, low=3),), 20, 16, 1),
+        ((axis(5, 2), axis(6, 3), axis(7, 2, high=1)), 8, 20, 1),
+    ],
+    ids=str,
+)
+def test_tile_registers(
+    axes: tuple[Axis, ...], inputs: int, outputs: int, groups: int, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes by laid out windows; and by vectors where Linux does not lend the registers."""
+    if not tile_registers.EXTENSIONS <= EXTENSIONS:
+        pytest.skip("this processor has no registers for tiles")
+    if not allowed:
+        monkeypatch.setattr(tile_registers, "_REQUEST", 0)
+    one = convolution(2, axes, inputs, outputs, groups=groups, kind="i8", out="i32", extensions=EXTENSIONS)
+    whole = one._in_planes()
+    assert one.form() == "matrix" or whole._registers(HOST) is not None
+    check(one)
+    check(one, machine=replace(HOST, l2_bytes=1 << 14), at_end=False)
 
 
 @pytest.mark.parametrize("orders", [PIXELS, PLANES])
