@@ -79,6 +79,8 @@ GENERATORS = {
     "builder": Generator("tests.fuzz.generator", "programs of the builder's operations (tests/fuzz)", 64, 16),
     "jax": Generator("tests.prove.jax_functions", "chains of jnp, lax, nn, linalg and random, with control flow"),
     "hlo": Generator("tests.prove.jax_hlo", "the same functions as optimized HLO text of XLA"),
+    "replicas": Generator("tests.prove.replicas", "programs of two and four devices with collectives", 16),
     "sizes": Generator("tests.prove.sizes", "functions of arrays of any first size, at five sizes", 16),
+    "edges": Generator("tests.prove.edges", "StableHLO text with attributes at the edges of the specification", 64, 16),
     "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 16),
 }

@@ -17,7 +17,7 @@ from tests.prove.known import Known, cause_of
 from tests.prove.ledger import Entry, Ledger, table
 
 # Programs of each generator that every run of the tests judges; those of the builder are in tests/fuzz.
-_SAMPLE = {"calls": 1, "hlo": 1, "jax": 2, "sizes": 1}
+_SAMPLE = {"calls": 1, "edges": 4, "hlo": 1, "jax": 1, "sizes": 1}
 
 
 @pytest.mark.parametrize("name", sorted(_SAMPLE))
@@ -28,6 +28,12 @@ def test_a_sample_agrees(name: str) -> None:
     outcomes = list(generator.outcomes(range(_SAMPLE[name]), 240))
     assert sum(len(outcome.seeds) for outcome in outcomes) == _SAMPLE[name]
     assert not [outcome for outcome in outcomes if outcome.is_finding]
+
+
+def test_devices_agree() -> None:
+    """In a process of its own, because JAX has to be told of devices before it looks for them."""
+    outcomes = list(batch.judged("replicas", range(1), 240, None))
+    assert [outcome.kind for outcome in outcomes] == [AGREES], outcomes
 
 
 def test_a_seed_is_a_program() -> None:
