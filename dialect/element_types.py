@@ -114,6 +114,18 @@ _BY_MLIR = {row.mlir: row for row in TABLE}
 _BY_DTYPE = {row.dtype: row for row in TABLE}
 
 
+# Of numpy's numbers of types, which packages register from here on.
+_FIRST_OF_OTHERS = 256
+
+
+def is_of_numpy(dtype: np.dtype[Any]) -> bool:
+    """Whether numpy itself defines a dtype, and no other package.
+
+    ``isbuiltin`` asks whether an object is numpy's own for the type, and pickled and copied ones are not.
+    """
+    return dtype.num < _FIRST_OF_OTHERS
+
+
 def element_type(source: str | ElementType | np.dtype[Any] | type | Any) -> ElementType:
     """The element type named by XLA's or MLIR's spelling, a numpy dtype or scalar type, or an MLIR type.
 

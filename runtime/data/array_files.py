@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from hloforge.dialect.bounded_reading import read_path
+from hloforge.dialect.element_types import is_of_numpy
 from hloforge.runtime.data.files import write_atomically
 from hloforge.runtime.data.integrity import DAMAGE, free_memory
 
@@ -113,7 +114,7 @@ def _array(data: bytes) -> Array:
 def save_array(path: str | PathLike[str], array: Any) -> None:
     """Write a ``.npy`` file, whole or not at all. Raises CompileError if it cannot be written."""
     array = np.asarray(array)
-    if array.dtype.isbuiltin != 1:
+    if not is_of_numpy(array.dtype):
         array = np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}").reshape(array.shape)
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hloforge.dialect.element_types import ElementType, element_type
+from hloforge.dialect.element_types import ElementType, element_type, is_of_numpy
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Parameter
 from hloforge.dialect.shapes import Shape
@@ -156,7 +156,7 @@ class _Spec:
         """A file's array in the declared type; of bf16, f8 and narrow integers a .npy file keeps only the width."""
         row = _row(shape)
         unnamed = array.dtype.kind == "V" and array.dtype.names is None
-        if unnamed and row.dtype.isbuiltin != 1 and array.dtype.itemsize == row.dtype.itemsize:
+        if unnamed and not is_of_numpy(row.dtype) and array.dtype.itemsize == row.dtype.itemsize:
             array = array.view(row.dtype)
         if array.dtype.newbyteorder("=") == row.dtype:
             array = array.astype(row.dtype, copy=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.dialect.element_types import is_of_numpy
 from hloforge.dialect.errors import ExecutionError, LoadError, OptionError
 from hloforge.dialect.host_calls import ORIGINAL, TYPED_FFI, HostCall
 from hloforge.dialect.shapes import Shape
@@ -148,7 +149,7 @@ def _packed_bits(shape: Shape) -> int:
 def address(array: np.ndarray[Any, Any]) -> int:
     """Where an array's memory starts."""
     # Not of an empty array, of one that may not be written to, and of ml_dtypes' types, which buffers do not know.
-    if array.size and array.flags.writeable and array.dtype.isbuiltin == 1:
+    if array.size and array.flags.writeable and is_of_numpy(array.dtype):
         return ctypes.addressof(_BYTE.from_buffer(array))  # type: ignore[arg-type]  # a fifth of the time below
     found: int = array.__array_interface__["data"][0]
     return found

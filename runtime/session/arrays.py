@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.abi import buffer_layout, major_to_minor, physical_shape
-from hloforge.dialect.element_types import ElementType
+from hloforge.dialect.element_types import ElementType, is_of_numpy
 from hloforge.dialect.errors import ArgumentError, ExecutionError
 from hloforge.dialect.packing import pack, unpack
 from hloforge.dialect.shapes import Shape
@@ -515,4 +515,4 @@ def _importable(array: np.ndarray[Any, Any]) -> bool:
 
 def _import_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """A dtype of the same width that DLPack knows; ml_dtypes' are strangers to it."""
-    return dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")
+    return dtype if is_of_numpy(dtype) else np.dtype(f"u{dtype.itemsize}")

@@ -176,3 +176,26 @@ def test_operators_without_lowering_are_named(tmp_path: Path) -> None:
     with pytest.raises(ImporterError, match=r"aten\.nonzero\.default") as caught:
         hloforge.read(path)
     assert any("test_archives.py" in note for note in caught.value.notes)
+
+
+def test_structures_of_libraries_are_read_without_them() -> None:
+    """The child that reads the file lacks the types that the module returns; results have the names of their parts."""
+
+    class Output(dict[str, Any]):
+        pass
+
+    torch.utils._pytree.register_pytree_node(
+        Output,
+        lambda each: (list(each.values()), list(each)),
+        lambda values, names: Output(zip(names, values, strict=True)),
+        serialized_type_name="some.library.Output",
+    )
+
+    class Two(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return Output(scores=x + 1, past=[x * 2, Output(key=x * 3)])
+
+    program = hloforge.compile(saved(Two(), torch.ones(3)))
+    assert program.load().signature.result_names == ("scores", "past.0", "past.1.key")
+    for factor, result in zip((2, 2, 3), program(np.ones(3, np.float32)), strict=True):
+        np.testing.assert_array_equal(result, np.full(3, factor, np.float32))

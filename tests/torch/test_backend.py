@@ -142,15 +142,25 @@ def through_opaque(x: Any) -> Any:
     return opaque(x + 1) * 2
 
 
-def test_an_unknown_operator_is_named_with_its_line_or_runs_in_pytorch_if_wanted() -> None:
+def test_an_operator_of_a_library_is_called_by_the_program(programs: list[Any]) -> None:
     x = torch.randn(4)
-    line = through_opaque.__code__.co_firstlineno + 1
-    with pytest.raises(Exception, match=r"hloforge_tests\.opaque") as raised:
-        compiled(through_opaque)(x)
+    assert torch.equal(compiled(through_opaque)(x), through_opaque(x))
+    assert len(programs) == 1
+
+
+def factored(x: Any) -> Any:
+    return torch.linalg.ldl_factor(x @ x.T)[0] * 2
+
+
+def test_an_unknown_operator_is_named_with_its_line_or_runs_in_pytorch_if_wanted() -> None:
+    x = torch.randn(4, 4)
+    line = factored.__code__.co_firstlineno + 1
+    with pytest.raises(Exception, match=r"aten\.linalg_ldl_factor_ex") as raised:
+        compiled(factored)(x)
     assert f"{Path(__file__).name}:{line}" in str(raised.value)
-    with pytest.warns(UserWarning, match=r"hloforge_tests\.opaque"):
-        found = compiled(through_opaque, options={"fallback": True})(x)
-    assert torch.equal(found, through_opaque(x))
+    with pytest.warns(UserWarning, match=r"aten\.linalg_ldl_factor_ex"):
+        found = compiled(factored, options={"fallback": True})(x)
+    assert_same(found, factored(x))
 
 
 @pytest.mark.parametrize(

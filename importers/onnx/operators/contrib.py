@@ -14,7 +14,7 @@ from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.operators.convolution import convolve
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.onnx.window_attributes import windows_of
-from hloforge.importers.tensors import along, broadcast_to, cast, matmul, mean, take, together, total
+from hloforge.importers.tensors import along, broadcast_to, cast, fill, matmul, mean, take, together, total, window
 
 MICROSOFT = "com.microsoft"
 
@@ -192,41 +192,85 @@ def fused_convolution(node: Node) -> Value:
     return activated(node, result)
 
 
+# Up to so many rows, weights are unpacked where they are multiplied; more rows share unpacked ones.
+_FEW_ROWS = 4
+
+
 @operator("MatMulNBits", domain=MICROSOFT)
 def product_of_bits(node: Node) -> Value:
     """``A @ B.T`` of weights of 2, 4 or 8 bits, a scale and a zero point for each block of a row of B; the first
-    weight is in the low bits of a byte."""
+    weight is in the low bits of a byte.
+
+    The weights of a byte stay apart: the first weights of all bytes of a row, then the second ones. So nothing is
+    interleaved, and A's columns are in that order instead.
+    """
     x = node.value(0)
     depth, rows = int(node.attribute("K")), int(node.attribute("N"))
     bits, block = int(node.attribute("bits", 4)), int(node.attribute("block_size"))
-    blocks = -(-depth // block)
+    blocks, parts = -(-depth // block), 8 // bits
     if node.has(4):
         raise UnsupportedError("MatMulNBits with g_idx, an order of the weights, is not imported")
-    numbers = ops.reshape(_unpacked(node.value(1), bits), [rows, blocks, block])
+    stored = ops.reshape(node.value(1), [rows, blocks, block // parts])
     scales = cast(ops.reshape(node.value(2), [rows, blocks]), "f32")
-    if node.has(3) and node.row(3).is_float:
-        zeros = cast(ops.reshape(node.value(3), [rows, blocks]), "f32")
-    elif node.has(3):
-        stored = ops.reshape(node.value(3), [rows, -(-blocks * bits // 8)])
-        zeros = ops.slice(_unpacked(stored, bits), [0, 0], [rows, blocks])
+    zeros = _zeros_of(node, scales, bits)
+    lines = ops.reshape(_wide(x), [math.prod(x.dims[:-1]), depth])
+    if blocks * block > depth:
+        lines = ops.concat_in_dim([lines, fill([lines.dims[0], blocks * block - depth], 0.0, "f32")], 1)
+    # (lines, blocks, bytes, weights of a byte), and the same with the last ones first.
+    apart = ops.reshape(lines, [lines.dims[0], blocks, block // parts, parts])
+    weights = [_part(stored, zeros, number, bits) for number in range(parts)]
+    if lines.dims[0] <= _FEW_ROWS:
+        product = _fused(apart, weights, scales)
     else:
-        zeros = full(scales, float(1 << bits - 1))
-    centered = numbers - ops.broadcast_in_dim(zeros, numbers.dims, [0, 1])
-    weights = ops.reshape(centered * ops.broadcast_in_dim(scales, numbers.dims, [0, 1]), [rows, blocks * block])
-    weights = ops.slice(weights, [0, 0], [rows, depth])
-    wide = _wide(x)
-    product = ops.dot_general(wide, weights, ops.DotDimensionNumbers([x.rank - 1], [1]), "HIGHEST")
+        turned = ops.reshape(ops.transpose(apart, [0, 3, 1, 2]), [lines.dims[0], blocks * block])
+        scaled = [each * ops.broadcast_in_dim(scales, each.dims, [0, 1]) for each in weights]
+        flat = [ops.reshape(each, [rows, blocks * block // parts]) for each in scaled]
+        factor = ops.concat_in_dim(flat, 1) if parts > 1 else flat[0]
+        product = ops.dot_general(turned, factor, ops.DotDimensionNumbers([1], [1]), "HIGHEST")
+    product = ops.reshape(product, [*x.dims[:-1], rows])
     if node.has(5):
         product = product + _spread(node.value(5), product)
     return cast(product, x.element_type)
 
 
-def _unpacked(stored: Value, bits: int) -> Value:
-    """The numbers in bytes, f32, along the last dimension."""
-    count = 8 // bits
-    wide = cast(stored, "s32")
-    shape = [*stored.dims, count]
-    shifts = ops.iota("s32", shape, stored.rank) * bits
-    spread = ops.broadcast_in_dim(wide, shape, list(range(stored.rank)))
-    parts = ops.and_(ops.shift_right_logical(spread, shifts), (1 << bits) - 1)
-    return cast(ops.reshape(parts, [*stored.dims[:-1], stored.dims[-1] * count]), "f32")
+def _zeros_of(node: Node, scales: Value, bits: int) -> Value | float:
+    """What is subtracted from the weights of each block."""
+    rows, blocks = scales.dims
+    if node.has(3) and node.row(3).is_float:
+        return cast(ops.reshape(node.value(3), [rows, blocks]), "f32")
+    if not node.has(3):
+        return float(1 << bits - 1)
+    parts = 8 // bits
+    stored = ops.reshape(node.value(3), [rows, -(-blocks // parts)])
+    each = [ops.reshape(_bits(stored, number, bits), [*stored.dims, 1]) for number in range(parts)]
+    together = ops.concat_in_dim(each, 2) if parts > 1 else each[0]
+    return ops.slice(ops.reshape(together, [rows, stored.dims[1] * parts]), [0, 0], [rows, blocks])
+
+
+def _bits(stored: Value, number: int, bits: int) -> Value:
+    """The numbers at one place of each byte, f32."""
+    moved = ops.shift_right_logical(stored, number * bits) if number else stored
+    return cast(ops.and_(moved, (1 << bits) - 1) if bits < 8 else moved, "f32")
+
+
+def _part(stored: Value, zeros: Value | float, number: int, bits: int) -> Value:
+    """The weights at one place of each byte, without their scale: ``(rows, blocks, bytes)``."""
+    weights = _bits(stored, number, bits)
+    if isinstance(zeros, float):
+        return weights - zeros
+    return weights - ops.broadcast_in_dim(zeros, weights.dims, [0, 1])
+
+
+def _fused(apart: Value, weights: list[Value], scales: Value) -> Value:
+    """The product as one sum, in which each byte is read once for each line."""
+    lines, blocks, size, _ = apart.dims
+    rows = scales.dims[0]
+    dims = [lines, rows, blocks, size]
+    found: Value | None = None
+    for number, weight in enumerate(weights):
+        own = ops.reshape(window(apart, 3, number, number + 1), [lines, blocks, size])
+        term = ops.broadcast_in_dim(own, dims, [0, 2, 3]) * ops.broadcast_in_dim(weight, dims, [1, 2, 3])
+        found = term if found is None else found + term
+    assert found is not None
+    # Blocks first: a vector of sums for each row, which is added up once.
+    return total(total(found * ops.broadcast_in_dim(scales, dims, [1, 2]), [2]), [2])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from hloforge.dialect.element_types import is_of_numpy
 from hloforge.runtime.session.arrays import ALIGNMENT
 
 NumpyArray = np.ndarray[Any, Any]
@@ -55,7 +56,7 @@ def to_tensor(array: NumpyArray) -> Any:
     if array.nbytes < LARGE or not is_usable or array.__array_interface__["data"][0] % ALIGNMENT:
         array = _aligned(array)
     # Of ml_dtypes' types DLPack of numpy knows none.
-    is_known = array.dtype.isbuiltin == 1
+    is_known = is_of_numpy(array.dtype)
     plain = array if is_known else array.view(f"u{array.dtype.itemsize}")
     tensor = tf.experimental.dlpack.from_dlpack(plain.__dlpack__())
     return tensor if is_known else tf.bitcast(tensor, tf.as_dtype(array.dtype))

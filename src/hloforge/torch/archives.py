@@ -20,6 +20,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.importers.freezing import freeze
 from hloforge.torch.exported import convention_of, names_of, prepared
 from hloforge.torch.importer import Graph, graph_of
+from hloforge.torch.structures import declare_types, input_names, output_names, result_names
 from hloforge.torch.types import to_numpy
 
 _UPDATES = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
@@ -51,11 +52,19 @@ def program_of_archive(path: str, sizes: Sequence[Sequence[int]] | None = None) 
     if sizes is None and any(not shape.is_static for shape in shapes):
         # The weights are read with the sizes: zeros, one number each, represent them.
         zeros = {n: np.broadcast_to(np.zeros((), w.dtype), w.shape) for n, w in weights.items()}
-        return freeze(graph.placeholder(), zeros)
+        return _named(freeze(graph.placeholder(), zeros), exported)
     if sizes is not None:
         given = iter(sizes)
         shapes = [s if n in weights else Shape.array(s.element, *next(given)) for n, s in enumerate(shapes)]
-    return freeze(graph.specialize(shapes, {}), weights)
+    return _named(freeze(graph.specialize(shapes, {}), weights), exported)
+
+
+def _named(program: Program, exported: ExportedProgram) -> Program:
+    """The program with names of its results: paths in what the module returns."""
+    names = result_names(convention_of(exported), input_names(exported), output_names(exported))
+    if len(names) == len(program.signature.flat_results):
+        program.describe(result_names=names)
+    return program
 
 
 def load(path: str) -> ExportedProgram:
@@ -76,6 +85,7 @@ def load(path: str) -> ExportedProgram:
             hint="if you trust the file: hloforge.torch.compile(torch.export.load(path))",
         ) from None
     try:
+        declare_types(path)
         with Path(path).open("rb") as file:
             exported = load_pt2(file).exported_programs["model"]
     except Exception as error:  # of any kind: PyTorch asserts and looks up what the file says

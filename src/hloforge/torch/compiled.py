@@ -18,6 +18,7 @@ from hloforge.runtime.devices import devices
 from hloforge.runtime.session.arrays import Codec
 from hloforge.runtime.session.session import Session
 from hloforge.torch.exported import Convention, Result, convention_of, leaves_of, names_of, prepared
+from hloforge.torch.host_operators import PREFIX
 from hloforge.torch.importer import SEED, program_of
 from hloforge.torch.memory import Argument, Range, Result as Shown, detach
 from hloforge.torch.types import to_numpy, to_torch, torch_dtype_of
@@ -86,6 +87,12 @@ class Compiled:
         named = zip(convention.names, convention.state, strict=True)
         self._state = [tensor for name, tensor in named if name in names]
         self._border = None if isinstance(executable, SpecializingExecutable) else _Border(self.session)
+
+    @property
+    def host_operators(self) -> tuple[str, ...]:
+        """Operators of libraries that PyTorch computes while the program runs, with their arguments; sorted."""
+        calls = self.session.manifest.host_calls
+        return tuple(sorted(call.target.removeprefix(PREFIX) for call in calls if call.target.startswith(PREFIX)))
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the program.

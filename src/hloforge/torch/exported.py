@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._export.utils import _get_decomp_for_cia
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     InputKind,
@@ -19,6 +20,8 @@ from torch.utils import _pytree as pytree
 
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.decompositions import decompositions
+from hloforge.torch.interpreter import calls
+from hloforge.torch.registry import lowering_of
 
 # Numbers that a program computes; those that are known are ConstantArguments, or have an integer for a name.
 _NUMBERS = (SymBoolArgument, SymFloatArgument, SymIntArgument)
@@ -30,7 +33,27 @@ def prepared(exported: ExportedProgram) -> ExportedProgram:
     with warnings.catch_warnings():
         # What PyTorch warns of is within itself.
         warnings.simplefilter("ignore", FutureWarning)
-        return exported.run_decompositions(decompositions())
+        exported = exported.run_decompositions(decompositions())
+        # A library's operators: those that were defined after the table was made are not in it.
+        while composite := _composite(exported):
+            exported = exported.run_decompositions(
+                {**decompositions(), **{op: _get_decomp_for_cia(op) for op in composite}}
+            )
+    return exported
+
+
+def _composite(exported: ExportedProgram) -> set[Any]:
+    """Operators of a graph that are functions of others, and have no lowering."""
+    targets = {node.target for node in calls(exported.graph_module)}
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return {
+        target
+        for target in targets
+        if isinstance(target, torch._ops.OpOverload)
+        and target.namespace != "aten"
+        and lowering_of(target) is None
+        and target.has_kernel_for_dispatch_key(key)
+    }
 
 
 def names_of(exported: ExportedProgram) -> list[str]:

@@ -23,6 +23,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from hloforge.dialect.errors import Error, ImporterError, Location, UnsupportedError
+from hloforge.torch.host_operators import call_host, reason_against
 from hloforge.torch.registry import Call, lowering_of, name_of
 from hloforge.torch.types import dtype_of, to_numpy
 
@@ -62,11 +63,11 @@ def check(graph_module: fx.GraphModule) -> None:
     """
     missing: dict[str, list[fx.Node]] = {}
     for node in calls(graph_module):
-        if not _is_plain(node.target) and lowering_of(node.target) is None:
+        if not _is_plain(node.target) and lowering_of(node.target) is None and reason_against(node) is not None:
             missing.setdefault(name_of(node.target), []).append(node)
     if not missing:
         return
-    notes = tuple(f"{name}: {_places(nodes)}{_reason(name)}" for name, nodes in sorted(missing.items()))
+    notes = tuple(f"{name}: {_places(nodes)}{_reason(name, nodes[0])}" for name, nodes in sorted(missing.items()))
     first = next(iter(missing.values()))[0]
     what = "1 operator" if len(missing) == 1 else f"{len(missing)} operators"
     raise UnsupportedError(
@@ -82,8 +83,10 @@ def _places(nodes: Sequence[fx.Node]) -> str:
     return ", ".join(dict.fromkeys(places))
 
 
-def _reason(name: str) -> str:
+def _reason(name: str, node: fx.Node) -> str:
     found = next((reason for prefix, reason in _REFUSED.items() if name.startswith(prefix)), "")
+    if not found and not name.startswith(("aten.", "prims.", "higher_order.")):
+        found = f"PyTorch cannot be called for it: {reason_against(node)}"
     return found and f"; {found}"
 
 
@@ -189,9 +192,10 @@ class Interpreter:
         if _is_plain(node.target):
             return node.target(*arguments, **named)
         function = lowering_of(node.target)
-        assert function is not None, node.target  # check() has been called
         call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, self.run)
         try:
+            if function is None:
+                return _as_declared(call_host(node, arguments, named), call.value)
             return _as_declared(function(call, *arguments, **named), call.value)
         except Error as error:
             error.location = error.location or location_of(node)

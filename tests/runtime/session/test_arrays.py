@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import pickle
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from hloforge.dialect.element_types import is_of_numpy
 from hloforge.dialect.errors import ArgumentError
+from hloforge.runtime.session.arrays import _import_dtype
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, 1e-40]
 
@@ -17,6 +20,16 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.5, 1e-40]
 def busy_memory() -> list[Any]:
     """Takes over memory that was freed too early."""
     return [np.full((64, 64), -1, np.float32) for _ in range(8)]
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float16", "float64", "complex64", "complex128"])
+def test_types_are_compared_by_value(name: str) -> None:
+    """numpy's types are objects of their own after pickle, as from another process."""
+    dtype = np.dtype(name)
+    foreign = pickle.loads(pickle.dumps(dtype))
+    assert foreign == dtype and foreign is not dtype
+    assert _import_dtype(foreign) == dtype and is_of_numpy(foreign)
+    assert not is_of_numpy(np.dtype(ml_dtypes.bfloat16)) and _import_dtype(np.dtype(ml_dtypes.bfloat16)) == np.uint16
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
