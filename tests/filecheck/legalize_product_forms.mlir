@@ -31,3 +31,12 @@ func.func @transposed_in_a_loop(%x: tensor<90x5xf32>, %w: tensor<5x5xf32>) -> te
     }
   return %r : tensor<90x5xf32>
 }
+
+// CHECK-LABEL: func.func @transposed_result
+// CHECK: [[R:%.+]] = stablehlo.dot_general %{{.+}}, %{{.+}}, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x6x5xf32>, tensor<2x5x4xf32>) -> tensor<2x6x4xf32>
+// CHECK-NEXT: return [[R]]
+func.func @transposed_result(%x: tensor<2x5x4xf32>, %y: tensor<2x6x5xf32>) -> tensor<2x6x4xf32> {
+  %r = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [1] x [2] : (tensor<2x5x4xf32>, tensor<2x6x5xf32>) -> tensor<2x4x6xf32>
+  %t = stablehlo.transpose %r, dims = [0, 2, 1] : (tensor<2x4x6xf32>) -> tensor<2x6x4xf32>
+  return %t : tensor<2x6x4xf32>
+}

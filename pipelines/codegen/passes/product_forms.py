@@ -11,7 +11,8 @@ After: dimensions that are summed, and those that are not, follow each other in 
     %u = stablehlo.transpose %y, dims = [1, 2, 0] : (tensor<5x6x3xf32>) -> tensor<6x3x5xf32>
     %r = stablehlo.dot_general %t, %u, contracting_dims = [1, 2] x [1, 2]
 
-An operand that is transposed is read before its transposition where it has that form there.
+An operand that is transposed is read before its transposition where it has that form there, and a product that is only
+read transposed has its factors exchanged.
 The transposed array is computed as one, where the operand is no argument. Products of complex numbers, also those of
 convolutions, are four of their parts; those of booleans are products of bytes, compared with 0. Real products are read
 in place by kernels that know no other types. Source: StableHLO spec "dot_general", "convolution".
@@ -103,6 +104,33 @@ def _through_transpose(
     return source, moved_batch, moved_depth, True
 
 
+@pattern("stablehlo.transpose")
+def as_transposed(op: ir.Operation) -> Replacement:
+    """A product that is only read transposed, with its factors exchanged: ``(x y)^T`` is ``y^T x^T``."""
+    product = defining_op(op.operands[0], "stablehlo.dot_general")
+    if product is None or not is_static(product) or multiplies_nothing(product) or "algorithm" in product.attributes:
+        return NoMatch("no product, of unknown or no size, or with types for its factors")
+    if len(list(product.results[0].uses)) > 1:
+        return NoMatch("somebody reads the product itself")
+    numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+    left, right = map(Value, product.operands)
+    batch = len(numbers.lhs_batching_dimensions)
+    rows = len(_free(left, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions))
+    rank = len(Value(op.results[0]).dims)
+    if list(integers(op, "permutation")) != [*range(batch), *range(batch + rows, rank), *range(batch, batch + rows)]:
+        return NoMatch("the dimensions of both factors are mixed")
+    attributes = _attributes(product)
+    attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
+        numbers.rhs_batching_dimensions,
+        numbers.lhs_batching_dimensions,
+        numbers.rhs_contracting_dimensions,
+        numbers.lhs_contracting_dimensions,
+    )
+    if "precision_config" in attributes:
+        attributes["precision_config"] = ir.ArrayAttr.get(list(attributes["precision_config"])[::-1])
+    return emit(product.name, [right, left], op.results[0].type, **attributes)
+
+
 @pattern("stablehlo.dot_general")
 def with_neighbours(op: ir.Operation) -> Replacement:
     """Transpose operands whose dimensions do not follow each other."""
@@ -165,4 +193,11 @@ class LegalizeProductForms(PatternPass):
     name: ClassVar[str] = "legalize-product-forms"
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_CHLO})
     establishes: ClassVar[Facts] = frozenset({Fact.SAFE_PRODUCTS})
-    patterns: ClassVar[tuple[Pattern, ...]] = (*as_zeros, *by_parts, *of_booleans, *of_transposed, *with_neighbours)
+    patterns: ClassVar[tuple[Pattern, ...]] = (
+        *as_zeros,
+        *by_parts,
+        *of_booleans,
+        *as_transposed,
+        *of_transposed,
+        *with_neighbours,
+    )

@@ -83,7 +83,7 @@ class Gemm:
 
     def form(self, machine: Machine) -> str:
         """Which loops are written."""
-        if dot_products.takes_exchanged(self, machine):
+        if dot_products.takes_exchanged(self, machine) or tile_registers.takes_exchanged(self, machine):
             return "transposed"
         if dot_products.takes(self, machine):
             return "dots"
@@ -116,7 +116,7 @@ class Gemm:
         lanes = lanes_for(self.sums, self.n, machine)
         read = self.count * self.k * (self.m * self.lhs.bytes + self.n * self.rhs.bytes)
         work = self.multiplications
-        if tile_registers.takes(self, machine):
+        if tile_registers.takes(self, machine) or tile_registers.takes_exchanged(self, machine):
             work //= tile_registers.FASTER
         return pieces_for(work, read, lanes, machine)
 

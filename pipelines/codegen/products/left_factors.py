@@ -108,7 +108,8 @@ class Rows:
             row = clamped(function, begin * tile.rows, self.count - tile.rows)
             stop = clamped(function, end * tile.rows, self.count)
             source = strided(function, lhs, matrix.kind, [row], [matrix.row])
-            copy = packing.widen_rows if self.form == "widened" else packing.turn_rows
+            turn = packing.turn_rows if self.count >= packing.TURNED else packing.turn_few_rows
+            copy = packing.widen_rows if self.form == "widened" else turn
             copy(function, self.arithmetic, matrix, source, stop - row, self.depth, memory)
             return
         with each(function, begin, end) as number:

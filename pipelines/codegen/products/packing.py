@@ -14,7 +14,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, POINTER, Number, Value, bits_of, lanes_of, vector_of
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
-from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.loops import SCALAR, carrying, each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import Matrix, Stored, strided
 from hloforge.pipelines.codegen.products.shuffles import interleaved, transposed
@@ -243,6 +243,27 @@ def turn_rows(
             to = strided(function, target, arithmetic.element, [row, term], [width, 1])
             for number, vector in enumerate(transposed(function, vectors, TURNED)):
                 function.store(vector, function.offset(to, arithmetic.element, number * width))
+
+
+def turn_few_rows(
+    function: Function,
+    arithmetic: Arithmetic,
+    matrix: Matrix,
+    first: Value,
+    rows: Value,
+    depth: int,
+    target: Value,
+) -> None:
+    """As ``turn_rows``, one term after the other, of any strides."""
+    width = row_units(arithmetic, depth) * arithmetic.group
+    with each(function, 0, rows) as row:
+        to = strided(function, target, arithmetic.element, [row], [width])
+        if width > depth:
+            _clear_end(function, arithmetic, to, depth)
+        with each(function, 0, depth, hints=SCALAR) as term:
+            source = strided(function, first, matrix.kind, [row, term], [matrix.row, matrix.column])
+            value = element(function, arithmetic, matrix, source, 1)
+            function.store(value, function.offset(to, arithmetic.element, term))
 
 
 def _clear_end(function: Function, arithmetic: Arithmetic, row: Value, depth: int) -> None:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import BFLOAT, FLOAT, I8, I32, I64, Value, bits_of
-from hloforge.pipelines.codegen.products import packing
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile, chunk_tiles
 from hloforge.pipelines.codegen.products.left_factors import Rows
@@ -79,9 +78,12 @@ def takes(gemm: Gemm, machine: Machine) -> bool:
     if gemm.m < _LEAST_ROWS[gemm.lhs.kind] or gemm.m * gemm.n * gemm.k < _LEAST_WORK:
         return False
     # The left factor is read where it lies, or its rows are copied.
-    return gemm.k * gemm.lhs.bytes >= _BYTES and (
-        gemm.lhs.column == 1 or (gemm.lhs.row == 1 and gemm.m >= packing.TURNED)
-    )
+    return gemm.k * gemm.lhs.bytes >= _BYTES and 1 in (gemm.lhs.row, gemm.lhs.column)
+
+
+def takes_exchanged(gemm: Gemm, machine: Machine) -> bool:
+    """Whether it is so with the factors exchanged, because columns do not fill a register."""
+    return gemm.n < _LANES and takes(gemm.transposed(), machine)
 
 
 @functools.lru_cache(maxsize=64)

@@ -43,16 +43,19 @@ def test_any_transposition_of_a_factor(data: st.DataObject) -> None:
     )
     free = [[d for d in range(len(names[side][1])) if d not in numbers[side][:count]] for side in (0, 1)]
     result = [*batch, *(names[side][1][d] for side in (0, 1) for d in free[side])]
+    moved = data.draw(st.permutations(range(len(result))), "result")
+    transposed = [result[d] for d in moved]
     said = f"batching_dims = {batches[0]} x {batches[1]}, " if batch else ""
     arguments = ", ".join(f"%a{number}: {_type(names[number][0])}" for number in (0, 1))
     operands = ", ".join(_type(names[number][1]) for number in (0, 1))
     check(
-        f"""func.func @main({arguments}) -> {_type(result)} {{
+        f"""func.func @main({arguments}) -> {_type(transposed)} {{
           {lines[0]}
           {lines[1]}
           %0 = stablehlo.dot_general %t0, %t1, {said}contracting_dims = {contracted[0]} x {contracted[1]}
             : ({operands}) -> {_type(result)}
-          return %0 : {_type(result)} }}""".replace("tensor<xf32>", "tensor<f32>"),
+          %1 = stablehlo.transpose %0, dims = {list(moved)} : ({_type(result)}) -> {_type(transposed)}
+          return %1 : {_type(transposed)} }}""".replace("tensor<xf32>", "tensor<f32>"),
         *arrays,
     )
 
