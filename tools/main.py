@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "profile": "Measure the time of a program's calls, by operation and source line.",
     "opt": "Run passes over a program and print the IR.",
     "translate": "Convert a program between HLO and StableHLO forms.",
+    "shrink": "Write a program with smaller dimensions, for models larger than the memory.",
     "inspect": "Show the contents of a vmfb or a program, and how it will be compiled.",
     "devices": "List the devices of this machine, and why a driver is not usable.",
     "sign": "Sign a vmfb with an Ed25519 key, for `hloforge run --require-signature`.",
