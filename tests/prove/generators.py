@@ -79,7 +79,13 @@ GENERATORS = {
     "builder": Generator("tests.fuzz.generator", "programs of the builder's operations (tests/fuzz)", 64, 16),
     "jax": Generator("tests.prove.jax_functions", "chains of jnp, lax, nn, linalg and random, with control flow"),
     "hlo": Generator("tests.prove.jax_hlo", "the same functions as optimized HLO text of XLA"),
+    "onnx": Generator(
+        "tests.prove.onnx_graphs", "graphs of ONNX operators beside ONNX Runtime", 32, needs="onnxruntime"
+    ),
     "replicas": Generator("tests.prove.replicas", "programs of two and four devices with collectives", 16),
+    "torch": Generator(
+        "tests.prove.torch_modules", "modules of PyTorch by torch.compile, with gradients", 16, needs="torch"
+    ),
     "sizes": Generator("tests.prove.sizes", "functions of arrays of any first size, at five sizes", 16),
     "edges": Generator("tests.prove.edges", "StableHLO text with attributes at the edges of the specification", 64, 16),
     "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 16),
