@@ -151,7 +151,7 @@ def _scatter(planner: Planner, op: ir.Operation, inputs: list[int]) -> Flow:
     def run(values: list[Any]) -> Sequence[int]:
         made = np.array(values[array])
         columns = np.moveaxis(values[index], vector, -1) if vector < len(indices) else values[index][..., None]
-        rows = columns.reshape(-1, len(mapped))
+        rows = columns.reshape(prod(columns.shape[:-1]), len(mapped))
         parts = np.moveaxis(values[update], windowed, range(-len(windowed), 0)).reshape(
             len(rows), *(updates[d] for d in windowed)
         )

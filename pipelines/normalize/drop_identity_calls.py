@@ -21,6 +21,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+from hloforge.pipelines.normalize.unwrap_async import CONTROL_DEPENDENCY
 
 # Annotations of where an array lies: a sharding, a layout, a memory.
 _ANNOTATIONS = frozenset(
@@ -41,6 +42,8 @@ _ANNOTATIONS = frozenset(
         # Where XLA outlines a block.
         "__xla_internal_call_marker_before",
         "__xla_internal_call_marker_after",
+        # What XLA schedules first.
+        CONTROL_DEPENDENCY,
     }
 )
 # The borders of a manually partitioned region: identities when there is one partition.

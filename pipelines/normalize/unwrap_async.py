@@ -10,8 +10,8 @@ After::
     %r = call @comp(%x)
 
 Also ``stablehlo.async_start`` / ``async_done``, whose work is in a region. Start and done only say that other work
-may go on in between, which IREE's scheduler finds by itself. Source: XLA "Async HLO Instructions", StableHLO
-"async_start".
+may go on in between, which IREE's scheduler finds by itself. ``custom_call @control_dep``, which orders starts for
+XLA's scheduler, goes with them. Source: XLA "Async HLO Instructions", StableHLO "async_start", JAX "control_deps".
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from typing import Any, ClassVar
 
 from hloforge.dialect.errors import PassError
 from hloforge.dialect.mlir import in_context, ir
-from hloforge.dialect.operations import location_of, operations
+from hloforge.dialect.operations import location_of, operations, string_attribute
 from hloforge.pipelines.framework.facts import NOTHING, REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 
+# A call that only says which of its operands comes first; they may be starts.
+CONTROL_DEPENDENCY = "control_dep"
 _STARTS = frozenset({"mhlo.async_start", "stablehlo.async_start"})
 _UPDATE = "mhlo.async_update"
 _DONES = frozenset({"mhlo.async_done", "stablehlo.async_done"})
@@ -47,6 +49,9 @@ class UnwrapAsync(Pass):
 
     def run(self, module: Any) -> None:
         with in_context(module):
+            for op in operations(module, frozenset({"stablehlo.custom_call"})):
+                if string_attribute(op, "call_target_name") == CONTROL_DEPENDENCY and not op.results:
+                    op.erase()
             functions = {op.sym_name.value: op for op in module.body.operations if op.operation.name == "func.func"}
             # By start, because several may await the same work, which is done once.
             results: dict[Any, list[Any]] = {}

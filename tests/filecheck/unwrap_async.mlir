@@ -13,3 +13,20 @@ func.func private @comp(%x: tensor<4xf32>) -> tensor<4xf32> attributes {executio
   %r = stablehlo.negate %x : tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// CHECK-LABEL: func.func @in_order
+// CHECK-NOT: async
+// CHECK-NOT: control_dep
+// CHECK: [[N:%.+]] = stablehlo.slice %arg0
+// CHECK: return [[N]]
+func.func @in_order(%x: tensor<4xf32>) -> tensor<2xf32> {
+  %y = stablehlo.abs %x : tensor<4xf32>
+  %s = "stablehlo.async_start"(%x) ({
+  ^bb0(%a: tensor<4xf32>):
+    %n = stablehlo.slice %a [1:3] : (tensor<4xf32>) -> tensor<2xf32>
+    stablehlo.return %n : tensor<2xf32>
+  }) : (tensor<4xf32>) -> !stablehlo.future<tensor<2xf32>>
+  stablehlo.custom_call @control_dep(%s, %y) {has_side_effect = true} : (!stablehlo.future<tensor<2xf32>>, tensor<4xf32>) -> ()
+  %r = "stablehlo.async_done"(%s) : (!stablehlo.future<tensor<2xf32>>) -> tensor<2xf32>
+  return %r : tensor<2xf32>
+}

@@ -137,8 +137,13 @@ def _is_ours(array: Any) -> bool:
 
 
 def _take_by_dlpack() -> None:
-    """Put what other libraries share onto hloforge, where that is JAX's default: its memory is the host's."""
+    """Put what other libraries share onto hloforge, where that is JAX's default: its memory is the host's.
+
+    JAX's own CPU takes it first: jaxlib copies what is not aligned for its own clients alone.
+    """
     take = dlpack.from_dlpack
+    if names.stands_in_for_cpu():
+        setattr(dlpack, "xla_bridge", SimpleNamespace(get_backend=_of_jax))  # noqa: B010
 
     @functools.wraps(take)
     def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
@@ -156,6 +161,10 @@ def _take_by_dlpack() -> None:
         return jax.device_put(taken, wanted if device is not None else None, may_alias=True)
 
     dlpack.from_dlpack = jax.dlpack.from_dlpack = from_dlpack
+
+
+def _of_jax(name: str) -> Any:
+    return names.cpu_of_jax() if name == names.CPU else xla_bridge.get_backend(name)
 
 
 def _is_on_host(array: Any) -> bool:

@@ -19,6 +19,7 @@ from jax._src import config, xla_bridge
 from jax._src.debugging import inspect_sharding_p
 from jax._src.interpreters import mlir
 
+from hloforge.dialect.mlir import stablehlo
 from hloforge.jax import callbacks, inspections
 from hloforge.jax.platform import PLATFORM
 
@@ -61,6 +62,12 @@ def cpu_of_jax() -> Any:
 @functools.cache
 def _beside() -> Any:
     return _factory_of_jax()
+
+
+def stablehlo_version() -> tuple[int, int, int]:
+    """Of the programs that this jaxlib reads, and may hand to us."""
+    major, minor, patch = map(int, stablehlo.get_current_version().split("."))
+    return major, minor, patch
 
 
 def register_beside_cpu(create: Callable[[], Any]) -> None:

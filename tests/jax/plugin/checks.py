@@ -23,6 +23,7 @@ from jax.experimental.buffer_callback import Buffer, ExecutionContext, buffer_ca
 from jax.experimental.compilation_cache import compilation_cache
 from jax.experimental.layout import Format, Layout
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from jaxlib._jax import DeviceList
 
 import hloforge
 
@@ -201,6 +202,12 @@ def sharing() -> None:
     assert jnp.from_dlpack(x, copy=True).unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
     lent = np.arange(6, dtype=np.float32)
     assert (jnp.from_dlpack(lent) + x).tolist() == [0, 2, 4, 6, 8, 10]
+    unaligned = np.arange(100, dtype=np.uint8)
+    unaligned = unaligned[(2 - unaligned.ctypes.data) % 64 :][:8].view(np.int16)
+    assert unaligned.ctypes.data % 64 == 2
+    for copy in (True, None):
+        assert jnp.from_dlpack(unaligned, copy=copy).tolist() == unaligned.tolist()
+    assert "requires a copy" in message(lambda: jnp.from_dlpack(unaligned, copy=False))
     there = jax.devices("cpu")[0]
     assert jnp.from_dlpack(lent, device=there).devices() == {there}
     assert x.__dlpack__(max_version=(0, 8)) is not None
@@ -486,6 +493,11 @@ def in_place_of_the_cpu() -> None:
     exported = jax.export.export(jax.jit(jnp.linalg.eigh))(jnp.eye(3))
     assert exported.platforms == ("cpu",)
     assert "lapack_ssyevd_ffi" in exported.mlir_module()
+    # The same program, though it is compiled only when it is kept.
+    client, executable = device.client, jax.jit(lambda x: x + 1).lower(1.0).compile().runtime_executable()
+    kept = client.serialize_executable(executable)
+    again = client.deserialize_executable(kept, DeviceList((device,)), None)
+    assert again.fingerprint == executable.fingerprint
     compiled = jax.jit(jnp.matmul).lower(jnp.ones((4, 4)), jnp.ones((4, 4))).compile()
     assert compiled.cost_analysis()["flops"] == 128
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,9 +12,29 @@ import jax.numpy as jnp
 import numpy as np
 from checks import CHECKS, check, message
 from jax import lax
+from jax._src.lax.parallel import psum_scatter_start
 from jax.experimental import io_callback
+from jax.experimental.control_deps import control_dep
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+
+@check
+def asynchronous_collectives_of_two_devices() -> None:
+    mesh = Mesh(np.array(jax.devices("hloforge")), ("a",))
+    rows = PartitionSpec("a")
+
+    @jax.jit
+    @partial(jax.shard_map, mesh=mesh, in_specs=rows, out_specs=rows, check_vma=False)
+    def scattered(x: Any) -> Any:
+        begun = psum_scatter_start(x, "a", scatter_dimension=0, tiled=True)
+        y = jnp.sin(x)
+        control_dep(begun.x, y)
+        return begun.done() + y.sum()
+
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    sums = np.array([np.sin(x[:2]).sum(), np.sin(x[2:]).sum()])
+    np.testing.assert_allclose(scattered(x), x[:2] + x[2:] + sums[:, None], rtol=1e-6)
 
 
 @check

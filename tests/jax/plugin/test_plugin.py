@@ -27,7 +27,15 @@ GROUPS = (
     (1, ("donation", "donation_errors", "sharing", "cache_on_disk", "cache_that_others_may_write_to", "layouts")),
     (1, ("kinds_of_memory", "guards", "copies", "compiler_options", "ahead_of_time", "errors")),
     (1, ("long_programs_run_in_the_background", "threads", "callbacks", "executables", "exit_with_live_arrays")),
-    (2, ("two_devices", "callbacks_of_two_devices", "custom_partitioning_of_two_devices")),
+    (
+        2,
+        (
+            "two_devices",
+            "callbacks_of_two_devices",
+            "custom_partitioning_of_two_devices",
+            "asynchronous_collectives_of_two_devices",
+        ),
+    ),
 )
 
 

@@ -393,3 +393,21 @@ def test_plans_give_the_bits_of_compiled_code() -> None:
     cases = list(planned(range(14)))
     assert len(cases) >= 7
     assert differences(cases) == []
+
+
+@pytest.mark.parametrize("windows", [1, 0])
+def test_a_scatter_without_indices_writes_its_windows_at_the_start(windows: int) -> None:
+    # As x.at[...].add(y) has it, and of no window at all.
+    body = f"""
+  %r = "stablehlo.scatter"(%x, %i, %u) <{{
+    scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], index_vector_dim = 1>,
+    unique_indices = true
+  }}> ({{
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %s = stablehlo.add %a, %b : tensor<i32>
+    stablehlo.return %s : tensor<i32>
+  }}) : (tensor<2x3xi32>, tensor<{windows}x0xi32>, tensor<{windows}x2x3xi32>) -> tensor<2x3xi32>
+  return %r : tensor<2x3xi32>"""
+    arguments = f"%x: tensor<2x3xi32>, %i: tensor<{windows}x0xi32>, %u: tensor<{windows}x2x3xi32>"
+    x = np.arange(6, dtype=np.int32).reshape(2, 3)
+    _agrees(_text(body, arguments, "tensor<2x3xi32>"), x, np.zeros((windows, 0), np.int32), x[None][:windows] * 10)

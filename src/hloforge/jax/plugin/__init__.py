@@ -34,7 +34,12 @@ def initialize() -> None:
             "Python's headers, then hloforge again: pip install --force-reinstall --no-deps hloforge"
         )
         return
-    backend.register(_pjrt.api(), _options, _pjrt.guard, is_cpu=is_cpu)
+    try:
+        backend.register(_pjrt.api(names.stablehlo_version()), _options, _pjrt.guard, is_cpu=is_cpu)
+    except Exception as error:
+        # JAX would go on with a line in its log, on its own CPU.
+        backend.register_refusal(f"JAX cannot run on hloforge: {error}")
+        raise
     # Before JAX ends its clients: threads must not ask for an interpreter that ends.
     atexit.register(_pjrt.stop)
 

@@ -196,7 +196,12 @@ static void end_view(void *user) {
 
 static PJRT_Error *client_view_of_memory(PJRT_ViewOfMemory_Args *args) {
   size_t size = count_of(args->rank, args->dims) * element_size(args->type);
-  bool lent = size > 0 && (uintptr_t)args->data % ALIGNMENT == 0;
+  bool lent = size > 0;
+  /* In XLA's words, by which jaxlib and JAX decide to copy, or to tell who forbids it. */
+  if (lent && (uintptr_t)args->data % ALIGNMENT != 0)
+    return error_new(PJRT_INVALID_ARGUMENT,
+                     "Can't create a view of buffer with unaligned data, ptr: %p is not aligned to %d bytes. ", args->data,
+                     ALIGNMENT);
   ViewEnd *end = malloc(sizeof *end);
   if (end == NULL) abort();
   *end = (ViewEnd){args->on_delete, args->data, args->user};

@@ -266,7 +266,7 @@ def _tiered_program(tiered: Tiered, program: ReadProgram, code: bytes, options: 
         run=tiered.call_views,
         run_all=None,
         made=lambda: tiered.compiled,
-        **_facts(program.name, program.signature, hashlib.sha256(code + options), code, options),
+        **_facts(program.name, program.signature, code, options),
     )
 
 
@@ -293,8 +293,7 @@ def deserialize(serialized: bytes, options: bytes) -> Program:
 
 def _program(executable: Executable, code: bytes, options: bytes) -> Program:
     where = placement(options)
-    digest = hashlib.sha256(executable.vmfb)
-    runs = _loaded.of(executable, digest.hexdigest(), where)
+    runs = _loaded.of(executable, hashlib.sha256(executable.vmfb).hexdigest(), where)
     manifest = executable.manifest
     return Program(
         code_size=len(executable.vmfb),
@@ -302,19 +301,20 @@ def _program(executable: Executable, code: bytes, options: bytes) -> Program:
         run=runs.call_views if isinstance(runs, Session) else None,
         run_all=runs.each_views if isinstance(runs, Replicas) else None,
         made=lambda: executable,
-        **_facts(manifest.name, manifest.signature, digest, code, options, manifest.sharded),
+        **_facts(manifest.name, manifest.signature, code, options, manifest.sharded),
     )
 
 
 def _facts(
-    name: str, signature: Signature, digest: Any, code: bytes, options: bytes, sharded: Sharded | None = None
+    name: str, signature: Signature, code: bytes, options: bytes, sharded: Sharded | None = None
 ) -> dict[str, Any]:
     """What C reads of any program."""
     where = placement(options)
     kinds = memory_kinds(code, len(signature.flat_parameters), len(signature.flat_results))
     return {
         "name": name.encode(),
-        "fingerprint": digest.hexdigest().encode(),
+        # Of the program, whether it is compiled yet or not.
+        "fingerprint": hashlib.sha256(code + options).hexdigest().encode(),
         "text": code,
         "options": options,
         "parameters": _parameters(signature, kinds[0]),

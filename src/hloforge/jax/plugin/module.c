@@ -12,9 +12,21 @@ static PJRT_Error *unimplemented(void *args) {
   return error_new(PJRT_UNIMPLEMENTED, "hloforge does not have this function of PJRT");
 }
 
+/* Of the programs that the plugin reads. Without it jaxlib writes them as of an old one. */
+static int64_t stablehlo_version[3];
+
 static PJRT_Error *plugin_attributes(PJRT_PluginAttributes_Args *args) {
-  args->attributes = NULL;
-  args->count = 0;
+  static const char name[] = "stablehlo_current_version";
+  static PJRT_NamedValue version = {
+      .struct_size = sizeof version,
+      .name = name,
+      .name_size = sizeof name - 1,
+      .kind = PJRT_INT64_LIST,
+      .int64_list = stablehlo_version,
+      .size = 3,
+  };
+  args->attributes = &version;
+  args->count = 1;
   return NULL;
 }
 
@@ -36,8 +48,11 @@ static void fill_table(void) {
   fill_execute(api.functions);
 }
 
-static PyObject *py_api(PyObject *module, PyObject *nothing) {
-  (void)module, (void)nothing;
+static PyObject *py_api(PyObject *module, PyObject *version) {
+  (void)module;
+  long long parts[3];
+  if (!PyArg_ParseTuple(version, "(LLL)", &parts[0], &parts[1], &parts[2])) return NULL;
+  for (int i = 0; i < 3; i++) stablehlo_version[i] = parts[i];
   return PyCapsule_New(&api, "pjrt_c_api", NULL);
 }
 
@@ -57,7 +72,9 @@ static PyObject *py_guard(PyObject *module, PyObject *nothing) {
 }
 
 static PyMethodDef methods[] = {
-    {"api", py_api, METH_NOARGS, "api()\n--\n\nThe table of PJRT's functions, as the capsule that jaxlib takes."},
+    {"api", py_api, METH_VARARGS,
+     "api(version)\n--\n\nThe table of PJRT's functions, as the capsule that jaxlib takes; it writes programs as of this "
+     "version of StableHLO."},
     {"guard", py_guard, METH_NOARGS,
      "guard()\n--\n\nCopies to the host may be guarded from now on: execution.guards_copies_to_host() tells."},
     {"stop", py_stop, METH_NOARGS, "stop()\n--\n\nFinish what runs in the background; nothing will any more."},
