@@ -228,8 +228,8 @@ class Function:
             self.has_scalar_loops = not any(_VECTOR.search(line) for line in self.lines[place:])
 
     def prologue(self, *lines: str) -> None:
-        """Instructions at the beginning of the function, before those of its body."""
-        self._stack += [f"  {line}" for line in lines]
+        """Instructions at the beginning of the function, before those of its body; equal ones stand there once."""
+        self._stack += [text for line in lines if (text := f"  {line}") not in self._stack]
 
     def text(self, header: str, number: int = 0, start: str = "") -> tuple[str, int]:
         """The function, and the number of the next metadata.
