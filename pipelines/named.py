@@ -16,6 +16,7 @@ from hloforge.pipelines.decompose.arctangent import DecomposeArctangent
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.cholesky import DecomposeCholesky
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
+from hloforge.pipelines.decompose.complex_hyperbolic import DecomposeComplexHyperbolic
 from hloforge.pipelines.decompose.composites import LowerComposites
 from hloforge.pipelines.decompose.convolution import DecomposeConvolution
 from hloforge.pipelines.decompose.cube_root import DecomposeCubeRoot
@@ -170,6 +171,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(UnfoldConvolutions(), "IREE's loops over a window are slow, and its compiler crashes on complex ones"),
     Stage(DecomposeConvolution(), "IREE's SPIR-V for groups is wrong; sees what the pass above leaves"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),
+    Stage(DecomposeComplexHyperbolic(), "CHLO's expansion of complex sinh and cosh cancels"),
     Stage(LegalizeSmallErf(), "jaxlib's expansion has products that IREE flushes"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
     Stage(

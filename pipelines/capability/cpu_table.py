@@ -357,6 +357,13 @@ ROWS: tuple[Capability, ...] = (
         form=forms.is_reverse_scan,
     ),
     *decompose(
+        "decompose-complex-hyperbolic",
+        "CHLO's expansion cancels",
+        "chlo.cosh",
+        "chlo.sinh",
+        elements=("c64", "c128"),
+    ),
+    *decompose(
         "legalize-small-erf",
         "jaxlib's expansion has products that IREE flushes",
         "chlo.erf",

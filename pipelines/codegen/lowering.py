@@ -20,6 +20,7 @@ from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFuncti
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
+from hloforge.pipelines.decompose.complex_hyperbolic import DecomposeComplexHyperbolic
 from hloforge.pipelines.decompose.composites import LowerComposites
 from hloforge.pipelines.decompose.dot_algorithm import DecomposeDotAlgorithm
 from hloforge.pipelines.decompose.einsum import DecomposeEinsum
@@ -63,7 +64,8 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeFactorizations(keep=NATIVE), "iterations on two diagonals are loops; the others have code"),
     Stage(LegalizeNarrowFloats(), "floats of 4 and 8 bits are computed in f32"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),
-    Stage(KeepFunctions(), "error functions have code, which is shorter than CHLO's expansion"),
+    Stage(DecomposeComplexHyperbolic(), "CHLO's expansion of complex sinh and cosh cancels"),
+    Stage(KeepFunctions(), "error and hyperbolic functions have code, shorter and more exact than CHLO's expansion"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "CHLO expands to StableHLO"),
     Stage(FoldKnownSizes(), "CHLO's expansions ask for sizes that types say"),
     Stage(NativePass("func.func(stablehlo-legalize-deprecated-ops)"), "dot, broadcast, unary_einsum as general ones"),

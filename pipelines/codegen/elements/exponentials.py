@@ -147,9 +147,11 @@ def exponential(x: Value) -> Value:
     return (x < of.least).where(0.0, result)
 
 
-def normal_exponential(x: Value) -> Value:
-    """e^x where that is a normal number; anything elsewhere, and of NaN."""
+def normal_exponential(x: Value, *, halved: bool = False) -> Value:
+    """e^x, or half of it, where that is a normal number; anything elsewhere, and of NaN."""
     exponent, high, low = _reduced(x)
+    if halved:
+        exponent = exponent - (1 << mantissa_bits(x))
     r = high - low
     tail = r * r * polynomial(r, _constants(x).square)
     if element_of(x.kind) == FLOAT:

@@ -17,6 +17,7 @@ from hloforge.pipelines.codegen.elements import (
     conversions,
     error_functions,
     exponentials,
+    hyperbolics,
     integers,
     logarithms,
     powers,
@@ -214,6 +215,8 @@ _add("exponential", REALS, _of_floats(exponentials.exponential))
 _add("exponential_minus_one", REALS, _of_floats(exponentials.exponential_minus_one))
 _add("logistic", REALS, _of_floats(exponentials.logistic))
 _add("tanh", REALS, _of_floats(exponentials.hyperbolic_tangent))
+_add("sinh", REALS, _of_floats(hyperbolics.hyperbolic_sine))
+_add("cosh", REALS, _of_floats(hyperbolics.hyperbolic_cosine))
 _add("log", REALS, _of_floats(logarithms.log))
 _add("log_plus_one", REALS, _of_floats(logarithms.log_plus_one))
 _add("sqrt", REALS, _of_floats(roots.square_root))

@@ -24,7 +24,7 @@ from hloforge.pipelines.codegen.elements.table import supports
 from hloforge.pipelines.framework.passes import Pass, register
 
 _CHLO, _CALL, _TARGET = "chlo.", "stablehlo.custom_call", "call_target_name"
-_FUNCTIONS = frozenset({"chlo.erf", "chlo.erfc", "chlo.erf_inv"})
+_FUNCTIONS = frozenset({"chlo.cosh", "chlo.erf", "chlo.erfc", "chlo.erf_inv", "chlo.sinh"})
 
 
 @register

@@ -14,7 +14,7 @@ from tests.pipelines.codegen.elements.xla_reference import COMPLEX, FLOATS, INTE
 
 _EVERY = ("i1", *INTEGERS, *FLOATS, *COMPLEX)
 _ARITY = {name.removeprefix("stablehlo."): row.arity for name, row in TABLE.items() if row.kind is Kind.ELEMENTWISE}
-_ARITY |= {"erf": 1, "erfc": 1, "erf_inv": 1, "square": 1}
+_ARITY |= dict.fromkeys(("cosh", "erf", "erfc", "erf_inv", "sinh", "square"), 1)
 _ATTRIBUTES = {"comparison_direction": "LT", "compare_type": "TOTALORDER", "exponent_bits": 5, "mantissa_bits": 3}
 # The rest is taken apart by passes (``pipelines/decompose``), or not in use.
 _REFUSED = {"uniform_dequantize", "uniform_quantize"}

@@ -15,8 +15,8 @@ from hloforge.pipelines.codegen.lowering import lower
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from tests.pipelines.codegen.jax_programs import check, normal
 
-_FUNCTIONS: tuple[Callable[..., Any], ...] = (jax.lax.erf, jax.lax.erfc, jax.lax.erf_inv)
-_NAMES = frozenset({"chlo.erf", "chlo.erfc", "chlo.erf_inv"})
+_FUNCTIONS: tuple[Callable[..., Any], ...] = (jax.lax.erf, jax.lax.erfc, jax.lax.erf_inv, jax.lax.cosh, jax.lax.sinh)
+_NAMES = frozenset({"chlo.cosh", "chlo.erf", "chlo.erfc", "chlo.erf_inv", "chlo.sinh"})
 
 
 def _module(name: str, element: str = "f32") -> Any:
@@ -44,7 +44,7 @@ def test_there_and_back() -> None:
 
 
 @pytest.mark.parametrize("element", ["f16", "bf16", "f32", "f64"])
-@pytest.mark.parametrize("name", ["erf", "erfc", "erf_inv"])
+@pytest.mark.parametrize("name", ["cosh", "erf", "erfc", "erf_inv", "sinh"])
 def test_one_operation_is_left(name: str, element: str) -> None:
     module = _module(name, element)
     lower(module)
