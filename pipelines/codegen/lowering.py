@@ -17,6 +17,7 @@ from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
+from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
@@ -57,6 +58,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeMap(), "a computation over scalars; every later pass sees arrays"),
     Stage(LegalizePromotions(), "a reduction may compute in a wider type; code generation sees one type"),
     Stage(RefineDynamism(), "sizes that are constants make static operations"),
+    Stage(LegalizeWidenedFunctions(), "functions whose arguments are not rounded convert them"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
     Stage(DecomposeRng(), "XLA's generators, as arithmetic of integers"),
     Stage(DecomposeLibraryCalls(), "library calls as operations; sorts, factorizations, 8-bit products"),

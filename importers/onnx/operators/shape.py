@@ -122,14 +122,15 @@ def split(node: Node) -> Any:
 
 @operator("Slice")
 def slice_(node: Node) -> Value:
-    """numpy's slices; attributes before version 10, inputs from then on."""
+    """numpy's slices, but backward ones begin in the array; attributes before version 10, inputs from then on."""
     x = node.value(0)
     starts, ends = node.listed("starts", 1) or [], node.listed("ends", 2) or []
     axes = node.listed("axes", 3)
     axes = list(range(len(starts))) if axes is None else [axis % x.rank for axis in axes]
     steps = (node.integers(4) if node.has(4) else None) or [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        begin, stop, stride = slice(start, end, step).indices(x.dims[axis])
+        size = x.dims[axis]
+        begin, stop, stride = slice(max(start, -size) if step < 0 else start, end, step).indices(size)
         if stride > 0:
             x = window(x, axis, begin, max(begin, stop), stride)
             continue
