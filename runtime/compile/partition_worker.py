@@ -148,7 +148,8 @@ def shardings(proto: bytes, parameters: Sequence[int], results: Sequence[int], d
     of_parameters, of_results = (
         _leaves(one, len(ranks)) for one, ranks in zip(given, (parameters, results), strict=True)
     )
-    owners = [next(iter(one.tile_assignment_devices()), 0) if one.is_maximal() else None for one in of_results]
+    # Replicated arrays are maximal as well, without devices: each device has its own, which may differ (unchecked).
+    owners = [next(iter(one.tile_assignment_devices()), None) if one.is_maximal() else None for one in of_results]
     return [
         [tiling(one, rank, devices) for one, rank in zip(of_parameters, parameters, strict=True)],
         [tiling(one, rank, devices, may_have_owner=True) for one, rank in zip(of_results, results, strict=True)],

@@ -16,7 +16,7 @@ from jax._src.lax.parallel import psum_scatter_start
 from jax.experimental import io_callback
 from jax.experimental.control_deps import control_dep
 from jax.experimental.custom_partitioning import custom_partitioning
-from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 
 @check
@@ -35,6 +35,26 @@ def asynchronous_collectives_of_two_devices() -> None:
     x = np.arange(8, dtype=np.float32).reshape(4, 2)
     sums = np.array([np.sin(x[:2]).sum(), np.sin(x[2:]).sum()])
     np.testing.assert_allclose(scattered(x), x[:2] + x[2:] + sums[:, None], rtol=1e-6)
+
+
+@check
+def replicated_results_of_two_devices() -> None:
+    mesh = jax.make_mesh((2,), ("a",), axis_types=(AxisType.Explicit,))
+    rows, terms, everywhere = PartitionSpec("a"), PartitionSpec(unreduced={"a"}), PartitionSpec()
+
+    def mapped(function: Any, before: Any, after: Any) -> Any:
+        return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=before, out_specs=after, check_vma=False))
+
+    x = jax.device_put(np.arange(4), NamedSharding(mesh, rows))
+    total = mapped(lambda x: lax.psum(x, "a"), rows, everywhere)
+    assert total(x).tolist() == [2, 4]
+    # One collective: devices have what they call replicated.
+    text = total.lower(x).compile().as_text()
+    assert text.count("channel_id") == 1
+    assert "all-reduce(" in text
+    # Also where nobody has checked that it is.
+    parts = mapped(lambda x: x, terms, everywhere)(mapped(lambda x: x, rows, terms)(x))
+    assert [part.data.tolist() for part in parts.addressable_shards] == [[0, 1], [2, 3]]
 
 
 @check
