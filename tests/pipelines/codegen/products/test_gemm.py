@@ -206,6 +206,14 @@ def test_terms_in_blocks() -> None:
         check(replace(pairs, extensions=EXTENSIONS & {BF16}), machine=small)
 
 
+@pytest.mark.parametrize("turned", ["", "l", "r", "lr"])
+def test_many_results_of_few_terms(turned: str) -> None:
+    small = replace(HOST, l2_bytes=1 << 14)
+    for size in ((81, 20, 130), (200, 50, 70), (3, 2, 2000)):
+        check(product(*size, turned=turned, batch=(2,)), machine=small)
+    assert tiled.plan(product(81, 20, 130), small).by_rows
+
+
 def test_batches_with_any_strides() -> None:
     check(product(20, 30, 40, batch=(2, 3)))
     # Attention's [batch, position, head, feature] without a copy; the right factor is shared.
