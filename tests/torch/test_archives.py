@@ -199,3 +199,22 @@ def test_structures_of_libraries_are_read_without_them() -> None:
     assert program.load().signature.result_names == ("scores", "past.0", "past.1.key")
     for factor, result in zip((2, 2, 3), program(np.ones(3, np.float32)), strict=True):
         np.testing.assert_array_equal(result, np.full(3, factor, np.float32))
+
+
+def test_products_of_groups_of_transformers_are_read_without_it() -> None:
+    class Experts(nn.Module):
+        def forward(self, x: Any) -> Any:
+            ends = torch.tensor([1, 1, 4])
+            return torch.ops.transformers.grouped_mm_fallback(x, torch.arange(12.0).reshape(3, 2, 2), ends)
+
+    library = torch.library.Library("transformers", "FRAGMENT")
+    try:
+        if not hasattr(torch.ops.transformers, "grouped_mm_fallback"):
+            library.define("grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor")
+            like = lambda x, weight, _: x.new_empty(x.shape[0], weight.shape[2])  # noqa: E731
+            torch.library.register_fake("transformers::grouped_mm_fallback", like, lib=library)
+        data = saved(Experts(), torch.ones(4, 2))
+    finally:
+        library._destroy()
+    x, weights = np.arange(8, dtype=np.float32).reshape(4, 2), np.arange(12.0).reshape(3, 2, 2)
+    np.testing.assert_array_equal(hloforge.compile(data)(x), np.concatenate([x[:1] @ weights[0], x[1:] @ weights[2]]))

@@ -20,7 +20,9 @@ def main(path: str, output: str, sizes: str = "") -> None:
     warnings.simplefilter("ignore")
     try:
         from hloforge.torch.archives import program_of_archive
+        from hloforge.torch.operators.grouped import declare_operators
 
+        declare_operators()
         program = program_of_archive(path, json.loads(sizes) if sizes else None)
     except (Error, ModuleNotFoundError) as error:
         print(json.dumps(_answer(error)))

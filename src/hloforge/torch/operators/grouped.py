@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import torch
 
 from hloforge.torch.registry import Call, lowers
 
@@ -38,6 +39,15 @@ def grouped_product(call: Call, x: Any, weights: Any, ends: Any = None, bias: An
         else:
             result = _parts(x, weights, ends)
     return result if bias is None else result + bias
+
+
+def declare_operators() -> None:
+    """Make PyTorch know the operators of transformers that files call, in a process without that library."""
+    if hasattr(torch.ops.transformers, "grouped_mm_fallback"):
+        return
+    name = "transformers::grouped_mm_fallback"
+    torch.library.define(name, "(Tensor input, Tensor weight, Tensor offs) -> Tensor")
+    torch.library.register_fake(name, lambda x, weight, _: x.new_empty(x.shape[0], weight.shape[2]))
 
 
 def _parts(x: Any, weights: Any, ends: Any) -> Any:
