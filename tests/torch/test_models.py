@@ -121,3 +121,17 @@ def test_steps_of_training_bring_the_loss_down_as_in_eager_mode(optimizer: str) 
         losses.append(torch.tensor(seen))
     assert_close(losses[0], losses[1], 1e-3)
     assert losses[0][-1] < losses[0][0]
+
+
+def test_views_of_attention_that_its_decomposition_does_not_allow() -> None:
+    """PyTorch's own decomposition of attention returns other strides than the operator, and fails at the view."""
+
+    class Attention(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            heads = torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).transpose(1, 2)
+            return heads.reshape(2, 6, 8).view(-1, 8) * 2
+
+    x = torch.randn(2, 2, 6, 4, generator=torch.Generator().manual_seed(0))
+    exported = torch.export.export(Attention(), (x,))
+    found = hloforge.torch.compile(exported)(x)
+    torch.testing.assert_close(found, Attention()(x), rtol=1e-5, atol=1e-6)

@@ -33,13 +33,28 @@ def prepared(exported: ExportedProgram) -> ExportedProgram:
     with warnings.catch_warnings():
         # What PyTorch warns of is within itself.
         warnings.simplefilter("ignore", FutureWarning)
-        exported = exported.run_decompositions(decompositions())
+        try:
+            exported = exported.run_decompositions(decompositions())
+        except ValueError as error:
+            # A decomposition makes other strides than the operator (attention of the CPU), and a view of its result
+            # fails in PyTorch; a program has no strides.
+            if "Cannot view a tensor" not in str(error):
+                raise
+            views = {torch.ops.aten.view.default: _viewed}
+            exported = exported.run_decompositions({**decompositions(), **views})
         # A library's operators: those that were defined after the table was made are not in it.
         while composite := _composite(exported):
             exported = exported.run_decompositions(
                 {**decompositions(), **{op: _get_decomp_for_cia(op) for op in composite}}
             )
     return exported
+
+
+def _viewed(x: torch.Tensor, sizes: Any) -> Any:
+    """``view`` of an array whose strides do not allow one: of a copy."""
+    if x.is_contiguous():
+        return NotImplemented
+    return torch.ops.aten.view.default(x.clone(memory_format=torch.contiguous_format), sizes)
 
 
 def _composite(exported: ExportedProgram) -> set[Any]:
