@@ -63,7 +63,7 @@ def test_the_tutorial_runs(workplace: Path) -> None:
 def test_every_page_is_in_the_navigation() -> None:
     """`make docs` checks the links of the pages that it has."""
     shown = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
-    made = {"quickstart.md", "commands.md", "api.md", "changelog.md", "contributing.md"}
+    made = {"quickstart.md", "commands.md", "api.md", "changelog.md", "contributing.md", "errors.md"}
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     assert shown == pages | made
 
