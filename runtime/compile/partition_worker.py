@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -32,6 +33,10 @@ from hloforge.runtime.data.frames import read_frame, write_frame
 _PASS = "spmd-partitioning"
 # A custom call that asks how its operand lies; whom to tell is the address of a function in its configuration.
 _INSPECTION, _CONFIG = "InspectSharding", "backend_config"
+# JAX tells by this attribute how many dimensions of a library call's operands count problems.
+_BATCHED = b"num_batch_dims"
+# The names of such calls among the strings of bytecode, JAX's and ours.
+_LIBRARY = re.compile(rb"(?:lapack_|hloforge\.)\w+")
 # The field of HloProto that holds the module.
 _HLO_MODULE = 1
 # What devices that share a part of an array have of it.
@@ -213,6 +218,10 @@ def main() -> None:
 
     if TARGET.encode() in module:
         pass_on(ask)
+    if _BATCHED in module:
+        # Without this XLA gathers all problems on all devices.
+        for name in {*_LIBRARY.findall(module)}:
+            _jax.register_custom_call_as_batch_partitionable(name.decode())
     try:
         proto = partition(inspections.listen(module), request["partitions"], request["shardy"])
         *sharded, owners = shardings(proto, request["parameters"], request["results"], request["partitions"])

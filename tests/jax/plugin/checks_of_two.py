@@ -58,6 +58,20 @@ def replicated_results_of_two_devices() -> None:
 
 
 @check
+def factorizations_of_two_devices() -> None:
+    # Each device factors its own matrices.
+    mesh = Mesh(np.array(jax.devices("hloforge")), ("a",))
+    square = np.random.default_rng(0).normal(size=(4, 3, 3)).astype(np.float32)
+    matrices = square @ square.swapaxes(1, 2) + np.eye(3, dtype=np.float32)
+    x = jax.device_put(matrices, NamedSharding(mesh, PartitionSpec("a")))
+    found = jax.jit(lambda x: (jnp.linalg.eigvalsh(x), jnp.linalg.svd(x)[1]))
+    assert "channel_id" not in found.lower(x).compile().as_text()
+    eigenvalues, singular = found(x)
+    np.testing.assert_allclose(eigenvalues, np.linalg.eigvalsh(matrices), rtol=1e-4)
+    np.testing.assert_allclose(singular, np.linalg.svd(matrices)[1], rtol=1e-4)
+
+
+@check
 def callbacks_of_two_devices() -> None:
     rows = NamedSharding(Mesh(np.array(jax.devices("hloforge")), ("a",)), PartitionSpec("a"))
     values = np.arange(8, dtype=np.float32).reshape(4, 2)

@@ -35,6 +35,7 @@ GROUPS = (
             "custom_partitioning_of_two_devices",
             "asynchronous_collectives_of_two_devices",
             "replicated_results_of_two_devices",
+            "factorizations_of_two_devices",
         ),
     ),
 )
