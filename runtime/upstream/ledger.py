@@ -27,6 +27,7 @@ NO_WORKAROUNDS: dict[str, str] = {
     "legalize-quantized": "IREE has no quantized types",
     "decompose-batch-norm": "its parts fuse with their neighbours",
     "decompose-cholesky": "IREE has no factorizations",
+    "decompose-complex-hyperbolic": "CHLO's own expansion cancels",
     "decompose-dot-algorithm": "XLA's algorithms of products",
     "decompose-dynamic-windows": "IREE lacks these operations",
     "decompose-einsum": "IREE lacks some forms",
