@@ -220,5 +220,11 @@ def _without_counts(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("record", WITH_REPRODUCER, ids=lambda record: record.name)
 def test_the_fault_is_still_there(record: Workaround) -> None:
-    outcome = judged(Reproducer.read(FOLDER / record.reproducer), Tools.found())
-    assert outcome.state == THERE, outcome.seen
+    # What frees memory too early shows in most calls, not in each.
+    seen: list[str] = []
+    for _ in range(3):
+        outcome = judged(Reproducer.read(FOLDER / record.reproducer), Tools.found())
+        if outcome.state == THERE:
+            return
+        seen.append(outcome.seen)
+    pytest.fail("; ".join(seen))
