@@ -45,6 +45,11 @@ class ReduceWindow:
         """Of the results."""
         return tuple(window.count for window in self.windows)
 
+    @property
+    def _is_of_nothing(self) -> bool:
+        """Whether windows have padding alone. There is no element, not even to be read in vain."""
+        return any(window.n == 0 for window in self.windows)
+
     @cached_property
     def _dims(self) -> list[Window]:
         return merged(self.windows)
@@ -57,6 +62,8 @@ class ReduceWindow:
     @property
     def rows(self) -> int:
         """Parts that can be computed apart from each other."""
+        if self._is_of_nothing:
+            return 1
         if self._inner is not self._dims or (self._dims and _is_direct(self._inner)):
             return self._dims[0].count
         return 1
@@ -64,6 +71,8 @@ class ReduceWindow:
     @cached_property
     def scratch(self) -> int:
         """Bytes that a call works in."""
+        if self._is_of_nothing:
+            return 0
         return _Passes.of(self._inner, self.elements, self.lanes).scratch
 
     def write(
@@ -87,6 +96,11 @@ class ReduceWindow:
             rows: the first of ``rows`` and the one after the last; None for all.
         """
         if not prod(self.shape):
+            return
+        if self._is_of_nothing:
+            with each(function, 0, prod(self.shape)) as place:
+                for target, element in zip(targets, start, strict=True):
+                    target.put(element, place)
             return
         first, last = rows or (0, self.rows)
         passes = _Passes.of(self._inner, self.elements, self.lanes)

@@ -34,3 +34,21 @@ def _convolution(x: Any, w: Any) -> Any:
 )
 def test_results_without_elements(function: Callable[..., Any], shapes: list[tuple[int, ...]]) -> None:
     check(lambda *arrays: function(*arrays), *(normal(*shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("shape", [(0,), (4, 0), (0, 4), (3, 0, 5), (2, 0, 0)])
+@pytest.mark.parametrize("size", [1, 2, 40])
+def test_windows_of_padding_alone(shape: tuple[int, ...], size: int) -> None:
+    windows, strides = (size,) * len(shape), (1,) * len(shape)
+    padding, dilation = [(size, 1)] * len(shape), (2,) * len(shape)
+
+    def largest_and_sums(x: Any) -> Any:
+        first = jax.lax.reduce_window(x, -np.inf, jax.lax.max, windows, strides, padding, dilation)
+        both = jax.lax.reduce_window((x, x + 1), (np.float32(1), np.float32(2)), _sums, windows, strides, padding)
+        return first, both
+
+    check(largest_and_sums, normal(*shape))
+
+
+def _sums(one: Any, other: Any) -> Any:
+    return one[0] + other[0], one[1] + other[1]
