@@ -246,7 +246,7 @@ class BlockWriter:
         if elements.size(array.element) != elements.size(carry.element):
             return False
         place, found = step.analysis(self.planner.in_memory)
-        own = index_of(array, place)
+        own = index_of(array, step.at(place))
         return all(read == own for loaded, read in found.loads if loaded is carry)
 
     def _slot(self, array: Array) -> Slot:

@@ -98,6 +98,12 @@ class Index:
             # The offset's remainder by the common factor never matters.
             smaller = Index(tuple((symbol, factor // common) for symbol, factor in rest.terms), rest.offset // common)
             return quotient + smaller.over(divisor // common)
+        for factor in sorted({factor for _, factor in rest.terms if 1 < factor < divisor}, reverse=True):
+            # What is below a factor never carries into its multiples.
+            below = Index(tuple(term for term in rest.terms if term[1] % factor), rest.offset % factor)
+            if divisor % factor == 0 and below.low >= 0 and below.high < factor:
+                above = Index(tuple((symbol, was // factor) for symbol, was in rest.terms if was % factor == 0))
+                return quotient + (above + rest.offset // factor).over(divisor // factor)
         return quotient + Index(((_quotient(rest, divisor), 1),))
 
     def modulo(self, divisor: int) -> Index:

@@ -502,7 +502,7 @@ class NestWriter:
     # Bodies
 
     def _store_maps(self) -> None:
-        place = self._place()
+        place = self._nest.at(self._place())
         made = [self._emitter.made(array, place) for array in self._nest.maps]
         for op in self._nest.reductions:
             # All is read before anything is written, because maps may be stored where a loop's carries are.
@@ -520,7 +520,7 @@ class NestWriter:
 
     def _terms(self, op: Op) -> list[Element]:
         half = len(op.operands) // 2
-        place = self._place()
+        place = self._nest.at(self._place())
         return [self._emitter.element(operand, place) for operand in op.operands[:half]]
 
     def _by_sums(self, reduced: Sequence[Group]) -> None:

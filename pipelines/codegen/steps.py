@@ -7,6 +7,7 @@ places become one where no other step has to run between them, and arrays that o
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,7 @@ from hloforge.pipelines.codegen.evaluate import MOVES, Place
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.codegen.splitting import Sizes, finer, is_simpler, joined
 
 # Computed again for each reader below this cost, in sums.
 _CHEAP = 2
@@ -92,7 +94,8 @@ class Nest(Step):
     """Loops over the places of a shape.
 
     Attributes:
-        shape: of the places.
+        shape: of the places: the sizes of loops.
+        parts: the loops of each dimension of ``maps`` where these are several; None where each has its own.
         maps: arrays of this shape; each may read those before it at the same place.
         reductions: operations that reduce arrays of this shape along the same dimensions.
         dims: these.
@@ -101,6 +104,7 @@ class Nest(Step):
     """
 
     shape: tuple[int, ...] = ()
+    parts: Sizes | None = None
     maps: list[Array] = field(default_factory=list)
     reductions: list[Op] = field(default_factory=list)
     dims: tuple[int, ...] = ()
@@ -122,6 +126,25 @@ class Nest(Step):
             self.known = place, self._accesses(place, memory)
         return self.known
 
+    def at(self, place: Place) -> Place:
+        """The place in arrays of the loops' place."""
+        return place if self.parts is None else joined(place, self.parts)
+
+    def split(self, memory: Callable[[Array], bool]) -> None:
+        """Let dimensions be several loops where that leaves fewer quotients to compute."""
+        if self.parts is not None or 0 in self.shape:
+            return
+        place, found = self.analysis(memory)
+        parts = finer(place, self.shape, found)
+        if parts is None:
+            return
+        firsts = [0, *itertools.accumulate(map(len, parts))]
+        dims = tuple(loop for d in self.dims for loop in range(firsts[d], firsts[d + 1]))
+        shape = tuple(size for sizes in parts for size in sizes)
+        split = Nest(shape=shape, parts=parts, maps=self.maps, reductions=self.reductions, dims=dims)
+        if is_simpler(found, split.analysis(memory)[1]):
+            self.shape, self.parts, self.dims, self.known = shape, parts, dims, split.known
+
     def loads(self, memory: Callable[[Array], bool]) -> list[tuple[Array, Index]]:
         """What an iteration reads: arrays and the numbers of elements."""
         return self.analysis(memory)[1].loads
@@ -136,6 +159,7 @@ class Nest(Step):
 
     def _accesses(self, place: Place, memory: Callable[[Array], bool]) -> Accesses:
         found = Accesses(memory)
+        place = self.at(place)
         for array in self.maps:
             found.made(array, place)
         for op in self.reductions:
@@ -255,6 +279,9 @@ class Planner:
             self._note_reads(step)
         steps = self._joined(steps)
         self._drop_stores(steps)
+        for step in steps:
+            if isinstance(step, Nest):
+                step.split(self.in_memory)
         return steps
 
     def _choose(self) -> None:
