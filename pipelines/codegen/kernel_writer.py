@@ -43,6 +43,7 @@ class KernelWriter:
         self.slots: list[Slot] = []
         self.stack = 0
         self._memories: dict[Slot, Memory] = {}
+        self.vector_bytes = vector_bytes
         self._bits = vector_bytes * 8
         self._workgroup: Value | None = None
         self._scopes = 0

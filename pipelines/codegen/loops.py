@@ -26,6 +26,7 @@ from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_orderless, row_blocks
 from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.segments import Segment, segments_of, whole
+from hloforge.pipelines.codegen.squares import SIDE, Sizes, fill_square, lanes_of_square
 from hloforge.pipelines.codegen.steps import Nest
 
 # Bytes of a line of sums: a quarter of the smallest first-level cache.
@@ -37,8 +38,8 @@ _FEW, _FEW_TERMS = 4, 8
 _MOST_TERMS, _MOST_WRITTEN = 32, 128
 # Sums that the terms of short rows cost before they are computed by blocks.
 _DEAR = 12
-# The side of a square of elements, whose lines of 64 bytes are in the first-level cache.
-_SQUARE = 32
+# The least sides of a square that is worth its tile: transposed in registers, or else read element by element.
+_LEAST_ALONG, _LEAST_ACROSS = 8, 8
 # Arrays that are kept for a square of the places, 4 KiB of f32 each.
 _MOST_HELD = 2
 # Lanes of a reduction that LLVM makes no vectors of: enough for the latency of a few operations.
@@ -82,11 +83,13 @@ class _Crossing:
 
     Attributes:
         loads: arrays that are read so, with the numbers of elements, to be kept for a square.
+        lanes: of the vectors that each is transposed by; 0 for one that is read element by element.
     """
 
     first: Group
     second: Group
     loads: list[tuple[Array, Index]]
+    lanes: list[int]
 
 
 def groups_of(nest: Nest, memory: Callable[[Array], bool]) -> list[Group]:
@@ -279,7 +282,7 @@ class NestWriter:
     def _crossed(self) -> _Crossing | None:
         """Arrays that are read across the order in which results are written."""
         groups = self._groups
-        if len(groups) < 2 or groups[-1].size < _SQUARE:
+        if len(groups) < 2 or groups[-1].size < _LEAST_ACROSS:
             return None
         place, found = self._nest.analysis(self._in_memory)
         last = place[groups[-1].dims[-1]].terms[0][0]
@@ -290,49 +293,65 @@ class NestWriter:
                 for array, number in dict.fromkeys(found.loads)
                 if dict(number.terms).get(symbol) == 1 and abs(dict(number.terms).get(last, 0)) > 1
             ]
-            if group.size >= _SQUARE and loads:
-                plain = {index.terms[0][0] for index in place if index.terms}
-                held = [load for load in loads if all(symbol in plain for symbol, _ in load[1].terms)]
-                return _Crossing(group, groups[-1], held[:_MOST_HELD])
+            plain = {index.terms[0][0] for index in place if index.terms}
+            held = [load for load in loads if all(symbol in plain for symbol, _ in load[1].terms)][:_MOST_HELD]
+            sizes = Sizes(group.size, groups[-1].size)
+            is_small = min(sizes.along, sizes.across) < SIDE
+            if not loads or group.size < _LEAST_ALONG:
+                continue
+            lanes = [lanes_of_square(sizes, array.element, self._writer.vector_bytes) for array, _ in held]
+            if not is_small or (len(held) == len(loads) and all(lanes)):
+                return _Crossing(group, groups[-1], held, lanes)
         return None
 
     def _by_squares(self, crossing: _Crossing) -> None:
         """Two loops by squares, which are read in the order of memory first, and kept beside each other."""
         function, first, second = self._function, crossing.first, crossing.second
-        first_start, first_stop = self._bounds(first.size)
-        tiles = [self._line(array, _SQUARE * _SQUARE) for array, _ in crossing.loads]
-        with function.loop(first_start, first_stop, _SQUARE) as row, self._emitter.scope():
-            rows = self._within(row, first_stop, first.size, is_shared=isinstance(first_stop, Value))
-            with function.loop(0, second.size, _SQUARE) as column, self._emitter.scope():
-                columns = self._within(column, second.size, second.size, is_shared=False)
+        start, stop = self._bounds(-(-first.size // SIDE))
+        tiles = [self._line(array, SIDE * SIDE) for array, _ in crossing.loads]
+        with function.loop(start, stop) as square, self._emitter.scope():
+            row = square * SIDE
+            rows = self._within(row, first.size)
+            with function.loop(0, second.size, SIDE) as column, self._emitter.scope():
+                columns = self._within(column, second.size)
 
                 def enter(inner_row: Value, inner_column: Value) -> Value:
                     """Be at a place of the square; its number there."""
                     self._enter(first, _sum_of(row, first.size, inner_row))
                     self._enter(second, _sum_of(column, second.size, inner_column))
-                    return inner_column * _SQUARE + inner_row
+                    return inner_row * SIDE + inner_column
 
-                if tiles:
-                    with (
-                        function.loop(0, columns) as inner_column,
-                        self._emitter.scope(),
-                        function.loop(0, rows) as inner_row,
-                        self._emitter.scope(),
-                    ):
-                        number = enter(inner_row, inner_column)
-                        for tile, (array, load) in zip(tiles, crossing.loads, strict=True):
-                            tile.store(self._emitter.load(array, self._here(load)), number)
+                for tile, (array, load), lanes in zip(tiles, crossing.loads, crossing.lanes, strict=True):
+
+                    def number(inner_row: Value, inner_column: Value, load: Index = load) -> Value:
+                        with self._emitter.scope():
+                            enter(inner_row, inner_column)
+                            return self._emitter.value(self._here(load))
+
+                    if lanes:
+                        memory, sizes = self._emitter.memory(array), Sizes(first.size, second.size)
+                        stride = self._stride(load, second)
+                        fill_square(function, tile, memory, sizes, lanes, (rows, columns), stride, number)
+                        continue
+                    with function.loop(0, columns) as inner_column, function.loop(0, rows) as inner_row:
+                        value = self._emitter.memory(array).load(number(inner_row, inner_column))
+                        tile.store(value, inner_row * SIDE + inner_column)
                 with (
                     function.loop(0, rows) as inner_row,
                     self._emitter.scope(),
                     function.loop(0, columns) as inner_column,
                     self._emitter.scope(),
                 ):
-                    number = enter(inner_row, inner_column)
+                    place = enter(inner_row, inner_column)
                     for tile, (array, load) in zip(tiles, crossing.loads, strict=True):
-                        held = tile.load(number)
+                        held = tile.load(place)
                         self._emitter.known((array, self._here(load)), held)
                     self._store_maps()
+
+    def _stride(self, number: Index, group: Group) -> int:
+        """How far apart in memory two elements are that follow each other along a group."""
+        place, _ = self._nest.analysis(self._in_memory)
+        return dict(number.terms)[place[group.dims[-1]].terms[0][0]]
 
     def _here(self, number: Index) -> Index:
         """A number of an element in the counters of the loops that are being written."""
@@ -343,11 +362,11 @@ class NestWriter:
             found = found + self._counters[counters[symbol]] * factor
         return found
 
-    def _within(self, start: Value, stop: Value | int, size: int, *, is_shared: bool) -> Value | int:
+    def _within(self, start: Value, size: int) -> Value | int:
         """How many iterations of a square there are."""
-        if size % _SQUARE == 0 and not is_shared:
-            return _SQUARE
-        return (self._function.index(stop) - start).minimum(_SQUARE)
+        if size % SIDE == 0:
+            return SIDE
+        return min(size, SIDE) if size <= SIDE else (self._function.index(size) - start).minimum(SIDE)
 
     # Blocks of rows
 

@@ -1,0 +1,118 @@
+"""Squares of arrays that are read across the order in which results are written, transposed in registers.
+
+What lies in memory along one loop and is needed along another is read by as many vectors as each has lanes, which
+change places pair by pair (``products/shuffles.py``). Reading element by element, or by gathers, takes two to five
+times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hloforge.pipelines.codegen.elements import memory as elements
+from hloforge.pipelines.codegen.emit import Memory
+from hloforge.pipelines.codegen.lang.functions import Function
+from hloforge.pipelines.codegen.lang.values import I64, Value, vector_of
+from hloforge.pipelines.codegen.products.shuffles import transposed
+
+# The side of a square of elements, whose lines of 64 bytes are in the first-level cache.
+SIDE = 32
+# Bytes of a register, and lanes that more shuffles would cost than they gain.
+_REGISTER, _MOST_LANES = 64, 16
+# Processors of shorter vectors have no masks for each element type.
+_MASKED = 64
+# Bytes from one vector to the next that processors do not foresee, in arrays that no cache near them holds.
+_FAR, _LARGE = 1024, 1 << 18
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Two loops that are cut in squares.
+
+    Attributes:
+        along: iterations of the loop along which memory is read.
+        across: of the other one.
+    """
+
+    along: int
+    across: int
+
+
+def lanes_of_square(sizes: Sizes, element: str, vector_bytes: int) -> int:
+    """Lanes of the vectors that a square of an array is read by; 0 where it is read element by element."""
+    width = elements.size(element)
+    if width > 8:
+        return 0
+    lanes = min(_REGISTER // width, _MOST_LANES, _power(max(min(sizes.along, SIDE), min(sizes.across, SIDE))))
+    return 0 if _is_masked(sizes, lanes) and vector_bytes < _MASKED else lanes
+
+
+def fill_square(
+    function: Function,
+    tile: Memory,
+    memory: Memory,
+    sizes: Sizes,
+    lanes: int,
+    extent: tuple[Value | int, Value | int],
+    stride: int,
+    number: Callable[[Value, Value], Value],
+) -> None:
+    """Read a square of an array into a tile, whose rows are ``SIDE`` elements along the other loop.
+
+    Args:
+        extent: elements along and across; fewer than ``SIDE`` at the ends.
+        stride: elements from one place across to the next.
+        number: the number of the element at a place of the square, along and across.
+    """
+    kind = f"i{8 * elements.size(memory.element)}"
+    along, across = (function.index(size) for size in extent)
+    masked = _is_masked(sizes, lanes)
+    width = elements.size(memory.element)
+    is_far = stride * width >= _FAR and stride * width * sizes.across > _LARGE
+    last = (along - lanes).maximum(0)
+    with function.loop(0, across, lanes) as column, function.loop(0, along, lanes) as start:
+        # The last vector of a square begins early enough to end in it.
+        row = start.minimum(last)
+        first = number(row, column)
+        most = across - column - 1
+        vectors = []
+        for lane in range(lanes):
+            place = first + function.index(lane).minimum(most) * stride
+            address = function.offset(memory.pointer, kind, place)
+            if is_far:
+                ahead = function.offset(memory.pointer, kind, place + SIDE * stride)
+                function.do(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 0, i32 1, i32 1)")
+            vectors.append(
+                _masked_load(function, address, kind, lanes, along - row)
+                if masked
+                else _load(function, address, kind, lanes)
+            )
+        for lane, vector in enumerate(transposed(function, vectors, lanes)):
+            function.store(vector, function.offset(tile.pointer, kind, (row + lane) * SIDE + column))
+
+
+def _is_masked(sizes: Sizes, lanes: int) -> bool:
+    """Whether squares may be shorter than a vector."""
+    return 0 < sizes.along % SIDE < lanes
+
+
+def _load(function: Function, address: Value, kind: str, lanes: int) -> Value:
+    return function.load(address, vector_of(kind, lanes))
+
+
+def _masked_load(function: Function, address: Value, kind: str, lanes: int, count: Value) -> Value:
+    """The first lanes alone, where there are fewer elements."""
+    places = Value(function, vector_of(I64, lanes), f"<{', '.join(f'i64 {lane}' for lane in range(lanes))}>")
+    mask = places < function.spread(count, lanes)
+    vector = vector_of(kind, lanes)
+    return function.emit(
+        f"call {vector} @llvm.masked.load.v{lanes}{kind}.p0(ptr {address.text}, i32 1, {mask.kind} {mask.text}, "
+        f"{vector} poison)",
+        vector,
+    )
+
+
+def _power(number: int) -> int:
+    """The least power of two that is not below a number."""
+    return 1 << max(number - 1, 1).bit_length()

@@ -1,0 +1,41 @@
+"""Arrays that are read across the order in which results are written, beside XLA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hloforge.pipelines.codegen.squares import Sizes, lanes_of_square
+from tests.pipelines.codegen.jax_programs import check
+
+_PROGRAMS: dict[str, Callable[..., Any]] = {
+    "alone": lambda x: jnp.swapaxes(x, -1, -2),
+    "with what lies along": lambda x: jnp.swapaxes(x, -1, -2) + jnp.swapaxes(x, -1, -2)[..., ::-1, :],
+    "both": lambda x: x + jnp.swapaxes(x.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2]), -1, -2),
+}
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (9, 33), (2, 31, 40), (65, 16), (3, 100, 13), (47, 64)])
+@pytest.mark.parametrize("name", _PROGRAMS)
+def test_programs(name: str, shape: tuple[int, ...]) -> None:
+    values = 10 * np.random.default_rng(1).standard_normal(shape)
+    others = (np.float64, np.int8, np.complex64, np.complex128, jnp.bfloat16)
+    for dtype in (np.float32, others[sum(shape) % len(others)]):
+        check(_PROGRAMS[name], values.astype(dtype))
+
+
+@pytest.mark.parametrize("shape", [(700, 300), (300, 520)])
+def test_of_several_workgroups(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    check(lambda x: jnp.tanh(x.T) * 3, x)
+
+
+def test_ends_that_are_shorter_than_vectors_need_masks() -> None:
+    assert lanes_of_square(Sizes(64, 64), "f32", 32) == 16
+    assert lanes_of_square(Sizes(64 + 9, 64), "f32", 32) == 0
+    assert lanes_of_square(Sizes(64 + 9, 64), "f32", 64) == 16
+    assert lanes_of_square(Sizes(64 + 9, 64), "complex<f64>", 64) == 0
