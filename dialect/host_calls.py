@@ -24,6 +24,8 @@ from hloforge.dialect.shapes import Shape
 
 # The VM module that holds a program's host functions.
 MODULE = "host"
+# Its function that gives kernels of our own the table by which they call the others.
+TABLE = "table"
 # Targets of this prefix are hloforge's own: a pass made the call, and whoever loads the program binds it.
 INTERNAL = PREFIX
 # What JAX calls its Python callbacks by on the CPU, with their number as an attribute.

@@ -128,7 +128,7 @@ _ALL = (
     Mark(DROPPED_ATTRIBUTES, On.MODULE, "importers/reader.py", "who called hloforge.read"),
     Mark(RESULT_SHAPE, On.OPERATION, "dialect/tuples.py", "pipelines/legalize/host_calls.py", carried=True),
     Mark(RESULT_ALIASES, On.OPERATION, "dialect/tuples.py", "pipelines/legalize/host_calls.py", carried=True),
-    Mark(HOST_CALL, On.OPERATION, "pipelines/legalize/host_calls.py", "pipelines/host_calls.py, the manifest"),
+    Mark(HOST_CALL, On.OPERATION, "pipelines/legalize/host_calls.py", "codegen/reading.py, import_host_calls.py …"),
     Mark(ELIDED, On.OPERATION, "importers/elided.py", "importers/elided.py"),
     Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, dispatch_gathers.py …"),
     Mark(IN_RANGE, On.OPERATION, "pipelines/workarounds/float_to_integer.py", "pipelines/analysis/forms.py"),

@@ -20,7 +20,6 @@ from hloforge.pipelines.capability.audit import describe
 from hloforge.pipelines.capability.capabilities import Verdict, capability
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.normalize.normalization import normalize
-from hloforge.runtime.compile.generated import is_generated
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug.lowering_record import LoweringRecord, computing, count_operations
@@ -44,7 +43,7 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "source": manifest.source,
         "target": manifest.target,
         "targets": list(manifest.targets or (manifest.target,)),
-        "code_generator": "hloforge's kernels" if is_generated(manifest) else "IREE's compiler",
+        "code_generator": "hloforge's kernels" if manifest.is_generated else "IREE's compiler",
         "flags": list(manifest.flags),
         "weights": {name: str(shape) for name, shape in manifest.weights},
         "weights_file": manifest.weights_file,

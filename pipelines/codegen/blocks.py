@@ -14,7 +14,7 @@ from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.graph import Array, Block, Op
-from hloforge.pipelines.codegen.kernel_program import ALIGNMENT
+from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, HOST_BYTES
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.loops import NestWriter, Share
@@ -38,6 +38,7 @@ class Generator:
         slots: where arrays are.
         constants: the bytes of the program's constants.
         writer: the kernel that is being written.
+        host_calls: the records of functions of the host that it calls, with their numbers.
     """
 
     def __init__(self, machine: Machine, extensions: frozenset[str] = frozenset()) -> None:
@@ -47,6 +48,8 @@ class Generator:
         self.constants = bytearray()
         self.slots: dict[Array, Slot] = {}
         self.writer = KernelWriter(machine.vector_bytes)
+        self.host_calls: dict[str, int] = {}
+        self._host = Slot(Where.HOST, HOST_BYTES, "i64")
         self._dead: list[Slot] = []
         self._stack = 0
         self._count: Slot | None = None
@@ -83,6 +86,10 @@ class Generator:
         if self._count is None:
             self._count = self.constant(bytes(8), "i64")
         return self._count
+
+    def host(self) -> Value:
+        """The table of the host, which calls by its functions."""
+        return self.writer.memory(self._host).pointer
 
     @property
     def has_count(self) -> bool:

@@ -104,6 +104,7 @@ class _Program:
             transient=generator.arena.size,
             constants=bytes(generator.constants),
             has_variables=generator.has_count,
+            host_calls=tuple(generator.host_calls),
             kernels=tuple(self._kernels),
             dispatches=tuple(
                 Dispatch(kernel, tuple(map(self._binding, slots)), count, origins)
@@ -130,6 +131,7 @@ class _Program:
             Where.RESULT: parameters + slot.number,
             Where.TRANSIENT: parameters + results,
             Where.CONSTANT: parameters + results + 1,
+            Where.HOST: parameters + results + 2,
         }[slot.where]
         return Binding(buffer, slot.offset, slot.size)
 

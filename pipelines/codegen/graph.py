@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+# Operations that change what lives longer than a call.
+_EFFECTS = frozenset({"util.call"})
+
 
 @dataclass(eq=False, repr=False)
 class Array:
@@ -72,6 +75,13 @@ class Op:
         else:
             text = str(self.mlir.attributes["value"])
         return not text.startswith(("dense<[", 'dense<"'))
+
+    @cached_property
+    def has_effects(self) -> bool:
+        """Whether it does more than make its results, so that how often and in which order it runs is the program's."""
+        if self.name == "host_call":
+            return bool(self.mlir.attributes["has_side_effect"].value)
+        return self.name in _EFFECTS or any(op.has_effects for block in self.inner for op in block.ops)
 
     def attribute(self, name: str) -> Any:
         return self.mlir.attributes[name]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from hloforge.pipelines.codegen.evaluate import MOVES
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 
-# Loops that end only for some values must not run before they are asked for, and each turn counts on.
-_STAYING = frozenset({"while", "custom_call", "util.call"})
+# Loops that end only for some values must not run before they are asked for, nor must what may fail.
+_STAYING = frozenset({"while", "custom_call", "host_call"})
 
 
 def hoist(body: Block, parent: Block) -> None:
@@ -17,7 +17,8 @@ def hoist(body: Block, parent: Block) -> None:
     invariant: list[Op] = []
     known: set[Array] = set()
     for op in body.ops:
-        if op.name in _STAYING or not all(_is_outside(array, body, known) for array in (*op.operands, *op.captured)):
+        stays = op.name in _STAYING or op.has_effects
+        if stays or not all(_is_outside(array, body, known) for array in (*op.operands, *op.captured)):
             continue
         invariant.append(op)
         known.update(op.results)

@@ -17,6 +17,8 @@ FEW_PASSES = "; few passes\n"
 NO_PASSES = "; no passes\n"
 # Where arrays of the transient and of the constant buffer begin.
 ALIGNMENT = 64
+# The table of the host: a function ``int call(i64 number, ptr arrays)``, and the state of floats that it runs with.
+HOST_FUNCTION, HOST_FLOATS, HOST_BYTES = 0, 8, 16
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Binding:
     """Bytes of a buffer that a dispatch reads or writes.
 
     Attributes:
-        buffer: the number of a parameter; then those of the results, the transient buffer, and the constants.
+        buffer: the number of a parameter; then those of the results, the transient buffer, the constants, and the table
+            of the host.
         offset: in bytes.
         length: in bytes.
     """
@@ -83,6 +86,8 @@ class KernelProgram:
             arguments are those of ``iree_hal_executable_dispatch_v0_t``.
         dispatches: in order; each sees what those before it have written.
         has_variables: whether kernels change what is beside the constants, atomically, and later calls read that.
+        host_calls: records of the functions of the host that kernels call by their numbers. Such a kernel has one
+            workgroup, and returns another number than 0 where a function has failed.
     """
 
     parameters: tuple[ArrayType, ...]
@@ -92,3 +97,9 @@ class KernelProgram:
     kernels: tuple[str, ...]
     dispatches: tuple[Dispatch, ...]
     has_variables: bool = False
+    host_calls: tuple[str, ...] = ()
+
+    @property
+    def host(self) -> int:
+        """The number of the buffer that is the table of the host."""
+        return len(self.parameters) + len(self.results) + 2

@@ -7,7 +7,6 @@ generator is not here.
 from __future__ import annotations
 
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import operations
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision, is_known
@@ -46,11 +45,15 @@ from hloforge.pipelines.library_calls.decompose_factorizations import DecomposeF
 from hloforge.pipelines.library_calls.decompose_library_calls import DecomposeLibraryCalls
 from hloforge.pipelines.normalize.drop_tokens import DropTokens
 from hloforge.pipelines.normalize.normalization import NORMALIZE
+from hloforge.pipelines.replicas.lower_collectives import LowerCollectives
+from hloforge.pipelines.replicas.lower_feeds import LowerFeeds
 from hloforge.pipelines.workarounds.independent_reductions import LegalizeIndependentReductions
 
 STAGES: tuple[Stage, ...] = (
     *NORMALIZE,
-    Stage(LegalizeHostCalls(), "removes tokens of calls, which code generation refuses with or without them"),
+    Stage(LowerCollectives(), "other devices are reached through the host; makes host calls and arithmetic"),
+    Stage(LowerFeeds(), "feeds and channels are queues of the host; makes host calls"),
+    Stage(LegalizeHostCalls(), "a function of the host gets arrays as they lie in memory; effects keep their order"),
     Stage(LegalizeEntryAbi(), "layouts and narrow types end at the border; what it builds is decomposed with the rest"),
     Stage(DropTokens(), "tokens order effects, and there are none left"),
     Stage(LowerComposites(), "handlers see a composite whole, before its portable body replaces it"),
@@ -89,15 +92,9 @@ STAGES: tuple[Stage, ...] = (
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
 )
 
-# What code generation refuses after any pass.
-_REFUSED = frozenset({"stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv"})
-
 
 def check_names(module: ir.Module) -> None:
     """Look at operations before passes take their time. Raises RefusedError."""
-    found = operations(module, _REFUSED)
-    if found:
-        raise RefusedError(f"the operation {found[0].name}")
     if not is_known(module):
         raise RefusedError("arithmetic in bf16 in gradients of batch norms")
 

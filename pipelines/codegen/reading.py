@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hloforge.dialect.marks import RNG_BLOCKS
+from hloforge.dialect.marks import HOST_CALL, RNG_BLOCKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import entry_function
@@ -108,6 +108,8 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
     if name == "optimization_barrier":
         known.update(zip(operation.results, operands, strict=True))
         return
+    if HOST_CALL in operation.attributes:
+        name = "host_call"
     op = Op(name, operands, operation, block)
     known.ops.append(op)
     results = list(operation.results)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import stablehlo
-from hloforge.pipelines.codegen import index as places
+from hloforge.dialect.operations import string_attribute
+from hloforge.pipelines.codegen import index as places, kernel_program
 from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
@@ -23,7 +25,7 @@ from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.factorizations import factorization_workgroups, write_factorization
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index
-from hloforge.pipelines.codegen.lang.values import Number, Value
+from hloforge.pipelines.codegen.lang.values import I1, I8, I32, POINTER, Number, Value
 from hloforge.pipelines.codegen.loops import Share, grouped
 from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
@@ -43,7 +45,7 @@ def write(generator: Generator, op: Op, share: Share | None) -> None:
     writer = _WRITERS.get(op.name)
     if writer is None:
         raise RefusedError(f"the operation {op.mlir.name}")
-    if not _is_empty(op):
+    if op.has_effects or not _is_empty(op):
         writer(generator, op, share)
 
 
@@ -234,6 +236,32 @@ def _count_on(generator: Generator, op: Op, share: Share | None) -> None:
     result.store(held, emitter.value(places.ZERO))
 
 
+def _host_call(generator: Generator, op: Op, share: Share | None) -> None:
+    """Call a function of the host with the addresses of its operands and results; its failure ends the kernel.
+
+    The host computes with subnormal numbers, which kernels do not.
+    """
+    function = generator.writer.function
+    arrays = [generator.pointer(array) for array in (*op.operands, *op.results)]
+    number = generator.host_calls.setdefault(string_attribute(op.mlir, HOST_CALL), len(generator.host_calls))
+    addresses, floats = function.stack(POINTER, max(len(arrays), 1)), function.stack(I32)
+    for place, pointer in enumerate(arrays):
+        function.do(f"store ptr {pointer.text}, ptr {function.offset(addresses, POINTER, place).text}")
+    table = generator.host()
+    call = function.emit(f"load ptr, ptr {function.offset(table, I8, kernel_program.HOST_FUNCTION).text}", POINTER)
+    of_host = function.offset(table, I8, kernel_program.HOST_FLOATS)
+    function.do(f'call void asm sideeffect "stmxcsr $0", "=*m"(ptr elementtype(i32) {floats.text})')
+    function.do(f'call void asm sideeffect "ldmxcsr $0", "*m"(ptr elementtype(i32) {of_host.text})')
+    status = function.emit(f"call i32 {call.text}(i64 {number}, ptr {addresses.text})", I32)
+    function.do(f'call void asm sideeffect "ldmxcsr $0", "*m"(ptr elementtype(i32) {floats.text})')
+    failed, went = function.label(), function.label()
+    has_failed = function.emit(f"icmp ne i32 {status.text}, 0", I1)
+    function.do(f"br i1 {has_failed.text}, label %{failed}, label %{went}")
+    function.begin(failed)
+    function.do("ret i32 1")
+    function.begin(went)
+
+
 _Writer = Callable[["Generator", Op, Share | None], None]
 _WRITERS: dict[str, _Writer] = {
     "cholesky": write_factorization,
@@ -241,6 +269,7 @@ _WRITERS: dict[str, _Writer] = {
     "custom_call": write_factorization,
     "dot_general": write_dot_general,
     "fft": write_fft,
+    "host_call": _host_call,
     "reduce_window": _reduce_window,
     "select_and_scatter": _select_and_scatter,
     "sort": write_sort,

@@ -16,6 +16,7 @@ class Where(Enum):
     TRANSIENT = auto()
     CONSTANT = auto()
     STACK = auto()
+    HOST = auto()
 
 
 @dataclass(eq=False)
@@ -37,7 +38,7 @@ class Slot:
 
     @property
     def is_writable(self) -> bool:
-        return self.where not in (Where.PARAMETER, Where.CONSTANT)
+        return self.where not in (Where.PARAMETER, Where.CONSTANT, Where.HOST)
 
 
 @dataclass

@@ -63,6 +63,7 @@ ALGORITHMS = frozenset(
         "cholesky",
         "triangular_solve",
         "custom_call",
+        "host_call",
         "util.call",
     ]
 )
@@ -191,8 +192,7 @@ class Single(Step):
 def check(block: Block) -> None:
     """Raises RefusedError where an operation has no code."""
     for op in block.ops:
-        if not op.results:
-            # What it is for is an effect, which no step would have.
+        if not op.results and not op.has_effects:
             raise RefusedError(f"the operation {op.mlir.name}, which has no result")
         known = op.name in MOVES or op.name in ALGORITHMS or op.name == "reduce"
         elements = [operand.element for operand in op.operands]
@@ -426,6 +426,7 @@ class Planner:
             step: {maker[array] for array in step.reads if array in maker and maker[array] is not step}
             for step in steps
         }
+        _order_effects(steps, before)
         self._order_updates(steps, before, maker)
         order: list[Step] = []
         for step in steps:
@@ -525,6 +526,16 @@ class Planner:
                 step.unstored = {array for array in step.maps if array not in read and array not in self._required}
                 # Known inside its own loop alone.
                 self.memory -= step.unstored
+
+
+def _order_effects(steps: list[Step], before: dict[Step, set[Step]]) -> None:
+    """Keep effects in the order in which they are."""
+    last: Step | None = None
+    for step in steps:
+        if isinstance(step, Single) and step.operation.has_effects:
+            if last is not None:
+                before[step].add(last)
+            last = step
 
 
 def _reaches(start: Step, goal: Step, before: dict[Step, set[Step]]) -> bool:

@@ -26,6 +26,8 @@ DISPATCHES_KEY = "hloforge.dispatches"
 # manifest is written in format 1, which an older hloforge reads as well.
 FORMAT = 2
 _PACKAGES = ("hloforge", "jaxlib", "iree-base-compiler")
+# What makes machine code of kernels of our own, which only programs of these name among their versions.
+LLVM = "llvmlite"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class Manifest:
     sharded: Sharded | None = None
     targets: tuple[str, ...] = ()
     attempts: Attempts = FIRST
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether our code generator made the program."""
+        return LLVM in dict(self.versions)
 
     def to_json(self) -> str:
         return self._json

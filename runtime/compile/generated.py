@@ -16,15 +16,16 @@ from hloforge.dialect import budget
 from hloforge.dialect.abi import donated_arguments
 from hloforge.dialect.budget import OverBudgetError
 from hloforge.dialect.errors import Error
-from hloforge.dialect.operations import operations, string_attribute
+from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.program import Program, entry_function
 from hloforge.pipelines.codegen.generate import generate
 from hloforge.pipelines.codegen.kernel_program import KernelProgram
 from hloforge.pipelines.codegen.lowering import check_names, lower
 from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.weights import weights_of
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.artifact.manifest import Manifest, tool_versions
+from hloforge.runtime.artifact.manifest import LLVM, Manifest, tool_versions
 from hloforge.runtime.compile import timings
 from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.cache import CODEGEN
@@ -42,8 +43,6 @@ OWN, IREE, LOUD = "own", "iree", "loud"
 # Donated arguments of fewer elements are copied, which takes some microseconds.
 _COPIED = 1 << 14
 _UPDATES = frozenset({"stablehlo.dynamic_update_slice", "stablehlo.scatter"})
-# What makes machine code of kernels, which only programs with such code name among their versions.
-_LLVM = "llvmlite"
 
 
 def generated(program: Program, target: Target, options: CompileOptions) -> Executable | None:
@@ -67,11 +66,6 @@ def unavailable() -> str:
     if os.environ.get(CODEGEN, OWN) == IREE:
         return f"{CODEGEN} is {IREE}"
     return host.unavailable()
-
-
-def is_generated(manifest: Manifest) -> bool:
-    """Whether our code generator made a program."""
-    return _LLVM in dict(manifest.versions)
 
 
 def _tried(
@@ -103,9 +97,7 @@ def is_asked(target: Target, options: CompileOptions) -> bool:
     """Whether our code generator is asked to make programs of a target."""
     if unavailable() or target.kind != "cpu" or target.variant != "host":
         return False
-    if target.features or options.flags or options.without or options.dump_after or options.weights:
-        return False
-    return not (options.grid.devices > 1 or options.libraries)
+    return not (target.features or options.flags or options.without or options.dump_after or options.weights)
 
 
 def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
@@ -115,13 +107,7 @@ def _is_for_us(program: Program, target: Target, options: CompileOptions) -> boo
         check_names(program.module)
     except RefusedError:
         return False
-    return not weights_of(program.module) and not _calls_the_host(program, options)
-
-
-def _calls_the_host(program: Program, options: CompileOptions) -> bool:
-    """Whether the program calls one of the functions that it may call, as all programs of JAX may."""
-    calls = operations(program.module, {"stablehlo.custom_call"}) if options.host_calls else ()
-    return any(string_attribute(op, "call_target_name") in options.host_calls for op in calls)
+    return not weights_of(program.module)
 
 
 def _made(
@@ -143,16 +129,18 @@ def _made(
         name=copy.name,
         signature=copy.signature,
         target=str(target),
-        versions=tuple(sorted({**dict(tool_versions()), _LLVM: _version()}.items())),
+        versions=tuple(sorted({**dict(tool_versions()), LLVM: _version()}.items())),
         work=heaviest_operation(copy.module, machine) if is_shared else 0,
         device=options.device,
         threads=options.threads,
         source=Path(copy.source).name,
+        host_calls=tuple(map(HostCall.from_json, kernels.host_calls)),
+        sharded=Sharded.of(copy.module),
     )
     budget.enter("machine code")
     with timings.part("machine code"):
         code = vmfb(kernels, manifest.to_json(), copy.name, caching=options.cache)
-    return Executable(code, manifest), kernels
+    return Executable(code, manifest, libraries=options.libraries), kernels
 
 
 def _check_donated(lowered: Program) -> None:
@@ -169,4 +157,4 @@ def _check_donated(lowered: Program) -> None:
 @cache
 def _version() -> str:
     """LLVM's bindings', which takes two milliseconds to find."""
-    return metadata.version(_LLVM)
+    return metadata.version(LLVM)

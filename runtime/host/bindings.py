@@ -17,8 +17,37 @@ from hloforge.dialect.shapes import Shape
 from hloforge.runtime.devices.devices import apart
 from hloforge.runtime.session.arrays import Codec
 
-# Takes the operands' buffer views, tokens left out, and returns those of the results.
-Bound: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+class Bound(ABC):
+    """A function as one program calls it. Arrays are in physical form, and tokens are left out.
+
+    Args:
+        call: what the program says of it.
+        device: where the buffers of its results are made.
+        gives_away: nobody else uses what it returns; the program takes it as it is, and may write into it.
+
+    Attributes:
+        takes, returns: the forms of its operands and results.
+    """
+
+    def __init__(self, call: HostCall, device: Any, *, gives_away: bool = True) -> None:
+        self._call, self._device, self._apart = call, device, apart(device)
+        self.takes = [Codec(f"operand {n}", leaf) for n, leaf in enumerate(arrays_of(call.operand_leaves))]
+        # As if they were overwritten: what a function returns is copied, because it may keep and change it.
+        self.returns = [
+            Codec(f"result {n}", leaf, overwritten=not gives_away)
+            for n, leaf in enumerate(arrays_of(call.result_leaves))
+        ]
+
+    @abstractmethod
+    def on_views(self, views: Sequence[Any]) -> list[Any]:
+        """Call it with IREE's buffer views; returns those of its results."""
+
+    @abstractmethod
+    def in_memory(self, operands: list[Array], results: list[Array]) -> None:
+        """Call it with arrays of static shape; its results are written into others."""
 
 
 class HostTarget(ABC):
@@ -71,7 +100,7 @@ class PythonFunction(HostTarget):
                 return ()
             return (returned,) if result.is_array else list(_leaves(result, returned, call))
 
-        return _bound(
+        return _OfArrays(
             call, device, invoke, copies=self.copies, gives_away=self.gives_away, check_lifetimes=check_lifetimes
         )
 
@@ -99,48 +128,58 @@ class Callbacks(HostTarget):
             pairs = zip(returns, returned, strict=True) if any(returns) else ()
             return [value for is_array, value in pairs if is_array]
 
-        return _bound(call, device, invoke, copies=True, check_lifetimes=False)
+        return _OfArrays(call, device, invoke, copies=True, check_lifetimes=False)
 
 
-def _bound(
-    call: HostCall,
-    device: Any,
-    invoke: Callable[[list[Any]], Sequence[Any]],
-    *,
-    copies: bool,
-    gives_away: bool = False,
-    check_lifetimes: bool,
-) -> Bound:
-    """``invoke``, which takes and returns arrays, as a function of buffer views."""
-    takes = [Codec(f"operand {n}", leaf) for n, leaf in enumerate(arrays_of(call.operand_leaves))]
-    # As if they were overwritten: what a function returns is copied, because it may keep and change it.
-    returns = [
-        Codec(f"result {n}", leaf, overwritten=not gives_away) for n, leaf in enumerate(arrays_of(call.result_leaves))
-    ]
+class _OfArrays(Bound):
+    """A function of logical arrays.
 
-    remote = apart(device)
+    Args:
+        invoke: takes and returns as many as there are.
+        copies: whether it gets copies of the operands.
+        gives_away: as of ``PythonFunction``.
+    """
 
-    def run(views: Sequence[Any]) -> list[Any]:
+    def __init__(
+        self,
+        call: HostCall,
+        device: Any,
+        invoke: Callable[[list[Any]], Sequence[Any]],
+        *,
+        copies: bool,
+        gives_away: bool = False,
+        check_lifetimes: bool,
+    ) -> None:
+        super().__init__(call, device, gives_away=gives_away)
+        self._invoke, self._copies, self._checks = invoke, copies, check_lifetimes and not copies
+
+    def on_views(self, views: Sequence[Any]) -> list[Any]:
         # A call costs what Python takes for these lines. IREE passes as many views as were declared.
-        arrays = [codec.decode(view, remote) for codec, view in zip(takes, views)]  # noqa: B905
-        if copies:
+        arrays = [codec.decode(view, self._apart) for codec, view in zip(self.takes, views)]  # noqa: B905
+        device = self._device
+        return self._run(arrays, lambda codec, _, value: codec.encode(value, device, []))
+
+    def in_memory(self, operands: list[Array], results: list[Array]) -> None:
+        arrays = [codec.logical(operand) for codec, operand in zip(self.takes, operands, strict=True)]
+        self._run(arrays, lambda codec, number, value: codec.write(value, results[number]))
+
+    def _run(self, arrays: list[Any], keep: Callable[[Codec, int, Any], Any]) -> list[Any]:
+        if self._copies:
             arrays = [array.copy() for array in arrays]
         for array in arrays:
             array.flags.writeable = False
-        if check_lifetimes and not copies:
-            return _checked(call, arrays, encoded)
-        return encoded(arrays)
+        if self._checks:
+            return _checked(self._call, arrays, lambda arrays: self._kept(arrays, keep))
+        return self._kept(arrays, keep)
 
-    def encoded(arrays: list[Any]) -> list[Any]:
-        results = invoke(arrays)
-        if len(results) != len(returns):
-            raise _misfit(call, f"{len(results)} arrays where {len(returns)} are expected")
+    def _kept(self, arrays: list[Any], keep: Callable[[Codec, int, Any], Any]) -> list[Any]:
+        results = self._invoke(arrays)
+        if len(results) != len(self.returns):
+            raise _misfit(self._call, f"{len(results)} arrays where {len(self.returns)} are expected")
         try:
-            return [codec.encode(value, device, []) for codec, value in zip(returns, results)]  # noqa: B905
+            return [keep(codec, number, value) for number, (codec, value) in enumerate(zip(self.returns, results))]  # noqa: B905
         except ArgumentError as error:
-            raise _misfit(call, error.message.removeprefix("argument ").replace("'", "", 2)) from None
-
-    return run
+            raise _misfit(self._call, error.message.removeprefix("argument ").replace("'", "", 2)) from None
 
 
 def _checked(call: HostCall, arrays: list[Any], run: Callable[[list[Any]], list[Any]]) -> list[Any]:

@@ -21,7 +21,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.runtime.host import ffi_structs as structs
 from hloforge.runtime.host.bindings import Bound
 from hloforge.runtime.host.ffi_api import HANDLES, TYPE_NUMBERS, Context, Error, Future, api
-from hloforge.runtime.host.native import Buffers, address
+from hloforge.runtime.host.native import MachineCode, address
 
 INSTANTIATE, EXECUTE = "instantiate", "execute"
 # The type of a handler's state: its number, and how to delete one.
@@ -44,16 +44,7 @@ def bind_handler(stages: Mapping[str, int], call: HostCall, device: Any) -> Boun
         error = frame.run(structs.Handler(stages[INSTANTIATE]))
         if error is not None:
             raise LoadError(f"host function {call} cannot be instantiated: {error}")
-    buffers = Buffers(call, device)
-
-    def run(views: Sequence[Any]) -> list[Any]:
-        operands = buffers.operands(views)
-        made, results = buffers.results(operands)
-        handler.execute(operands, results, buffers.sizes(views))
-        buffers.finish(results)
-        return made
-
-    return run
+    return MachineCode(call, device, handler.execute)
 
 
 def _check_version(function: int, call: HostCall) -> None:

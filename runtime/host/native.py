@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from _ctypes import CFuncPtr
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -15,10 +15,8 @@ from hloforge.dialect.element_types import is_of_numpy
 from hloforge.dialect.errors import ExecutionError, LoadError, OptionError
 from hloforge.dialect.host_calls import ORIGINAL, TYPED_FFI, HostCall
 from hloforge.dialect.shapes import Shape
-from hloforge.runtime.devices.devices import apart
-from hloforge.runtime.host.bindings import Bound, HostTarget, arrays_of
+from hloforge.runtime.host.bindings import Array, Bound, HostTarget, arrays_of
 from hloforge.runtime.host.libraries import Library
-from hloforge.runtime.session.arrays import Codec
 
 # The stages of a typed handler.
 EXECUTE = "execute"
@@ -63,46 +61,46 @@ class NativeFunction(HostTarget):
         return _bind_pointers(self.stages[EXECUTE], call, device)
 
 
-class Buffers:
-    """The memory of one call's operands and results, as XLA's functions find it.
+class MachineCode(Bound):
+    """A function that finds its operands and results where XLA's functions do.
 
     Elements of 2 and 4 bits are packed, the first one lowest, in memory of a byte each; an operand that shares its
     buffer with a result is copied there.
+
+    Args:
+        invoke: takes the memory of operands and results, and the logical sizes of the operands that have dynamic ones.
     """
 
-    def __init__(self, call: HostCall, device: Any) -> None:
-        self._device, self._apart = device, apart(device)
-        self._takes = [Codec(f"operand {n}", leaf) for n, leaf in enumerate(arrays_of(call.operand_leaves))]
-        self._returns = [Codec(f"result {n}", leaf) for n, leaf in enumerate(arrays_of(call.result_leaves))]
+    def __init__(
+        self, call: HostCall, device: Any, invoke: Callable[[list[Array], list[Array], Sequence[Sequence[int]]], None]
+    ) -> None:
+        super().__init__(call, device)
+        self._invoke = invoke
         takes, returns = _places(call.operand_leaves), _places(call.result_leaves)
-        self._dynamic = [number for number, codec in enumerate(self._takes) if not codec.shape.is_static]
-        self._narrow = any(_packed_bits(codec.shape) for codec in (*self._takes, *self._returns))
+        self._dynamic = [number for number, codec in enumerate(self.takes) if not codec.shape.is_static]
+        self._narrow = any(_packed_bits(codec.shape) for codec in (*self.takes, *self.returns))
         self._shared = [(returns[result], takes[operand]) for result, operand in call.aliases]
 
-    def operands(self, views: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-        """The operands' memory."""
+    def on_views(self, views: Sequence[Any]) -> list[Any]:
         # IREE passes as many views as were declared.
-        arrays = [codec.physical(view, self._apart) for codec, view in zip(self._takes, views)]  # noqa: B905
+        operands = [codec.physical(view, self._apart) for codec, view in zip(self.takes, views)]  # noqa: B905
+        made = [codec.allocate(self._device) for codec in self.returns]
+        results = [codec.physical(view, self._apart) for codec, view in zip(self.returns, made)]  # noqa: B905
+        sizes = [self.takes[number].logical_dimensions(views[number].shape) for number in self._dynamic]
+        self._run(operands, results, sizes)
+        return made
+
+    def in_memory(self, operands: list[Array], results: list[Array]) -> None:
+        self._run(operands, results, ())
+
+    def _run(self, operands: list[Array], results: list[Array], sizes: Sequence[Sequence[int]]) -> None:
         if self._narrow:
-            return [packed(array, codec.shape) for array, codec in zip(arrays, self._takes, strict=True)]
-        return arrays
-
-    def sizes(self, views: Sequence[Any]) -> list[tuple[int, ...]]:
-        """The logical sizes of the operands that have dynamic ones, in order."""
-        return [self._takes[number].logical_dimensions(views[number].shape) for number in self._dynamic]
-
-    def results(self, operands: list[np.ndarray[Any, Any]]) -> tuple[list[Any], list[np.ndarray[Any, Any]]]:
-        """Buffer views for the results, and their memory; an operand that shares it moves there."""
-        views = [codec.allocate(self._device) for codec in self._returns]
-        arrays = [codec.physical(view, self._apart) for codec, view in zip(self._returns, views)]  # noqa: B905
+            operands = [packed(array, codec.shape) for array, codec in zip(operands, self.takes, strict=True)]
         for result, operand in self._shared:
-            arrays[result].reshape(-1)[...] = operands[operand].reshape(-1)
-            operands[operand] = arrays[result]
-        return views, arrays
-
-    def finish(self, arrays: list[np.ndarray[Any, Any]]) -> None:
-        """Take the results apart that a function has packed."""
-        for codec, array in zip(self._returns, arrays, strict=True) if self._narrow else ():
+            results[result].reshape(-1)[...] = operands[operand].reshape(-1)
+            operands[operand] = results[result]
+        self._invoke(operands, results, sizes)
+        for codec, array in zip(self.returns, results, strict=True) if self._narrow else ():
             unpack_in_place(array, codec.shape)
 
 
@@ -160,14 +158,11 @@ def _bind_pointers(function: int, call: HostCall, device: Any) -> Bound:
     version = ORIGINAL if call.version == TYPED_FFI else call.version
     is_tuple = call.result.is_tuple
     invoke = _PROTOTYPES[version](function)
-    buffers = Buffers(call, device)
     takes = [leaf.is_array for leaf in call.operand_leaves]
     returns = [leaf.is_array for leaf in call.result_leaves]
     text = call.configuration.encode()
 
-    def run(views: Sequence[Any]) -> list[Any]:
-        operands = buffers.operands(views)
-        made, results = buffers.results(operands)
+    def run(operands: list[Array], results: list[Array], _: Sequence[Sequence[int]]) -> None:
         given, pointers = _pointers(takes, operands), _pointers(returns, results)
         out = pointers if is_tuple else pointers[0]
         if version == ORIGINAL:
@@ -177,10 +172,8 @@ def _bind_pointers(function: int, call: HostCall, device: Any) -> Bound:
             invoke(out, given, *((text, len(text)) if version == _UNIFIED else ()), status)
             if any(status.raw):
                 raise ExecutionError(f"host function {call} reported a failure")
-        buffers.finish(results)
-        return made
 
-    return run
+    return MachineCode(call, device, run)
 
 
 def _pointers(are_arrays: Sequence[bool], arrays: Sequence[np.ndarray[Any, Any]]) -> Any:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
-from hloforge.dialect.host_calls import MODULE, HostCall, import_name
+import numpy as np
+
+from hloforge.dialect.host_calls import MODULE, TABLE, HostCall, import_name
+from hloforge.dialect.shapes import Shape
 from hloforge.runtime.devices.devices import rt
 from hloforge.runtime.host.bindings import Bound, HostTarget, arrays_of
 from hloforge.runtime.host.host import find_all
+from hloforge.runtime.session.arrays import Codec
+
+# As ``kernel_program`` says: the function by which kernels call the host, and the table that has its address.
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_void_p)
+_TABLE = Codec("the table of the host", Shape.array("s64", 2))
+# Rounding to the nearest, no traps, subnormal numbers as they are.
+_USUAL_FLOATS = 0x1F80
 
 
 class _Raised(threading.local):
@@ -30,6 +41,13 @@ def take_raised() -> BaseException | None:
     return error
 
 
+def check_raised() -> None:
+    """Raise what a host function raised during the call of this thread, if it did."""
+    if _raised.error is not None:
+        # No frame of its traceback names it.
+        raise cast(BaseException, take_raised())
+
+
 def hand_over(error: BaseException | None) -> None:
     """Make what a host function raised in another thread that of this thread's call."""
     _raised.error = error
@@ -45,6 +63,7 @@ class HostModule:
         check_lifetimes: as of ``HostTarget.bind``.
 
     Attributes:
+        table: for kernels of our own (``kernel_program.HOST_FUNCTION``), which call functions by their numbers.
         module: for the session's context, before the program. It refers to this object weakly: a function may refer to
             the session, and Python's collector does not see through IREE's objects.
     """
@@ -60,6 +79,10 @@ class HostModule:
             takes, returns = arrays_of(call.operand_leaves), arrays_of(call.result_leaves)
             entry = _entry(weakref.ref(self), number, len(returns))
             interface.export(import_name(number), f"0{'r' * len(takes) or 'v'}_{'r' * len(returns) or 'v'}", entry)
+        self._function = _FUNCTION(_entry_of_kernels(weakref.ref(self)))
+        self.table = np.array([ctypes.cast(self._function, ctypes.c_void_p).value, _USUAL_FLOATS], np.int64)
+        view = _TABLE.copy_in(self.table, device)
+        interface.export(TABLE, "0v_r", lambda _: view.ref)
         self.module = interface.create()
 
     def bound(self, number: int) -> Bound:
@@ -100,12 +123,33 @@ def _entry(here: weakref.ref[HostModule], number: int, results: int) -> Any:
         module = here()
         assert module is not None  # its session waits for this call
         try:
-            views = module.bound(number)([ref.deref(rt.HalBufferView) for ref in refs])
+            views = module.bound(number).on_views([ref.deref(rt.HalBufferView) for ref in refs])
         except BaseException as error:
             _raised.error = error
             raise
         if results == 1:
             return views[0].ref
         return tuple(view.ref for view in views) if results else None
+
+    return call
+
+
+def _entry_of_kernels(here: weakref.ref[HostModule]) -> Any:
+    """What kernels call, in the thread of the program's call: a number of 0 if the function has not failed."""
+
+    def call(number: int, arrays: int) -> int:
+        try:
+            module = here()
+            assert module is not None  # its session waits for this call
+            bound = module.bound(number)
+            count, more = len(bound.takes), len(bound.returns)
+            addresses = list((ctypes.c_size_t * (count + more)).from_address(arrays)) if count + more else []
+            operands = [codec.at(address) for codec, address in zip(bound.takes, addresses)]  # noqa: B905
+            results = [codec.at(address) for codec, address in zip(bound.returns, addresses[count:])]  # noqa: B905
+            bound.in_memory(operands, results)
+        except BaseException as error:
+            _raised.error = error
+            return 1
+        return 0
 
     return call

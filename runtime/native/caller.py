@@ -4,6 +4,7 @@ A call by IREE's runtime takes some 5 µs beside Python's own work, a small kern
 code generator have a function of Python whose code is written here: CPython's calling convention for built-in functions
 (``METH_FASTCALL``), and numpy's layout of arrays, which ``is_available`` compares with arrays at hand. The function is
 given all arrays of a call, results included, and says whether they were what the program takes; if not, nothing ran.
+A kernel whose function of the host has failed is the last one that runs; the session knows what was raised.
 
 Sources: CPython, ``Include/methodobject.h``; numpy, ``ndarraytypes.h`` (``PyArrayObject_fields``); IREE,
 ``executable_library.h`` (``iree_hal_executable_dispatch_state_v0_t``), ``fpu_state.c``.
@@ -176,12 +177,15 @@ share:
   call void @share(ptr %pool, ptr %kernel, ptr %state, ptr %workgroup, i64 %groups)
   br label %ran
 group:
-  %g = phi i64 [ 0, %run ], [ %g.more, %group ]
+  %g = phi i64 [ 0, %run ], [ %g.more, %goes.on ]
   %g.32 = trunc i64 %g to i32
   store i32 %g.32, ptr %workgroup
   %status = call i32 %kernel(ptr null, ptr %state, ptr %workgroup)
   %g.more = add i64 %g, 1
   %again = icmp slt i64 %g.more, %groups
+  %went = icmp eq i32 %status, 0
+  br i1 %went, label %goes.on, label %end
+goes.on:
   br i1 %again, label %group, label %ran
 ran:
   %n.kept = add i64 %n, 1

@@ -71,12 +71,18 @@ class NativeCalls:
         parameters: of the program, as ``fit`` takes them.
         results: as well.
         threads: that share what is worth it, the caller's among them.
+        host: the table of the host, for a program that calls it.
     """
 
     def __init__(
-        self, program: NativeProgram, parameters: Sequence[Codec], results: Sequence[Codec], threads: int
+        self,
+        program: NativeProgram,
+        parameters: Sequence[Codec],
+        results: Sequence[Codec],
+        threads: int,
+        host: np.ndarray[Any, Any] | None = None,
     ) -> None:
-        self._program = program
+        self._program, self._host = program, host
         self._threads = threads if any(part.workgroups > 1 for part in program.schedule.parts) else 1
         self._count = len(parameters)
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
@@ -118,6 +124,8 @@ class NativeCalls:
         program, schedule = self._program, self._program.schedule
         transient = _aligned(schedule.transient)
         known = {schedule.arrays: _address(transient), schedule.arrays + 1: _address(program.constants)}
+        if self._host is not None:
+            known[schedule.arrays + 2] = _address(self._host)
         tables = np.zeros(sum(len(part.bindings) for part in schedule.parts), np.int64)
         places, dispatches, first = [], [], 0
         for part in schedule.parts:
@@ -142,7 +150,19 @@ class NativeCalls:
         context[caller.PATCHES], context[caller.PLACES] = len(places), _address(patches)
         context[caller.PARTS], context[caller.DISPATCHES] = len(dispatches), _address(parts)
         context[caller.STATE] = _address(state)
-        context.kept = program, self._forms, transient, tables, sizes, forms, addresses, patches, parts, state
+        context.kept = (
+            program,
+            self._host,
+            self._forms,
+            transient,
+            tables,
+            sizes,
+            forms,
+            addresses,
+            patches,
+            parts,
+            state,
+        )
         return caller.function(context, self._threads)
 
 

@@ -24,7 +24,7 @@ class Part:
         kernel: its number in the library.
         workgroups: how many run, in any order.
         bindings: for each array the number of its buffer and its first byte there. Buffers are parameters, results, the
-            transient and the constant one, in this order.
+            transient and the constant one, and the table of the host, in this order.
     """
 
     kernel: int
@@ -49,6 +49,11 @@ class Schedule:
     def arrays(self) -> int:
         """Parameters and results; the transient buffer's number, and one less than the constant one's."""
         return self.parameters + self.results
+
+    @property
+    def calls_host(self) -> bool:
+        """Whether some dispatch binds the table of the host."""
+        return any(buffer == self.arrays + 2 for part in self.parts for buffer, _ in part.bindings)
 
     def to_bytes(self) -> bytes:
         numbers = [_VERSION, self.parameters, self.results, self.transient, len(self.parts)]
@@ -75,7 +80,7 @@ def read(data: bytes) -> Schedule | None:
         kernel, workgroups, bound = head
         pairs = numbers[place + 3 : place + 3 + 2 * bound]
         place += 3 + 2 * bound
-        if not _are_bindings(pairs, bound, parameters + results + 2):
+        if not _are_bindings(pairs, bound, parameters + results + 3):
             return None
         parts.append(Part(kernel, workgroups, tuple(zip(pairs[::2], pairs[1::2], strict=True))))
     return Schedule(parameters, results, transient, tuple(parts)) if place == len(numbers) else None

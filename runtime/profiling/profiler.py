@@ -15,7 +15,7 @@ from hloforge.pipelines.loops.fuse_loops import FuseLoops
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.replicas.fold import for_grid
 from hloforge.runtime.compile.by_iree import phases_of
-from hloforge.runtime.compile.generated import generated_apart, is_generated
+from hloforge.runtime.compile.generated import generated_apart
 from hloforge.runtime.compile.partition import partitioned
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.compile.weight_placement import place_weights
@@ -121,7 +121,7 @@ def time_profile(
     leaves = flatten_arguments(session.signature, arguments)
     say("calling")
     latency = _latency(lambda: session(*arguments))
-    apart = _apart(program, subject, options, plan) if program and is_generated(session.manifest) else None
+    apart = _apart(program, subject, options, plan) if program and session.manifest.is_generated else None
     say("recording")
     recorded, warmup, notes = _recorded(apart.subject if apart else subject, leaves, plan, plan.calls(latency))
     if not any(call.end for call in recorded):
@@ -132,7 +132,7 @@ def time_profile(
         notes.append(_NO_SOURCE)
     elif apart is not None:
         found, labels = apart.batches, apart.labels
-    elif is_generated(session.manifest):
+    elif session.manifest.is_generated:
         notes.append(_NOT_APART)
     else:
         say("finding the operations of dispatches")

@@ -29,7 +29,7 @@ from hloforge.runtime.artifact.weights import provider, provider_of
 from hloforge.runtime.compile.targets import KINDS, Target
 from hloforge.runtime.devices import devices
 from hloforge.runtime.devices.devices import FAILURES, instance, reason, rt
-from hloforge.runtime.host.vm_module import Host, take_raised
+from hloforge.runtime.host.vm_module import Host, check_raised, take_raised
 from hloforge.runtime.native.calls import NativeCalls, native_program
 from hloforge.runtime.native.pool import processors
 from hloforge.runtime.replicas.calls import refusals
@@ -206,6 +206,9 @@ class Session(Background):
         self.dispatch_names = _dispatch_names(entry)
         threads = threads if threads is not None else self.manifest.threads or None
         self.device = driver or self.manifest.device or _driver_of(self.manifest, threads)
+        if self.device == "local-task" and self.manifest.is_generated and self.manifest.host_calls:
+            # Kernels call the host in their own threads, and others may have to run before it answers.
+            self.device = "local-sync"
         self._device = devices.device(self.device, threads)
         self._apart = devices.apart(self._device)
         if self._apart is not None and self.manifest.target:
@@ -256,7 +259,9 @@ class Session(Background):
             return
         program = native_program(source)
         if program is not None and NativeCalls.fit(program, self._parameters, self._results):
-            self._native = NativeCalls(program, self._parameters, self._results, self._native_threads)
+            table = self._host.table if self._host is not None else None
+            if table is not None or not program.schedule.calls_host:
+                self._native = NativeCalls(program, self._parameters, self._results, self._native_threads, table)
 
     def _take_manifest(self, manifest: Manifest) -> None:
         """Prepare for calls of the manifest's signature."""
@@ -382,6 +387,8 @@ class Session(Background):
             found = native([value.plain if type(value) is DeviceArray else value for value in arguments])
         except MemoryError as error:
             raise ExecutionError(f"the program {self.manifest.name} failed: {error}") from None
+        if self._host is not None:
+            check_raised()
         if found is not None and self._donates:
             self._end_donated(arguments)
         return found
@@ -497,7 +504,10 @@ class Session(Background):
             except FAILURES as error:
                 raise ExecutionError(f"the program {self.manifest.name} failed: {reason(error)}") from None
             arrays = [codec.physical(view) for codec, view in zip(self._parameters, views, strict=True)]
-            if native.write(arrays, self._decoded(made)):
+            is_done = native.write(arrays, self._decoded(made))
+            if self._host is not None:
+                check_raised()
+            if is_done:
                 return made
         inputs = rt.VmVariantList(len(views))
         push = inputs.push_ref

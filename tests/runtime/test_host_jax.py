@@ -148,3 +148,65 @@ def test_callbacks_of_one_program_are_not_those_of_another(tmp_path: Any) -> Non
     np.testing.assert_array_equal(session(X), X - 1)
     with pytest.raises(hloforge.LoadError, match="callback 0 of @xla_ffi_python_cpu_callback, which has 0"):
         hloforge.load(path, host={"xla_ffi_python_cpu_callback": []})
+
+
+class Nested:
+    """A random program of loops and branches in each other, whose host hears of every turn, and may end a loop."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.heard = seed, []
+
+    def __call__(self, x: Any) -> Any:
+        self._rng = np.random.default_rng(self.seed)
+        return self._block(x, 3)
+
+    def _block(self, x: Any, depth: int) -> Any:
+        for _ in range(self._rng.integers(1, 4)):
+            kinds = [self._told, self._pure, lambda x, _: jnp.sin(x) * 2]
+            kind = kinds[self._rng.integers(3)] if not depth else self._rng.choice([self._for, self._while, self._if])
+            x = kind(x, depth)
+        return x
+
+    def _told(self, x: Any, _: int) -> Any:
+        number = int(self._rng.integers(100))
+
+        def hear(x: Any) -> Any:
+            self.heard.append((number, x.tolist()))
+            return x + np.float32(1)
+
+        return io_callback(hear, FOUR, x, ordered=True)
+
+    def _pure(self, x: Any, _: int) -> Any:
+        return jax.pure_callback(lambda x: x * np.float32(0.5), FOUR, x)
+
+    def _for(self, x: Any, depth: int) -> Any:
+        turns = int(self._rng.integers(1, 4))
+        return jax.lax.fori_loop(0, turns, lambda _, x: self._block(x, depth - 1), x)
+
+    def _while(self, x: Any, depth: int) -> Any:
+        most = float(self._rng.integers(2, 8))
+        low = jax.ShapeDtypeStruct((), np.bool_)
+
+        def more(carry: Any) -> Any:
+            return jax.pure_callback(lambda n: np.bool_(n < most), low, carry[0])
+
+        return jax.lax.while_loop(more, lambda c: (c[0] + 2, self._block(c[1], depth - 1)), (jnp.float32(0), x))[1]
+
+    def _if(self, x: Any, depth: int) -> Any:
+        holds = x[self._rng.integers(4)] > float(self._rng.normal())
+        return jax.lax.cond(holds, lambda: self._block(x, depth - 1), lambda: self._told(x, 0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_host_of_random_loops_hears_what_that_of_jax_hears(seed: int) -> None:
+    program = Nested(seed)
+    function = jax.jit(program)
+    wanted = function(X)
+    jax.effects_barrier()
+    expected, program.heard = program.heard, []
+    executable = hloforge.compile(function.lower(X))
+    assert executable.manifest.is_generated
+    *_, result = executable(*(None for _ in executable.manifest.signature.parameters[1:]), X)
+    np.testing.assert_allclose(result, wanted, rtol=1e-5)
+    assert [number for number, _ in program.heard] == [number for number, _ in expected]
+    np.testing.assert_allclose([x for _, x in program.heard], [x for _, x in expected], rtol=1e-5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hloforge.pipelines.codegen.kernel_program import KernelProgram
+from hloforge.pipelines.codegen.kernel_program import HOST_BYTES, KernelProgram
 from hloforge.runtime.compile.direct import hal
 from hloforge.runtime.compile.direct.bytecode import Code, Function
 from hloforge.runtime.compile.direct.rodata import Rodata
@@ -78,9 +78,20 @@ def _allocated(code: Code, allocator: int, size: int) -> int:
     return buffer
 
 
+def _host(code: Code) -> int:
+    """The table of the host, which the session has."""
+    view, buffer = code.reference(), code.reference()
+    code.call(hal.HOST, results=[view])
+    code.call("hal.buffer_view.buffer", code.moved(view), results=[buffer])
+    return buffer
+
+
 def _run(code: Code, program: KernelProgram, device: int, buffers: list[int]) -> None:
     """Execute the recorded dispatches on these buffers, and wait until they have ended."""
     sizes = [array.size for array in (*program.parameters, *program.results)] + [program.transient]
+    bound = {number: (buffer, sizes[number]) for number, buffer in enumerate(buffers)}
+    if program.host_calls:
+        bound[program.host] = _host(code), HOST_BYTES
     fence = code.reference()
     code.call("hal.fence.create", device, code.i64(0), results=[fence])
     code.call(
@@ -91,6 +102,6 @@ def _run(code: Code, program: KernelProgram, device: int, buffers: list[int]) ->
         fence,
         code.moved(code.load(*COMMANDS)),
         code.i64(0),
-        [[buffers[number], code.i64(0), code.i64(sizes[number])] for number in slots_of(program)],
+        [[bound[number][0], code.i64(0), code.i64(bound[number][1])] for number in slots_of(program)],
     )
     await_fence(code, fence)

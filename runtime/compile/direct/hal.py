@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from hloforge.dialect.host_calls import MODULE, TABLE
 from hloforge.pipelines.codegen.kernel_program import ArrayType
 from hloforge.runtime.compile.direct.host import DirectError
 
@@ -37,7 +38,9 @@ IMPORTS = {
     "hal.fence.await": "0iICrD_i",
     "hal.fence.create": "0rI_r",
 }
-NUMBERS = {name: number for number, name in enumerate(IMPORTS)}
+# What only programs import that call the host, after all others: the table of its functions, a buffer view.
+HOST = f"{MODULE}.{TABLE}"
+NUMBERS = {name: number for number, name in enumerate((*IMPORTS, HOST))}
 TYPES = (
     "i32", "i64", "!hal.allocator", "!hal.buffer", "!hal.buffer_view", "!hal.command_buffer", "!hal.device",
     "!hal.executable", "!hal.fence", "!hal.file", "!vm.buffer",

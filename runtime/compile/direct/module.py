@@ -53,7 +53,7 @@ def module_of(
     said = flat.vector([flat.table((flat.text(key), flat.text(value))) for key, value in pairs.items()])
     convention = f"0{'r' * len(program.parameters) or 'v'}_{'r' * len(program.results) or 'v'}"
     signatures = flat.table((flat.text(convention), said)), flat.table((flat.text("0v_v"),))
-    name, types, dependencies, imports, exported = _common()
+    name, types, dependencies, imports, exported = _common(bool(program.host_calls))
     root = flat.table(
         (
             name,
@@ -77,9 +77,10 @@ def module_of(
 
 
 @cache
-def _common() -> tuple[flat.Piece, ...]:
+def _common(calls_host: bool) -> tuple[flat.Piece, ...]:
     """What all modules have alike: name, types, dependencies, imports and exports."""
-    signatures = {name: flat.table((flat.text(convention),)) for name, convention in hal.IMPORTS.items()}
+    imported = hal.IMPORTS | ({hal.HOST: "0v_r"} if calls_host else {})
+    signatures = {name: flat.table((flat.text(convention),)) for name, convention in imported.items()}
     exports = enumerate((_MAIN, _INIT))
     return (
         flat.text(_NAME),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hloforge.pipelines.codegen.kernel_program import Binding, KernelProgram
+from hloforge.pipelines.codegen.kernel_program import HOST_BYTES, Binding, KernelProgram
 from hloforge.runtime.compile.direct.host import DirectError
 from hloforge.runtime.native.schedule_file import Part, Schedule
 
@@ -23,12 +23,12 @@ def barriers_of(program: KernelProgram) -> list[bool]:
     """Whether each dispatch has to wait for those before it.
 
     Nobody says what a kernel writes, so that any two that share bytes of a buffer which is not the caller's nor
-    constant are kept in order.
+    constant are kept in order; and so are any two that call the host.
     """
     found, since = [], list[Binding]()
-    parameters, constants = len(program.parameters), constants_of(program)
+    kept = set(range(len(program.parameters), constants_of(program))) | {program.host}
     for dispatch in program.dispatches:
-        shared = [binding for binding in dispatch.bindings if parameters <= binding.buffer < constants]
+        shared = [binding for binding in dispatch.bindings if binding.buffer in kept]
         waits = any(_overlap(one, other) for one in shared for other in since)
         found.append(waits)
         since = shared if waits else since + shared
@@ -46,9 +46,8 @@ def schedule_of(program: KernelProgram) -> Schedule:
 
 def check(program: KernelProgram) -> None:
     """Raises DirectError if a dispatch names what the program does not have."""
-    constants = constants_of(program)
     sizes = [array.size for array in (*program.parameters, *program.results)]
-    sizes += [program.transient, len(program.constants)]
+    sizes += [program.transient, len(program.constants), HOST_BYTES if program.host_calls else 0]
     bound: dict[int, int] = {}
     for dispatch in program.dispatches:
         if not 0 <= dispatch.kernel < len(program.kernels):
@@ -56,7 +55,7 @@ def check(program: KernelProgram) -> None:
         if bound.setdefault(dispatch.kernel, len(dispatch.bindings)) != len(dispatch.bindings):
             raise DirectError(f"kernel {dispatch.kernel} is given different numbers of arrays")
         for binding in dispatch.bindings:
-            inside = 0 <= binding.buffer <= constants and min(binding.offset, binding.length) >= 0
+            inside = 0 <= binding.buffer < len(sizes) and min(binding.offset, binding.length) >= 0
             if not inside or binding.offset + binding.length > sizes[binding.buffer]:
                 raise DirectError(f"{binding} is outside of the program's buffers")
 

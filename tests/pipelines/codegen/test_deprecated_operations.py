@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import hloforge
-from hloforge.runtime.compile.generated import is_generated
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 M, V = "tensor<3x4xf32>", "tensor<4xf32>"
@@ -30,5 +29,5 @@ def test_older_operations_have_code(name: str) -> None:
       %r = {body} -> {result}
       return %r : {result} }}"""
     executable = hloforge.compile(text)
-    assert is_generated(executable.manifest)
+    assert executable.manifest.is_generated
     np.testing.assert_array_equal(executable(X, np.ascontiguousarray(X.T), X[0]), expected)
