@@ -44,8 +44,8 @@ from hloforge.dialect.shapes import Shape
 _TYPE_DIALECTS = frozenset({"chlo", "mhlo", "quant", "stablehlo"})
 _NAMED_DIALECT = re.compile(r'(?<!")[!#](\w+)')
 _MODULE, _FUNCTION, _CUSTOM_CALL = "builtin.module", "func.func", "stablehlo.custom_call"
-# What a shape assertion of JAX says if it fails.
-_ASSERTION = "error_message"
+# What a shape assertion of JAX says if it fails, and which operands of a call are the sizes of its results.
+_ASSERTION, _SIZE_OPERANDS = "error_message", "indices_of_shape_operands"
 # The kinds of attributes of XLA and JAX that something reads.
 _KINDS: dict[str, tuple[type[Any], ...]] = {
     "mhlo.backend_config": (ir.DictAttr, ir.StringAttr),
@@ -55,7 +55,8 @@ _KINDS: dict[str, tuple[type[Any], ...]] = {
     "mhlo.memory_kind": (ir.StringAttr,),
     "mhlo.attributes": (ir.DictAttr,),
     "tf.aliasing_output": (ir.IntegerAttr,),
-    "error_message": (ir.StringAttr,),
+    _ASSERTION: (ir.StringAttr,),
+    _SIZE_OPERANDS: (ir.DenseIntElementsAttr,),
 }
 # The pairs of devices of a transfer, as XLA writes them beside it.
 _PAIRS, _PAIRS_TEXT = "_xla_send_recv_source_target_pairs", re.compile(r"\{\s*(\{\s*\d+\s*,\s*\d+\s*\}\s*,?\s*)*\}")
@@ -201,6 +202,9 @@ def _check_kind(op: AnyOp, name: str, value: Any, file: str) -> None:
         texts = entries(value)
         is_known = all(isinstance(text, ir.StringAttr) for text in texts.values())
         is_known = is_known and (_PAIRS not in texts or bool(_PAIRS_TEXT.fullmatch(texts[_PAIRS].value)))
+    if is_known and name == _SIZE_OPERANDS:
+        is_known = [str(ir.ShapedType(value.type).element_type), len(value)] == ["i64", len(op.results)]
+        is_known = is_known and all(0 <= number < len(op.operands) for number in value)
     if not is_known:
         raise ImporterError(
             f"{name} = {value} is not what XLA or JAX write", location=_place(op, file), hint="remove the attribute"
@@ -212,7 +216,7 @@ def _stays(attribute: str, name: str, *, is_defined: bool) -> bool:
         # What a custom call had for its result; other operations have nothing of ours.
         on = On.MODULE if name == _MODULE else On.OPERATION
         return name in (_MODULE, _CUSTOM_CALL) and is_carried(attribute, on)
-    if name == _CUSTOM_CALL and attribute == _ASSERTION:
+    if name == _CUSTOM_CALL and attribute in (_ASSERTION, _SIZE_OPERANDS):
         return True
     # What an operation that nobody defines means is not ours to know; the audit refuses it by its name.
     return is_foreign(attribute) or attribute.startswith(_STABLEHLO) or not is_defined

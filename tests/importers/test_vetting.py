@@ -274,7 +274,14 @@ def test_what_xla_says_beside_operations_is_checked_too() -> None:
     with pytest.raises(ImporterError, match=r"mhlo.frontend_attributes = .* is not what"):
         read(SEND)
     assert "{0,1},{2,3}" in read(SEND.replace("{2}", "{2,3}")).text()
-    for value in ("mhlo.backend_config = 3 : i32", "error_message = 3 : i32"):
+    for value in (
+        "mhlo.backend_config = 3 : i32",
+        "error_message = 3 : i32",
+        "indices_of_shape_operands = dense<9> : tensor<1xi64>",
+        "indices_of_shape_operands = dense<-1> : tensor<1xi64>",
+        "indices_of_shape_operands = dense<0> : tensor<2xi64>",
+        "indices_of_shape_operands = dense<0> : tensor<1xi32>",
+    ):
         with pytest.raises(ImporterError, match="is not what XLA or JAX write"):
             read(gather(call=value))
 

@@ -177,3 +177,13 @@ def test_every_operator_is_one_of_the_schemas() -> None:
     runtime = pytest.importorskip("onnxruntime.capi._pybind_state")
     schemas = (*onnx.defs.get_all_schemas_with_history(), *runtime.get_all_operator_schema())
     assert set(registered()) <= {(schema.domain, schema.name) for schema in schemas}
+
+
+def test_roots_and_logarithms_of_integers_are_cut() -> None:
+    """As ONNX Runtime has them."""
+    names = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp")
+    kind = (TensorProto.INT32, [4]), (TensorProto.INT32, [1])
+    nodes = [helper.make_node(name, ["x"], [name]) for name in names]
+    data = model(nodes, {"x": kind[0]}, dict.fromkeys(names, kind[1]))
+    found = hloforge.compile(data, cache=False).load()(np.array([3, 5, 50, 7], np.int32))
+    assert [int(one[0]) for one in found] == [50, 4, 50]

@@ -78,9 +78,13 @@ def _by_engines(
 GENERATORS = {
     "builder": Generator("tests.fuzz.generator", "programs of the builder's operations (tests/fuzz)", 64, 16),
     "jax": Generator("tests.prove.jax_functions", "chains of jnp, lax, nn, linalg and random, with control flow"),
+    "short": Generator("tests.prove.jax_short", "two lines of JAX: a view and an update, of every type", 64, 32),
     "hlo": Generator("tests.prove.jax_hlo", "the same functions as optimized HLO text of XLA"),
     "onnx": Generator(
         "tests.prove.onnx_graphs", "graphs of ONNX operators beside ONNX Runtime", 32, needs="onnxruntime"
+    ),
+    "onnx-edges": Generator(
+        "tests.prove.onnx_edges", "ONNX operators by their attributes, six in a graph", 32, needs="onnxruntime"
     ),
     "replicas": Generator("tests.prove.replicas", "programs of two and four devices with collectives", 16),
     "torch": Generator(

@@ -12,7 +12,7 @@ import numpy as np
 
 import hloforge
 from tests.fuzz.generator import Case
-from tests.prove import jax_control, jax_elements, jax_moves, jax_sums  # noqa: F401 - they register steps
+from tests.prove import jax_control, jax_elements, jax_library, jax_moves, jax_sums  # noqa: F401 - they register steps
 from tests.prove.pool import WIDE, Item, Pool, grow
 
 _COUNTS = (3, 5, 5, 8, 12, 20, 40)

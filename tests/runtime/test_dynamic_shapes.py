@@ -412,6 +412,31 @@ def test_what_the_target_refuses_is_compiled_for_each_size() -> None:
         hloforge.compile(SORT, dynamic_shapes="keep", cache=False)
 
 
+FACTORS = """
+func.func @main(%a: tensor<?x2x2xf32>) -> (tensor<?x2x2xf32>, tensor<?x2xi32>) {
+  %n = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?x2x2xf32>) -> tensor<i32>
+  %batch = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %two = stablehlo.constant dense<2> : tensor<1xi32>
+  %pivots = stablehlo.concatenate %batch, %two, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %dims = stablehlo.concatenate %pivots, %two, dim = 0 : (tensor<2xi32>, tensor<1xi32>) -> tensor<3xi32>
+  %r:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%a, %dims, %pivots, %batch) {
+    mhlo.backend_config = {}, indices_of_shape_operands = dense<[1, 2, 3]> : tensor<3xi64>,
+    output_operand_aliases = [#stablehlo.output_operand_alias<
+      output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>]
+  } : (tensor<?x2x2xf32>, tensor<3xi32>, tensor<2xi32>, tensor<1xi32>)
+    -> (tensor<?x2x2xf32>, tensor<?x2xi32>, tensor<?xi32>)
+  return %r#0, %r#1 : tensor<?x2x2xf32>, tensor<?x2xi32>
+}"""
+
+
+def test_a_library_call_says_by_which_operands_its_results_have_sizes() -> None:
+    session = compiled(FACTORS, "auto").load()
+    for size in (1, 3):
+        factors, pivots = session(np.tile(np.float32([[1, 2], [4, 4]]), (size, 1, 1)))
+        np.testing.assert_array_equal(factors, np.tile(np.float32([[4, 4], [0.25, 1]]), (size, 1, 1)))
+        np.testing.assert_array_equal(pivots, np.tile([2, 2], (size, 1)))
+
+
 SORT_OF_A_PART = """
 func.func @main(%x: tensor<5xf32>, %n: tensor<i32>) -> tensor<?xf32, #stablehlo.bounds<5>> {
   %part = stablehlo.set_dimension_size %x, %n, dim = 0

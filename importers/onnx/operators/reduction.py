@@ -55,6 +55,9 @@ _REDUCTIONS: dict[str, Callable[[Value, list[int], bool], Value]] = {
     "ReduceSumSquare": lambda x, axes, keep: total(x * x, axes, keep),
 }
 
+# Of integers they are computed in float64, and cut.
+_ROUNDED = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp")
+
 
 @operator(*_REDUCTIONS)
 def reduce(node: Node) -> Value:
@@ -64,7 +67,10 @@ def reduce(node: Node) -> Value:
     axes = node.axes() if given else list(range(x.rank))
     if not given and node.attribute("noop_with_empty_axes", 0):
         return _of_each(x, node.name)
-    return _REDUCTIONS[node.name](x, axes, bool(node.attribute("keepdims", 1)))
+    keep = bool(node.attribute("keepdims", 1))
+    if node.name in _ROUNDED and not x.element_type.is_float:
+        return cast(_REDUCTIONS[node.name](cast(x, "f64"), axes, keep), x.element_type.name)
+    return _REDUCTIONS[node.name](x, axes, keep)
 
 
 def _of_each(x: Value, name: str) -> Value:
@@ -73,7 +79,9 @@ def _of_each(x: Value, name: str) -> Value:
         return ops.abs(x)
     if name == "ReduceSumSquare":
         return x * x
-    return ops.log(x) if name == "ReduceLogSum" else x
+    if name == "ReduceLogSum":
+        return ops.log(x) if x.element_type.is_float else cast(ops.log(cast(x, "f64")), x.element_type.name)
+    return x
 
 
 @operator("ArgMax", "ArgMin")
