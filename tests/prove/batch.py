@@ -6,12 +6,15 @@ Each line that it prints is an outcome as JSON. A crash or a hang ends it, and n
 from __future__ import annotations
 
 import argparse
+import faulthandler
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -50,7 +53,15 @@ def _by_child(
         env=os.environ | {"MALLOC_PERTURB_": "170"},
     )  # fmt: skip
     late = threading.Event()
-    timer = threading.Timer(deadline + 10 * len(seeds), lambda: (late.set(), _end(child)))
+
+    def stop() -> None:
+        late.set()
+        with suppress(ProcessLookupError):
+            child.send_signal(signal.SIGUSR1)  # it says where its threads are
+        time.sleep(2)
+        _end(child)
+
+    timer = threading.Timer(deadline + 10 * len(seeds), stop)
     timer.start()
     try:
         output, errors = child.communicate()
@@ -65,9 +76,12 @@ def _by_child(
         with suppress(json.JSONDecodeError):
             facts = json.loads(line)
             outcomes.append(Outcome(tuple(facts["seeds"]), facts["kind"], facts["message"]))
-    said = (errors.strip().splitlines() or [""])[-1][:300]
     if late.is_set():
-        return outcomes, ("hang", f"the process of the generator did not end: {said}")
+        # Of each thread the innermost frame.
+        lines = errors.splitlines()
+        inner = [after.strip() for line, after in itertools.pairwise(lines) if "most recent call first" in line]
+        return outcomes, ("hang", f"the process of the generator did not end, in {'; '.join(inner)}")
+    said = (errors.strip().splitlines() or [""])[-1][:300]
     how = signal.Signals(-child.returncode).name if child.returncode < 0 else f"status {child.returncode}"
     return outcomes, (
         "crash" if child.returncode < 0 else "error",
@@ -88,6 +102,7 @@ def main() -> int:
     parser.add_argument("--corpus", type=Path, help="a folder for the programs of findings")
     asked = parser.parse_args()
     os.environ.setdefault("HLOFORGE_CACHE_DIR", "")
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     generator = GENERATORS[asked.generator]
     wrong = False
     for outcome in generator.outcomes(asked.seeds, asked.deadline):

@@ -90,6 +90,9 @@ GENERATORS = {
     "torch": Generator(
         "tests.prove.torch_modules", "modules of PyTorch by torch.compile, with gradients", 16, needs="torch"
     ),
+    "torch-lines": Generator(
+        "tests.prove.torch_lines", "views, updates in place and rare operators of PyTorch", 16, needs="torch"
+    ),
     "sizes": Generator("tests.prove.sizes", "functions of arrays of any first size, at five sizes", 16),
     "edges": Generator("tests.prove.edges", "StableHLO text with attributes at the edges of the specification", 64, 16),
     "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 16),

@@ -245,7 +245,7 @@ def grow(pool: Pool, count: int) -> None:
     for _ in range(4 * count):
         try:
             pool.random.choices(fitting, weights)[0].make(pool)
-        except (UnfitError, TypeError, ValueError, NotImplementedError):
+        except (UnfitError, TypeError, ValueError, IndexError, OverflowError, NotImplementedError):
             continue  # also what JAX does not take: a mode, a type of the operation's
         made += 1
         if made == count:
