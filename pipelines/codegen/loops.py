@@ -23,10 +23,10 @@ from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.functions import UNROLLED, Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
-from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_orderless, row_blocks
+from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_orderless, is_sum, row_blocks
 from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.segments import Segment, segments_of, whole
-from hloforge.pipelines.codegen.squares import SIDE, Sizes, fill_square, lanes_of_square
+from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, lanes_of_square, short_rows
 from hloforge.pipelines.codegen.steps import Nest
 
 # Bytes of a line of sums: a quarter of the smallest first-level cache.
@@ -36,6 +36,8 @@ _LINE = 8192
 _FEW, _FEW_TERMS = 4, 8
 # Terms of a sum that is written out if they cost little, in sums.
 _MOST_TERMS, _MOST_WRITTEN = 32, 128
+# Lanes of a vector: dear terms of rows of so many, or a multiple, leave none to be computed one by one.
+_LINE_OF_LANES = 16
 # Sums that the terms of short rows cost before they are computed by blocks.
 _DEAR = 12
 # The least sides of a square that is worth its tile: transposed in registers, or else read element by element.
@@ -194,8 +196,12 @@ class NestWriter:
         else:
             # Rows of a short sum that are added up are no rows whose elements are.
             is_of_rows = len(reduced) == 1 and self._groups[-1] is reduced[0]
-            blocks = self._row_blocks() if kept and is_of_rows else None
-            if blocks is not None:
+            is_plain = is_of_rows and self._is_plain(reduced[0])
+            held = self._short_rows() if kept and is_of_rows and not is_plain and not nest.maps else None
+            blocks = self._row_blocks() if kept and is_of_rows and not is_plain else None
+            if held is not None:
+                self._over(kept[:-1], partial(self._sums_of_short_rows, held))
+            elif blocks is not None:
                 self._over(kept[:-1], partial(self._row_sums_by_blocks, blocks))
             else:
                 self._over(kept, lambda: self._by_sums(reduced))
@@ -367,6 +373,60 @@ class NestWriter:
         if size % SIDE == 0:
             return SIDE
         return min(size, SIDE) if size <= SIDE else (self._function.index(size) - start).minimum(SIDE)
+
+    # Short rows
+
+    def _short_rows(self) -> list[Held] | None:
+        """What is read of rows that are added up, several at once."""
+        place, found = self._nest.analysis(self._in_memory)
+        rows, columns = (Loop(group.dims[-1], group.size) for group in self._groups[-2:])
+        return short_rows(place, found, rows, columns, self._writer.vector_bytes)
+
+    def _sums_of_short_rows(self, held: Sequence[Held]) -> None:
+        """Reductions of rows: a line of sums, one for each of some rows, which are read transposed."""
+        function, emitter, (rows, columns) = self._function, self._emitter, self._groups[-2:]
+        results = [result for op in self._nest.reductions for result in op.results]
+        lines = [self._line(result, SIDE) for result in results]
+        tiles = [self._line(one.array, SIDE * SIDE) for one in held]
+        start, stop = self._bounds(-(-rows.size // SIDE))
+        with function.loop(start, stop) as square, emitter.scope():
+            # The last rows are taken together with some before them, so that all loops have whole vectors.
+            first = (square * SIDE).minimum(rows.size - SIDE)
+
+            def enter(row: Value, column: Value | Index) -> None:
+                self._enter(rows, _sum_of(first, rows.size, row))
+                self._enter(columns, column)
+
+            for tile, one in zip(tiles, held, strict=True):
+
+                def number(column: Value, row: Value, load: Index = one.number) -> Value:
+                    with emitter.scope():
+                        enter(row, column)
+                        return emitter.value(self._here(load))
+
+                memory, sizes = emitter.memory(one.array), Sizes(columns.size, rows.size)
+                fill_square(function, tile, memory, sizes, one.lanes, (columns.size, SIDE), one.stride, number)
+
+            with function.loop(0, SIDE) as row, emitter.scope():
+                enter(row, places.ZERO)
+                starts = [element for op in self._nest.reductions for element in self._starts(op)]
+                for line, element in zip(lines, starts, strict=True):
+                    line.store(element, row)
+            with (
+                function.loop(0, columns.size) as column,
+                emitter.scope(),
+                function.loop(0, SIDE) as row,
+                emitter.scope(),
+            ):
+                enter(row, column)
+                for tile, one in zip(tiles, held, strict=True):
+                    emitter.known((one.array, self._here(one.number)), tile.load(column * SIDE + row))
+                self._add_to(lines, row)
+            with function.loop(0, SIDE) as row, emitter.scope():
+                enter(row, places.ZERO)
+                to = self._result_number()
+                for line, result in zip(lines, results, strict=True):
+                    self._store(result, line.load(row), to)
 
     # Blocks of rows
 
@@ -565,7 +625,8 @@ class NestWriter:
                 with self._emitter.scope():
                     self._enter(group, places.constant(segment.start))
                     return loops(rest, carried)
-            hints = UNROLLED if not rest and self._is_short(segment.size) else ""
+            is_written = not rest and self._is_short(segment.size) and not self._is_plain(group)
+            hints = UNROLLED if is_written else ""
             loop = self._function.loop(segment.start, segment.stop, carried=carried, hints=hints)
             with loop as (counter, values), self._emitter.scope():
                 self._enter(group, segment_index(counter, segment))
@@ -582,6 +643,15 @@ class NestWriter:
         """Whether a sum of so many terms is written out, so that LLVM makes vectors of the loop around it."""
         _, found = self._nest.analysis(self._in_memory)
         return terms <= _FEW_TERMS or (terms <= _MOST_TERMS and terms * found.cost <= _MOST_WRITTEN)
+
+    def _is_plain(self, group: Group) -> bool:
+        """Whether a reduction reads memory in its order, and is a sum: LLVM makes vectors of its terms."""
+        place, found = self._nest.analysis(self._in_memory)
+        if group.size <= _FEW_TERMS or (found.cost >= _DEAR and group.size % _LINE_OF_LANES):
+            return False
+        symbol = place[group.dims[-1]].terms[0][0]
+        factors = {dict(number.terms).get(symbol, 0) for _, number in found.loads}
+        return factors <= {0, 1} and 1 in factors and not found.is_irregular and all(map(is_sum, self._nest.reductions))
 
     def _gains_by_lanes(self, group: Group) -> bool:
         """Whether LLVM makes no vectors of a reduction, such as an extreme with its place."""

@@ -82,3 +82,10 @@ def is_orderless(op: Op) -> bool:
     """Whether the terms of a reduction may be combined in any order."""
     inner = op.inner[0]
     return len(inner.ops) == 1 and inner.ops[0].name in _ORDERLESS and inner.results == inner.ops[0].results
+
+
+def is_sum(op: Op) -> bool:
+    """Whether terms are combined by one instruction: not so extremes of floats, of which NaN is one."""
+    name = op.inner[0].ops[0].name if is_orderless(op) else ""
+    is_float = any(kind in op.results[0].element for kind in ("f", "complex"))
+    return bool(name) and not (is_float and name in ("maximum", "minimum"))

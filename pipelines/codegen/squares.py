@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Memory
+from hloforge.pipelines.codegen.evaluate import Place
+from hloforge.pipelines.codegen.graph import Array
+from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, Value, vector_of
 from hloforge.pipelines.codegen.products.shuffles import transposed
@@ -22,8 +26,18 @@ SIDE = 32
 _REGISTER, _MOST_LANES = 64, 16
 # Processors of shorter vectors have no masks for each element type.
 _MASKED = 64
+# The shortest row that is taken together with others, and arrays that are kept for some rows.
+_LEAST_ROW, _MOST_HELD = 9, 4
 # Bytes from one vector to the next that processors do not foresee, in arrays that no cache near them holds.
 _FAR, _LARGE = 1024, 1 << 18
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop over places: its innermost dimension, and how many there are."""
+
+    dim: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,47 @@ class Sizes:
 
     along: int
     across: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """An array that is read along the inner of two loops, in a tile while both are written.
+
+    Attributes:
+        number: of the elements that are read.
+        lanes: of the vectors that it is transposed by.
+        stride: elements from one place of the outer loop to the next.
+    """
+
+    array: Array
+    number: Index
+    lanes: int
+    stride: int
+
+
+def short_rows(place: Place, found: Accesses, rows: Loop, columns: Loop, vector_bytes: int) -> list[Held] | None:
+    """What is read of rows that reductions add up, so that several rows are added up at once; None where they are not.
+
+    Args:
+        rows: the loop over rows.
+        columns: the loop over the elements of a row.
+    """
+    if not _LEAST_ROW <= columns.size <= SIDE or rows.size < SIDE or found.conditions or found.is_irregular:
+        return None
+    row, column = (place[loop.dim].terms[0][0] for loop in (rows, columns))
+    plain = {index.terms[0][0] for index in place if index.terms}
+    held = []
+    for array, number in dict.fromkeys(found.loads):
+        factors = dict(number.terms)
+        if not factors.keys() <= plain:
+            return None
+        if column not in factors or row not in factors:
+            continue
+        lanes = lanes_of_square(Sizes(columns.size, rows.size), array.element, vector_bytes)
+        if factors[column] != 1 or not lanes:
+            return None
+        held.append(Held(array, number, lanes, factors[row]))
+    return held if 0 < len(held) <= _MOST_HELD else None
 
 
 def lanes_of_square(sizes: Sizes, element: str, vector_bytes: int) -> int:
@@ -68,20 +123,21 @@ def fill_square(
     kind = f"i{8 * elements.size(memory.element)}"
     along, across = (function.index(size) for size in extent)
     masked = _is_masked(sizes, lanes)
+    is_whole = isinstance(extent[1], int) and extent[1] % lanes == 0
     width = elements.size(memory.element)
     is_far = stride * width >= _FAR and stride * width * sizes.across > _LARGE
     last = (along - lanes).maximum(0)
     with function.loop(0, across, lanes) as column, function.loop(0, along, lanes) as start:
         # The last vector of a square begins early enough to end in it.
         row = start.minimum(last)
-        first = number(row, column)
-        most = across - column - 1
+        first = function.offset(memory.pointer, kind, number(row, column))
+        most = None if is_whole else across - column - 1
         vectors = []
         for lane in range(lanes):
-            place = first + function.index(lane).minimum(most) * stride
-            address = function.offset(memory.pointer, kind, place)
+            place = function.index(lane * stride) if most is None else most.minimum(lane) * stride
+            address = function.offset(first, kind, place)
             if is_far:
-                ahead = function.offset(memory.pointer, kind, place + SIDE * stride)
+                ahead = function.offset(address, kind, SIDE * stride)
                 function.do(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 0, i32 1, i32 1)")
             vectors.append(
                 _masked_load(function, address, kind, lanes, along - row)

@@ -317,8 +317,11 @@ class Planner:
                 home[array] = ("map", array.shape)
 
     def _read_before(self, op: Op) -> set[Array]:
-        """What is computed of arrays that an operation may change in place: later, their old elements are gone."""
-        return {
+        """What is computed of arrays that an operation may change in place: later, their old elements are gone.
+
+        What only the operation itself waits for is computed before it anyway.
+        """
+        found = {
             reader.result
             for changed in changed_by(op)
             if self._stored(changed) or (changed.op is not None and is_root(changed.op))
@@ -326,6 +329,33 @@ class Planner:
             if reader.block is self._block and not is_root(reader) and self._is_own(reader.result)
             if reader.result.elements <= changed.elements
         }
+        if not found or op.name == "while":
+            return found
+        needed = self._needed_by(op)
+        return {array for array in found if not self._is_only_read_by(needed, array)}
+
+    def _needed_by(self, op: Op) -> set[Op]:
+        """An operation and what it waits for."""
+        needed, waiting = {op}, [op]
+        while waiting and len(needed) < _MOST_SEEN:
+            top = waiting.pop()
+            for array in (*top.operands, *top.captured):
+                if array.op is not None and array.op.block is self._block and array.op not in needed:
+                    needed.add(array.op)
+                    waiting.append(array.op)
+        return needed
+
+    def _is_only_read_by(self, ops: set[Op], array: Array) -> bool:
+        """Whether all that is computed of an array is computed for some operations."""
+        seen, waiting = {array}, [array]
+        while waiting:
+            top = waiting.pop()
+            if top.is_result or any(reader not in ops for reader in top.readers):
+                return False
+            more = {reader.result for reader in top.readers if not is_root(reader)} - seen
+            seen |= more
+            waiting += more
+        return True
 
     def _is_own(self, array: Array) -> bool:
         """Whether the block makes an array that is not in memory before."""
