@@ -20,6 +20,7 @@ from hloforge.dialect.op import registry
 from hloforge.dialect.suggestions import did_you_mean
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
+from hloforge.importers.hlo_buffers import with_arrays_of_buffers
 from hloforge.importers.hlo_calls import calls_of, renamed_calls
 from hloforge.importers.hlo_channels import with_channels
 from hloforge.importers.hlo_ffi import with_plain_attributes
@@ -98,6 +99,7 @@ def hlo_proto_to_mlir(proto: bytes, file: str) -> Converted:
 
 def _convert(proto: bytes, file: str, text: str | None) -> Converted:
     try:
+        proto = with_arrays_of_buffers(proto)
         shape = _hlo.XlaComputation(proto).program_shape()
         grouped, among_all = with_named_members(
             awaited_as_calls(with_kept_windows(with_listed_groups(with_channels(proto))))

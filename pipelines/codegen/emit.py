@@ -219,6 +219,10 @@ def parts(element: Element) -> list[Value]:
     return [element] if isinstance(element, Value) else list(element)
 
 
+_ARITHMETIC = frozenset({"add", "subtract", "multiply"})
+_SUMS = frozenset({"add", "subtract", "reduce"})
+
+
 def apply(op: Op, operands: Sequence[Element]) -> Element:
     """An elementwise operation."""
     if op.name in _ROUNDINGS and not may_flush_a_subnormal(op.mlir):
@@ -230,8 +234,24 @@ def apply(op: Op, operands: Sequence[Element]) -> Element:
     return table.apply(op.name, operands, types, op.result.element, attributes_of(op))
 
 
+def contracts(op: Op) -> bool:
+    """Whether a product, sum or difference of floats may become one operation with another.
+
+    A kernel makes again what others make too, and what a value is must not depend on the kernel: programs compute the
+    rounding error of a sum or product by subtracting it (``(t + x) - t``, Dekker's products). So this is decided on the
+    program's graph: a product with one reader is contracted with the sum that reads it, as XLA's CPU compiler does.
+    """
+    if op.name == "multiply":
+        product = op.result
+        return not product.is_result and len(product.readers) == 1 and product.readers[0].name in _SUMS
+    products = [operand.op for operand in op.operands if operand.op is not None and operand.op.name == "multiply"]
+    return any(map(contracts, products))
+
+
 def attributes_of(op: Op) -> dict[str, Any]:
     """What says which function of its operands an elementwise operation is."""
+    if op.name in _ARITHMETIC:
+        return {"contracts": contracts(op)}
     if op.name not in ("compare", "reduce_precision"):
         return {}
     found: dict[str, Any] = {}

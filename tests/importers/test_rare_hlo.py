@@ -257,3 +257,40 @@ def test_constants_of_tuple_shape() -> None:
     count, (doubled, flag) = hloforge.compile(text)()
     assert count == 3 and flag
     np.testing.assert_array_equal(doubled, np.float32([8, -20]))
+
+
+def test_buffers_are_their_arrays() -> None:
+    """Pinned, carried by a loop, unpinned; and one that is created."""
+    text = """body {
+      p = (s32[], b(f32[4])) parameter(0)
+      i = s32[] get-tuple-element(p), index=0
+      b = b(f32[4]) get-tuple-element(p), index=1
+      one = s32[] constant(1)
+      next = s32[] add(i, one)
+      x = f32[4] custom-call(b), custom_call_target="Unpin", output_to_operand_aliasing={{}: (0, {})}
+      y = f32[4] add(x, x)
+      c = b(f32[4]) custom-call(y), custom_call_target="Pin", output_to_operand_aliasing={{}: (0, {})}
+      ROOT t = (s32[], b(f32[4])) tuple(next, c)
+    }
+    condition {
+      p = (s32[], b(f32[4])) parameter(0)
+      i = s32[] get-tuple-element(p), index=0
+      three = s32[] constant(3)
+      ROOT c = pred[] compare(i, three), direction=LT
+    }
+    ENTRY main {
+      x = f32[4] parameter(0)
+      zero = s32[] constant(0)
+      b = b(f32[4]) custom-call(x), custom_call_target="Pin", output_to_operand_aliasing={{}: (0, {})}
+      start = (s32[], b(f32[4])) tuple(zero, b)
+      loop = (s32[], b(f32[4])) while(start), condition=condition, body=body
+      c = b(f32[4]) get-tuple-element(loop), index=1
+      y = f32[4] custom-call(c), custom_call_target="Unpin", output_to_operand_aliasing={{}: (0, {})}
+      n = b(f32[4]) custom-call(), custom_call_target="CreateBuffer", api_version=API_VERSION_TYPED_FFI
+      z = f32[4] custom-call(n), custom_call_target="Unpin", output_to_operand_aliasing={{}: (0, {})}
+      ROOT t = (f32[4], f32[4]) tuple(y, z)
+    }"""
+    x = np.arange(4, dtype=np.float32)
+    y, z = hloforge.load(hloforge.compile(("HloModule m\n" + text).encode()))(x)
+    np.testing.assert_array_equal(y, 8 * x)
+    assert z.shape == (4,)

@@ -12,11 +12,11 @@ Parts: TypeAlias = tuple[Value, Value]
 
 
 def add(z: Parts, w: Parts) -> Parts:
-    return z[0] + w[0], z[1] + w[1]
+    return z[0].literally("add", w[0]), z[1].literally("add", w[1])
 
 
 def subtract(z: Parts, w: Parts) -> Parts:
-    return z[0] - w[0], z[1] - w[1]
+    return z[0].literally("sub", w[0]), z[1].literally("sub", w[1])
 
 
 def multiply(z: Parts, w: Parts) -> Parts:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import add, mul, sub
 from typing import Any, TypeAlias
 
 from hloforge.pipelines.codegen.elements import (
@@ -84,6 +85,7 @@ Rule: TypeAlias = Callable[[Call], Element]
 
 _EVERY = PRED + INTEGERS + REALS + COMPLEX
 _NARROW = HALF + SINGLE
+_CONTRACTED: dict[str, Callable[[Value, Value], Value]] = {"add": add, "sub": sub, "mul": mul}
 # By operation: rows of the classes of the first operand, and what builds them.
 _RULES: dict[str, list[tuple[str, Rule]]] = {}
 
@@ -101,6 +103,17 @@ def _of_values(function: Callable[..., Value]) -> Rule:
 def _of_floats(function: Callable[..., Value]) -> Rule:
     """A function of floats, rounded to half precision."""
     return lambda call: rounded(function(*call.values()), part_of(call.result))
+
+
+def _arithmetic(name: str) -> Rule:
+    """A sum, difference or product of floats, contracted only where the graph says so (``emit.contracts``)."""
+
+    def rule(call: Call) -> Element:
+        x, y = call.values()
+        made = _CONTRACTED[name](x, y) if call.attributes.get("contracts") else x.literally(name, y)
+        return rounded(made, part_of(call.result))
+
+    return rule
 
 
 def _of_complex(function: Callable[..., Any]) -> Rule:
@@ -179,9 +192,12 @@ _add("and", INTEGERS, _of_values(lambda x, y: x & y))
 _add("or", INTEGERS, _of_values(lambda x, y: x | y))
 _add("xor", PRED + INTEGERS, _of_values(lambda x, y: x ^ y))
 _add("not", PRED + INTEGERS, _of_values(lambda x: ~x))
-_add("add", INTEGERS + REALS, _of_floats(lambda x, y: x + y))
-_add("subtract", INTEGERS + REALS, _of_floats(lambda x, y: x - y))
-_add("multiply", INTEGERS + REALS, _of_floats(lambda x, y: x * y))
+_add("add", INTEGERS, _of_values(lambda x, y: x + y))
+_add("add", REALS, _arithmetic("add"))
+_add("subtract", INTEGERS, _of_values(lambda x, y: x - y))
+_add("subtract", REALS, _arithmetic("sub"))
+_add("multiply", INTEGERS, _of_values(lambda x, y: x * y))
+_add("multiply", REALS, _arithmetic("mul"))
 _add("negate", INTEGERS + REALS, _of_values(lambda x: -x))
 _add("divide", INTEGERS, _of_integers(integers.divide))
 _add("divide", REALS, _of_floats(lambda x, y: x / y))

@@ -6,8 +6,8 @@
 
 A ``Value`` is an SSA value or a constant of an LLVM type; operators emit instructions at the end of the function that
 is being written (``functions.py``). Operands of another Python type become constants of the Value's type, and a single
-number meets a vector by being repeated. Products and sums of floats may be contracted to fused ones, as XLA's CPU
-compiler does. Integers wrap around; whether they have signs is said by the operation, as in LLVM.
+number meets a vector by being repeated. Products and sums of floats may be contracted to fused ones, except those of
+``literally``. Integers wrap around; whether they have signs is said by the operation, as in LLVM.
 """
 
 from __future__ import annotations
@@ -119,6 +119,10 @@ class Value:
         left, right = self._pair(other)
         what = _FLAGS[name] if is_float(left.kind) else name
         return self.function.binary(what, left, right)
+
+    def literally(self, name: str, other: Number) -> Value:
+        """``add``, ``sub`` or ``mul`` of floats that is rounded, and never contracted with another operation."""
+        return self.function.binary(f"f{name}", *self._pair(other))
 
     def __add__(self, other: Number) -> Value:
         return self._do("add", other)
