@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,6 +69,9 @@ class Emitter(Rules):
     def __init__(self, function: Function, memory: Callable[[Array], Memory | None]) -> None:
         self.function = function
         self._memory = memory
+        # Whether LLVM shall not know which number is infinite: it makes a condition of ``max(x, y or -inf)``, and
+        # loops of such conditions get no vectors.
+        self.hides_infinity = False
         # What is known here, from the outermost block to the innermost one.
         self._scopes: list[dict[Any, Any]] = [{}]
 
@@ -151,7 +155,12 @@ class Emitter(Rules):
         return self.memory(array).load(self.value(number))
 
     def splat(self, op: Op) -> Element:
-        return elements.constant(self.function, op.result.element, splat_of(op))
+        element, number = op.result.element, splat_of(op)
+        found = elements.constant(self.function, element, number)
+        if self.hides_infinity and element in ("f32", "f64") and math.isinf(number):
+            assert isinstance(found, Value)
+            return self.function.hidden(found)
+        return found
 
     def apply(self, op: Op, operands: Sequence[Element]) -> Element:
         return apply(op, operands)

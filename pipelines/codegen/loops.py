@@ -23,7 +23,7 @@ from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.functions import UNROLLED, Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
-from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_orderless, is_sum, row_blocks
+from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_extreme, is_orderless, is_sum, row_blocks
 from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.segments import Segment, segments_of, whole
 from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, lanes_of_square, short_rows
@@ -151,6 +151,7 @@ class NestWriter:
         self._writer, self._nest, self._memory, self._share = writer, nest, memory, share
         self._function: Function = writer.function
         self._emitter = Emitter(self._function, memory)
+        self._emitter.hides_infinity = any(is_extreme(op) for op in nest.reductions)
         self._in_memory = in_memory
         self._groups = [] if 0 in nest.shape else groups_of(nest, in_memory)
         self._counters: dict[int, Index] = {}
@@ -387,7 +388,7 @@ class NestWriter:
         function, emitter, (rows, columns) = self._function, self._emitter, self._groups[-2:]
         results = [result for op in self._nest.reductions for result in op.results]
         lines = [self._line(result, SIDE) for result in results]
-        tiles = [self._line(one.array, SIDE * SIDE) for one in held]
+        tiles = [self._line(one.array, max(columns.size, one.lanes) * SIDE) for one in held]
         start, stop = self._bounds(-(-rows.size // SIDE))
         with function.loop(start, stop) as square, emitter.scope():
             # The last rows are taken together with some before them, so that all loops have whole vectors.

@@ -86,6 +86,9 @@ def is_orderless(op: Op) -> bool:
 
 def is_sum(op: Op) -> bool:
     """Whether terms are combined by one instruction: not so extremes of floats, of which NaN is one."""
-    name = op.inner[0].ops[0].name if is_orderless(op) else ""
-    is_float = any(kind in op.results[0].element for kind in ("f", "complex"))
-    return bool(name) and not (is_float and name in ("maximum", "minimum"))
+    return is_orderless(op) and not (is_extreme(op) and "f" in op.results[0].element)
+
+
+def is_extreme(op: Op) -> bool:
+    """Whether a reduction is a maximum or a minimum."""
+    return is_orderless(op) and op.inner[0].ops[0].name in ("maximum", "minimum")

@@ -26,8 +26,9 @@ SIDE = 32
 _REGISTER, _MOST_LANES = 64, 16
 # Processors of shorter vectors have no masks for each element type.
 _MASKED = 64
-# The shortest row that is taken together with others, and arrays that are kept for some rows.
-_LEAST_ROW, _MOST_HELD = 9, 4
+# The shortest row that is taken together with others, the longest one if vectors leave a rest of it, and arrays that
+# are kept for some rows.
+_LEAST_ROW, _LONGEST_ROW, _MOST_HELD = 9, 63, 4
 # Bytes from one vector to the next that processors do not foresee, in arrays that no cache near them holds.
 _FAR, _LARGE = 1024, 1 << 18
 
@@ -76,7 +77,8 @@ def short_rows(place: Place, found: Accesses, rows: Loop, columns: Loop, vector_
         rows: the loop over rows.
         columns: the loop over the elements of a row.
     """
-    if not _LEAST_ROW <= columns.size <= SIDE or rows.size < SIDE or found.conditions or found.is_irregular:
+    most = SIDE if columns.size % _MOST_LANES == 0 else _LONGEST_ROW
+    if not _LEAST_ROW <= columns.size <= most or rows.size < SIDE or found.conditions or found.is_irregular:
         return None
     row, column = (place[loop.dim].terms[0][0] for loop in (rows, columns))
     plain = {index.terms[0][0] for index in place if index.terms}
@@ -122,7 +124,7 @@ def fill_square(
     """
     kind = f"i{8 * elements.size(memory.element)}"
     along, across = (function.index(size) for size in extent)
-    masked = _is_masked(sizes, lanes)
+    masked = extent[0] < lanes if isinstance(extent[0], int) else _is_masked(sizes, lanes)
     is_whole = isinstance(extent[1], int) and extent[1] % lanes == 0
     width = elements.size(memory.element)
     is_far = stride * width >= _FAR and stride * width * sizes.across > _LARGE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from hloforge.pipelines.codegen.lang.values import (
     POINTER,
     Number,
     Value,
+    bits_of,
     element_of,
     lanes_of,
     literal,
@@ -74,6 +76,17 @@ class Function:
         lanes, element = lanes_of(kind), element_of(kind)
         text = literal(number, element)
         return Value(self, kind, f"splat ({element} {text})" if lanes else text)
+
+    def hidden(self, constant: Value) -> Value:
+        """A constant number, of which LLVM does not know which it is."""
+        name, kind = f"%hidden_{zlib.crc32(repr(constant).encode()):x}", constant.kind
+        bits = kind if kind.startswith("i") else f"i{bits_of(kind)}"
+        self.prologue(
+            f"{name}_given = bitcast {kind} {constant.text} to {bits}",
+            f'{name}_bits = call {bits} asm "", "=r,0"({bits} {name}_given)',
+            f"{name} = bitcast {bits} {name}_bits to {kind}",
+        )
+        return Value(self, kind, name)
 
     def index(self, number: Number) -> Value:
         """A number of 64 bits."""

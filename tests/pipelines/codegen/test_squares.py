@@ -49,7 +49,7 @@ _ROWS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("shape", [(32, 9), (57, 16), (100, 31), (3, 33, 12), (200, 32)])
+@pytest.mark.parametrize("shape", [(32, 9), (57, 16), (100, 31), (3, 33, 12), (200, 32), (40, 41)])
 @pytest.mark.parametrize("name", _ROWS)
 def test_short_rows(name: str, shape: tuple[int, ...]) -> None:
     values = np.random.default_rng(1).standard_normal(shape)
@@ -57,6 +57,21 @@ def test_short_rows(name: str, shape: tuple[int, ...]) -> None:
         # XLA's own extremes of rows of 32 forget NaN.
         values[(0,) * (len(shape) - 1)] = np.nan
     check(_ROWS[name], values.astype((np.float32, np.float64)[sum(shape) % 2]))
+
+
+_MASKED: dict[str, Callable[..., Any]] = {
+    "rows": lambda x, m: jnp.where(m, x, -jnp.inf).max(-1),
+    "columns": lambda x, m: jnp.where(m, x, jnp.inf).min(0),
+    "by place": lambda x, m: jnp.where(jnp.arange(x.shape[-1]) < 7, x, jnp.inf).min(-1),
+}
+
+
+@pytest.mark.parametrize("shape", [(5, 9), (33, 100), (40, 300)])
+@pytest.mark.parametrize("name", _MASKED)
+def test_extremes_under_masks(name: str, shape: tuple[int, ...]) -> None:
+    random = np.random.default_rng(1)
+    for dtype in (np.float32, np.float64):
+        check(_MASKED[name], random.standard_normal(shape).astype(dtype), random.random(shape) < 0.3)
 
 
 def test_short_rows_of_several_workgroups() -> None:
