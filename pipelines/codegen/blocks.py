@@ -133,6 +133,7 @@ class Generator:
             nest = Nest(shape=array.shape, maps=[array])
             self.slots[array] = target
             others = lambda other: self.in_memory(other) and other is not array  # noqa: E731
+            nest.split(others)
             NestWriter(self.writer, nest, self.memory, others).write()
             del self.slots[array]
             return

@@ -592,7 +592,7 @@ class NestWriter:
                 continue
             memory = self._memory(array)
             assert memory is not None
-            memory.store(value, self._emitter.value(places.linear(place, array.shape)))
+            memory.store(value, self._emitter.value(self._nest.stored(array, place)))
 
     def _starts(self, op: Op) -> list[Element]:
         half = len(op.operands) // 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import string_attribute
 from hloforge.pipelines.codegen import index as places, kernel_program
-from hloforge.pipelines.codegen.access import Accesses
 from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
 from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
@@ -24,12 +23,12 @@ from hloforge.pipelines.codegen.emit import Emitter
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.factorizations import factorization_workgroups, write_factorization
 from hloforge.pipelines.codegen.graph import Array, Op
-from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.lang.values import I1, I8, I32, POINTER, Number, Value
-from hloforge.pipelines.codegen.loops import Share, grouped
+from hloforge.pipelines.codegen.loops import NestWriter, Share
 from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.scalars import combine
+from hloforge.pipelines.codegen.steps import Nest
 from hloforge.pipelines.codegen.transforms import fft_workgroups, write_fft
 
 if TYPE_CHECKING:
@@ -85,37 +84,13 @@ def _dynamic_update_slice(generator: Generator, op: Op) -> None:
     if not change.elements:
         return
 
-    def write_one(place: Place) -> None:
-        there = places.linear([index + start for index, start in zip(place, first, strict=True)], operand.shape)
-        result.store(emitter.element(change, place), emitter.value(there))
-
-    over(generator, emitter, change, operand.shape, write_one)
-
-
-def over(
-    generator: Generator, emitter: Emitter, array: Array, shape: Sequence[int], body: Callable[[Place], None]
-) -> None:
-    """Loops over the places of an array, whose elements are also used by their places in a larger shape."""
-    place = tuple(places.counter(size) for size in array.shape)
-    found = Accesses(generator.in_memory)
-    found.element(array, place)
-    uses: list[Index] = [*found.uses, places.linear(place, shape)]
-    groups = grouped(array.shape, place, uses, ())
-    counters: dict[int, Index] = {}
-    function = generator.writer.function
-
-    def loops(rest: Sequence[Any]) -> None:
-        if not rest:
-            body(tuple(counters.get(d, places.ZERO) for d in range(array.rank)))
-            return
-        group, *inner = rest
-        with function.loop(0, group.size) as counter, emitter.scope():
-            index = places.counter(group.size, counter)
-            for d, part in zip(group.dims, places.delinear(index, group.sizes), strict=True):
-                counters[d] = part
-            loops(inner)
-
-    loops(groups)
+    moved = Array(change.element, change.shape, None, change.block)
+    moved.op = Op("reshape", (change,), op.mlir, change.block, (moved,))
+    nest = Nest(shape=change.shape, maps=[moved], into=(tuple(first), operand.shape))
+    nest.split(generator.in_memory)
+    NestWriter(
+        generator.writer, nest, lambda array: result if array is moved else generator.memory(array), generator.in_memory
+    ).write()
 
 
 def _scatter(generator: Generator, op: Op) -> None:

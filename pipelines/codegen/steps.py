@@ -11,7 +11,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses, cost_of
@@ -97,6 +97,7 @@ class Nest(Step):
     Attributes:
         shape: of the places: the sizes of loops.
         parts: the loops of each dimension of ``maps`` where these are several; None where each has its own.
+        into: for a map that is stored in a part of a larger array: its first place there, and that array's shape.
         maps: arrays of this shape; each may read those before it at the same place.
         reductions: operations that reduce arrays of this shape along the same dimensions.
         dims: these.
@@ -106,6 +107,7 @@ class Nest(Step):
 
     shape: tuple[int, ...] = ()
     parts: Sizes | None = None
+    into: tuple[Place, tuple[int, ...]] | None = None
     maps: list[Array] = field(default_factory=list)
     reductions: list[Op] = field(default_factory=list)
     dims: tuple[int, ...] = ()
@@ -131,6 +133,13 @@ class Nest(Step):
         """The place in arrays of the loops' place."""
         return place if self.parts is None else joined(place, self.parts)
 
+    def stored(self, array: Array, place: Place) -> Index:
+        """The number of the element of a map's place, where the map is stored."""
+        if self.into is None:
+            return places.linear(place, array.shape)
+        first, shape = self.into
+        return places.linear([index + start for index, start in zip(place, first, strict=True)], shape)
+
     def split(self, memory: Callable[[Array], bool]) -> None:
         """Let dimensions be several loops where that leaves fewer quotients to compute."""
         if self.parts is not None or 0 in self.shape:
@@ -142,7 +151,7 @@ class Nest(Step):
         firsts = [0, *itertools.accumulate(map(len, parts))]
         dims = tuple(loop for d in self.dims for loop in range(firsts[d], firsts[d + 1]))
         shape = tuple(size for sizes in parts for size in sizes)
-        split = Nest(shape=shape, parts=parts, maps=self.maps, reductions=self.reductions, dims=dims)
+        split = replace(self, shape=shape, parts=parts, dims=dims, known=None)
         if is_simpler(found, split.analysis(memory)[1]):
             self.shape, self.parts, self.dims, self.known = shape, parts, dims, split.known
 
@@ -163,6 +172,8 @@ class Nest(Step):
         place = self.at(place)
         for array in self.maps:
             found.made(array, place)
+            if self.into is not None:
+                found.uses.append(self.stored(array, place))
         for op in self.reductions:
             half = len(op.operands) // 2
             for operand in op.operands[:half]:
