@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from hloforge.dialect.protobuf import encode, fields, first, rewrite, unpack
 from hloforge.importers.hlo_proto import COMPUTATIONS, INSTRUCTIONS
 
-_WINDOW, _NUMBERS, _TARGET, _CONFIGURATION, _GROUPS = 15, 16, 28, 43, 50
-_LIBRARIES = (b"__cudnn$conv", b"__onednn$convolution")
+_WINDOW, _NUMBERS, _TARGET, _CONFIGURATION, _GROUPS, _BATCH_GROUPS = 15, 16, 28, 43, 50, 58
+_LIBRARIES = (b"__cudnn$conv", b"__onednn$convolution", b"DynamicConvolution")
 _SIDES = {"size": 1, "stride": 2, "low": 3, "high": 4, "window_dilation": 5, "base_dilation": 6, "reversal": 7}
 # Fields of the batch (or output feature), the feature, and the spatial dimensions of an array.
 _INPUT, _KERNEL, _OUTPUT = (7, 8, 11), (4, 3, 6), (9, 10, 12)
@@ -47,6 +47,7 @@ def _kept(instruction: memoryview) -> bytes | memoryview:
         "window": _window(window.payload if window else memoryview(b"")),
         "dim_labels": _labels(numbers.payload),
         "feature_group_count": _number(instruction, _GROUPS) or 1,
+        "batch_group_count": _number(instruction, _BATCH_GROUPS) or 1,
     }
     rest = [instruction[one.start : one.end] for one in fields(instruction) if one.number != _CONFIGURATION]
     return b"".join([*rest, encode(_CONFIGURATION, json.dumps(configuration).encode())])

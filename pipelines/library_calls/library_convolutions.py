@@ -109,6 +109,37 @@ def _convolved(call: CustomCall, numbers: _Forward, x: Value, kernel: Value) -> 
     return _scaled(value, numbers)
 
 
+@custom_call_target("DynamicConvolutionForward", "DynamicConvolutionInputGrad", "DynamicConvolutionKernelGrad")
+def of_any_size(call: CustomCall) -> list[Value]:
+    """Perhaps the sizes of the input, then two arrays -> the convolution that the call's window says.
+
+    XLA writes it as a call only because its padding may depend on sizes that are known at run time.
+    """
+    if any(not value.shape.is_static for value in call.operands):
+        raise UnsupportedError(f"@{call.target} of sizes that are known at run time")
+    kept = call.configuration("hloforge")
+    if "dim_labels" not in kept:
+        raise UnsupportedError(f"@{call.target} does not tell its window; read the program from HLO")
+    window = kept["window"]
+    x, kernel = call.operands[-2:]
+    value = ops.conv_with_general_padding(
+        *(
+            x,
+            kernel,
+            [stride or 1 for stride in window["stride"]],
+            list(zip(window["low"], window["high"], strict=True)),
+        ),
+        lhs_dilation=[dilation or 1 for dilation in window["base_dilation"]],
+        rhs_dilation=[dilation or 1 for dilation in window["window_dilation"]],
+        feature_group_count=int(kept["feature_group_count"]),
+        batch_group_count=int(kept["batch_group_count"]),
+        dimension_numbers=kept["dim_labels"],
+        window_reversal=list(map(bool, window["reversal"])),
+        preferred_element_type=call.shapes[0].element,
+    )
+    return [value]
+
+
 @custom_call_target("__cudnn$convBackwardInput")
 def backward_input(call: CustomCall) -> list[Value]:
     """The output's gradient, kernel -> the input's gradient, a workspace."""

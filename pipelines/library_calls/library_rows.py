@@ -5,6 +5,9 @@ Source: XLA ``sort_rewriter.cc`` (``__cub$DeviceRadixSort``), ``onednn_ops_rewri
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 import numpy as np
 
 from hloforge.dialect import ops
@@ -35,6 +38,35 @@ def radix_sort(call: CustomCall) -> list[Value]:
 
     ordered = leaves(ops.sort(call.operands, before, keys.rank - 1, is_stable=True))
     return [*ordered, *workspace(call.shapes[len(ordered) :])]
+
+
+@custom_call_target("xla.gpu.ext.cub_scan", "xla.gpu.ext.cub_scan_unassigned_scratch_size")
+def scan(call: CustomCall) -> list[Value]:
+    """x -> its running sums along the rows of its elements in memory, scratch memory."""
+    config = {name: _scan_setting(call, name) for name in ("vector_length", "row_length", "column_length", "kind")}
+    if config.pop("kind") not in (1, "SUM"):
+        raise UnsupportedError(f"@{call.target} of another kind than sums")
+    is_reverse = bool(_scan_setting(call, "is_reverse", default=False))
+    call.setting("element_type", 0)
+    (x,) = call.operands
+    vector, row, column = (int(size) for size in config.values())
+    # Minor dimensions first; without layouts the last dimension is the minor one.
+    layouts = call.op.attributes.get("result_layouts", None)
+    order = list(map(int, reversed(list(layouts[0])))) if layouts is not None else list(range(x.rank))
+    if column * row * vector != prod(x.dims):
+        raise UnsupportedError(f"@{call.target} of {column} x {row} x {vector} elements of {x.shape}")
+    rows = ops.reshape(ops.transpose(x, order), [column, row, vector])
+    padding = (0, max(row - 1, 0)) if is_reverse else (max(row - 1, 0), 0)
+    zero = constant(0, x.element_type)
+    sums = ops.reduce_window(rows, zero, ops.add, [1, max(row, 1), 1], padding=[(0, 0), padding, (0, 0)])
+    back = ops.reshape(sums, [x.dims[dimension] for dimension in order])
+    inverse = [order.index(dimension) for dimension in range(x.rank)]
+    return [ops.transpose(back, inverse), *workspace(call.shapes[1:])]
+
+
+def _scan_setting(call: CustomCall, name: str, default: Any = None) -> Any:
+    """Of the typed FFI's dictionary, or of JSON, where 64-bit numbers may be text."""
+    return call.setting(name, default) if call.settings else call.configuration("scan_options").get(name, default or 0)
 
 
 @custom_call_target("__onednn$softmax")

@@ -380,3 +380,61 @@ class TestNorm:
     def test_another_kind_is_refused(self) -> None:
         with pytest.raises(UnsupportedError, match="RMS_FWD"):
             self.call("RMS_FWD", "(f32[6,4,2,1], u8[16])", [self.x, self.scales, self.shifts])
+
+
+@pytest.mark.parametrize("is_reverse", [False, True])
+def test_running_sums_by_cub(is_reverse: bool) -> None:
+    """Along the rows of the array in memory, whose layout is the operand's."""
+    sizes = {"vector_length": "1", "row_length": "3", "column_length": "5"}
+    config = json.dumps(sizes | {"kind": "SUM", "is_reverse": is_reverse})
+    program = hloforge.read(f"""HloModule m
+ENTRY e {{
+  x = f32[3,5]{{0,1}} parameter(0)
+  c = (f32[3,5]{{0,1}}, u8[9]) custom-call(x), custom_call_target="xla.gpu.ext.cub_scan_unassigned_scratch_size",
+    operand_layout_constraints={{f32[3,5]{{0,1}}}}, backend_config={config}
+  ROOT r = f32[3,5]{{0,1}} get-tuple-element(c), index=0
+}}""")
+    x = draw(3, 5)
+    want = np.cumsum(x[::-1], 0)[::-1] if is_reverse else np.cumsum(x, 0)
+    np.testing.assert_allclose(hloforge.compile(program).load()(x), want, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "values"),
+    [
+        ("s64", "u32", np.array([0, -1, 1 << 40, -(1 << 62) + 5])),
+        ("u64", "u32", np.array([0, 2**64 - 1, 1 << 40, 7], np.uint64)),
+        ("f64", "f32", np.array([0.1, -1 / 3, 1e30, np.inf])),
+    ],
+)
+def test_numbers_of_64_bits_as_two(whole: str, part: str, values: Any) -> None:
+    program = hloforge.read(f"""HloModule m
+ENTRY e {{
+  x = {whole}[4] parameter(0)
+  l = {part}[4] custom-call(x), custom_call_target="X64SplitLow"
+  h = {part}[4] custom-call(x), custom_call_target="X64SplitHigh"
+  y = {whole}[4] custom-call(l, h), custom_call_target="X64Combine"
+  ROOT r = ({part}[4], {part}[4], {whole}[4]) tuple(l, h, y)
+}}""")
+    low, high, both = hloforge.compile(program).load()(values)
+    if part == "u32":
+        bits = values.view(np.uint64)
+        np.testing.assert_array_equal(low, bits.astype(np.uint32))
+        np.testing.assert_array_equal(high, (bits >> np.uint64(32)).astype(np.uint32))
+        np.testing.assert_array_equal(both, values)
+    else:
+        np.testing.assert_array_equal(high, values.astype(np.float32))
+        np.testing.assert_allclose(both, values, rtol=2.0**-47)
+
+
+def test_convolutions_of_any_size() -> None:
+    program = hloforge.read("""HloModule m
+ENTRY e {
+  x = f32[2,7,3] parameter(0)
+  k = f32[3,3,4] parameter(1)
+  ROOT c = f32[2,4,4] custom-call(x, k), window={size=3 stride=2 pad=1_1}, dim_labels=b0f_0io->b0f,
+    custom_call_target="DynamicConvolutionForward"
+}""")
+    x, k = draw(2, 7, 3), draw(3, 3, 4)
+    want = lax.conv_general_dilated(x, k, (2,), [(1, 1)], dimension_numbers=("NWC", "WIO", "NWC"))
+    np.testing.assert_allclose(hloforge.compile(program).load()(x, k), want, rtol=1e-5, atol=1e-5)
