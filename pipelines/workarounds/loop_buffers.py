@@ -92,8 +92,14 @@ def _pass_carries(barrier: ir.Operation) -> None:
     """Take a barrier away from the values that a loop carries."""
     if not any(map(_is_carried, barrier.operands)):
         return
+    # A carry that nothing but the barrier reads, beside its next value (``legalize-loop-carries``), is still read.
+    pairs = list(zip(barrier.operands, barrier.results, strict=True))
+    unread = [Value(value) for value, result in pairs if _is_carried(value) and not list(result.uses)]
     with ir.InsertionPoint(barrier), barrier.location:
-        replace(barrier, [_behind_barrier(Value(operand)) for operand in barrier.operands])
+        values = [_behind_barrier(Value(operand)) for operand in barrier.operands]
+        for carry in unread:
+            values[0] = opaque_copy(values[0], carry) if values[0].shape == carry.shape else values[0]
+        replace(barrier, values)
 
 
 def _behind_barrier(value: Value) -> Value:

@@ -12,6 +12,7 @@ from hloforge.dialect.operations import operations
 from hloforge.importers.reader import read
 from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.loops.fuse_loops import FuseLoops
+from hloforge.pipelines.workarounds.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.workarounds.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.workarounds.whole_slices import LegalizeWholeSlices
 from hloforge.runtime.compile.compiler import compile_program
@@ -54,6 +55,18 @@ def test_the_body_reads_what_only_the_condition_read() -> None:
     once = str(module)
     PassManager([LegalizeLoopCarries()]).run(module)
     assert str(module) == once
+
+
+def test_the_next_value_of_what_only_the_condition_read_depends_on_it() -> None:
+    """Else IREE drops it from what the condition of a loop with calls passes on ("region successor needs 0 inputs")."""
+    module = parse_module(LOOP)
+    LegalizeLoopCarries().run(module)
+    KeepLoopBuffers().run(module)
+    (loop,) = operations(module, {"stablehlo.while"})
+    body = loop.regions[1].blocks[0]
+    flag = list(body.operations)[-1].operation.operands[2].owner.operation
+    assert flag.name == "stablehlo.select"
+    assert flag.operands[1] == body.arguments[2]
 
 
 OVERWRITTEN = """func.func @main(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
