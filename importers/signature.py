@@ -13,6 +13,7 @@ from hloforge.dialect.mlir import SSAValue, in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Alias, Parameter, Signature, entry_function
 from hloforge.dialect.shapes import Layout, Shape, Tile
+from hloforge.importers.automatic_layouts import automatic
 from hloforge.importers.index_border import cross_as_integers
 from hloforge.importers.native import Converted
 from hloforge.importers.quantized_border import cross_as_storage
@@ -23,7 +24,7 @@ _RESULT_LAYOUT = "mhlo.xla_entry_computation_result_layout"
 _PARAMETER_TILES = "mhlo.xla_entry_computation_parameter_tiles"
 _RESULT_TILES = "mhlo.xla_entry_computation_result_tiles"
 # What JAX says of one argument or result: ``default``, ``auto`` or a layout such as ``{0,1}``.
-_MODE = "mhlo.layout_mode"
+_MODE, _AUTO = "mhlo.layout_mode", "auto"
 _FRONTEND, _MESHES = "mhlo.frontend_attributes", "xla.sdy.meshes"
 _REPLICATION = {"num_partitions": NUM_PARTITIONS, "replica_count": NUM_REPLICAS}
 _RENAMED = {"mhlo.num_partitions": NUM_PARTITIONS, "mhlo.num_replicas": NUM_REPLICAS}
@@ -127,6 +128,9 @@ def _as_jax_says(module: ir.Module, function: Any, signature: Signature) -> Sign
     results = _with_layouts(list(signature.flat_results), module, _RESULT_LAYOUT, _RESULT_TILES)
     shapes = _with_modes(shapes, function, "arg_attrs")
     results = _with_modes(results, function, "res_attrs")
+    auto = [mode == _AUTO for mode in _modes(function, "res_attrs")]
+    if any(auto):
+        results = automatic(function, shapes, results, auto)
     result = _nested(signature.result, iter(results))
     aliases = _aliases(module) or signature.aliases
     aliases += _donations(function, shapes, results, aliases)
@@ -168,13 +172,17 @@ def _with_layouts(shapes: list[Shape], module: Any, name: str, tiles_name: str) 
 
 
 def _with_modes(shapes: list[Shape], function: Any, name: str) -> list[Shape]:
-    attributes = function.operation.attributes
-    if name not in attributes:
+    modes = _modes(function, name)
+    if not modes:
         return shapes
-    entries = [ir.DictAttr(entry) for entry in attributes[name]]
-    modes = [ir.StringAttr(entry[_MODE]).value if _MODE in entry else "" for entry in entries]
     pairs = zip(shapes, modes, strict=True)
     return [Shape.parse(f"{shape.without_layout()}{mode}") if mode.startswith("{") else shape for shape, mode in pairs]
+
+
+def _modes(function: Any, name: str) -> list[str]:
+    attributes = function.operation.attributes
+    entries = [ir.DictAttr(entry) for entry in attributes[name]] if name in attributes else []
+    return [str(ir.StringAttr(entry[_MODE]).value) if _MODE in entry else "" for entry in entries]
 
 
 def _tiles(attribute: Any) -> tuple[Tile, ...]:

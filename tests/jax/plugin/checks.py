@@ -272,6 +272,13 @@ def layouts() -> None:
     assert z.format.layout.major_to_minor == (0, 1, 2)
     compiled = jax.jit(lambda a: a + 1, in_shardings=Format(Layout.AUTO), out_shardings=Format(Layout.AUTO))
     assert compiled.lower(values).compile().output_formats.layout.major_to_minor == (0, 1, 2)
+    # A transposition moves nothing where its layout is open. The result is committed to no device: JAX asks the next
+    # program for no layout.
+    turned = jax.jit(lambda a: jnp.negative(a.transpose(1, 2, 0)), out_shardings=Format(Layout.AUTO))(values)
+    assert turned.format.layout.major_to_minor == (2, 0, 1)
+    np.testing.assert_array_equal(turned, -values.transpose(1, 2, 0))
+    np.testing.assert_array_equal(jax.jit(jnp.ravel)(turned), -values.transpose(1, 2, 0).ravel())
+    np.testing.assert_array_equal(jax.jit(lambda a: a + a, donate_argnums=0)(turned), -2 * values.transpose(1, 2, 0))
 
 
 @check

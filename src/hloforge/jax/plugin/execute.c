@@ -11,6 +11,7 @@ typedef struct {
   size_t devices;
   PJRT_Event *done;
   Array **arguments;
+  const Layout **lies; /* of an argument that lies otherwise than the program takes it; NULL of others */
   bool *is_given; /* an argument that the program may overwrite */
   Array **results;
 } Run;
@@ -20,14 +21,15 @@ static size_t result_count(const Run *run) { return run->devices * run->executab
 
 static Run *run_new(Executable *executable, size_t devices) {
   size_t arguments = devices * executable->parameter_count, results = devices * executable->result_count;
-  Run *run = calloc(1, sizeof *run + (arguments + results) * sizeof(Array *) + arguments * sizeof(bool));
+  Run *run = calloc(1, sizeof *run + (2 * arguments + results) * sizeof(Array *) + arguments * sizeof(bool));
   if (run == NULL) abort();
   atomic_fetch_add(&executable->references, 1);
   run->executable = executable;
   run->devices = devices;
   run->arguments = (Array **)(run + 1); /* everything in one piece of memory, for there is a run at each call */
   run->results = run->arguments + arguments;
-  run->is_given = (bool *)(run->results + results);
+  run->lies = (const Layout **)(run->results + results);
+  run->is_given = (bool *)(run->lies + arguments);
   return run;
 }
 
@@ -109,9 +111,9 @@ static PJRT_Error *take_arguments(Run *run, const PJRT_Execute_Args *args) {
                        "Invalid buffer passed to Execute() as argument %zu to replica %zu: INVALID_ARGUMENT: "
                        "Buffer has been deleted or donated. It is an argument of %s",
                        i % count, i / count / run->executable->partitions, run->executable->name);
-    if (buffer->layout != value->layout && value->type != TYPE_TOKEN)
-      return error_new(PJRT_INVALID_ARGUMENT, "argument %zu of %s lies as %s, it is compiled for %s", i % count,
-                       run->executable->name, buffer->layout->text, value->layout->text);
+    /* JAX asks for the layout of an argument only if the argument is committed to a device. */
+    if (buffer->layout != value->layout && buffer->layout->rank == value->rank && value->type != TYPE_TOKEN)
+      run->lies[i] = buffer->layout;
     run->is_given[i] = value->is_donated && !is_kept(args->options, i % count);
   }
   return run->executable->donates ? take_donated(run, args) : NULL;
@@ -133,11 +135,29 @@ static PJRT_Error *wait_for_arguments(const Run *run) {
   return NULL;
 }
 
+/* A new reference to a view of an array's elements in the order in which the program takes them. */
+static PyObject *reordered_view(const Array *array, const Layout *lies, const Value *value) {
+  int64_t from[PyBUF_MAX_NDIM], to[PyBUF_MAX_NDIM];
+  size_t element = element_size(value->type);
+  char *reordered = malloc(value->size + 1);
+  if (reordered == NULL) return PyErr_NoMemory();
+  layout_strides(lies, value->dims, element, from);
+  layout_strides(value->layout, value->dims, element, to);
+  if (value->size > 0) copy_strided(reordered, array->data, value->rank, value->dims, to, from, element);
+  PyObject *view = view_of_copy(reordered, value->type, value->rank, value->physical);
+  free(reordered);
+  return view;
+}
+
 /* A new reference to the view that the program gets. It overwrites what it takes by donation, which is a copy unless
  * nobody else has the array. */
 static PyObject *argument_view(Run *run, size_t number) {
   Array *array = run->arguments[number];
   const Value *value = &run->executable->values[number % run->executable->parameter_count];
+  if (run->lies[number] != NULL) {
+    run->is_given[number] = false;
+    return reordered_view(array, run->lies[number], value);
+  }
   bool is_own = run->is_given[number] && !array->is_shared && array->give_back == NULL &&
                 atomic_load(&array->references) == 1;
   if (array->view != NULL && (!value->is_donated || is_own)) return Py_NewRef(array->view);
