@@ -11,8 +11,10 @@ import ast
 import io
 import json
 import re
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,11 @@ from hloforge.importers.saved_model import Child, read_model
 
 _PYTORCH = Child("hloforge.torch.worker", "PyTorch")
 _MARK = "/archive_format"
+# What zipfile raises for damaged archives, as the position of the damage has it.
+_BROKEN = (
+    *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, OSError, OverflowError),
+    RuntimeError,
+)
 _CONFIGS = ("data/weights/model_weights_config.json", "data/constants/model_constants_config.json")
 # Of raw elements; what is pickled has other names, or ``use_pickle``.
 _RAW = re.compile(r"(?:weight|tensor)_\d+")
@@ -105,7 +112,7 @@ def _names(data: bytes) -> list[str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.namelist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+    except (*_BROKEN, ValueError):
         return []
 
 
@@ -129,9 +136,9 @@ def vet(data: bytes) -> None:
             _check_model(json.loads(archive.read(files["models/model.json"])))
     except ImporterError:
         raise
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, KeyError, RecursionError, UnicodeDecodeError) as error:
+    except (*_BROKEN, KeyError, UnicodeDecodeError) as error:
         raise ImporterError(f"a damaged archive of torch.export: {error}", hint=_DAMAGED) from None
-    except (ValueError, AttributeError, TypeError, NotImplementedError) as error:
+    except (ValueError, AttributeError, TypeError) as error:
         raise ImporterError(f"a malformed archive of torch.export: {error}", hint=_DAMAGED) from None
 
 

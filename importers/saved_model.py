@@ -91,7 +91,7 @@ def _check_archive(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             claimed = sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, ValueError, NotImplementedError):
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, OverflowError, ValueError, NotImplementedError):
         return  # Keras says what is wrong
     if claimed > _UNPACKED_FREELY + _MOST_UNPACKED * path.stat().st_size:
         raise ImporterError(

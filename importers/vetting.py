@@ -9,7 +9,8 @@ framework's module goes through ``vet`` before anything else looks at it:
 - What a file carries is compared with the types, and a lie is an error at its position.
 - Operations, types, targets and symbols cannot be taken away: those of ours and of IREE are errors.
 
-Locations are no way in: whoever numbers operations replaces every location.
+Locations are no way in: whoever numbers operations replaces every location. As values of attributes they are refused
+before anything reads an attribute, because jaxlib's bindings end the process at one in a dictionary.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from hloforge.dialect.shapes import Shape
 # Dialects whose types and attributes of types a program may name.
 _TYPE_DIALECTS = frozenset({"chlo", "mhlo", "quant", "stablehlo"})
 _NAMED_DIALECT = re.compile(r'(?<!")[!#](\w+)')
+_LOCATION, _STRING = re.compile(r"\bloc\("), re.compile(r'"(?:[^"\\]|\\.)*"')
 _MODULE, _FUNCTION, _CUSTOM_CALL = "builtin.module", "func.func", "stablehlo.custom_call"
 # What a shape assertion of JAX says if it fails, and which operands of a call are the sizes of its results.
 _ASSERTION, _SIZE_OPERANDS = "error_message", "indices_of_shape_operands"
@@ -63,6 +65,8 @@ _PAIRS, _PAIRS_TEXT = "_xla_send_recv_source_target_pairs", re.compile(r"\{\s*(\
 # What newer versions of StableHLO say beside definitions (``stablehlo.mesh``).
 _STABLEHLO = ("stablehlo.", "chlo.")
 _PER_VALUE = ("arg_attrs", "res_attrs")
+# Attributes that a definition has, with any values.
+_OF_ANY_KIND = frozenset({"backend_config", "composite_attributes", *_PER_VALUE})
 # Devices that a program may ask for: more are a damaged number.
 _MOST_DEVICES = 1 << 20
 _COUNTS = (NUM_PARTITIONS, NUM_REPLICAS, "mhlo.num_partitions", "mhlo.num_replicas")
@@ -91,13 +95,16 @@ def vet(module: ir.Module, file: str, *, own_targets: frozenset[str] = frozenset
         module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
         for op in found:
             name = op.name
+            view: Any = type(op.opview)
+            own = _inherent(name, view)
+            _check_values(op, own - _OF_ANY_KIND, file)
             _check_operation(op, name, file)
             if name == _CUSTOM_CALL:
                 check_target(string_attribute(op, "call_target_name"), _place(op, file), own_targets)
             _check_types([result.type for result in op.results], seen, op, file)
             for block in blocks(op) if len(op.regions) else ():
                 _check_types([argument.type for argument in block.arguments], seen, op, file)
-            _strip(op, name, file)
+            _strip(op, name, own, file)
         _check_module(module, file)
         for op in found:
             if op.name == _CUSTOM_CALL and (RESULT_SHAPE in op.attributes or RESULT_ALIASES in op.attributes):
@@ -138,6 +145,22 @@ def _place(op: AnyOp, file: str) -> Location:
     return location_of(op) or Location(file)
 
 
+def _check_values(op: Any, known: frozenset[str], file: str) -> None:
+    """Refuse locations as values, but of the attributes whose kind a definition knows."""
+    for name in sorted(set(op.attributes) - known):
+        try:
+            value = op.attributes[name]
+            if type(value) not in (ir.ArrayAttr, ir.DictAttr) or not _LOCATION.search(_STRING.sub("", str(value))):
+                continue
+        except TypeError:
+            pass  # the bindings have no class for one
+        raise ImporterError(
+            f"the attribute {name} has a location for a value, which means nothing",
+            location=_place(op, file),
+            hint="remove the attribute",
+        )
+
+
 def _check_operation(op: ir.Operation, name: str, file: str) -> None:
     dialect = name.partition(".")[0]
     if dialect in BELOW:
@@ -169,17 +192,16 @@ def _check_types(types: Iterable[ir.Type], seen: set[ir.Type], op: ir.Operation,
             continue
         seen.add(type_)
         strange = [name for name in _NAMED_DIALECT.findall(str(type_)) if name not in _TYPE_DIALECTS]
-        if strange:
+        if strange or _LOCATION.search(str(type_)):
+            dialect = strange[0] if strange else "builtin"
             raise ImporterError(
-                f"the type {type_} is of dialect {strange[0]!r}, and not of StableHLO",
+                f"the type {type_} is of dialect {dialect!r}, and not of StableHLO",
                 location=_place(op, file),
                 hint="a program takes, computes and returns arrays of XLA's element types, tuples and tokens",
             )
 
 
-def _strip(op: Any, name: str, file: str) -> None:
-    view: Any = type(op.opview)
-    own = _inherent(name, view)
+def _strip(op: Any, name: str, own: frozenset[str], file: str) -> None:
     for attribute in list(op.attributes):
         if attribute in own:
             continue

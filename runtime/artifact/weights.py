@@ -116,6 +116,7 @@ def _opened(path: Path, **how: str) -> Any:
     index = rt.ParameterIndex()
     try:
         index.load(str(path), **how)
+        index.items()  # fails where a name is no text
     except TypeError:
         raise LoadError(f"the name of {path} is no UTF-8 text: IREE does not open it", hint="rename the file") from None
     except (*FAILURES, NotImplementedError) as error:

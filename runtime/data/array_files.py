@@ -27,7 +27,7 @@ _HEADER_BYTES, _LONGEST_HEADER = 256, 1 << 16
 
 
 # What numpy raises for damaged headers as well.
-_BROKEN = (*DAMAGE, SyntaxError, TypeError, OverflowError, MemoryError, TokenError)
+_BROKEN = (*DAMAGE, SyntaxError, TypeError, MemoryError, TokenError)
 
 
 class FormatError(ValueError):

@@ -17,8 +17,12 @@ from hloforge.dialect.errors import LoadError
 
 _ADVICE = "copy the file again, or compile the program again"
 _ZIP = b"PK\x03\x04"
-# What zipfile raises for damaged archives, as the position of the damage has it; RuntimeError for "encrypted" ones.
-DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, OSError, RuntimeError, ValueError)
+# What zipfile raises for damaged archives, as the position of the damage has it: RuntimeError for "encrypted" ones,
+# OverflowError for entries beyond 2⁶³.
+DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, OSError, OverflowError, RuntimeError),
+    ValueError,
+)
 
 
 def check_sums(source: bytes | Path, name: str) -> None:

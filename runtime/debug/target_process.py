@@ -74,8 +74,15 @@ class TargetProgram:
             self._process.forget(self._key)
 
 
+# glibc's: memory is filled when it is given out and taken back, so that a result that nobody wrote is not zero by
+# chance.
+_FILLED = {"MALLOC_PERTURB_": "170"}
+
+
 class TargetProcess:
     """A child process that compiles and runs; started when first needed, and again after a crash.
+
+    Its memory is filled with other bytes than zero, unless the environment says otherwise (``MALLOC_PERTURB_``).
 
     Args:
         timeout: seconds that one request may take; None for any time.
@@ -161,7 +168,7 @@ class TargetProcess:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 start_new_session=True,
-                env=os.environ | {VARIABLE: self._temporary},
+                env=_FILLED | os.environ | {VARIABLE: self._temporary},
             )
         return self._child
 

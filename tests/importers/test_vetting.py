@@ -286,6 +286,34 @@ def test_what_xla_says_beside_operations_is_checked_too() -> None:
             read(gather(call=value))
 
 
+PLACES = {
+    "module": "module attributes {mhlo.num_partitions = LOC} { func.func @main(%x: T) -> T { return %x : T } }",
+    "argument": "func.func @main(%x: T {foo.x = [LOC]}) -> T { return %x : T }",
+    "result": "func.func @main(%x: T) -> (T {jax.result_info = LOC}) { return %x : T }",
+    "operation": "func.func @main(%x: T) -> T { %y = stablehlo.abs %x {xla_shape = LOC} : T return %y : T }",
+    "configuration": "func.func @main(%x: T) -> T { %y = stablehlo.custom_call @f(%x) "
+    "{backend_config = {a = LOC}, api_version = 4 : i32} : (T) -> T return %y : T }",
+    "composite": 'func.func @main(%x: T) -> T { %y = stablehlo.composite "chlo.tan" %x '
+    "{composite_attributes = {k = LOC}, decomposition = @g} : (T) -> T return %y : T } "
+    "func.func private @g(%x: T) -> T { return %x : T }",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_location_is_no_value(place: str) -> None:
+    """jaxlib's bindings end the process where one is in a dictionary."""
+    text = PLACES[place].replace("T", "tensor<2xf32>").replace("LOC", 'loc("a")')
+    with pytest.raises(ImporterError, match="has a location for a value"):
+        read(text)
+    # As a text it means nothing, and harms nobody.
+    read(text.replace('loc("a")', '"loc(a)"').replace("mhlo.num_partitions", "foo.x"))
+
+
+def test_a_location_is_no_encoding() -> None:
+    with pytest.raises(ImporterError, match="not of StableHLO"):
+        read('func.func @main(%x: tensor<2xf32, loc("a")>) { return }')
+
+
 # --- Attacks of which the marks made memory errors.
 
 

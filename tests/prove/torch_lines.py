@@ -7,6 +7,7 @@ changes and about buffers too.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.nn import functional
 
 import hloforge
 from hloforge.runtime.reference.compare import compare
+from hloforge.runtime.reference.correctness import second_opinions
 from tests.prove.pool import Pool
 
 Part = Callable[[Any], Any]
@@ -153,10 +155,8 @@ _CALLS: tuple[Part, ...] = (
     lambda x: torch.take(x, torch.tensor([0, -1, 0])),
     lambda x: torch.take_along_dim(x, x.argsort(-1, stable=True), -1),
     lambda x: x.index_select(0, torch.tensor([0, 0])),
-    lambda x: torch.combinations(x.reshape(-1)[:4]),
     lambda x: torch.meshgrid(x.reshape(-1)[:3], x.reshape(-1)[:2], indexing="ij"),
     lambda x: torch.tensor_split(x, 3, 0),
-    lambda x: torch.bincount((x.reshape(-1).abs() * 2).to(torch.int64).clamp(max=5), minlength=6).clone()[:6],
     lambda x: torch.renorm(x.reshape(x.shape[0], -1), 2, 0, 1.0),
     lambda x: torch.tril_indices(3, 3) + x.numel(),
     lambda x: torch.func.vmap(lambda r: r.sum() + r)(x),
@@ -278,7 +278,7 @@ def judge(seed: int) -> str:
         arrays.append(array)
     channels = min(3, int(np.prod(arrays[0].shape[1:])))
     momentum, changed = random.choice((0.1, 0.5, 1.0)), random.choice((None, 0, 1))
-    modules = [_Parts(parts, _Norm(channels, momentum), changed) for _ in range(2)]
+    modules = [_Parts(parts, _Norm(channels, momentum), changed) for _ in range(3)]
     expected = _run(modules[0], modules[0], arrays, torch.float32)
     torch._dynamo.reset()
     compiled = torch.compile(
@@ -291,6 +291,10 @@ def judge(seed: int) -> str:
     except hloforge.Error as error:
         return f"{_names(parts)}: {error.message}"
     report = compare(tuple(found), tuple(expected))
+    if not report.agrees:
+        with suppress(RuntimeError):  # parts with constants in float32 are not known better
+            truth = _run(modules[2].to(torch.float64), modules[2], arrays, torch.float64)
+            report = second_opinions(report, tuple(found), tuple(expected), tuple(truth))
     return "" if report.agrees else f"{_names(parts)}, {[one.shape for one in arrays]}, {changed}: {report.text()}"
 
 

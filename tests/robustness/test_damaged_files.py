@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 import struct
 import zipfile
@@ -14,6 +15,8 @@ import pytest
 from safetensors.numpy import save_file
 
 import hloforge
+from hloforge import ImporterError, LoadError
+from hloforge.importers.exported_program import vet
 from hloforge.runtime.artifact import weights
 from hloforge.runtime.codegen_fixes import bytecode
 from hloforge.runtime.data.array_files import Archive, FormatError, load_arrays
@@ -72,6 +75,29 @@ def test_a_damaged_vmfb_has_no_manifest(vmfb: bytes) -> None:
     changed[vmfb.index(b"hloforge.manifest") + 60] ^= 1
     with pytest.raises(hloforge.LoadError, match=r"its entry module\.fb is damaged"):
         read_manifest(bytes(changed))
+
+
+def _beyond(name: str) -> bytes:
+    """A zip archive whose only entry begins at 2⁶⁴ - 1."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(name, b"1")
+    data, extra = bytearray(stream.getvalue()), struct.pack("<HHQ", 1, 8, (1 << 64) - 1)
+    start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
+    struct.pack_into("<I", data, end + 12, end - start + len(extra))
+    struct.pack_into("<H", data, start + 30, len(extra))
+    struct.pack_into("<I", data, start + 42, 0xFFFFFFFF)
+    return bytes(data[:end] + extra + data[end:])
+
+
+def test_an_entry_beyond_all_files_is_damage(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="damaged"):
+        hloforge.load(_beyond("module.fb"))
+    (tmp_path / "x.npz").write_bytes(_beyond("x.npy"))
+    with pytest.raises(FormatError, match="damaged"):
+        assert load_arrays(tmp_path / "x.npz")["x"]
+    with pytest.raises(ImporterError):
+        vet(_beyond("archive/data/weights/model_weights_config.json"))
 
 
 def test_a_vmfb_without_check_sums_loads(vmfb: bytes) -> None:
@@ -149,6 +175,14 @@ def test_damaged_arrays_are_refused(
     _save(path)
     read(path)
     assert in_spawned(_read_damaged, read, errors, path) == 0
+
+
+def test_names_of_weights_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.irpa"
+    weights.write(path, ".irpa", {"a long name": np.ones(3, np.float32)})
+    path.write_bytes(path.read_bytes().replace(b"a long name", b"a \xff\xfe name"))
+    with pytest.raises(LoadError, match="is no file of weights"):
+        weights._opened(path)
 
 
 def test_compilers_write_check_sums(vmfb: bytes, tmp_path: Path) -> None:

@@ -199,6 +199,14 @@ def test_a_process_goes_on_after_a_crash(tmp_path: Path) -> None:
         np.testing.assert_array_equal(loaded(x, np.zeros(64, np.int8)), 2 * x)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux tells the environment of a process")
+def test_memory_of_the_process_is_filled() -> None:
+    """Else a result that nobody wrote is zero by chance, and right."""
+    with TargetProcess() as process:
+        told = Path(f"/proc/{process._live().pid}/environ").read_bytes().split(b"\0")
+    assert b"MALLOC_PERTURB_=170" in told
+
+
 def test_a_process_that_does_not_start_is_no_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "numpy.py").write_text("raise ImportError('no numpy today')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -170,6 +170,25 @@ def test_an_error_names_all_operators_that_are_missing_with_their_lines() -> Non
     assert "aten.nonzero" in text and "airy_ai" in text and "sizes of its result depend on elements" in text
 
 
+def _counted(x: Any) -> Any:
+    return torch.bincount(x.long(), minlength=3)[:3]
+
+
+def _ranged(x: Any) -> Any:
+    return torch.arange(int(x.sum()))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"), [(_counted, "bincount.*sizes of its result depend on elements"), (_ranged, "this use of")]
+)
+def test_a_size_that_depends_on_elements_is_refused_at_its_line(function: Any, message: str) -> None:
+    compiled = torch.compile(function, backend="hloforge", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=message) as caught:
+        compiled(torch.ones(3))
+    line = function.__code__.co_firstlineno
+    assert f"{Path(__file__).name}:{line + 1}" in str(caught.value)
+
+
 def test_operations_stand_at_the_user_s_lines() -> None:
     exported = torch.export.export(Everything().eval(), _arguments()[:1], {"more": _arguments()[1]})
     text = hloforge.as_program(exported).text(locations=True)

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from jax.extend import source_info_util
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 
 from hloforge.dialect.errors import Error, ImporterError, Location, UnsupportedError
@@ -189,11 +190,11 @@ class Interpreter:
 
     def _call(self, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         arguments, named = _mapped(node.args, values), _mapped(node.kwargs, values)
-        if _is_plain(node.target):
-            return node.target(*arguments, **named)
-        function = lowering_of(node.target)
-        call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, self.run)
         try:
+            if _is_plain(node.target):
+                return node.target(*arguments, **named)
+            function = lowering_of(node.target)
+            call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, self.run)
             if function is None:
                 return _as_declared(call_host(node, arguments, named), call.value)
             return _as_declared(function(call, *arguments, **named), call.value)
@@ -201,7 +202,12 @@ class Interpreter:
             error.location = error.location or location_of(node)
             error.op = error.op or name_of(node.target)
             raise
-        except (TypeError, ValueError, IndexError, NotImplementedError, KeyError, AttributeError) as error:
+        except GuardOnDataDependentSymNode as error:
+            raise UnsupportedError(
+                f"{name_of(node.target)}: the sizes of its result depend on elements, and those of a program do not",
+                location=location_of(node),
+            ) from error
+        except Exception as error:  # whatever JAX raises while it traces; the user's line is what helps
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise UnsupportedError(
                 f"this use of {name_of(node.target)} is not imported: {reason}", location=location_of(node)
