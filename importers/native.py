@@ -20,6 +20,7 @@ from hloforge.dialect.op import registry
 from hloforge.dialect.suggestions import did_you_mean
 from hloforge.importers import hlo_text
 from hloforge.importers.hlo_async import awaited_as_calls
+from hloforge.importers.hlo_blame import culprit
 from hloforge.importers.hlo_buffers import with_arrays_of_buffers
 from hloforge.importers.hlo_calls import calls_of, renamed_calls
 from hloforge.importers.hlo_channels import with_channels
@@ -117,11 +118,15 @@ def _convert(proto: bytes, file: str, text: str | None) -> Converted:
         check_shapes(labelled, locator)
         known = with_plain_attributes(renamed_calls(labelled), locator)
         plain = with_constant_parts(with_scalar_starts(known))
-        bytecode = hlo_proto_to_stablehlo(with_called_products(plain))
+        ready = with_called_products(plain)
     except Error:
         raise
     except Exception as error:
         raise _conversion_error(str(error), locator) from None
+    try:
+        bytecode = hlo_proto_to_stablehlo(ready)
+    except Exception as error:
+        raise _conversion_error(str(error), locator, ready) from None
     _verify(bytecode, locator)
     parameters = tuple(str(parameter) for parameter in shape.parameter_shapes())
     return Converted(bytecode, locator, computations, parameters, str(shape.result_shape()), among_all)
@@ -133,10 +138,14 @@ def _status(error: Exception) -> str:
     return re.sub(r"^[A-Z_]+: ", "", line)
 
 
-def _conversion_error(message: str, locator: Locator) -> ImporterError:
+def _conversion_error(message: str, locator: Locator, module: bytes | None = None) -> ImporterError:
+    location = locator.find(message)
+    if location is None and module is not None:
+        number = culprit(module, hlo_proto_to_stablehlo, message)
+        location = locator.place(number) if number is not None else None
     return ImporterError(
         f"XLA cannot convert the module to StableHLO: {_status(Exception(locator.explain(message)))}",
-        location=locator.find(message) or Location(locator.file),
+        location=location or Location(locator.file),
     )
 
 

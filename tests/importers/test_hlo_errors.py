@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import hloforge
@@ -125,3 +127,30 @@ def test_attributes_are_read_as_xla_writes_them_for_cpus_and_gpus(configuration:
     program = hloforge.read(CALL % ("API_VERSION_TYPED_FFI", configuration))
     (call,) = operations(program.module, {"stablehlo.custom_call"})
     assert str(call.attributes["backend_config"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("instruction", "message"),
+    [
+        ("ROOT c = f32[2,3] copy-done(t)", "*-start requires *-done as input"),
+        (
+            'ROOT c = f32[2,3] call(p), to_apply=same, is_composite=true, frontend_attributes={composite.name="a.b"}',
+            "A composite call op must have frontend attributes",
+        ),
+    ],
+)
+def test_what_the_converter_refuses_without_a_name_has_a_line(instruction: str, message: str) -> None:
+    text = f"""HloModule m
+same {{ a = f32[2,3] parameter(0)
+  ROOT b = f32[2,3] negate(a) }}
+ENTRY e {{
+  p = f32[2,3] parameter(0)
+  n = u32[] parameter(1)
+  q = f32[2,3] add(p, p)
+  t = (f32[2,3], f32[2,3], u32[]) tuple(p, q, n)
+  {instruction}
+}}"""
+    with pytest.raises(ImporterError, match=re.escape(message)) as caught:
+        hloforge.read(text.encode())
+    assert caught.value.location is not None
+    assert caught.value.location.line == 9

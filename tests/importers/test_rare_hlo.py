@@ -294,3 +294,32 @@ def test_buffers_are_their_arrays() -> None:
     y, z = hloforge.load(hloforge.compile(("HloModule m\n" + text).encode()))(x)
     np.testing.assert_array_equal(y, 8 * x)
     assert z.shape == (4,)
+
+
+def test_collectives_of_several_arrays_that_are_awaited() -> None:
+    text = b"""HloModule m, replica_count=2
+plus { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+ENTRY e {
+  p = f32[2] parameter(0)
+  q = bf16[3] parameter(1)
+  r = f32[2] negate(p)
+  gs = ((f32[2], bf16[3]), (f32[4], bf16[6])) all-gather-start(p, q), dimensions={0}, replica_groups={{0,1}}
+  gd = (f32[4], bf16[6]) all-gather-done(gs)
+  rs = (f32[2], f32[2]) all-reduce-start(p, r), to_apply=plus, replica_groups={{0,1}}
+  rd = (f32[2], f32[2]) all-reduce-done(rs)
+  cs = ((f32[2], f32[2]), (f32[2], f32[2]), u32[], u32[]) collective-permute-start(p, r),
+    source_target_pairs={{0,1},{1,0}}
+  cd = (f32[2], f32[2]) collective-permute-done(cs)
+  ROOT t = ((f32[4], bf16[6]), (f32[2], f32[2]), (f32[2], f32[2])) tuple(gd, rd, cd)
+}"""
+    p = np.array([[1, 2], [3, 5]], np.float32)
+    q = np.arange(6).reshape(2, 3).astype(ml_dtypes.bfloat16)
+    gathered, reduced, permuted = hloforge.replicate(text, replicas=2)(p, q)
+    for got, want in zip(gathered, (p, q), strict=True):
+        np.testing.assert_array_equal(got, np.stack([want.reshape(-1)] * 2))
+    for got, sign in zip(reduced, (1, -1), strict=True):
+        np.testing.assert_array_equal(got, sign * np.stack([p.sum(0)] * 2))
+    for got, sign in zip(permuted, (1, -1), strict=True):
+        np.testing.assert_array_equal(got, sign * p[::-1])
