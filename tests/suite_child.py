@@ -18,6 +18,7 @@ from tests.conformance import interpret_suite, vulkan_suite as interpret_vulkan_
 from tests.expectations import Outcome
 from tests.models import dump_suite
 from tests.operations import (
+    aarch64_suite,
     cuda_suite,
     engines_suite,
     suite as operations_suite,
@@ -32,6 +33,7 @@ SUITES: dict[str, Any] = {
     "interpret-vulkan": interpret_vulkan_suite,
     "operations-vulkan": operations_vulkan_suite,
     "operations-cuda": cuda_suite,
+    "operations-aarch64": aarch64_suite,
 }
 
 

@@ -16,6 +16,7 @@ from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, HOST_BYTES
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
+from hloforge.pipelines.codegen.lang.float_state import X86_64
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.loops import NestWriter, Share
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
@@ -33,6 +34,7 @@ class Generator:
     Args:
         machine: the processor that the code is for.
         extensions: its instructions for products, by LLVM's names, as ``products/gemm.py`` takes them.
+        architecture: ``x86-64`` or ``aarch64``.
 
     Attributes:
         slots: where arrays are.
@@ -41,8 +43,9 @@ class Generator:
         host_calls: the records of functions of the host that it calls, with their numbers.
     """
 
-    def __init__(self, machine: Machine, extensions: frozenset[str] = frozenset()) -> None:
+    def __init__(self, machine: Machine, extensions: frozenset[str] = frozenset(), architecture: str = X86_64) -> None:
         self.machine: Machine = machine
+        self.architecture: str = architecture
         self.extensions: frozenset[str] = extensions
         self.arena = Arena()
         self.constants = bytearray()

@@ -17,6 +17,7 @@ from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
+from hloforge.pipelines.codegen.lang.float_state import X86_64
 from hloforge.pipelines.codegen.loops import Share
 from hloforge.pipelines.codegen.orders import shorten
 from hloforge.pipelines.codegen.origins import origins_of_results, origins_of_step
@@ -41,12 +42,18 @@ _PIECE_OF_ROW = 256
 
 
 def generate(
-    module: ir.Module, machine: Machine, *, extensions: frozenset[str] = frozenset(), apart: bool = False
+    module: ir.Module,
+    machine: Machine,
+    *,
+    extensions: frozenset[str] = frozenset(),
+    architecture: str = X86_64,
+    apart: bool = False,
 ) -> KernelProgram:
     """The kernels of a lowered module.
 
     Args:
         extensions: of the processor, by LLVM's names, for products and convolutions.
+        architecture: of the processor, ``x86-64`` or ``aarch64``.
         apart: whether each step is a dispatch of its own, which tells the ``origins`` of what it computes.
 
     Raises:
@@ -57,7 +64,7 @@ def generate(
     try:
         check(block)
         shorten(block)
-        return _Program(block, machine, extensions, apart=apart).made()
+        return _Program(block, Generator(machine, extensions, architecture), apart=apart).made()
     finally:
         forget(_all_ops(block))
 
@@ -70,9 +77,8 @@ def _all_ops(block: Block) -> Iterator[Op]:
 
 
 class _Program:
-    def __init__(self, block: Block, machine: Machine, extensions: frozenset[str], *, apart: bool) -> None:
-        self._block, self._is_apart = block, apart
-        self._generator = Generator(machine, extensions)
+    def __init__(self, block: Block, generator: Generator, *, apart: bool) -> None:
+        self._block, self._generator, self._is_apart = block, generator, apart
         self._kernels: list[str] = []
         self._texts: dict[str, int] = {}
         self._dispatches: list[tuple[int, tuple[Slot, ...], int, frozenset[str]]] = []

@@ -17,8 +17,8 @@ FEW_PASSES = "; few passes\n"
 NO_PASSES = "; no passes\n"
 # Where arrays of the transient and of the constant buffer begin.
 ALIGNMENT = 64
-# The table of the host: a function ``int call(i64 number, ptr arrays)``, and the state of floats that it runs with.
-HOST_FUNCTION, HOST_FLOATS, HOST_BYTES = 0, 8, 16
+# The table of the host: the address of a function ``int call(i64 number, ptr arrays)``.
+HOST_BYTES = 8
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import string_attribute
-from hloforge.pipelines.codegen import index as places, kernel_program
+from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
 from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
@@ -23,7 +23,8 @@ from hloforge.pipelines.codegen.emit import Emitter
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.factorizations import factorization_workgroups, write_factorization
 from hloforge.pipelines.codegen.graph import Array, Op
-from hloforge.pipelines.codegen.lang.values import I1, I8, I32, POINTER, Number, Value
+from hloforge.pipelines.codegen.lang.float_state import usual_floats
+from hloforge.pipelines.codegen.lang.values import I1, I32, POINTER, Number, Value
 from hloforge.pipelines.codegen.loops import NestWriter, Share
 from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
@@ -219,16 +220,12 @@ def _host_call(generator: Generator, op: Op, share: Share | None) -> None:
     function = generator.writer.function
     arrays = [generator.pointer(array) for array in (*op.operands, *op.results)]
     number = generator.host_calls.setdefault(string_attribute(op.mlir, HOST_CALL), len(generator.host_calls))
-    addresses, floats = function.stack(POINTER, max(len(arrays), 1)), function.stack(I32)
+    addresses = function.stack(POINTER, max(len(arrays), 1))
     for place, pointer in enumerate(arrays):
         function.do(f"store ptr {pointer.text}, ptr {function.offset(addresses, POINTER, place).text}")
-    table = generator.host()
-    call = function.emit(f"load ptr, ptr {function.offset(table, I8, kernel_program.HOST_FUNCTION).text}", POINTER)
-    of_host = function.offset(table, I8, kernel_program.HOST_FLOATS)
-    function.do(f'call void asm sideeffect "stmxcsr $0", "=*m"(ptr elementtype(i32) {floats.text})')
-    function.do(f'call void asm sideeffect "ldmxcsr $0", "*m"(ptr elementtype(i32) {of_host.text})')
-    status = function.emit(f"call i32 {call.text}(i64 {number}, ptr {addresses.text})", I32)
-    function.do(f'call void asm sideeffect "ldmxcsr $0", "*m"(ptr elementtype(i32) {floats.text})')
+    call = function.emit(f"load ptr, ptr {generator.host().text}", POINTER)
+    with usual_floats(function, generator.architecture):
+        status = function.emit(f"call i32 {call.text}(i64 {number}, ptr {addresses.text})", I32)
     failed, went = function.label(), function.label()
     has_failed = function.emit(f"icmp ne i32 {status.text}, 0", I1)
     function.do(f"br i1 {has_failed.text}, label %{failed}, label %{went}")

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from hloforge.dialect.errors import LoadError, OptionError
 from hloforge.runtime.artifact.executable import Executable
-from hloforge.runtime.compile.cpu_targets import architecture_of
+from hloforge.runtime.artifact.manifest import Manifest
+from hloforge.runtime.compile.cpu_targets import architecture_of, lacking
 from hloforge.runtime.compile.gpu_targets import BASELINE
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.data.integrity import DAMAGE
@@ -127,6 +128,19 @@ def check_device(target: Target, device: str) -> None:
         )
 
 
+def check_instructions(manifest: Manifest) -> None:
+    """Refuse code with instructions that this machine's processor lacks: it would end the process.
+
+    Raises:
+        LoadError: names them.
+    """
+    if missing := lacking(manifest.instructions):
+        raise LoadError(
+            f"the program was compiled for {manifest.target}, and this machine's processor lacks {', '.join(missing)}",
+            hint="compile it here, or for older processors: --target=cpu:x86-64-v3 or --target=cpu:generic",
+        )
+
+
 def _mismatch(target: Target, device: str) -> str:
     """Why a target's code is none for a device that was asked for."""
     driver = device.partition("://")[0]
@@ -140,7 +154,10 @@ def _obstacle(target: Target, device: str) -> str:
     if not target.driver:
         wanted = architecture_of(target.variant)
         here = _MACHINES.get(platform.machine(), platform.machine())
-        return "" if wanted in ("", here) else f"this machine's processor is {here}"
+        if wanted not in ("", here):
+            return f"this machine's processor is {here}"
+        missing = lacking(target.instructions)
+        return f"this machine's processor lacks {', '.join(missing)}" if missing else ""
     found = drivers.driver(target.driver)
     if not found.devices:
         return found.problem

@@ -50,6 +50,7 @@ class Manifest:
         host_calls: what the program calls of its host, by the numbers of its imports.
         sharded: how the whole arrays lie on devices of which the signature names the parts; None if it names wholes.
         attempts: which attempt compiled the program, and why the earlier ones failed.
+        instructions: that the processor has to have, by Linux's names.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Manifest:
     sharded: Sharded | None = None
     targets: tuple[str, ...] = ()
     attempts: Attempts = FIRST
+    instructions: tuple[str, ...] = ()
 
     @property
     def is_generated(self) -> bool:
@@ -94,6 +96,8 @@ class Manifest:
                 **({"labels": dict(signature.labels)} if signature.labels else {}),
             },
         }
+        if not self.instructions:
+            del entries["instructions"]
         if not self.targets:
             del entries["targets"]  # what an older hloforge reads as well
         if self.attempts.failed:
@@ -121,6 +125,7 @@ class Manifest:
                 ),
                 flags=tuple(found.pop("flags")),
                 targets=tuple(found.pop("targets", ())),
+                instructions=tuple(found.pop("instructions", ())),
                 versions=tuple(found.pop("versions").items()),
                 weights=tuple((name, Shape.parse(text)) for name, text in found.pop("weights", {}).items()),
                 host_calls=tuple(map(HostCall.from_json, found.pop("host_calls", ()))),

@@ -314,6 +314,7 @@ def _compile_once(
         weights_file=options.weights.name if options.weights else "",
         sharded=Sharded.of(lowered.module),
         attempts=attempts,
+        instructions=target.instructions,
     )
     _attach(lowered.module, manifest)
     text = lowered.text(locations=True).encode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -67,6 +67,19 @@ _PRODUCTS = {
     "amx_int8": "amx-int8",
     "amx_bf16": "amx-bf16",
 }
+# What code for a processor of x86-64 needs, by Linux's names.
+_V2 = ("popcnt", "sse4_1", "sse4_2", "ssse3")
+_V3 = (*_V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
+_V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+_WITH_VNNI = frozenset(("cascadelake", "icelake-server", "sapphirerapids", "graniterapids", "znver4", "znver5"))
+_WITH_AMX = frozenset(("sapphirerapids", "graniterapids"))
+_WITH_PRODUCTS = {
+    "avx2": frozenset(PROCESSORS["x86-64"]) - {"x86-64-v2"},
+    "avx512vnni": _WITH_VNNI,
+    "avx512bf16": frozenset(("znver4", "znver5")) | _WITH_AMX,
+    "amx-int8": _WITH_AMX,
+    "amx-bf16": _WITH_AMX,
+}
 _CPUINFO = Path("/proc/cpuinfo")
 # What of a processor's description there decides its code.
 _DECISIVE = ("model name", "flags", "Features", "CPU part")
@@ -101,7 +114,7 @@ def cpu_flags(name: str, features: str) -> tuple[str, ...]:
         needed = form.features
         if form.abi:
             flags.append(f"--iree-llvmcpu-target-abi={form.abi}")
-    flags.append(f"--iree-llvmcpu-target-cpu={_llvm_name(name)}")
+    flags.append(f"--iree-llvmcpu-target-cpu={llvm_name(name)}")
     if asked := ",".join(filter(None, (needed, features))):
         flags.append(f"--iree-llvmcpu-target-cpu-features={asked}")
     return tuple(flags)
@@ -131,12 +144,43 @@ def processor() -> tuple[str, ...]:
     return platform.machine(), *(line for line in first if line.startswith(_DECISIVE))
 
 
-def host_extensions() -> frozenset[str]:
-    """Instructions for products that this machine's processor has beside vectors, by LLVM's names."""
-    found = frozenset(name for flag, name in _PRODUCTS.items() if flag in _host_flags())
+def extensions_of(name: str, features: str) -> frozenset[str]:
+    """Instructions for products that a processor has beside vectors, by LLVM's names, with features beside its own."""
+    if name == OWN[0]:
+        found = {one for flag, one in _PRODUCTS.items() if flag in _host_flags()}
+        is_intel = any("Intel" in line for line in processor())
+    else:
+        found = {one for one, names in _WITH_PRODUCTS.items() if name in names}
+        is_intel = not name.startswith("znver")
+    for feature in filter(None, features.split(",")):
+        if feature[1:] in _PRODUCTS.values():
+            (found.add if feature.startswith("+") else found.discard)(feature[1:])
     # Intel's take two cycles for what AMD's do in one, so that pairs by vectors are slower than f32 one by one: 512^3
     # takes 1.3 times as long (a Xeon with AMX).
-    return found - {"avx512bf16"} if any("Intel" in line for line in processor()) else found
+    return frozenset(found - {"avx512bf16"} if is_intel else found)
+
+
+def instructions_of(name: str, features: str) -> tuple[str, ...]:
+    """What a processor has to have to run code for this one of x86-64, by Linux's names; nothing of others."""
+    if name == OWN[0]:
+        needed = _host_flags().intersection((*_V4, *_PRODUCTS)) - {"amx_int8", "amx_bf16"}
+    else:
+        levels = {"x86-64": (), "generic": (), "x86-64-v2": _V2} | dict.fromkeys(_WITH_AVX512, _V4)
+        others = _V3 if name in PROCESSORS["x86-64"] else ()
+        more = {flag for flag, one in _PRODUCTS.items() if one.startswith("avx512") and name in _WITH_PRODUCTS[one]}
+        needed = frozenset({*levels.get(name, others), *more})
+    for feature in filter(None, features.split(",")):
+        flag = {one: flag for flag, one in _PRODUCTS.items()}.get(feature[1:], feature[1:].replace(".", "_"))
+        if feature.startswith("-"):
+            needed -= {flag}
+        elif flag in (*_V4, *_PRODUCTS):
+            needed |= {flag}
+    return tuple(sorted(needed))
+
+
+def lacking(instructions: Iterable[str]) -> list[str]:
+    """Those that this machine's processor lacks, as far as is known."""
+    return sorted(set(instructions) - _host_flags()) if _host_flags() else []
 
 
 def _host_has_avx512() -> bool:
@@ -153,7 +197,7 @@ def _host_flags() -> frozenset[str]:
     return frozenset(next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), []))
 
 
-def _llvm_name(name: str) -> str:
+def llvm_name(name: str) -> str:
     """LLVM's name of a processor, where an architecture represents all of its own."""
     if name not in ARCHITECTURES:
         return name

@@ -30,10 +30,11 @@ from hloforge.runtime.compile import timings
 from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.cache import CODEGEN
 from hloforge.runtime.compile.cost import heaviest_operation
-from hloforge.runtime.compile.cpu_targets import host_extensions
+from hloforge.runtime.compile.cpu_targets import extensions_of
 from hloforge.runtime.compile.direct import host
 from hloforge.runtime.compile.direct.assemble import vmfb
 from hloforge.runtime.compile.direct.host import DirectError
+from hloforge.runtime.compile.direct.processors import processor_of
 from hloforge.runtime.compile.limited import within
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.options import CompileOptions
@@ -95,9 +96,9 @@ def _tried(
 
 def is_asked(target: Target, options: CompileOptions) -> bool:
     """Whether our code generator is asked to make programs of a target."""
-    if unavailable() or target.kind != "cpu" or target.variant != "host":
+    if unavailable() or processor_of(target) is None:
         return False
-    return not (target.features or options.flags or options.without or options.dump_after or options.weights)
+    return not (options.flags or options.without or options.dump_after or options.weights)
 
 
 def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
@@ -113,6 +114,8 @@ def _is_for_us(program: Program, target: Target, options: CompileOptions) -> boo
 def _made(
     program: Program, target: Target, options: CompileOptions, *, apart: bool
 ) -> tuple[Executable, KernelProgram]:
+    processor = processor_of(target)
+    assert processor is not None  # is_asked said so
     copy = program.clone()
     machine = target.machine.with_settings(options.machine)
     with timings.part("lowering"):
@@ -122,7 +125,13 @@ def _made(
         timings.took(f"  {one.name}", one.seconds)
     budget.enter("kernels")
     with timings.part("kernels"):
-        kernels = generate(copy.module, machine, extensions=host_extensions(), apart=apart)
+        kernels = generate(
+            copy.module,
+            machine,
+            extensions=extensions_of(target.variant, target.features),
+            architecture=processor.architecture,
+            apart=apart,
+        )
     # Threads have nothing to share in kernels of one workgroup.
     is_shared = any(dispatch.workgroups > 1 for dispatch in kernels.dispatches)
     manifest = Manifest(
@@ -136,10 +145,11 @@ def _made(
         source=Path(copy.source).name,
         host_calls=tuple(map(HostCall.from_json, kernels.host_calls)),
         sharded=Sharded.of(copy.module),
+        instructions=target.instructions,
     )
     budget.enter("machine code")
     with timings.part("machine code"):
-        code = vmfb(kernels, manifest.to_json(), copy.name, caching=options.cache)
+        code = vmfb(kernels, manifest.to_json(), copy.name, caching=options.cache, processor=processor)
     return Executable(code, manifest, libraries=options.libraries), kernels
 
 

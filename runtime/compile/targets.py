@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hloforge.dialect.errors import OptionError
 from hloforge.dialect.suggestions import did_you_mean
 from hloforge.pipelines.framework.machine import AVX2, Machine
-from hloforge.runtime.compile.cpu_targets import CPU_NAMES, OWN, REFUSED, cpu_flags, machine_of
+from hloforge.runtime.compile.cpu_targets import CPU_NAMES, OWN, REFUSED, cpu_flags, instructions_of, machine_of
 from hloforge.runtime.compile.gpu_targets import (
     CUDA_ARCHITECTURES,
     CUDA_PRODUCTS,
@@ -86,6 +86,11 @@ class Target:
     def lacks(self) -> Lack | None:
         """Element types that the device has no arithmetic for."""
         return LACKS.get(str(self)) or LACKS.get(self.kind)
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """What the processor that runs its code has to have (``cpu_targets.instructions_of``)."""
+        return instructions_of(self.variant, self.features) if self.kind == "cpu" else ()
 
     @property
     def machine(self) -> Machine:

@@ -21,9 +21,7 @@ from hloforge.runtime.session.arrays import Codec
 
 # As ``kernel_program`` says: the function by which kernels call the host, and the table that has its address.
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_void_p)
-_TABLE = Codec("the table of the host", Shape.array("s64", 2))
-# Rounding to the nearest, no traps, subnormal numbers as they are.
-_USUAL_FLOATS = 0x1F80
+_TABLE = Codec("the table of the host", Shape.array("s64", 1))
 
 
 class _Raised(threading.local):
@@ -63,7 +61,7 @@ class HostModule:
         check_lifetimes: as of ``HostTarget.bind``.
 
     Attributes:
-        table: for kernels of our own (``kernel_program.HOST_FUNCTION``), which call functions by their numbers.
+        table: for kernels of our own (``kernel_program``), which call functions by their numbers.
         module: for the session's context, before the program. It refers to this object weakly: a function may refer to
             the session, and Python's collector does not see through IREE's objects.
     """
@@ -80,7 +78,7 @@ class HostModule:
             entry = _entry(weakref.ref(self), number, len(returns))
             interface.export(import_name(number), f"0{'r' * len(takes) or 'v'}_{'r' * len(returns) or 'v'}", entry)
         self._function = _FUNCTION(_entry_of_kernels(weakref.ref(self)))
-        self.table = np.array([ctypes.cast(self._function, ctypes.c_void_p).value, _USUAL_FLOATS], np.int64)
+        self.table = np.array([ctypes.cast(self._function, ctypes.c_void_p).value], np.int64)
         view = _TABLE.copy_in(self.table, device)
         interface.export(TABLE, "0v_r", lambda _: view.ref)
         self.module = interface.create()

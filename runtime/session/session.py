@@ -213,6 +213,7 @@ class Session(Background):
         self._apart = devices.apart(self._device)
         if self._apart is not None and self.manifest.target:
             bundle.check_device(Target.parse(self.manifest.target), self.device)
+        bundle.check_instructions(self.manifest)
         self._waits = self.device == "local-task"
         self._entry = entry
         self._host = (host or Host()).module(self.manifest.host_calls, self._device)

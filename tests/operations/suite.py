@@ -87,7 +87,7 @@ def ran(row: Row, program: Any, arguments: list[Any], executable: Executable) ->
         actual = executable(*arguments)
     except (Error, RuntimeError) as error:
         return Outcome("run", str(error)), set()
-    return _judged(row.judge, program, arguments, actual)
+    return judged(row.judge, program, arguments, actual)
 
 
 def _by_oracle(row: Row, executable: Executable, arguments: list[Any]) -> tuple[Outcome, set[int]]:
@@ -107,7 +107,7 @@ def _by_oracle(row: Row, executable: Executable, arguments: list[Any]) -> tuple[
     return (Outcome("numerics", report.text()), differing) if differing else (Outcome(), set())
 
 
-def _judged(first: str, program: Any, arguments: list[Any], actual: Any) -> tuple[Outcome, set[int]]:
+def judged(first: str, program: Any, arguments: list[Any], actual: Any) -> tuple[Outcome, set[int]]:
     """Each result has to agree with the row's judge, or with the other engine where the two differ, which
     engine_differences.txt lists."""
     reports, refusals = [], []

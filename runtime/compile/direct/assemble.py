@@ -8,36 +8,41 @@ IREE's virtual machine (``module``), with ``main`` and ``__init`` like IREE's ow
 
 from __future__ import annotations
 
+from functools import partial
+
 from hloforge.pipelines.codegen.kernel_program import ENTRY, KernelProgram
 from hloforge.runtime.artifact.manifest import REFLECTION_KEY
 from hloforge.runtime.compile.direct.archive import archive, places
 from hloforge.runtime.compile.direct.elf import Export, link
 from hloforge.runtime.compile.direct.module import module_of
 from hloforge.runtime.compile.direct.objects import helper_of, objects_of
+from hloforge.runtime.compile.direct.processors import HOST, Processor
 from hloforge.runtime.compile.direct.schedule import check, schedule_of
 from hloforge.runtime.native import schedule_file
 
 _CODE, _CONSTANTS = "library.so", "constants.bin"
 
 
-def vmfb(program: KernelProgram, manifest_text: str, name: str, *, caching: bool) -> bytes:
+def vmfb(program: KernelProgram, manifest_text: str, name: str, *, caching: bool, processor: Processor = HOST) -> bytes:
     """The vmfb of a program.
 
     Args:
         manifest_text: what ``Manifest.to_json`` wrote.
         name: of the program, for messages.
         caching: whether machine code on disk is used and kept.
+        processor: that the machine code is for.
 
     Raises:
         DirectError: the program cannot be made this way; IREE's compiler may.
     """
     check(program)
     bindings = {dispatch.kernel: len(dispatch.bindings) for dispatch in program.dispatches}
-    objects = objects_of(program.kernels, caching=caching)
+    objects = objects_of(program.kernels, caching=caching, processor=processor)
     exports = [Export(f"kernel_{number}", number, ENTRY, bindings.get(number, 0)) for number in range(len(objects))]
     files = []
     if objects:
-        files.append((_CODE, link(objects, exports, lambda symbol: helper_of(symbol, caching=caching), name)))
+        helper = partial(helper_of, caching=caching, processor=processor)
+        files.append((_CODE, link(objects, exports, helper, name, processor.form)))
     if program.constants:
         files.append((_CONSTANTS, program.constants))
     # A call without IREE's runtime would have variables of its own beside those of calls by it.
@@ -46,5 +51,6 @@ def vmfb(program: KernelProgram, manifest_text: str, name: str, *, caching: bool
     found = dict(zip((name for name, _ in files), places([(name, len(data)) for name, data in files]), strict=True))
     library, constants = ((found.get(name, 0), len(dict(files).get(name, b""))) for name in (_CODE, _CONSTANTS))
     names = [export.name for export in exports]
-    module = module_of(program, names, {REFLECTION_KEY: manifest_text} if manifest_text else {}, library, constants)
+    said = {REFLECTION_KEY: manifest_text} if manifest_text else {}
+    module = module_of(program, names, said, library, constants, processor.form.format)
     return archive(module, files)

@@ -4,7 +4,7 @@ The loader copies each segment to its place, adds the start of the library to ad
 calls one function (``library_tables``). It needs no names but that one's. There is no other library: a symbol that
 nobody defines is an error.
 
-Source: iree-org/iree, ``runtime/src/iree/hal/local/elf/elf_module.c``; System V psABI for x86-64, "Relocation".
+Source: iree-org/iree, ``runtime/src/iree/hal/local/elf/elf_module.c``; System V ABI, "Dynamic Linking".
 """
 
 from __future__ import annotations
@@ -14,16 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hloforge.runtime.compile.direct.host import DirectError
 from hloforge.runtime.compile.direct.library_tables import QUERY, Export, tables
+from hloforge.runtime.compile.direct.processors import HOST, Form
 from hloforge.runtime.compile.direct.relocatable import Relocatable, Relocation, Section, Symbol, read
+from hloforge.runtime.compile.direct.relocations import RELOCATIONS
 
 __all__ = ["Export", "link"]
 
-_PAGE = 4096
-# Kinds of relocations: in objects, and the one that is left to the loader.
-_64, _PC32, _PLT32, _GOTPCREL, _PC64, _GOTPCRELX, _REX_GOTPCRELX = 1, 2, 4, 9, 24, 41, 42
-_THROUGH_TABLE = frozenset((_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX))
-_FORMATS = dict.fromkeys((_PC32, _PLT32, *_THROUGH_TABLE), "<i") | {_PC64: "<q"}
-_RELATIVE = 8
 # The segment of what is written only until addresses are in it.
 _FIXED = 2
 
@@ -32,7 +28,7 @@ _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
-_IDENTIFICATION, _SHARED, _X86_64 = b"\x7fELF\2\1\1".ljust(16, b"\0"), 3, 62
+_IDENTIFICATION, _SHARED = b"\x7fELF\2\1\1".ljust(16, b"\0"), 3
 _LOAD, _DYNAMIC, _STACK, _RELRO = 1, 2, 0x6474E551, 0x6474E552
 _READ, _WRITE, _RUN = 4, 2, 1
 # Tags of the dynamic table.
@@ -46,7 +42,11 @@ _GLOBAL_FUNCTION = 1 << 4 | 2
 
 
 def link(
-    objects: Sequence[bytes], exports: Sequence[Export], helper: Callable[[str], bytes | None], name: str
+    objects: Sequence[bytes],
+    exports: Sequence[Export],
+    helper: Callable[[str], bytes | None],
+    name: str,
+    form: Form = HOST.form,
 ) -> bytes:
     """The shared object.
 
@@ -54,16 +54,20 @@ def link(
         objects: relocatable objects; equal ones are linked once.
         helper: the object that defines a symbol which the others lack; None if there is none.
         name: of the library, for messages.
+        form: of the architecture that the objects are for.
 
     Raises:
-        DirectError: an undefined symbol, or what this linker does not know.
+        DirectError: an object of another architecture, an undefined symbol, or what this linker does not know.
     """
     units = [read(data) for data in objects]
+    if any(unit.machine != form.machine for unit in units):
+        raise DirectError("an object of another architecture")
     helpers = _helpers(units, helper)
-    query, own = tables(name, [(export, _defined(units[export.code], export.symbol)) for export in exports])
+    named = [(export, _defined(units[export.code], export.symbol)) for export in exports]
+    query, own = tables(name, named, form.machine)
     unique = dict.fromkeys((*units, *helpers.values()))
     sections = [*own, *(section for unit in unique for section in unit.sections if section.size)]
-    return _Layout(sections, helpers, query).file()
+    return _Layout(sections, helpers, query, form).file()
 
 
 def _helpers(units: Iterable[Relocatable], helper: Callable[[str], bytes | None]) -> dict[str, Relocatable]:
@@ -91,17 +95,19 @@ def _defined(unit: Relocatable, name: str) -> Symbol:
 class _Layout:
     """The library's sections at their addresses, and what is written there."""
 
-    def __init__(self, sections: Sequence[Section], helpers: dict[str, Relocatable], query: Symbol) -> None:
-        self._helpers, self._query = helpers, query
+    def __init__(self, sections: Sequence[Section], helpers: dict[str, Relocatable], query: Symbol, form: Form) -> None:
+        self._helpers, self._query, self._form = helpers, query, form
+        self._kinds = RELOCATIONS[form.machine]
         # The slots of the table through which code reads addresses, by what these are of.
         self._slots: dict[tuple[Section, int], int] = {}
         self._table = Section(".data.rel.ro.addresses", b"", 0, 8, is_written=True)
         for relocation in (one for section in sections for one in section.relocations):
-            if relocation.kind in _THROUGH_TABLE:
+            if relocation.kind in self._kinds.through_table:
                 self._slots.setdefault(self._target(relocation), 8 * len(self._slots))
         self._table.size = 8 * len(self._slots)
         sections = [*sections, self._table] if self._slots else sections
-        pointers = len(self._slots) + sum(one.kind == _64 for section in sections for one in section.relocations)
+        kinds = [one.kind for section in sections for one in section.relocations]
+        pointers = len(self._slots) + kinds.count(self._kinds.absolute)
         names = b"\0" + QUERY.encode() + b"\0"
         self._symbols, self._hashes = _own(".dynsym", 2 * _SYMBOL.size), _own(".hash", len(_HASHES), _HASHES)
         self._texts = _own(".dynstr", len(names), names)
@@ -134,8 +140,8 @@ class _Layout:
         made += names
         made += bytes(-len(made) % 8)
         _HEADER.pack_into(
-            made, 0, _IDENTIFICATION, _SHARED, _X86_64, 1, 0, _HEADER.size, len(made), 0, _HEADER.size, _SEGMENT.size,
-            len(self._heads), _SECTION.size, len(listed), len(listed) - 1,
+            made, 0, _IDENTIFICATION, _SHARED, self._form.machine, 1, 0, _HEADER.size, len(made), 0, _HEADER.size,
+            _SEGMENT.size, len(self._heads), _SECTION.size, len(listed), len(listed) - 1,
         )  # fmt: skip
         for number, head in enumerate(self._heads):
             _SEGMENT.pack_into(made, _HEADER.size + number * _SEGMENT.size, *head)
@@ -143,21 +149,22 @@ class _Layout:
 
     def _place(self) -> list[tuple[int, ...]]:
         """Give each section its place in the file and in memory; returns the headers of segments."""
+        page = self._form.page
         # Behind the segments: the dynamic table, what is protected when addresses are in it, and the stack.
         place = _HEADER.size + (len(self._segments) + 3) * _SEGMENT.size
         heads: list[tuple[int, ...]] = []
         for number, (access, sections) in enumerate(self._segments):
             # Segments share no page of memory, though they do in the file.
-            shift = number * _PAGE
+            shift = number * page
             start = place if number else 0
             for section in sections:
-                if section.alignment > _PAGE:
+                if section.alignment > page:
                     raise DirectError(f"section {section.name} asks for an alignment of {section.alignment}")
                 place += -place % section.alignment
                 self._offsets[section], self._addresses[section] = place, place + shift
                 place += section.size
             size = place - start
-            heads.append((_LOAD, access, start, start + shift, start + shift, size, size, _PAGE))
+            heads.append((_LOAD, access, start, start + shift, start + shift, size, size, page))
         table, size = self._addresses[self._dynamic], self._dynamic.size
         heads.append((_DYNAMIC, _READ | _WRITE, self._offsets[self._dynamic], table, table, size, size, 8))
         heads.append((_RELRO, _READ, *heads[_FIXED][2:7], 1))
@@ -172,19 +179,21 @@ class _Layout:
             for one in section.relocations:
                 offset, address = self._offsets[section] + one.place, self._addresses[section] + one.place
                 target, value = self._target(one)
-                if one.kind == _64:
+                if one.kind == self._kinds.absolute:
                     relative.append((address, self._addresses[target] + value + one.addend))
                     continue
-                if one.kind in _THROUGH_TABLE:
+                if one.kind in self._kinds.through_table:
                     value = self._addresses[self._table] + self._slots[target, value]
                 else:
                     value += self._addresses[target]
-                form = _FORMATS.get(one.kind)
-                if form is None:
+                write = self._kinds.writers.get(one.kind)
+                if write is None:
                     raise DirectError(f"relocation {one.kind} to {one.symbol.name or target.name}")
-                struct.pack_into(form, made, offset, value + one.addend - address)
+                write(made, offset, value + one.addend, address)
         for number, (place, value) in enumerate(relative):
-            _RELOCATION.pack_into(made, self._offsets[self._rela] + number * _RELOCATION.size, place, _RELATIVE, value)
+            _RELOCATION.pack_into(
+                made, self._offsets[self._rela] + number * _RELOCATION.size, place, self._form.relative, value
+            )
 
     def _target(self, relocation: Relocation) -> tuple[Section, int]:
         """What a relocation refers to: a section, and a distance from its start."""

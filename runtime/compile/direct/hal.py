@@ -12,7 +12,6 @@ from hloforge.pipelines.codegen.kernel_program import ArrayType
 from hloforge.runtime.compile.direct.host import DirectError
 
 VERSION = 7
-FORMAT = "embedded-elf-x86_64"
 
 # Functions with their calling conventions.
 IMPORTS = {

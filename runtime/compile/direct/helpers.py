@@ -7,9 +7,11 @@ them. They move 64 bytes at a time; an end that is shorter overlaps what was mov
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 from hloforge.pipelines.codegen.kernel_program import NO_PASSES
+from hloforge.runtime.compile.direct.soft_floats import SOFT_FLOATS, TO_ODD
 
 _CALL = re.compile(r"@llvm\.(mem\w+)\.[^\n]*, i64 (\S+), i1 ")
 # Bytes that LLVM moves without a call.
@@ -26,7 +28,14 @@ def called_helpers(text: str) -> set[str]:
 @cache
 def helper_text(name: str) -> str | None:
     """The LLVM IR text that defines a function; None for a function that is none of these."""
-    texts = {"memcpy": _copy, "memmove": _move, "memset": _fill, "memcmp": _compare, "bcmp": _compare}
+    texts: dict[str, Callable[[str], str]] = {
+        "memcpy": _copy,
+        "memmove": _move,
+        "memset": _fill,
+        "memcmp": _compare,
+        "bcmp": _compare,
+    }
+    texts |= SOFT_FLOATS
     texts |= {"__truncsfbf2": _round_float, "__truncdfbf2": _round_double}
     return f"{NO_PASSES}{texts[name](name)}\n{_MARKS}\n" if name in texts else None
 
@@ -178,18 +187,7 @@ def _round_double(name: str) -> str:
     return f"""
 define bfloat @{name}(double %wide) #0 {{
   %x = fptrunc double %wide to float
-  %back = fpext float %x to double
-  %inexact = fcmp one double %back, %wide
-  %size = call double @llvm.fabs.f64(double %wide)
-  %back.size = call double @llvm.fabs.f64(double %back)
-  %too.large = fcmp ogt double %back.size, %size
-  %less = zext i1 %too.large to i32
-  %odd = zext i1 %inexact to i32
-  %near = bitcast float %x to i32
-  %toward.zero = sub i32 %near, %less
-  %bits = or i32 %toward.zero, %odd
-{_ROUNDED}
-declare double @llvm.fabs.f64(double)"""
+{TO_ODD}{_ROUNDED}"""
 
 
 # The upper half of a float's bits, rounded; of a NaN with a bit that keeps it one.

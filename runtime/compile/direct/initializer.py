@@ -21,7 +21,12 @@ from hloforge.runtime.compile.direct.shared import ALLOCATOR, COMMANDS, DEVICE, 
 
 
 def init_of(
-    program: KernelProgram, exports: Sequence[str], rodata: Rodata, library: tuple[int, int], constants: tuple[int, int]
+    program: KernelProgram,
+    exports: Sequence[str],
+    rodata: Rodata,
+    library: tuple[int, int],
+    constants: tuple[int, int],
+    format_: str,
 ) -> Function:
     """The function that runs when the module is loaded.
 
@@ -29,9 +34,10 @@ def init_of(
         exports: the name of each kernel in the library.
         library: place and size of the machine code behind the module.
         constants: the same of the constant buffer's bytes.
+        format_: IREE's name of the machine code.
     """
     code = Code(hal.NUMBERS)
-    device = _chosen_device(code, rodata)
+    device = _chosen_device(code, rodata, format_)
     allocator = code.reference()
     code.call("hal.device.allocator", device, results=[allocator])
     code.store(device, *DEVICE)
@@ -39,13 +45,13 @@ def init_of(
     if program.dispatches:
         held = rodata, device, allocator, constants
         buffer = _constant_buffer(code, *held, is_changed=program.has_variables) if program.constants else code.null()
-        executable = _loaded(code, rodata, device, library)
+        executable = _loaded(code, rodata, device, library, format_)
         code.store(code.moved(_recorded(code, program, exports, rodata, device, executable, buffer)), *COMMANDS)
     code.return_()
     return code.finish()
 
 
-def _chosen_device(code: Code, rodata: Rodata) -> int:
+def _chosen_device(code: Code, rodata: Rodata, format_: str) -> int:
     """The first device of this machine that takes the machine code."""
     count, number, is_fit, holds = (code.number(32) for _ in range(4))
     value, device = code.number(64), code.reference()
@@ -57,7 +63,7 @@ def _chosen_device(code: Code, rodata: Rodata) -> int:
     code.branch_if(holds, "ask", "absent")
     code.block("ask")
     code.call("hal.devices.get", number, results=[device])
-    for key, pattern, then in (("hal.device.id", "local*", "loads"), ("hal.executable.format", hal.FORMAT, "found")):
+    for key, pattern, then in (("hal.device.id", "local*", "loads"), ("hal.executable.format", format_, "found")):
         asked = code.moved(code.rodata(rodata.text(key))), code.moved(code.rodata(rodata.text(pattern)))
         code.call("hal.device.query.i64", device, *asked, results=[is_fit, value])
         code.compute(NONZERO_I64, value, holds)
@@ -70,18 +76,18 @@ def _chosen_device(code: Code, rodata: Rodata) -> int:
     code.compute(ADD_I32, number, code.i32(1), number)
     code.branch("look")
     code.block("absent")
-    code.fail(code.i32(hal.UNAVAILABLE), f"HAL device `__device_0` not found or unavailable: local, {hal.FORMAT}")
+    code.fail(code.i32(hal.UNAVAILABLE), f"HAL device `__device_0` not found or unavailable: local, {format_}")
     code.block("found")
     return device
 
 
-def _loaded(code: Code, rodata: Rodata, device: int, library: tuple[int, int]) -> int:
+def _loaded(code: Code, rodata: Rodata, device: int, library: tuple[int, int], format_: str) -> int:
     executable = code.reference()
     code.call(
         "hal.executable.create",
         device,
         code.i64(hal.ANY_QUEUE),
-        code.moved(code.rodata(rodata.text(hal.FORMAT))),
+        code.moved(code.rodata(rodata.text(format_))),
         code.moved(code.rodata(rodata.external(*library))),
         code.null(),
         results=[executable],

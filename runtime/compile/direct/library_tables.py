@@ -10,16 +10,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hloforge.runtime.compile.direct.host import DirectError
+from hloforge.runtime.compile.direct.processors import AARCH64, FORMS, X86_64
 from hloforge.runtime.compile.direct.relocatable import Relocation, Section, Symbol
+from hloforge.runtime.compile.direct.relocations import RELOCATIONS
 
 QUERY = "iree_hal_executable_library_query"
 _VERSION = 6
 _MOST_BINDINGS = 255
-# Relocations: a distance, an address.
-_PC32, _64 = 2, 1
-# Returns the address at a distance if this version is asked for, else nothing.
-_CODE = b"\x31\xc0\x48\x8d\x0d\0\0\0\0\x83\xff" + bytes([_VERSION]) + b"\x48\x0f\x44\xc1\xc3"
-_DISTANCE = 5
+# By ELF's numbers of architectures: code that returns an address if this version is asked for, else nothing; and the
+# relocations of that address, each a place, a number and an addend.
+_QUERIES = {
+    FORMS[X86_64].machine: (
+        b"\x31\xc0\x48\x8d\x0d\0\0\0\0\x83\xff" + bytes([_VERSION]) + b"\x48\x0f\x44\xc1\xc3",
+        ((5, 2, -4),),
+    ),
+    # adrp x8; add x8, x8; cmp w0; csel x0, x8, xzr, eq; ret
+    FORMS[AARCH64].machine: (
+        struct.pack("<5I", 0x90000008, 0x91000108, 0x7100001F | _VERSION << 10, 0x9A9F0100, 0xD65F03C0),
+        ((0, 275, 0), (4, 277, 0)),
+    ),
+}
 # Flags, pages of local memory, numbers of constants and arrays, sizes of a workgroup, number of parameters.
 _ATTRIBUTES = struct.Struct("<QHBBIIHH40x")
 # Version, name, features, sanitizer.
@@ -46,8 +56,11 @@ class Export:
     bindings: int
 
 
-def tables(name: str, exports: Sequence[tuple[Export, Symbol]]) -> tuple[Symbol, list[Section]]:
+def tables(name: str, exports: Sequence[tuple[Export, Symbol]], machine: int) -> tuple[Symbol, list[Section]]:
     """The function that returns the tables, and the sections of all of them.
+
+    Args:
+        machine: ELF's number of the architecture.
 
     Raises:
         DirectError: an export binds more arrays than its table can say.
@@ -75,9 +88,12 @@ def tables(name: str, exports: Sequence[tuple[Export, Symbol]]) -> tuple[Symbol,
         *((at_functions + 8 * number, symbol) for number, (_, symbol) in enumerate(exports)),
         *((at_names + 8 * number, Symbol("", constant, place)) for number, place in enumerate(places[1:])),
     ]
-    pointers.relocations += [Relocation(place, _64, symbol, 0) for place, symbol in links]
-    query = _section(".text.query", _CODE, 16, is_code=True)
-    query.relocations.append(Relocation(_DISTANCE, _PC32, Symbol("", pointers, 0), -4))
+    absolute = RELOCATIONS[machine].absolute
+    pointers.relocations += [Relocation(place, absolute, symbol, 0) for place, symbol in links]
+    code, places_of_address = _QUERIES[machine]
+    query = _section(".text.query", code, 16, is_code=True)
+    address = Symbol("", pointers, 0)
+    query.relocations += [Relocation(place, kind, address, addend) for place, kind, addend in places_of_address]
     return Symbol(QUERY, query), [constant, pointers, query]
 
 

@@ -1,4 +1,4 @@
-"""LLVM's text as an object of machine code for this machine's processor, by llvmlite's LLVM in this process.
+"""LLVM's text as an object of machine code, by llvmlite's LLVM in this process.
 
 llvmlite takes one lock for whatever it calls. Passes and code generation are nearly all of the time, and compilations
 share nothing if each has a context and a target machine of its own. So these two functions of llvmlite's library are
@@ -8,50 +8,42 @@ called without the lock, and several texts are compiled at the same time.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hloforge.pipelines.codegen.kernel_program import FEW_PASSES, NO_PASSES
 from hloforge.runtime.compile.direct.host import DirectError
+from hloforge.runtime.compile.direct.processors import HOST, Processor
 
-# As IREE calls what its embedded loader takes.
-TRIPLE = "x86_64-unknown-unknown-eabi-elf"
 # LLVM's levels: of all passes and of the few, where there is nothing to make vectors of (``kernel_program``).
 _SPEED, _FEW = 2, 1
 # What decides the object of a text, beside the processor and llvmlite's version. The number is raised when something
 # else here does.
-SETTINGS = (TRIPLE, _SPEED, _FEW, "loops as vectors", "unrolled if asked", "pic", "small", 2)
-
-
-@dataclass(frozen=True)
-class HostTarget:
-    """The processor that code is made for.
-
-    Attributes:
-        processor: LLVM's name of it.
-        features: LLVM's, each with its sign.
-    """
-
-    processor: str
-    features: str
+SETTINGS = (_SPEED, _FEW, "loops as vectors", "unrolled if asked", "pic", "small", 2)
 
 
 @cache
-def target_of_host() -> HostTarget:
-    """This machine's processor."""
+def named(processor: Processor) -> tuple[str, str]:
+    """LLVM's name of a processor, and its features, each with its sign."""
+    if processor.name:
+        return processor.name, processor.features
     llvm = _llvm()
-    return HostTarget(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    known = llvm.get_host_cpu_features().flatten()
+    return llvm.get_host_cpu_name(), ",".join(filter(None, (known, processor.features)))
 
 
 class Compiler:
     """One compilation at a time; another thread needs another one."""
 
-    def __init__(self) -> None:
-        llvm, target = _llvm(), target_of_host()
-        form = {"cpu": target.processor, "features": target.features, "reloc": "pic", "codemodel": "small"}
-        self._machine = llvm.Target.from_triple(TRIPLE).create_target_machine(opt=_SPEED, **form)
+    def __init__(self, processor: Processor = HOST) -> None:
+        llvm, (name, features) = _llvm(), named(processor)
+        if processor.architecture != HOST.architecture:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+        self._triple = processor.form.triple
+        form = {"cpu": name, "features": features, "reloc": "pic", "codemodel": "small"}
+        self._machine = llvm.Target.from_triple(self._triple).create_target_machine(opt=_SPEED, **form)
         self._layout = str(self._machine.target_data)
         self._builder, self._few = self._passes(_SPEED), self._passes(_FEW)
 
@@ -73,7 +65,7 @@ class Compiler:
         llvm = _llvm()
         try:
             with llvm.create_context() as context, llvm.parse_assembly(text, context) as module:
-                module.triple, module.data_layout = TRIPLE, self._layout
+                module.triple, module.data_layout = self._triple, self._layout
                 module.verify()
                 if text.startswith(FEW_PASSES):
                     self._simplify(module)

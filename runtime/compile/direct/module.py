@@ -29,6 +29,7 @@ def module_of(
     attributes: Mapping[str, str],
     library: tuple[int, int],
     constants: tuple[int, int],
+    format_: str,
 ) -> bytes:
     """The flatbuffer, of as many bytes as ``archive.ALIGNMENT`` divides.
 
@@ -37,12 +38,13 @@ def module_of(
         attributes: what ``main`` says of itself, beside IREE's own declaration.
         library: place and size of the machine code, counted from the module's end.
         constants: the same of the constant buffer's bytes.
+        format_: IREE's name of the machine code.
 
     Raises:
         DirectError: an element type that IREE has no number for, or more values than a function takes.
     """
     rodata = Rodata()
-    functions = main_of(program, rodata), init_of(program, exports, rodata, library, constants)
+    functions = main_of(program, rodata), init_of(program, exports, rodata, library, constants, format_)
     code, descriptors, requirements = bytearray(), [], 0
     for function in functions:
         code += bytes(-len(code) % 8)

@@ -12,7 +12,7 @@ import itertools
 import os
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -20,11 +20,12 @@ from pathlib import Path
 
 from hloforge.dialect import budget
 from hloforge.runtime.compile import cache as files, timings
-from hloforge.runtime.compile.cpu_targets import processor
+from hloforge.runtime.compile.cpu_targets import processor as of_host
 from hloforge.runtime.compile.direct.helpers import called_helpers, helper_text
-from hloforge.runtime.compile.direct.machine_code import SETTINGS, Compiler, target_of_host
+from hloforge.runtime.compile.direct.machine_code import SETTINGS, Compiler
+from hloforge.runtime.compile.direct.processors import HOST, Processor
 
-__all__ = ["helper_of", "objects_of", "target_of_host", "text_object"]
+__all__ = ["helper_of", "objects_of", "text_object"]
 
 _DIGITS = 40
 # Bytes of objects that a process keeps.
@@ -32,7 +33,7 @@ _MOST = 32 * 2**20
 _MOST_THREADS = 8
 
 
-def objects_of(texts: Sequence[str], *, caching: bool) -> list[bytes]:
+def objects_of(texts: Sequence[str], *, caching: bool, processor: Processor = HOST) -> list[bytes]:
     """The objects of some kernels.
 
     Args:
@@ -42,18 +43,20 @@ def objects_of(texts: Sequence[str], *, caching: bool) -> list[bytes]:
         DirectError: LLVM refuses a text.
         OverBudgetError: there is no time left.
     """
-    return _STORE.objects_of(texts, files.folder() if caching else None, "kernel")
+    return _STORE.objects_of(texts, processor, files.folder() if caching else None, "kernel")
 
 
-def helper_of(name: str, *, caching: bool) -> bytes | None:
+def helper_of(name: str, *, caching: bool, processor: Processor = HOST) -> bytes | None:
     """The object that defines a function which LLVM calls on its own; None if there is none."""
     text = helper_text(name)
-    return None if text is None else _STORE.objects_of([text], files.folder() if caching else None, "function")[0]
+    if text is None:
+        return None
+    return _STORE.objects_of([text], processor, files.folder() if caching else None, "function")[0]
 
 
 def text_object(text: str) -> bytes:
-    """The object of a function that is no kernel, which is kept as these are. Raises DirectError."""
-    return _STORE.objects_of([text], files.folder(), "function")[0]
+    """The object of a function of this process, which is kept as these are. Raises DirectError."""
+    return _STORE.objects_of([text], HOST, files.folder(), "function")[0]
 
 
 class _Announcement:
@@ -78,9 +81,9 @@ class _Store:
         self._size = 0
         self._lock = threading.Lock()
         # Compilers that nobody uses.
-        self._idle: list[Compiler] = []
+        self._idle: defaultdict[Processor, list[Compiler]] = defaultdict(list)
 
-    def objects_of(self, texts: Sequence[str], home: Path | None, what: str) -> list[bytes]:
+    def objects_of(self, texts: Sequence[str], processor: Processor, home: Path | None, what: str) -> list[bytes]:
         """The objects of texts.
 
         Args:
@@ -88,13 +91,13 @@ class _Store:
             what: a text is, for whoever waits.
         """
         start = time.perf_counter()
-        digests = {text: _digest(text) for text in dict.fromkeys(texts)}
+        digests = {text: _digest(text, processor) for text in dict.fromkeys(texts)}
         found = {text: data for text, digest in digests.items() if (data := self._find(digest, home)) is not None}
         timings.took(f"  known {what}s ({len(found)} of {len(digests)})", time.perf_counter() - start)
         if unknown := [text for text in digests if text not in found]:
-            unknown += self._called(unknown, digests, home)
+            unknown += self._called(unknown, digests, processor, home)
             with timings.part(f"  LLVM ({len(unknown)} {what}{'s' * (len(unknown) > 1)})"):
-                made = self._compiled(unknown, _Announcement(what, len(unknown)))
+                made = self._compiled(unknown, processor, _Announcement(what, len(unknown)))
             for text, data in made.items():
                 self._remember(digests[text], data)
                 if home is not None:
@@ -102,11 +105,13 @@ class _Store:
             found |= made
         return [found[text] for text in texts]
 
-    def _called(self, texts: Sequence[str], digests: dict[str, str], home: Path | None) -> list[str]:
+    def _called(
+        self, texts: Sequence[str], digests: dict[str, str], processor: Processor, home: Path | None
+    ) -> list[str]:
         """Unknown functions that texts say they call, so that LLVM need not be waited for once more."""
         names = dict.fromkeys(name for text in texts for name in called_helpers(text))
         helpers = [text for name in names if (text := helper_text(name)) is not None and text not in digests]
-        digests |= {text: _digest(text) for text in helpers}
+        digests |= {text: _digest(text, processor) for text in helpers}
         return [text for text in helpers if self._find(digests[text], home) is None]
 
     def _find(self, digest: str, home: Path | None) -> bytes | None:
@@ -120,12 +125,12 @@ class _Store:
         self._remember(digest, kept[1])
         return kept[1]
 
-    def _compiled(self, texts: Sequence[str], announcement: _Announcement) -> dict[str, bytes]:
+    def _compiled(self, texts: Sequence[str], processor: Processor, announcement: _Announcement) -> dict[str, bytes]:
         """The objects of unknown texts, the longest first and in several threads."""
 
         def compile_one(text: str) -> bytes:
             announcement.next()
-            return self._compile(text)
+            return self._compile(text, processor)
 
         if len(texts) == 1:
             return {texts[0]: compile_one(texts[0])}
@@ -133,15 +138,16 @@ class _Store:
         with ThreadPoolExecutor(min(len(texts), len(os.sched_getaffinity(0)), _MOST_THREADS)) as pool:
             return dict(zip(order, pool.map(compile_one, order), strict=True))
 
-    def _compile(self, text: str) -> bytes:
+    def _compile(self, text: str, processor: Processor) -> bytes:
+        idle = self._idle[processor]
         try:
-            compiler = self._idle.pop()
+            compiler = idle.pop()
         except IndexError:
-            compiler = Compiler()
+            compiler = Compiler(processor)
         try:
             return compiler.compile(text)
         finally:
-            self._idle.append(compiler)
+            idle.append(compiler)
 
     def _remember(self, digest: str, data: bytes) -> None:
         with self._lock:
@@ -154,7 +160,7 @@ class _Store:
 
     def after_fork(self) -> None:
         """Go on in a forked child, where no other thread will ever let go of what it held."""
-        self._lock, self._idle = threading.Lock(), []
+        self._lock, self._idle = threading.Lock(), defaultdict(list)
 
 
 _STORE = _Store()
@@ -167,12 +173,13 @@ def _file(home: Path, digest: str) -> Path:
 
 
 @cache
-def _facts() -> bytes:
+def _facts(processor: Processor) -> bytes:
     """What objects depend on beside their texts."""
     import llvmlite  # its version alone, not LLVM
 
-    return repr((processor(), llvmlite.__version__, SETTINGS)).encode()
+    own = () if processor.name else of_host()
+    return repr((processor, processor.form, own, llvmlite.__version__, SETTINGS)).encode()
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(_facts() + b"\0" + text.encode()).hexdigest()[:_DIGITS]
+def _digest(text: str, processor: Processor) -> str:
+    return hashlib.sha256(_facts(processor) + b"\0" + text.encode()).hexdigest()[:_DIGITS]

@@ -1,4 +1,4 @@
-"""Read relocatable ELF objects of x86-64, as LLVM writes them: what of them goes into memory.
+"""Read relocatable ELF objects of 64 bits, as LLVM writes them: what of them goes into memory.
 
 Source: System V ABI, "Object Files".
 """
@@ -12,7 +12,7 @@ from functools import lru_cache
 from hloforge.runtime.compile.direct.host import DirectError
 
 _MAGIC = b"\x7fELF\2\1\1"
-_RELOCATABLE, _X86_64 = 1, 62
+_RELOCATABLE = 1
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
@@ -69,7 +69,7 @@ class Relocation:
 
     Attributes:
         place: its distance from the section's start.
-        kind: as the psABI for x86-64 numbers it.
+        kind: as the psABI of the architecture numbers it.
     """
 
     place: int
@@ -86,11 +86,13 @@ class Relocatable:
         sections: what goes into memory.
         defined: symbols that others may refer to, by name.
         lacking: the names of symbols that others have to define.
+        machine: ELF's number of the architecture.
     """
 
     sections: tuple[Section, ...]
     defined: dict[str, Symbol]
     lacking: tuple[str, ...]
+    machine: int
 
 
 @lru_cache(maxsize=_KEPT)
@@ -108,8 +110,8 @@ def read(data: bytes) -> Relocatable:
 
 def _read(data: bytes) -> Relocatable:
     kind, machine = struct.unpack_from("<HH", data, 16)
-    if not data.startswith(_MAGIC) or (kind, machine) != (_RELOCATABLE, _X86_64):
-        raise DirectError("no relocatable object of x86-64")
+    if not data.startswith(_MAGIC) or kind != _RELOCATABLE:
+        raise DirectError("no relocatable object of 64 bits")
     (start,) = struct.unpack_from("<Q", data, 40)
     size, count, names = struct.unpack_from("<HHH", data, 58)
     headers = [_SECTION.unpack_from(data, start + number * size) for number in range(count)]
@@ -135,7 +137,7 @@ def _read(data: bytes) -> Relocatable:
             used.add(symbol.name if symbol.section is None else "")
             sections[target].relocations.append(Relocation(place, info & 0xFFFFFFFF, symbol, addend))
     defined = {symbol.name: symbol for symbol in symbols[first:] if symbol.section is not None}
-    return Relocatable(tuple(sections.values()), defined, tuple(sorted(used - {""})))
+    return Relocatable(tuple(sections.values()), defined, tuple(sorted(used - {""})), machine)
 
 
 def _symbols(data: bytes, headers: list[tuple[int, ...]], sections: dict[int, Section]) -> tuple[list[Symbol], int]:

@@ -100,7 +100,8 @@ def test_declarations_without_a_signature(declaration: str) -> None:
         signature_of_declaration(declaration)
 
 
-def test_a_vmfb_for_another_processor_says_so() -> None:
+def test_a_vmfb_for_another_processor_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HLOFORGE_CODEGEN", "iree")
     program = read("HloModule m ENTRY main { x = f32[4] parameter(0)\n ROOT s = f32[4] add(x, x) }")
     executable = compile_program(program, "cpu:generic")
     foreign = executable.vmfb.replace(b"embedded-elf-x86_64", b"embedded-elf-ppc_64").replace(

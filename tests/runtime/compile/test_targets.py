@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hloforge
@@ -11,7 +12,9 @@ from hloforge.dialect.errors import OptionError
 from hloforge.pipelines.framework.machine import AVX2, AVX512, NEON, WASM, Machine
 from hloforge.pipelines.framework.passes import MachinePass
 from hloforge.pipelines.named import pipeline
+from hloforge.runtime.compile import cpu_targets
 from hloforge.runtime.compile.cpu_targets import CPU_NAMES
+from hloforge.runtime.compile.direct.host import unavailable
 from hloforge.runtime.compile.gpu_targets import CUDA_ARCHITECTURES, ROCM_ARCHITECTURES, VULKAN_NAMES, vulkan_name
 from hloforge.runtime.compile.targets import Target, parse_targets
 from hloforge.runtime.options import CompileOptions
@@ -163,6 +166,44 @@ def test_every_name_is_one_that_iree_compiles_for(target: str) -> None:
     assert hloforge.compile(SOURCE, target, cache=False).manifest.target == target
 
 
+@pytest.mark.parametrize(
+    ("target", "needs", "not_"),
+    [
+        ("cpu:generic", set(), {"avx2"}),
+        ("cpu:x86-64-v2", {"sse4_2"}, {"avx2"}),
+        ("cpu:znver3", {"avx2", "fma", "f16c"}, {"avx512f"}),
+        ("cpu:znver3,-fma,+avx512f", {"avx2", "avx512f"}, {"fma"}),
+        ("cpu:icelake-server", {"avx512f", "avx512_vnni"}, {"avx512_bf16", "amx_int8"}),
+        ("cpu:aarch64", set(), {"avx2"}),
+        ("cuda:sm_80", set(), {"avx2"}),
+    ],
+)
+def test_what_code_asks_of_a_processor(target: str, needs: set[str], not_: set[str]) -> None:
+    found = set(Target.parse(target).instructions)
+    assert needs <= found and not not_ & found
+
+
+def test_code_with_instructions_that_the_processor_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calling it would end the process."""
+    executable = hloforge.compile(SOURCE, "cpu:x86-64-v4", cache=False)
+    both = hloforge.compile(SOURCE, "cpu:x86-64-v4,cpu:generic", cache=False)
+    monkeypatch.setattr(cpu_targets, "_host_flags", lambda: frozenset({"sse4_2", "avx2", "fma"}))
+    with pytest.raises(hloforge.LoadError, match=r"compiled for cpu:x86-64-v4.*lacks .*avx512f") as caught:
+        executable.load()
+    assert "--target=cpu:generic" in (caught.value.hint or "")
+    assert both.load().manifest.target == "cpu:generic"
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:generic", "cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:znver3,+avx512f"])
+def test_code_for_processors_of_this_architecture_is_ours_and_runs(target: str) -> None:
+    if cpu_targets.lacking(Target.parse(target).instructions):
+        pytest.skip(f"this processor does not run {target}")
+    executable = hloforge.compile(SOURCE, target, cache=False)
+    assert executable.manifest.is_generated or unavailable()
+    a, b = (np.random.default_rng(0).normal(size=shape).astype(np.float32) for shape in ((16, 8), (8, 16)))
+    np.testing.assert_allclose(executable.load()(a, b), a @ b, rtol=1e-5, atol=1e-6)
+
+
 def test_what_a_device_lacks_is_refused_with_its_limit() -> None:
     text = "func.func @main(%a: tensor<4xf64>) -> tensor<4xf64> { return %a : tensor<4xf64> }"
     doubled = text.replace("return %a", "%b = stablehlo.add %a, %a : tensor<4xf64>\n return %b")
@@ -171,11 +212,15 @@ def test_what_a_device_lacks_is_refused_with_its_limit() -> None:
     assert caught.value.location is not None
 
 
-def test_code_of_another_processor_is_refused_by_name() -> None:
-    executable = hloforge.compile(SOURCE, "cpu:riscv64", cache=False)
+@pytest.mark.parametrize("target", ["cpu:riscv64", "cpu:aarch64"])
+def test_code_of_another_processor_is_refused_by_name(target: str) -> None:
+    executable = hloforge.compile(SOURCE, target, cache=False)
     with pytest.raises(hloforge.LoadError) as caught:
         executable.load()
-    assert "does not run code for cpu:riscv64" in caught.value.message
+    assert f"does not run code for {target}" in caught.value.message
+
+
+def test_code_of_another_device_is_refused_by_name() -> None:
     with pytest.raises(hloforge.LoadError, match="device local-sync does not run code for cuda:sm_90"):
         hloforge.compile(SOURCE, "cuda:sm_90", cache=False).load(device="local-sync")
 

@@ -11,6 +11,7 @@ from hloforge.dialect.forked import run_forked
 from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.direct import machine_code, objects
 from hloforge.runtime.compile.direct.host import DirectError, unavailable
+from hloforge.runtime.compile.direct.processors import AARCH64, HOST, Processor
 from tests.runtime.compile.direct.programs import loop
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=unavailable())
@@ -125,5 +126,13 @@ def test_a_text_that_llvm_refuses() -> None:
 
 
 def test_code_is_for_this_processor() -> None:
-    target = objects.target_of_host()
-    assert target.processor and "+sse2" in target.features
+    name, features = machine_code.named(HOST)
+    assert name and "+sse2" in features
+
+
+def test_code_for_another_processor_is_another_object(home: Path) -> None:
+    own, other = (
+        objects.objects_of([TEXT], caching=True, processor=one)[0] for one in (HOST, Processor(AARCH64, "generic"))
+    )
+    assert (own[18], other[18]) == (62, 183)  # ELF's numbers of the architectures
+    assert objects.objects_of([TEXT], caching=True) == [own]
