@@ -280,7 +280,7 @@ def parse_module(asm: str | bytes, ctx: ir.Context | None = None) -> ir.Module:
         try:
             return ir.Module.parse(asm)
         except ir.MLIRError as error:
-            raise ImporterError(_first_diagnostic(error)) from None
+            raise ImporterError(first_diagnostic(error)) from None
 
 
 def entries(dictionary: ir.Attribute) -> dict[str, Any]:
@@ -299,7 +299,8 @@ def dense_elements(
     return ir.DenseElementsAttr.get(buffer, type=type_, shape=shape)
 
 
-def _first_diagnostic(error: Any) -> str:
+def first_diagnostic(error: Any) -> str:
+    """What MLIR says first of an error."""
     diagnostics = getattr(error, "error_diagnostics", None)
     return diagnostics[0].message if diagnostics else str(error).splitlines()[0]
 

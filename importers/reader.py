@@ -8,7 +8,7 @@ from typing import Any
 from hloforge.dialect.errors import Error, ImporterError, Location, OptionError, name_text
 from hloforge.dialect.forked import may_fork
 from hloforge.dialect.marks import AMONG_ALL, DROPPED_ATTRIBUTES, GRAPH, PARTITIONED, SCALED_DOT
-from hloforge.dialect.mlir import context_for, in_context, ir
+from hloforge.dialect.mlir import context_for, first_diagnostic, in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.program import Program
 from hloforge.dialect.tuples import flatten_tuples
@@ -238,6 +238,10 @@ def _read_child(data: bytes, file: str) -> Program:
     return _finish_mlir(module, file, own_targets=frozenset({GRAPH}))
 
 
+# What Python raises where a model's numbers, names or bytes do not fit each other.
+_SURPRISES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+
+
 def _finish_mlir(
     module: ir.Module, file: str, *, keep_marks: bool = False, own_targets: frozenset[str] = frozenset()
 ) -> Program:
@@ -264,19 +268,30 @@ def _read_export(data: bytes, file: str) -> Program:
 
 def _read_graph(data: bytes, form: Form, file: str) -> Program:
     """A model that is built with all operations of the dialect: most programs need neither these nor its importer."""
-    if form is Form.ONNX:
-        from hloforge.importers.onnx.reader import read_onnx
+    try:
+        if form is Form.ONNX:
+            from hloforge.importers.onnx.reader import read_onnx
 
-        return read_onnx(data, file)
-    from hloforge.importers.tflite.reader import read_tflite
+            return read_onnx(data, file)
+        from hloforge.importers.tflite.reader import read_tflite
 
-    return read_tflite(data, file)
+        return read_tflite(data, file)
+    except _SURPRISES as error:
+        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise ImporterError(f"the model contradicts itself or is damaged ({told})") from error
 
 
 def _parse(bytecode: bytes) -> ir.Module:
-    """The guarded reader has verified these bytes and written them itself."""
+    """The guarded reader has verified these bytes and written them itself; not all that it writes can be read.
+
+    Raises:
+        ImporterError: a constant outside of the text is empty (``dense_resource``), whose alignment MLIR loses.
+    """
     with context_for(len(bytecode)):
-        return ir.Module.parse(bytecode)
+        try:
+            return ir.Module.parse(bytecode)
+        except ir.MLIRError as error:
+            raise ImporterError(f"MLIR cannot read what it wrote of the program: {first_diagnostic(error)}") from None
 
 
 def _module_name(module: ir.Module) -> str:

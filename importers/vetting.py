@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
+from math import prod
 from typing import Any
 
 from hloforge.dialect.errors import ImporterError, Location
@@ -67,6 +68,8 @@ _STABLEHLO = ("stablehlo.", "chlo.")
 _PER_VALUE = ("arg_attrs", "res_attrs")
 # Attributes that a definition has, with any values.
 _OF_ANY_KIND = frozenset({"backend_config", "composite_attributes", *_PER_VALUE})
+# XLA counts elements by signed numbers.
+_MOST_ELEMENTS = (1 << 63) - 1
 # Devices that a program may ask for: more are a damaged number.
 _MOST_DEVICES = 1 << 20
 _COUNTS = (NUM_PARTITIONS, NUM_REPLICAS, "mhlo.num_partitions", "mhlo.num_replicas")
@@ -199,6 +202,8 @@ def _check_types(types: Iterable[ir.Type], seen: set[ir.Type], op: ir.Operation,
                 location=_place(op, file),
                 hint="a program takes, computes and returns arrays of XLA's element types, tuples and tokens",
             )
+        if isinstance(type_, ir.RankedTensorType) and prod(max(size, 1) for size in type_.shape) > _MOST_ELEMENTS:
+            raise ImporterError(f"{type_} has more elements than 64 bits can count", location=_place(op, file))
 
 
 def _strip(op: Any, name: str, own: frozenset[str], file: str) -> None:

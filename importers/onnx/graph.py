@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from hloforge.importers.onnx.functions import Body, body_of
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import Handler, canonical, handler_of
 from hloforge.importers.onnx.texts import TAKE_TEXT, TEXT_HINT, is_text, moved, refusal_of
+
+# Elements of a sparse tensor with its zeros: its few bytes may claim any number.
+_MOST_DENSE = 1 << 28
 
 # Initializers from here on are constants of the whole program: emitted once, under their names.
 _SHARED_ELEMENTS, _SHARED_INTEGERS = 64, 1 << 14
@@ -168,20 +172,32 @@ def _label(proto: Any) -> str:
 
 
 def array_of(tensor: Any) -> np.ndarray[Any, Any]:
-    """A ``TensorProto`` as numpy sees it; narrow types by ml_dtypes."""
+    """A ``TensorProto`` as numpy sees it; narrow types by ml_dtypes. Raises ImporterError where it is damaged."""
     from onnx import numpy_helper
 
-    return np.asarray(numpy_helper.to_array(tensor))
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ImporterError(f"the tensor {tensor.name!r} is damaged: {told}") from error
 
 
 def dense_of(tensor: Any) -> np.ndarray[Any, Any]:
     """A ``SparseTensorProto`` with its zeros."""
     values, indices = array_of(tensor.values), array_of(tensor.indices)
+    name, size = tensor.values.name, prod(tensor.dims)
+    if not 0 <= size <= _MOST_DENSE:
+        raise ImporterError(
+            f"the sparse tensor {name!r} claims {size:,} elements, and at most {_MOST_DENSE:,} are read"
+        )
     dense = np.zeros(tuple(tensor.dims), values.dtype)
-    if indices.ndim == 1:
-        dense.reshape(-1)[indices] = values
-    else:
-        dense[tuple(indices.T)] = values
+    try:
+        if indices.ndim == 1:
+            dense.reshape(-1)[indices] = values
+        else:
+            dense[tuple(indices.T)] = values
+    except (ValueError, IndexError) as error:
+        raise ImporterError(f"the sparse tensor {name!r} is damaged: {error}") from error
     return dense
 
 

@@ -284,3 +284,11 @@ def test_a_text_that_is_no_program_says_what_it_was_read_as() -> None:
     assert "--format" in caught.value.hint
     with pytest.raises(ImporterError, match="neither HLO nor MLIR"):
         read("# Notes\nThese {words} are none.\n")
+
+
+def test_an_empty_constant_outside_of_the_text_is_refused() -> None:
+    """MLIR writes its alignment as a number that it does not read."""
+    constant = "%c = stablehlo.constant dense_resource<blob> : tensor<4xf32> return %c : tensor<4xf32>"
+    resources = '{-# dialect_resources: { builtin: { blob: "0x04000000" } } #-}'
+    with pytest.raises(ImporterError, match="expected alignment"):
+        read(f"func.func @main() -> tensor<4xf32> {{ {constant} }}\n{resources}")

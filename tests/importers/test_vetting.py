@@ -314,6 +314,11 @@ def test_a_location_is_no_encoding() -> None:
         read('func.func @main(%x: tensor<2xf32, loc("a")>) { return }')
 
 
+def test_a_type_of_more_elements_than_numbers_is_refused() -> None:
+    with pytest.raises(ImporterError, match="more elements than 64 bits can count"):
+        read(f"func.func @main(%x: tensor<{1 << 33}x{1 << 33}xi8>) {{ return }}")
+
+
 # --- Attacks of which the marks made memory errors.
 
 

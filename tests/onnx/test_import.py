@@ -187,3 +187,20 @@ def test_roots_and_logarithms_of_integers_are_cut() -> None:
     data = model(nodes, {"x": kind[0]}, dict.fromkeys(names, kind[1]))
     found = hloforge.compile(data, cache=False).load()(np.array([3, 5, 50, 7], np.int32))
     assert [int(one[0]) for one in found] == [50, 4, 50]
+
+
+def test_a_tensor_that_lies_about_its_size_is_named() -> None:
+    data = model([helper.make_node("Add", ["x", "w"], ["y"])], *VECTOR, weights={"w": np.ones(4, np.float32)})
+    proto = onnx.ModelProto.FromString(data)
+    proto.graph.initializer[0].dims[0] = 34
+    with pytest.raises(ImporterError, match="the tensor 'w' is damaged"):
+        read(proto.SerializeToString())
+
+
+def test_a_sparse_tensor_of_few_bytes_is_not_unpacked_to_terabytes() -> None:
+    values = numpy_helper.from_array(np.ones(1, np.float32), "w")
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.zeros(1, np.int64)), [1 << 40])
+    proto = onnx.ModelProto.FromString(model([helper.make_node("Add", ["x", "w"], ["y"])], *VECTOR))
+    proto.graph.sparse_initializer.append(sparse)
+    with pytest.raises(ImporterError, match="claims 1,099,511,627,776 elements"):
+        read(proto.SerializeToString())
