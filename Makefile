@@ -9,7 +9,7 @@ TYPED := build/typing
 GPU_PACK ?= build/gpu-pack.zip
 JOBS ?= auto
 
-.PHONY: demo vulkan-driver browser test test-fast test-all test-jax jax-suite soak fuzz prove upstream cuda-emulator compiled lint format typecheck docs bench bench-compile bench-start perf-fuzz gpu-check gpu-pack tables clean
+.PHONY: demo vulkan-driver browser test test-fast test-all test-jax jax-suite jax-feel soak fuzz prove upstream cuda-emulator compiled lint format typecheck docs bench bench-compile bench-start perf-fuzz gpu-check gpu-pack tables clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -65,6 +65,10 @@ test-jax: $(STAMP)
 # sample: JAX_OPTIONS="--each=10 --seed=1", for a part: "--files=lax_ --only=testScan". A second run goes on.
 jax-suite: $(STAMP)
 	$(if $(JAX_TESTS),,$(error JAX_TESTS= is a checkout of JAX at the tag of the installed version))$(BIN)/python -m tests.jax.suite $(JAX_TESTS) $(JAX_OPTIONS)
+
+# From the start of a process to the tenth step of small programs of JAX and its libraries, cold and warm, beside JAX's CPU.
+jax-feel: $(STAMP)
+	$(BIN)/python -m benchmarks.jax_feel $(FEEL_OPTIONS)
 
 # Random programs against XLA's CPU client and StableHLO's interpreter (docs/fuzzing.md): about two seconds of one core each.
 fuzz: $(STAMP)

@@ -89,8 +89,12 @@ def returning(function: Callable[..., Any], op: AnyOp) -> Callable[..., Sequence
             np.array(arguments[aliases[number]]) if number in aliases else np.empty(*kind)
             for number, kind in enumerate(kinds)
         ]
+        # What begins as an argument is the argument's memory, however the function writes to it.
+        given = list(arguments)
+        for number, alias in aliases.items():
+            given[alias] = results[number]
         try:
-            function(Context(), *(Buffer(x, False) for x in arguments), *(Buffer(x, True) for x in results))
+            function(Context(), *(Buffer(x, False) for x in given), *(Buffer(x, True) for x in results))
         except Exception as error:
             text = "".join(traceback.format_exception(error))
             raise CallbackError(f"Error when calling buffer callback: {text}") from None

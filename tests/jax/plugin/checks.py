@@ -411,6 +411,14 @@ def callbacks() -> None:
     doubled = buffer_callback(add, shape, input_output_aliases={0: 0})
     assert jax.jit(doubled)(jnp.arange(3.0)).tolist() == [0, 2, 4]
 
+    def in_place(_: ExecutionContext, x: Buffer, result: Buffer) -> None:
+        assert np.asarray(x).ctypes.data == np.asarray(result).ctypes.data
+        np.asarray(x)[...] += 1
+
+    kept = jnp.arange(3.0)
+    assert jax.jit(buffer_callback(in_place, shape, input_output_aliases={0: 0}))(kept).tolist() == [1, 2, 3]
+    assert kept.tolist() == [0, 1, 2]
+
     def fail(_: Any) -> Any:
         raise ValueError("boom")
 
