@@ -18,12 +18,14 @@ from hloforge.pipelines.codegen.graph import Array
 from hloforge.pipelines.codegen.index import Index
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I64, Value, vector_of
-from hloforge.pipelines.codegen.products.shuffles import transposed
+from hloforge.pipelines.codegen.products.shuffles import square_transposed
 
 # The side of a square of elements, whose lines of 64 bytes are in the first-level cache.
 SIDE = 32
 # Bytes of a register, and lanes that more shuffles would cost than they gain.
 _REGISTER, _MOST_LANES = 64, 16
+# Of elements by their bytes, whatever they mean: LLVM shuffles floats best.
+_KINDS = {1: "i8", 2: "i16", 4: "float", 8: "double"}
 # Processors of shorter vectors have no masks for each element type.
 _MASKED = 64
 # The shortest row that is taken together with others, the longest one if vectors leave a rest of it, and arrays that
@@ -122,11 +124,11 @@ def fill_square(
         stride: elements from one place across to the next.
         number: the number of the element at a place of the square, along and across.
     """
-    kind = f"i{8 * elements.size(memory.element)}"
+    width = elements.size(memory.element)
+    kind = _KINDS[width]
     along, across = (function.index(size) for size in extent)
     masked = extent[0] < lanes if isinstance(extent[0], int) else _is_masked(sizes, lanes)
     is_whole = isinstance(extent[1], int) and extent[1] % lanes == 0
-    width = elements.size(memory.element)
     is_far = stride * width >= _FAR and stride * width * sizes.across > _LARGE
     last = (along - lanes).maximum(0)
     with function.loop(0, across, lanes) as column, function.loop(0, along, lanes) as start:
@@ -146,7 +148,7 @@ def fill_square(
                 if masked
                 else _load(function, address, kind, lanes)
             )
-        for lane, vector in enumerate(transposed(function, vectors, lanes)):
+        for lane, vector in enumerate(square_transposed(function, vectors)):
             function.store(vector, function.offset(tile.pointer, kind, (row + lane) * SIDE + column))
 
 
@@ -165,10 +167,14 @@ def _masked_load(function: Function, address: Value, kind: str, lanes: int, coun
     mask = places < function.spread(count, lanes)
     vector = vector_of(kind, lanes)
     return function.emit(
-        f"call {vector} @llvm.masked.load.v{lanes}{kind}.p0(ptr {address.text}, i32 1, {mask.kind} {mask.text}, "
-        f"{vector} poison)",
+        f"call {vector} @llvm.masked.load.v{lanes}{_short(kind)}.p0(ptr {address.text}, i32 1, "
+        f"{mask.kind} {mask.text}, {vector} poison)",
         vector,
     )
+
+
+def _short(kind: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(kind, kind)
 
 
 def _power(number: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value, lanes_of, vector_of
+from hloforge.pipelines.codegen.lang.values import Value, bits_of, element_of, lanes_of, vector_of
 
 
 def joined(function: Function, vectors: Sequence[Value]) -> Value:
@@ -43,6 +43,8 @@ def transposed(function: Function, rows: Sequence[Value], width: int) -> list[Va
     count = len(rows)
     if width == 1:
         return [_gathered(function, rows)]
+    if count == width and count * bits_of(element_of(rows[0].kind)) >= 128:
+        return square_transposed(function, rows)
     if count <= width:
         whole = joined(function, rows)
         return [function.shuffle(whole, None, [row * width + term for row in range(count)]) for term in range(width)]
@@ -62,6 +64,57 @@ def transposed(function: Function, rows: Sequence[Value], width: int) -> list[Va
         vectors = following
         bit *= 2
     return vectors
+
+
+def square_transposed(function: Function, rows: Sequence[Value]) -> list[Value]:
+    """As many vectors as their lanes count, a power of two from 16 bytes on, with rows and lanes exchanged.
+
+    By the instructions that processors have: pairs of rows are unpacked within 16 bytes, pairs of these in pairs, and
+    in the end the 16 bytes themselves change places. LLVM finds none of them in an exchange bit by bit.
+    """
+    lanes = lanes_of(rows[0].kind)
+    inner = min(lanes, 128 // bits_of(element_of(rows[0].kind)))
+    groups = [[row] for row in rows]
+    width = 1
+    while width < inner:
+        halves = [_unpacked(lanes, inner, width, start) for start in (0, inner // 2)]
+        groups = [
+            [function.shuffle(left, right, half) for left, right in zip(first, second, strict=True) for half in halves]
+            for first, second in zip(groups[::2], groups[1::2], strict=True)
+        ]
+        width *= 2
+    # Each group holds some rows; place n of it their lanes n, inner + n, 2 inner + n and so on.
+    while len(groups) > 1:
+        halves = [[lane for lane in range(2 * lanes) if lane // inner % 2 == parity] for parity in (0, 1)]
+        groups = [
+            [function.shuffle(left, right, half) for half in halves for left, right in zip(first, second, strict=True)]
+            for first, second in zip(groups[::2], groups[1::2], strict=True)
+        ]
+    return _in_order(groups[0], inner, lanes)
+
+
+def _unpacked(lanes: int, inner: int, width: int, start: int) -> list[int]:
+    """The lanes of two vectors by turns, ``width`` at a time, of one half of each ``inner`` ones."""
+    return [
+        part * lanes + block + start + place + offset
+        for block in range(0, lanes, inner)
+        for place in range(0, inner // 2, width)
+        for part in (0, 1)
+        for offset in range(width)
+    ]
+
+
+def _in_order(vectors: Sequence[Value], inner: int, lanes: int) -> list[Value]:
+    """Vectors of lanes whose numbers have even parts before odd ones, in their own order."""
+    order = list(range(lanes // inner))
+    blocks = [order]
+    while len(blocks[0]) > 1:
+        blocks = [part for half in (0, 1) for part in [block[half::2] for block in blocks]]
+    found = [vectors[0]] * lanes
+    for place, (block,) in enumerate(blocks):
+        for number in range(inner):
+            found[block * inner + number] = vectors[place * inner + number]
+    return found
 
 
 def sums_of(function: Function, vectors: Sequence[Value]) -> Value:
