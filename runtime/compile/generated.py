@@ -24,6 +24,7 @@ from hloforge.pipelines.codegen.lowering import check_names, lower
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.weights import weights_of
+from hloforge.runtime.artifact.dense_resources import inline_dense_resources
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.manifest import LLVM, Manifest, tool_versions
 from hloforge.runtime.compile import timings
@@ -117,6 +118,7 @@ def _made(
     processor = processor_of(target)
     assert processor is not None  # is_asked said so
     copy = program.clone()
+    inline_dense_resources(copy.module)
     machine = target.machine.with_settings(options.machine)
     with timings.part("lowering"):
         passes = lower(copy.module)

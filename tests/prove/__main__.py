@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.fuzz.corpus import bisected
 from tests.fuzz.examine import Outcome
 from tests.prove.batch import judged
-from tests.prove.generators import GENERATORS
+from tests.prove.generators import GENERATORS, ON_DEVICES
 from tests.prove.known import cause_of
 from tests.prove.ledger import KNOWN, ROOT, Entry, Ledger, state, table
 
@@ -44,6 +44,7 @@ def main() -> int:
     parser.add_argument("--deadline", type=float, default=120, help="seconds for each compilation, run and evaluation")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "prove", help="of ledger.jsonl and findings")
     parser.add_argument("--bisect", type=float, default=0, metavar="SECONDS", help="shrink each finding, so long")
+    parser.add_argument("--target", default="cpu", help="what programs are compiled for: cpu, vulkan, cuda:sm_90 …")
     asked = parser.parse_args()
     names = asked.generators.split(",")
     if unknown := [name for name in names if name not in GENERATORS]:
@@ -51,8 +52,11 @@ def main() -> int:
     for name in filter(_missing, names):
         print(f"{name}: left out, because {GENERATORS[name].needs} is not installed", flush=True)
     names = [name for name in names if not _missing(name)]
+    if asked.target != "cpu":
+        names = [name for name in names if name in ON_DEVICES]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    current, ledger, until = state(), Ledger(asked.folder / "ledger.jsonl"), time.monotonic() + 60 * asked.minutes
+    current = state() + (f" for {asked.target}" if asked.target != "cpu" else "")
+    ledger, until = Ledger(asked.folder / "ledger.jsonl"), time.monotonic() + 60 * asked.minutes
     following = {name: ledger.next_seed(name, asked.seed) for name in names}
     with suppress(KeyboardInterrupt):
         while names and time.monotonic() < until:
@@ -60,7 +64,7 @@ def main() -> int:
             name = min(names, key=following.__getitem__)
             seeds = range(following[name], following[name] + GENERATORS[name].batch)
             following[name] = seeds.stop
-            for outcome in judged(name, seeds, asked.deadline, asked.folder / "findings"):
+            for outcome in judged(name, seeds, asked.deadline, asked.folder / "findings", asked.target):
                 lines = list(entries(name, outcome, current))
                 ledger.add(lines)
                 if lines[0].is_finding:

@@ -26,9 +26,11 @@ from tests.prove.generators import GENERATORS
 from tests.prove.ledger import ROOT
 
 
-def judged(generator: str, seeds: Sequence[int], deadline: float, corpus: Path | None) -> Iterator[Outcome]:
+def judged(
+    generator: str, seeds: Sequence[int], deadline: float, corpus: Path | None, target: str = "cpu"
+) -> Iterator[Outcome]:
     """What becomes of programs, by a child process; where that ends early, by one for each half of the rest."""
-    outcomes, ending = _by_child(generator, seeds, deadline, corpus)
+    outcomes, ending = _by_child(generator, seeds, deadline, corpus, target)
     yield from outcomes
     done = {seed for outcome in outcomes for seed in outcome.seeds}
     left = [seed for seed in seeds if seed not in done]
@@ -36,15 +38,16 @@ def judged(generator: str, seeds: Sequence[int], deadline: float, corpus: Path |
         yield Outcome((left[0],), *ending)
     elif left:
         middle = len(left) // 2
-        yield from judged(generator, left[:middle], deadline, corpus)
-        yield from judged(generator, left[middle:], deadline, corpus)
+        yield from judged(generator, left[:middle], deadline, corpus, target)
+        yield from judged(generator, left[middle:], deadline, corpus, target)
 
 
 def _by_child(
-    generator: str, seeds: Sequence[int], deadline: float, corpus: Path | None
+    generator: str, seeds: Sequence[int], deadline: float, corpus: Path | None, target: str = "cpu"
 ) -> tuple[list[Outcome], tuple[str, str]]:
     """What a child process says, and the kind and message of how it ended."""
     command = [sys.executable, "-m", "tests.prove.batch", generator, *map(str, seeds), f"--deadline={deadline:g}"]
+    command.append(f"--target={target}")
     if corpus is not None:
         command.append(f"--corpus={corpus}")
     child = subprocess.Popen(
@@ -100,12 +103,13 @@ def main() -> int:
     parser.add_argument("seeds", type=int, nargs="+")
     parser.add_argument("--deadline", type=float, default=120, help="seconds for each compilation, run and evaluation")
     parser.add_argument("--corpus", type=Path, help="a folder for the programs of findings")
+    parser.add_argument("--target", default="cpu", help="what programs are compiled for")
     asked = parser.parse_args()
     os.environ.setdefault("HLOFORGE_CACHE_DIR", "")
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     generator = GENERATORS[asked.generator]
     wrong = False
-    for outcome in generator.outcomes(asked.seeds, asked.deadline):
+    for outcome in generator.outcomes(asked.seeds, asked.deadline, asked.target):
         wrong |= outcome.is_finding
         print(json.dumps(asdict(outcome)), flush=True)
         if outcome.is_finding and asked.corpus is not None:

@@ -32,11 +32,11 @@ class Generator:
     together: int = 8
     needs: str = ""
 
-    def outcomes(self, seeds: Sequence[int], deadline: float) -> Iterator[Outcome]:
-        """What becomes of the programs of seeds."""
+    def outcomes(self, seeds: Sequence[int], deadline: float, target: str = "cpu") -> Iterator[Outcome]:
+        """What becomes of the programs of seeds; of another target than processors, where engines judge alone."""
         module = importlib.import_module(self.module)
         if hasattr(module, "case_of"):
-            yield from _by_engines(module.case_of, seeds, self.together, deadline)
+            yield from _by_engines(module.case_of, seeds, self.together, deadline, target)
             return
         for seed in seeds:
             try:
@@ -54,9 +54,9 @@ class Generator:
 
 
 def _by_engines(
-    case_of: Callable[[int], Case], seeds: Sequence[int], together: int, deadline: float
+    case_of: Callable[[int], Case], seeds: Sequence[int], together: int, deadline: float, target: str
 ) -> Iterator[Outcome]:
-    with Examiner("cpu", deadline) as examiner:
+    with Examiner(target, deadline) as examiner:
         waiting: list[Case] = []
         for seed in seeds:
             try:
@@ -97,3 +97,5 @@ GENERATORS = {
     "edges": Generator("tests.prove.edges", "StableHLO text with attributes at the edges of the specification", 64, 16),
     "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 16),
 }
+# Those whose programs are judged for any target.
+ON_DEVICES = ("builder", "jax", "short", "hlo", "edges")

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import hloforge
 from hloforge.dialect.element_types import TABLE, ElementType
 from hloforge.dialect.errors import ArgumentError, OptionError, ReferenceEngineError
 from hloforge.dialect.mlir import parse_module
@@ -86,15 +87,24 @@ def test_tuples_and_tokens_follow_the_signature(engine: ReferenceEngine) -> None
     np.testing.assert_array_equal(values, np.full(2, 1 + 1j, np.complex64))
 
 
-def test_resource_constants_are_read(engine: ReferenceEngine) -> None:
-    text = """
+RESOURCES = """
     module { func.func @main() -> (tensor<2xf32>, tensor<3xi1>, tensor<1xcomplex<f32>>) {
       %0 = stablehlo.constant dense_resource<a> : tensor<2xf32>
       %1 = stablehlo.constant dense_resource<"torch b"> : tensor<3xi1>
       %2 = stablehlo.constant dense<(1.0, 2.0)> : tensor<1xcomplex<f32>>
       return %0, %1, %2 : tensor<2xf32>, tensor<3xi1>, tensor<1xcomplex<f32>> } }
     {-# dialect_resources: { builtin: { a: "0x040000000000803F00000040", "torch b": "0x01000000010001" } } #-}"""
-    numbers, flags, points = engine.prepare(program(text))()
+
+
+def test_resource_constants_are_read(engine: ReferenceEngine) -> None:
+    numbers, flags, points = engine.prepare(program(RESOURCES))()
+    assert numbers.tolist() == [1, 2] and flags.tolist() == [True, False, True] and points.tolist() == [1 + 2j]
+
+
+@pytest.mark.filterwarnings("error")
+def test_resource_constants_are_compiled() -> None:
+    """By our code generator, which warns where it leaves a program to IREE's."""
+    numbers, flags, points = hloforge.compile(RESOURCES, cache=False).load()()
     assert numbers.tolist() == [1, 2] and flags.tolist() == [True, False, True] and points.tolist() == [1 + 2j]
 
 
