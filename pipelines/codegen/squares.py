@@ -22,8 +22,8 @@ from hloforge.pipelines.codegen.products.shuffles import square_transposed
 
 # The side of a square of elements, whose lines of 64 bytes are in the first-level cache.
 SIDE = 32
-# Bytes of a register, and lanes that more shuffles would cost than they gain.
-_REGISTER, _MOST_LANES = 64, 16
+# Lanes that more shuffles would cost than they gain.
+_MOST_LANES = 16
 # Of elements by their bytes, whatever they mean: LLVM shuffles floats best.
 _KINDS = {1: "i8", 2: "i16", 4: "float", 8: "double"}
 # Processors of shorter vectors have no masks for each element type.
@@ -103,7 +103,7 @@ def lanes_of_square(sizes: Sizes, element: str, vector_bytes: int) -> int:
     width = elements.size(element)
     if width > 8:
         return 0
-    lanes = min(_REGISTER // width, _MOST_LANES, _power(max(min(sizes.along, SIDE), min(sizes.across, SIDE))))
+    lanes = min(vector_bytes // width, _MOST_LANES, _power(max(min(sizes.along, SIDE), min(sizes.across, SIDE))))
     return 0 if _is_masked(sizes, lanes) and vector_bytes < _MASKED else lanes
 
 

@@ -35,9 +35,10 @@ def test_of_several_workgroups(shape: tuple[int, ...]) -> None:
 
 
 def test_ends_that_are_shorter_than_vectors_need_masks() -> None:
-    assert lanes_of_square(Sizes(64, 64), "f32", 32) == 16
-    assert lanes_of_square(Sizes(64 + 9, 64), "f32", 32) == 0
-    assert lanes_of_square(Sizes(64 + 9, 64), "f32", 64) == 16
+    assert lanes_of_square(Sizes(64, 64), "f32", 32) == 8
+    assert lanes_of_square(Sizes(64 + 5, 64), "f32", 32) == 0
+    assert lanes_of_square(Sizes(64 + 5, 64), "f32", 64) == 16
+    assert lanes_of_square(Sizes(64, 64), "f64", 16) == 2
     assert lanes_of_square(Sizes(64 + 9, 64), "complex<f64>", 64) == 0
 
 
