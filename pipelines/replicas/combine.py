@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from hloforge.dialect import ops
 from hloforge.dialect.computations import fill_region
-from hloforge.dialect.element_types import mlir_type
+from hloforge.dialect.element_types import element_type, mlir_type
 from hloforge.dialect.emission import create, i64s
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import AnyOp, ir
@@ -74,15 +74,35 @@ def share(op: AnyOp, arrays: Sequence[Sequence[Value]], place: int | Value) -> l
 
 
 def reduced(op: AnyOp, column: Sequence[Value], ragged: tuple[int, Value] | None = None) -> Value:
-    """The arrays of all members combined by the computation of ``op``, the first two first; ``ragged`` as above."""
+    """The arrays of all members combined by the computation of ``op``, the first two first; ``ragged`` as above.
+
+    Sums and products of bf16 are of f32, those of 8-bit floats of f16, rounded once, as in XLA's CPU client.
+    """
     element = Value(op.regions[0].blocks[0].arguments[0]).element_type
-    total, *others = [ops.convert_element_type(value, element) for value in column]
+    wide = _WIDE.get("f8" if element.is_float and element.bits == 8 else element.name, "")
+    plain = _PLAIN.get(_plain_operation(op.regions[0])) if wide else None
+    kind = element_type(wide) if plain else element
+    total, *others = [ops.convert_element_type(value, kind) for value in column]
     for number, value in enumerate(others, 1):
-        more = apply_elementwise(op.regions[0], [total, value])
+        more = plain(total, value) if plain else apply_elementwise(op.regions[0], [total, value])
         if ragged is not None and number >= ragged[0]:
             more = ops.select(ragged[1] > number, more, total)
         total = more
     return ops.convert_element_type(total, Value(op.results[0]).element_type)
+
+
+_WIDE = {"bf16": "f32", "f8": "f16"}
+_PLAIN = {"stablehlo.add": ops.add, "stablehlo.multiply": ops.mul}
+
+
+def _plain_operation(region: ir.Region) -> str:
+    """The sum or product that a computation is, of its arguments and of their type; empty for others."""
+    block = region.blocks[0]
+    first, *others = block.operations
+    if len(others) != 1:
+        return ""
+    is_whole = {*first.operands} == {*block.arguments} and [*others[0].operands] == [*first.results]
+    return str(first.operation.name) if is_whole and first.results[0].type == block.arguments[0].type else ""
 
 
 def apply_elementwise(region: ir.Region, arrays: Sequence[Value]) -> Value:

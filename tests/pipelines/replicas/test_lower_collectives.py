@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
+import hloforge
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.host_calls import attributes_of
 from hloforge.dialect.mlir import parse_module
@@ -61,3 +64,18 @@ def test_groups_have_to_fit_the_grid() -> None:
     with pytest.raises(UnsupportedError, match="it names replica 1") as caught:
         calls(reducing("all_reduce", f"{groups([0, 1])}, {CHANNEL}"), 1, 2)
     assert "--replicas" in caught.value.hint
+
+
+@pytest.mark.parametrize("size", [24, 1 << 17])
+def test_sums_of_bf16_are_rounded_once(size: int) -> None:
+    """As in XLA's CPU client, in small collectives and in those that are made in parts."""
+    text = f"""HloModule m
+plus {{ a = bf16[] parameter(0)
+  b = bf16[] parameter(1)
+  ROOT c = bf16[] add(a, b) }}
+ENTRY e {{ x = bf16[{size}] parameter(0)
+  ROOT r = bf16[{size}] all-reduce(x), to_apply=plus, replica_groups={{{{0,1,2}}}} }}"""
+    x = np.random.default_rng(0).normal(size=(3, size)).astype(ml_dtypes.bfloat16)
+    got = hloforge.replicate(text.encode(), replicas=3)(x)
+    want = x.astype(np.float32).sum(0).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(got, np.stack([want] * 3))
