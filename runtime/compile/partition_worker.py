@@ -171,12 +171,13 @@ def _leaves(given: Sequence[Any], count: int) -> list[Any]:
 
 def tiling(sharding: Any, rank: int, devices: int, may_have_owner: bool = False) -> list[list[int]]:
     """The parts of each dimension, each device's part, and the number of its term if parts are sums (unreduced)."""
-    if sharding.is_replicated() or (may_have_owner and sharding.is_maximal()):
+    # What is manual has no whole: each device has its own array, which is read as a replicated one is.
+    if sharding.is_replicated() or sharding.is_manual() or (may_have_owner and sharding.is_maximal()):
         return [[1] * rank, [0] * devices]
     if sharding.is_unreduced():
         return [[1] * rank, [0] * devices, list(range(devices))]
     kinds = sharding.subgroup_types()
-    if not sharding.is_tiled() or not {*kinds} <= {_Kind.REPLICATED, _Kind.UNREDUCED}:
+    if not sharding.is_tiled() or not {*kinds} <= {_Kind.REPLICATED, _Kind.MANUAL, _Kind.UNREDUCED}:
         raise UnsupportedError(
             f"an argument or result of the program has the unsupported sharding {sharding}",
             hint="shard it over the mesh, or replicate it",

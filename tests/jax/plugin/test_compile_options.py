@@ -66,6 +66,17 @@ def test_unreduced_arrays_are_written_and_read_as_xla_has_them(text: str) -> Non
     assert Sharding((4, 6), *map(tuple, tiling(of_xla, 2, 8))) == UNREDUCED[text]
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("{manual}", Sharding((4, 6), (1, 1), (0,) * 8)),
+        ("{devices=[2,1,4]<=[8] last_tile_dims={manual}}", Sharding((4, 6), (2, 1), (0, 0, 0, 0, 1, 1, 1, 1))),
+    ],
+)
+def test_manual_arrays_are_read_as_replicated_ones(text: str, read: Sharding) -> None:
+    assert Sharding((4, 6), *map(tuple, tiling(_hlo.HloSharding.from_string(text), 2, 8))) == read
+
+
 @pytest.mark.parametrize("sharding", SHARDINGS.values(), ids=SHARDINGS)
 def test_shardings_are_written_as_xla_reads_them(sharding: Sharding) -> None:
     proto = xla_client.OpSharding()
