@@ -36,7 +36,9 @@ class Generator:
         """What becomes of the programs of seeds; of another target than processors, where engines judge alone."""
         module = importlib.import_module(self.module)
         if hasattr(module, "case_of"):
-            yield from _by_engines(module.case_of, seeds, self.together, deadline, target)
+            # A GPU has a dispatch of its own for each step: many together take minutes to compile.
+            together = self.together if target == "cpu" else min(self.together, 4)
+            yield from _by_engines(module.case_of, seeds, together, deadline, target)
             return
         for seed in seeds:
             try:
