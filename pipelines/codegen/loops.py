@@ -29,6 +29,8 @@ from hloforge.pipelines.codegen.segments import Segment, segments_of, whole
 from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, lanes_of_square, short_rows
 from hloforge.pipelines.codegen.steps import Nest
 
+# Rows that are added to a line of sums at once, if they cost no more together, in sums.
+_ROWS_AT_ONCE, _MOST_AT_ONCE = 4, 40
 # Bytes of a line of sums: a quarter of the smallest first-level cache.
 _LINE = 8192
 # Loops of so few iterations are written out: LLVM is asked for it, because by itself it would write out others, which
@@ -748,13 +750,50 @@ class NestWriter:
     ) -> None:
         if reduced:
             group, *rest = reduced
-            with self._function.loop(0, group.size) as counter, self._emitter.scope():
+            several = 0 if rest else self._rows_at_once(group)
+            if several:
+                self._add_several(group, several, lines, begin, stop, last, length)
+            with self._function.loop(several, group.size) as counter, self._emitter.scope():
                 self._enter(group, counter)
                 self._add_lines(rest, lines, begin, stop, last, length)
             return
         with self._function.loop(0, stop) as column, self._emitter.scope():
             self._enter_column(last, begin, column, length)
             self._add_to(lines, column)
+
+    def _rows_at_once(self, group: Group) -> int:
+        """How many rows are added to a line by several at once."""
+        cost = self._nest.analysis(self._in_memory)[1].cost
+        is_cheap = cost * _ROWS_AT_ONCE <= _MOST_AT_ONCE and not self._nest.maps
+        return group.size // _ROWS_AT_ONCE * _ROWS_AT_ONCE if is_cheap else 0
+
+    def _add_several(
+        self,
+        group: Group,
+        count: int,
+        lines: Sequence[Memory],
+        begin: Value,
+        stop: Value | int,
+        last: Group,
+        length: int,
+    ) -> None:
+        """Add so many rows, some at once: a line is read and written less often, and more is on its way from memory."""
+        function, emitter = self._function, self._emitter
+        with (
+            function.loop(0, count, _ROWS_AT_ONCE) as counter,
+            emitter.scope(),
+            function.loop(0, stop) as column,
+            emitter.scope(),
+        ):
+            self._enter_column(last, begin, column, length)
+            values = [part for line in lines for part in parts(line.load(column))]
+            for row in range(_ROWS_AT_ONCE):
+                with emitter.scope():
+                    self._enter(group, Index(((Symbol(count - _ROWS_AT_ONCE, value=counter), 1),), row))
+                    values = self._combined(values)
+            given = iter(values)
+            for line in lines:
+                line.store(_element(line.element, given), column)
 
     def _enter_column(self, last: Group, begin: Value, column: Value, length: int) -> None:
         self._enter(last, _sum_of(begin, last.size, column) if not begin.is_constant else column)

@@ -57,3 +57,9 @@ def test_only_rows_that_follow_each_other_are_taken_together() -> None:
     assert not taken({row: 10, column: 1})
     assert not taken({row: 9, column: 1}, {row: 1})
     assert not taken({column: 1})
+
+
+@pytest.mark.parametrize("rows", [3, 4, 41, 102])
+def test_columns_of_several_rows_at_once(rows: int) -> None:
+    x = np.random.default_rng(1).standard_normal((rows, 100)).astype(np.float32)
+    check(lambda x: (x.sum(0), x.max(0), x.argmin(0), (x * x[0]).sum(0), jnp.exp(x).sum(0)), x)
