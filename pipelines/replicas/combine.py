@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from hloforge.dialect import ops
 from hloforge.dialect.computations import fill_region
-from hloforge.dialect.element_types import element_type, mlir_type
+from hloforge.dialect.element_types import ElementType, element_type, mlir_type
 from hloforge.dialect.emission import create, i64s
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.mlir import AnyOp, ir
@@ -79,16 +79,32 @@ def reduced(op: AnyOp, column: Sequence[Value], ragged: tuple[int, Value] | None
     Sums and products of bf16 are of f32, those of 8-bit floats of f16, rounded once, as in XLA's CPU client.
     """
     element = Value(op.regions[0].blocks[0].arguments[0]).element_type
-    wide = _WIDE.get("f8" if element.is_float and element.bits == 8 else element.name, "")
-    plain = _PLAIN.get(_plain_operation(op.regions[0])) if wide else None
-    kind = element_type(wide) if plain else element
-    total, *others = [ops.convert_element_type(value, kind) for value in column]
+    wide = _wide_type(op)
+    plain = _PLAIN[_plain_operation(op.regions[0])] if wide else None
+    total, *others = [ops.convert_element_type(value, wide or element) for value in column]
     for number, value in enumerate(others, 1):
         more = plain(total, value) if plain else apply_elementwise(op.regions[0], [total, value])
         if ragged is not None and number >= ragged[0]:
             more = ops.select(ragged[1] > number, more, total)
         total = more
     return ops.convert_element_type(total, Value(op.results[0]).element_type)
+
+
+def terms(op: AnyOp) -> list[Value]:
+    """The operands of a collective as its members give them: in the type in which they are reduced.
+
+    XLA's client converts them before it sends them, and so rounds no sum that only a reduction over devices reads.
+    """
+    operands = [Value(operand) for operand in op.operands]
+    wide = _wide_type(op) if op.name in REDUCING else None
+    return [ops.convert_element_type(operand, wide) for operand in operands] if wide else operands
+
+
+def _wide_type(op: AnyOp) -> ElementType | None:
+    """In what a reduction of narrow floats is computed; None for its own type."""
+    element = Value(op.regions[0].blocks[0].arguments[0]).element_type
+    wide = _WIDE.get("f8" if element.is_float and element.bits == 8 else element.name)
+    return element_type(wide) if wide and _plain_operation(op.regions[0]) in _PLAIN else None
 
 
 _WIDE = {"bf16": "f32", "f8": "f16"}

@@ -34,7 +34,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.facts import REWRITES, Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import replace
-from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, REDUCING, check_size, combined, share
+from hloforge.pipelines.replicas.combine import COLLECTIVES, PERMUTE, REDUCING, check_size, combined, share, terms
 from hloforge.pipelines.replicas.grid import Grid, channel_of, grid_of, groups_of, sources_of
 from hloforge.pipelines.replicas.in_parts import in_parts, is_large, row_types
 from hloforge.pipelines.replicas.names import NOBODY, NUMBERS
@@ -67,7 +67,7 @@ def _lowered(op: AnyOp, grid: Grid, numbers: count[int]) -> list[Value]:
     if op.name in NUMBERS:
         return host_call(NUMBERS[op.name], [], [op.results[0].type], effects=False, **described(op, grid))
     what = {**described(op, grid), "number": i64(next(numbers))}
-    operands = [Value(operand) for operand in op.operands]
+    operands = terms(op)
     if op.name == PERMUTE:
         return _moved(operands, sources_of(op, grid), grid, what)
     groups = groups_of(op, grid)

@@ -185,3 +185,22 @@ def test_one_interpreter_agrees_with_the_folded_form() -> None:
     expected = interpret(fold_replicas(training(2), 2).module, *given)[0]
     actual = hloforge.replicate(training(2), replicas=2, cache=False, timeout=20)(*given)
     np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("element", "wide"), [("bf16", "f4"), ("f8e5m2", "f2"), ("f16", "f2"), ("f32", "f4")])
+@pytest.mark.parametrize("size", [3, 100_000])
+@pytest.mark.parametrize("folded", [False, True])
+def test_sums_of_narrow_floats_over_devices_are_rounded_once(element: str, wide: str, size: int, folded: bool) -> None:
+    """As XLA's CPU client makes them (its AllReducePromotion), with what only the sum reads."""
+    dtype = hloforge.Shape.parse(f"{element}[]").element.dtype  # type: ignore[union-attr]
+    text = f"""HloModule m, replica_count=4
+add {{ a = {element}[] parameter(0) b = {element}[] parameter(1) ROOT s = {element}[] add(a, b) }}
+ENTRY main {{ x = {element}[{size}] parameter(0)
+  ROOT r = {element}[{size}] all-reduce(x), to_apply=add, replica_groups={{}} }}"""
+    x = np.random.default_rng(3).normal(size=(4, size)).astype(dtype)
+    total = x[0].astype(wide)
+    for one in x[1:]:
+        total = total + one.astype(wide)
+    made = hloforge.replicate(text, replicas=4, fold=folded)(x)
+    expected = np.broadcast_to(total.astype(dtype), (4, size))
+    np.testing.assert_array_equal(made.astype(np.float32), expected.astype(np.float32))
