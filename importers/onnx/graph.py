@@ -14,11 +14,13 @@ from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.values import TupleValue
 from hloforge.importers.graphs import Importing
+from hloforge.importers.onnx.bounded import Bounded, axis_after, hidden
 from hloforge.importers.onnx.folding import fold
 from hloforge.importers.onnx.functions import Body, body_of
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import Handler, canonical, handler_of
 from hloforge.importers.onnx.texts import TAKE_TEXT, TEXT_HINT, is_text, moved, refusal_of
+from hloforge.importers.tensors import lift
 
 # Elements of a sparse tensor with its zeros: its few bytes may claim any number.
 _MOST_DENSE = 1 << 28
@@ -51,7 +53,7 @@ class Scope:
             inner.tensors.update(zip((entry.name for entry in graph.input), inputs, strict=False))
         inner.add_initializers(graph)
         inner.add_nodes(graph.node)
-        return [inner.named(entry.name) for entry in graph.output]
+        return _fixed([inner.named(entry.name) for entry in graph.output])
 
     def add_initializers(self, graph: Any) -> None:
         """The graph's own weights; an input of the same name goes before (it is a default then)."""
@@ -106,6 +108,7 @@ class Scope:
             handler = handler_of(domain, proto.op_type, version)
             if handler is not None:
                 return self._handled(proto, version, inputs, attributes, handler)
+        _fixed(inputs)
         body = body_of(self._resolved(proto), self.versions, inputs, self.functions)
         if body is None:
             if any(map(is_text, inputs)):
@@ -116,11 +119,24 @@ class Scope:
     def _handled(
         self, proto: Any, version: int, inputs: list[Any], attributes: dict[str, Any], handler: Handler
     ) -> list[Any]:
-        """The outputs of an operator's function; of strings, it sees their numbers."""
+        """The outputs of an operator's function; it sees the numbers of strings, and bounded tensors padded."""
+        bounded = {number: tensor for number, tensor in enumerate(inputs) if isinstance(tensor, Bounded)}
+        if bounded:
+            padded = [tensor.padded if isinstance(tensor, Bounded) else tensor for tensor in inputs]
+            node, first = Node(proto, version, padded, attributes, self), bounded[min(bounded)]
+            axis = None if any(map(is_text, inputs)) else axis_after(node, handler, bounded)
+            if axis is None:
+                hidden(first)
+            outputs = _as_list(handler(node))
+            if any(map(is_text, outputs)):
+                hidden(first)
+            return [Bounded(lift(output), axis, first.size) for output in outputs]
         if proto.op_type in TAKE_TEXT or not any(map(is_text, inputs)):
             return _as_list(handler(Node(proto, version, inputs, attributes, self)))
         return moved(
-            proto.op_type, inputs, lambda given: _as_list(handler(Node(proto, version, given, attributes, self)))
+            proto.op_type,
+            inputs,
+            lambda given: _fixed(_as_list(handler(Node(proto, version, given, attributes, self)))),
         )
 
     def _inline(self, proto: Any, body: Body, inputs: Sequence[Any]) -> list[Any]:
@@ -199,6 +215,14 @@ def dense_of(tensor: Any) -> np.ndarray[Any, Any]:
     except (ValueError, IndexError) as error:
         raise ImporterError(f"the sparse tensor {name!r} is damaged: {error}") from error
     return dense
+
+
+def _fixed(tensors: list[Any]) -> list[Any]:
+    """Tensors where none may be bounded. Raises as ``hidden``."""
+    for tensor in tensors:
+        if isinstance(tensor, Bounded):
+            hidden(tensor)
+    return tensors
 
 
 def _as_list(outputs: Any) -> list[Any]:

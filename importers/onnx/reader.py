@@ -14,6 +14,7 @@ from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.importers.graphs import GraphBuilder
+from hloforge.importers.onnx.bounded import Bounded
 from hloforge.importers.onnx.graph import Scope
 from hloforge.importers.onnx.load import load_model
 from hloforge.importers.onnx.node import element_of
@@ -133,6 +134,8 @@ def _is_text(entry: Any) -> bool:
 def _result(tensor: Any, name: str) -> Value:
     if isinstance(tensor, Text):
         return tensor.numbers
+    if isinstance(tensor, Bounded):
+        return tensor.cut()
     if isinstance(tensor, Value | np.ndarray):
         return lift(tensor)
     raise UnsupportedError(f"the output {name!r} is a sequence or optional; a program returns tensors")

@@ -10,6 +10,7 @@ import numpy as np
 from hloforge.dialect import ops
 from hloforge.dialect.constants import full
 from hloforge.dialect.values import Value
+from hloforge.importers.onnx.bounded import Bounded, compacted
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
 from hloforge.importers.tensors import broadcast_to, cast, expand, lift, numbers, take, wrapped
@@ -126,10 +127,13 @@ def update_cache(node: Node) -> Value:
 
 
 @operator("Compress")
-def compress(node: Node) -> Value:
-    """The condition decides the size, so it has to be known; it may be shorter than the axis."""
-    x = node.value(0)
-    chosen = np.flatnonzero(node.known(1)).astype(np.int32)
+def compress(node: Node) -> Any:
+    """The condition decides the size; it may be shorter than the axis."""
+    x, condition = node.value(0), node.tensor(1)
+    axis = node.axis(0) if node.attribute("axis") is not None else 0
     if node.attribute("axis") is None:
         x = ops.reshape(x, [int(np.prod(x.dims, dtype=np.int64))])
-    return take(x, lift(chosen), node.axis(0) if node.attribute("axis") is not None else 0)
+    if not isinstance(condition, Value) or not condition.dims[0]:
+        return take(x, lift(np.flatnonzero(node.known(1)).astype(np.int32)), axis)
+    places, size = compacted(condition)
+    return Bounded(take(x, places, axis), axis, size)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hloforge.dialect import ops
+from hloforge.dialect.constants import full
+from hloforge.dialect.element_types import Kind
 from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value, leaves
+from hloforge.importers.onnx.bounded import Bounded, compacted, coordinates, stacked
 from hloforge.importers.onnx.graph import Outputs
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
@@ -29,8 +33,24 @@ def top_k(node: Node) -> Any:
     return Outputs([window(values, axis, 0, count), cast(window(places, axis, 0, count), "s64")])
 
 
-@operator("NonZero", "Unique", "NonMaxSuppression")
-def of_data(node: Node) -> Any:
+@operator("NonZero")
+def non_zero(node: Node) -> Any:
+    """One row for each dimension: where the elements are, in the order in which they lie."""
+    x = node.value(0)
+    if not x.rank or 0 in x.dims:
+        return _of_data(node)
+    flat = ops.reshape(x, [math.prod(x.dims)])
+    mask = flat if flat.element_type.kind is Kind.PRED else flat.ne(full(flat, 0))
+    places, size = compacted(mask)
+    return Bounded(stacked(coordinates(places, x.dims), 0), 1, size)
+
+
+@operator("Unique")
+def unique(node: Node) -> Any:
+    return _of_data(node)
+
+
+def _of_data(node: Node) -> Any:
     """The size of the result depends on elements, so these have to be known: then they are folded.
 
     Raises:
