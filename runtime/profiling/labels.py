@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hloforge.dialect.dense_values import constant_of
 from hloforge.dialect.errors import Location
 from hloforge.dialect.marks import PROFILE_LABEL
 from hloforge.dialect.mlir import AnyOp, in_context, ir
@@ -165,7 +166,11 @@ def _is_splat(op: AnyOp) -> bool:
     if op.name != _CONSTANT:
         return False
     value = op.attributes["value"]
-    return isinstance(value, ir.DenseElementsAttr) and bool(value.is_splat)
+    try:
+        return isinstance(value, ir.DenseElementsAttr) and bool(value.is_splat)
+    except TypeError:  # the bindings know no attribute of complex numbers
+        elements = constant_of(op).reshape(-1)
+        return bool(elements.size) and bool((elements == elements[0]).all())
 
 
 def _location(op: AnyOp) -> Location | None:

@@ -115,6 +115,21 @@ def test_counts_are_those_of_xla(name: str) -> None:
     assert counted.bytes == pytest.approx(xla["bytes accessed"], abs=16)
 
 
+@pytest.mark.parametrize(
+    ("number", "bytes_"), [("dense<(1.0, 2.0)>", 64), ("dense<[(1.0, 2.0), (3.0, 4.0), (5.0, 6.0), (7.0, 8.0)]>", 96)]
+)
+def test_a_repeated_complex_number_is_not_read(number: str, bytes_: int) -> None:
+    kind = "tensor<4xcomplex<f32>>"
+    text = f"""func.func @main(%x: {kind}) -> {kind} {{
+  %c = stablehlo.constant {number} : {kind}
+  %y = stablehlo.add %x, %c : {kind}
+  return %y : {kind}
+}}"""
+    labels = labelled(read(text))[1]
+    addition = [operation.kind for operation in labels.operations].index("add")
+    assert labels.cost({addition}).bytes == bytes_
+
+
 def test_what_only_a_group_sees_is_not_moved() -> None:
     labels = labelled(read(PROGRAM))[1]
     kinds = [operation.kind for operation in labels.operations]
