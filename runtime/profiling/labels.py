@@ -165,8 +165,8 @@ def _is_splat(op: AnyOp) -> bool:
     """Whether an operation makes one number, which is in the code of who reads it."""
     if op.name != _CONSTANT:
         return False
-    value = op.attributes["value"]
     try:
+        value = op.attributes["value"]
         return isinstance(value, ir.DenseElementsAttr) and bool(value.is_splat)
     except TypeError:  # the bindings know no attribute of complex numbers
         elements = constant_of(op).reshape(-1)
