@@ -55,6 +55,20 @@ class Processor:
 
 
 HOST = Processor()
+# LLVM's features that users name. llvmlite's LLVM says of others what it does not know, but to nobody: IREE's compiler
+# takes or refuses those.
+_FEATURES: Mapping[str, frozenset[str]] = {
+    X86_64: frozenset((
+        "adx", "aes", "avx", "avx2", "avx512bf16", "avx512bitalg", "avx512bw", "avx512cd", "avx512dq", "avx512f",
+        "avx512fp16", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vl", "avx512vnni", "avx512vpopcntdq", "avxvnni",
+        "amx-bf16", "amx-int8", "amx-tile", "bmi", "bmi2", "f16c", "fma", "gfni", "lzcnt", "movbe", "pclmul", "popcnt",
+        "sha", "sse3", "sse4.1", "sse4.2", "ssse3", "vaes", "vpclmulqdq",
+    )),
+    AARCH64: frozenset((
+        "aes", "bf16", "crc", "dotprod", "fp-armv8", "fp16fml", "fullfp16", "i8mm", "lse", "neon", "rdm", "sha2", "sve",
+        "sve2",
+    )),
+}  # fmt: skip
 
 
 @cache
@@ -62,11 +76,15 @@ def processor_of(target: Target) -> Processor | None:
     """The processor of a target; None if no machine code is made for it here."""
     if target.kind != "cpu":
         return None
-    if target.variant == "host":
-        return Processor(features=target.features)
     # What is for any processor of this machine's architecture is for any of x86-64, where this package runs.
     architecture = architecture_of(target.variant) or X86_64
-    if architecture not in FORMS:
+    if architecture not in FORMS or not _knows(architecture, target.features):
         return None
+    if target.variant == "host":
+        return Processor(features=target.features)
     name = llvm_name(target.variant)
     return Processor(architecture, "x86-64" if architecture == X86_64 and name == "generic" else name, target.features)
+
+
+def _knows(architecture: str, features: str) -> bool:
+    return all(feature[1:] in _FEATURES[architecture] for feature in filter(None, features.split(",")))
