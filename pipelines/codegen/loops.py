@@ -1,6 +1,6 @@
-"""Loops over places: which dimensions are one loop, in which order they run, and how sums are kept.
+"""Loops over places: in which order they run, and how sums are kept.
 
-Adjacent dimensions become one loop where every array is read as if they were one. Reductions along the last dimension
+Reductions along the last dimension
 carry their sums in registers, which LLVM makes vectors of. Reductions along outer dimensions alone keep a line of sums
 in the first-level cache, so that memory is read in its order.
 """
@@ -19,6 +19,7 @@ from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.emit import Emitter, Memory, parts
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
+from hloforge.pipelines.codegen.groups import Group, factors_of, groups_of
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.functions import UNROLLED, Function
@@ -65,23 +66,6 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Adjacent dimensions that are one loop.
-
-    Attributes:
-        dims: in order.
-        sizes: of these.
-    """
-
-    dims: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.sizes)
-
-
-@dataclass(frozen=True)
 class _Crossing:
     """Two loops of which arrays are read in the order of one and written in that of the other.
 
@@ -94,44 +78,6 @@ class _Crossing:
     second: Group
     loads: list[tuple[Array, Index]]
     lanes: list[int]
-
-
-def groups_of(nest: Nest, memory: Callable[[Array], bool]) -> list[Group]:
-    """The loops of a nest, from the outermost to the innermost one in memory's order."""
-    place, found = nest.analysis(memory)
-    return grouped(nest.shape, place, found.uses, nest.dims)
-
-
-def grouped(shape: Sequence[int], place: Place, uses: Sequence[Index], reduced: Sequence[int]) -> list[Group]:
-    """The loops over the places of a shape.
-
-    Args:
-        place: of counters.
-        uses: what the code computes of these.
-        reduced: dimensions of which loops have others apart.
-    """
-    factors = [_factors(index) for index in uses]
-    groups: list[Group] = []
-    for d, size in enumerate(shape):
-        if size == 1:
-            continue
-        last = groups[-1] if groups else None
-        if last and (last.dims[-1] in reduced) == (d in reduced):
-            outer, inner = (place[e].terms[0][0] for e in (last.dims[-1], d))
-            if all(found.get(outer, 0) == found.get(inner, 0) * size for one in factors for found in one):
-                groups[-1] = Group((*last.dims, d), (*last.sizes, size))
-                continue
-        groups.append(Group((d,), (size,)))
-    return groups
-
-
-def _factors(index: Index) -> list[dict[Symbol, int]]:
-    """The factors of symbols in an expression, and in those inside its quotients."""
-    found = [dict(index.terms)]
-    for symbol, _ in index.terms:
-        if symbol.quotient is not None:
-            found += _factors(symbol.quotient[0])
-    return found
 
 
 class NestWriter:
@@ -451,7 +397,7 @@ class NestWriter:
             if not adds_rows and nest.analysis(self._in_memory)[1].cost < _DEAR:
                 return None
         place, found = nest.analysis(self._in_memory)
-        uses = [factors for index in found.uses for factors in _factors(index)]
+        uses = [factors for index in found.uses for factors in factors_of(index)]
         return row_blocks(place, found, (rows.dims[-1], rows.size), (columns.dims[-1], columns.size), uses)
 
     def _repeated(self, blocks: RowBlocks) -> list[Memory]:

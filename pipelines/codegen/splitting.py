@@ -2,7 +2,7 @@
 
 ``repeat``, ``kron``, pixel shuffles and the like read ``x[i / 5]`` and ``y[i % 5]`` in a loop over ``i``. As two loops,
 ``i = 5 j + k``, they read ``x[j]`` and ``y[k]``: no division, and the inner loop reads memory in its order. Loops that
-nobody needs apart become one again (``loops.grouped``).
+nobody needs apart become one again (``groups.grouped``).
 """
 
 from __future__ import annotations
