@@ -15,6 +15,7 @@ from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import entry_function
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.hoisting import hoist
+from hloforge.pipelines.codegen.narrow_factors import PRODUCTS, unwidened
 from hloforge.pipelines.codegen.refusal import RefusedError
 
 _PREFIXES = ("stablehlo.", "chlo.", "func.")
@@ -110,6 +111,8 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
         return
     if HOST_CALL in operation.attributes:
         name = "host_call"
+    if name in PRODUCTS:
+        operands = tuple(map(unwidened, operands))
     op = Op(name, operands, operation, block)
     known.ops.append(op)
     results = list(operation.results)

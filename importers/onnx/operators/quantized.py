@@ -65,8 +65,10 @@ def dequantize_linear(node: Node) -> Value:
     row = node.dtype("output_dtype", scale.element_type)
     wide = _wide(scale.element_type)
     if node.has(2) and not x.element_type.is_float:
-        zero = _per_element(cast(cast(node.value(2), "s32"), "s64"), x, axis, block)
-        centered = cast(cast(cast(x, "s32"), "s64") - zero, wide)
+        # The difference of two integers of 32 bits takes 33.
+        whole = "s64" if x.element_type.bits > 16 else "s32"
+        zero = _per_element(cast(cast(node.value(2), "s32"), whole), x, axis, block)
+        centered = cast(cast(cast(x, "s32"), whole) - zero, wide)
     else:
         centered = cast(x, wide)
     return cast(centered * _per_element(cast(scale, wide), x, axis, block), row)
