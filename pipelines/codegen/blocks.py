@@ -14,9 +14,10 @@ from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.graph import Array, Block, Op
-from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, HOST_BYTES
+from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ENTRY, HOST_BYTES
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import X86_64
+from hloforge.pipelines.codegen.lang.outlining import LONG, Cut, ends, outline
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.loops import NestWriter, Share
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
@@ -286,10 +287,18 @@ class BlockWriter:
         Args:
             on_step: told of each step before it is written.
         """
+        function = self._generator.writer.function
+        cuts: list[Cut] = []
+        first = len(function.lines)
         for number, step in enumerate(self.steps):
+            lines = len(function.lines)
+            if not cuts or ends(lines - cuts[-1].place, step.signature):
+                cuts.append(Cut(lines, function.block))
             on_step(step)
             self.write_step(number, step, None)
         self.finish()
+        if len(function.lines) - first > LONG:
+            outline(function, cuts, ENTRY)
 
     def write_step(self, number: int, step: Step, share: Share | None) -> None:
         if isinstance(step, Nest):

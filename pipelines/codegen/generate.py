@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,6 +17,7 @@ from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import X86_64
+from hloforge.pipelines.codegen.lang.outlining import ends
 from hloforge.pipelines.codegen.loops import Share
 from hloforge.pipelines.codegen.orders import shorten
 from hloforge.pipelines.codegen.origins import origins_of_results, origins_of_step
@@ -28,10 +28,6 @@ from hloforge.pipelines.codegen.staging import copying, stage
 from hloforge.pipelines.codegen.steps import Nest, Single, Step, check
 from hloforge.pipelines.framework.machine import Machine
 
-# Lines of a kernel after which another one begins, because LLVM's time grows faster than a function.
-_LONG = 1500
-# Lines from which on one step in a few ends a kernel.
-_USUAL, _ENDS = 300, 4
 # Bindings of a step for what it works in.
 _SCRATCHES = 3
 # In sums: what a workgroup should have to do at least, some 40 µs, because a thread that sleeps wakes after as long.
@@ -165,9 +161,7 @@ class _Program:
         kernel = self._generator.writer
         slots = {self._generator.slots.get(array) for array in writer.reads(step)}
         most = len(kernel.slots) + len(slots - {None} - set(kernel.slots)) + 2 * len(step.makes) + _SCRATCHES
-        if kernel.lines > _LONG or most > MOST_BINDINGS:
-            return True
-        return kernel.lines > _USUAL and zlib.crc32(step.signature.encode()) % _ENDS == 0
+        return most > MOST_BINDINGS or ends(kernel.lines, step.signature)
 
     def _make_room(self) -> None:
         """Let a copy have bindings."""

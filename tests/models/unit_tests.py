@@ -269,6 +269,13 @@ def _compared(text: str, inputs: Sequence[Any], got: Sequence[Any], want: Sequen
         except (Error, ValueError):
             pass
     apart = [report.text() for report in reports if not report.agrees]
+    if apart and len(got) == 1:
+        # XLA adds initial values that are no identity once for each part of a reduction.
+        try:
+            literal = reference("interpreter", isolated=False).prepare(_read(text))(*inputs[0])
+            apart = [] if compare(tuple(got[0]), tuple(_leaves(literal))).agrees else apart
+        except (Error, ValueError):
+            pass
     verdict = ("differs, random" if _RANDOM.search(text) else "differs") if apart else "agrees"
     return verdict, apart[0][:1500] if apart else ""
 

@@ -54,6 +54,9 @@ class Function:
         # Of the entry, where stack memory is taken: in a loop it would grow.
         self._stack: list[str] = []
         self._metadata: list[str] = []
+        # Functions that it calls (``outlining.py``), with their headers; their names by their text.
+        self._parts: list[tuple[str, Function]] = []
+        self._part_names: dict[str, str] = {}
 
     # Instructions
 
@@ -231,6 +234,10 @@ class Function:
         self._metadata.append(hints)
         return f"!KERNEL_LOOP_{len(self._metadata) - 1}!"
 
+    def hints(self, mark: str) -> str:
+        """What ``metadata`` was told of a loop, by the name that it gave."""
+        return self._metadata[int(mark.strip("!").rpartition("_")[2])]
+
     def note_loop(self, place: int, hints: str) -> None:
         """Tell of a loop that ends here, whose body begins at a place of the lines."""
         if hints == UNROLLED:
@@ -243,6 +250,24 @@ class Function:
     def prologue(self, *lines: str) -> None:
         """Instructions at the beginning of the function, before those of its body; equal ones stand there once."""
         self._stack += [text for line in lines if (text := f"  {line}") not in self._stack]
+
+    @property
+    def beginning(self) -> tuple[str, ...]:
+        """The lines of ``prologue`` and ``stack``."""
+        return tuple(self._stack)
+
+    def resume(self, block: str) -> None:
+        """Lines behind those that are left, all of which are in place, belong to a block that was begun before."""
+        self._block, self._ended = block, min(self._ended, len(self.lines))
+
+    def part(self, body: Function, prefix: str, arguments: int) -> str:
+        """The name of a function ``i32 NAME(ptr %a0, ptr %a1 …)`` that ``text`` writes, one for equal bodies."""
+        key = body.text(str(arguments))[0]
+        if key not in self._part_names:
+            name = self._part_names[key] = f"{prefix}{len(self._parts)}"
+            taken = ", ".join(f"ptr noalias %a{number}" for number in range(arguments))
+            self._parts.append((f"define internal i32 {name}({taken}) noinline #0", body))
+        return self._part_names[key]
 
     def text(self, header: str, number: int = 0, start: str = "") -> tuple[str, int]:
         """The function, and the number of the next metadata.
@@ -265,7 +290,11 @@ class Function:
             body = body.replace(f"!KERNEL_LOOP_{place}!", f"!{number}")
             number += len(items)
         stack = "".join(line + "\n" for line in self._stack)
-        return f"{header} {{\nentry:\n{start}{stack}{body}\n}}\n" + "".join(node + "\n" for node in nodes), number
+        text = f"{header} {{\nentry:\n{start}{stack}{body}\n}}\n" + "".join(node + "\n" for node in nodes)
+        for part_header, part in self._parts:
+            part_text, number = part.text(part_header, number)
+            text += part_text
+        return text, number
 
 
 class Loop(Generic[Entered]):

@@ -1,0 +1,82 @@
+"""Long bodies of loops and branches as functions of parts: LLVM gets no long function, equal parts are one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge.pipelines.codegen import blocks
+from hloforge.pipelines.codegen.generate import generate
+from hloforge.pipelines.codegen.lang import outlining
+from hloforge.pipelines.codegen.lowering import lower
+from hloforge.runtime.compile.targets import parse_targets
+from tests.pipelines.codegen.jax_programs import check, normal
+
+
+def _layers(x: Any, count: int) -> Any:
+    """A loop of sorts, running sums and sums, which have lines of code of their own."""
+
+    def body(turn: Any, state: Any) -> Any:
+        rows, total = state
+        for _ in range(count):
+            rows = jnp.sort(jnp.tanh(rows[::-1] * 0.3), axis=1) + jnp.cumsum(rows, 0) * 0.1
+            rows = jnp.where(turn > 1, rows, rows.mean(1, keepdims=True))
+            total = total * 0.5 + rows[1]
+        return rows, total
+
+    return jax.lax.fori_loop(0, 3, body, (x, jnp.zeros_like(x[0])))
+
+
+def _functions(count: int) -> list[int]:
+    """Lines of the functions of the longest kernel."""
+    program = hloforge.as_program(jax.jit(lambda x: _layers(x, count)).lower(normal(6, 20)))
+    lower(program.module)
+    (kernel,) = sorted(generate(program.module, parse_targets("cpu")[0].machine).kernels, key=len)[-1:]
+    return [text.count("\n") for text in re.split(r"^define ", kernel, flags=re.MULTILINE)[1:]]
+
+
+def test_a_long_body_agrees_with_xla() -> None:
+    check(lambda x: _layers(x, 12), normal(6, 20))
+
+
+def test_equal_layers_are_compiled_once() -> None:
+    """Twice the layers are more calls, not more code."""
+    few, many = _functions(24), _functions(48)
+    assert 1 < len(many) < len(few) + 4
+    assert max(many) < 3 * outlining.LONG
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_functions_of_the_host_in_parts(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    """Calls keep their order, and a failure in a part ends the program."""
+    monkeypatch.setattr(blocks, "LONG", 1)
+    monkeypatch.setattr(outlining, "LONG", 1)
+    seen: list[int] = []
+
+    def log(x: Any) -> Any:
+        seen.append(int(x))
+        if fails and len(seen) == 3:
+            raise ValueError("no more")
+        return np.int32(x + 1)
+
+    call = 'custom-call(x), custom_call_target="log", custom_call_has_side_effect=true'
+    text = f"""HloModule m
+go {{ x = s32[] parameter(0) n = s32[] constant(6) ROOT less = pred[] compare(x, n), direction=LT }}
+turn {{ x = s32[] parameter(0) a = s32[] {call} ROOT b = s32[] {call.replace("(x)", "(a)")} }}
+ENTRY main {{ x = s32[] parameter(0) ROOT end = s32[] while(x), condition=go, body=turn }}"""
+    executable = hloforge.compile(text, host_calls={"log"}, cache=False)
+    assert executable.manifest.is_generated
+    session = executable.load(host={"log": log})
+    if fails:
+        with pytest.raises(ValueError, match="no more"):
+            session(np.int32(0))
+        assert seen == [0, 1, 2]
+    else:
+        assert int(session(np.int32(0))) == 6
+        assert seen == [0, 1, 2, 3, 4, 5]
