@@ -84,6 +84,8 @@ class _Program:
         block, generator = self._block, self._generator
         for number, array in enumerate(block.arguments):
             generator.slots[array] = Slot(Where.PARAMETER, _type(array).size, array.element, number)
+        for number, array in enumerate(block.weights.values()):
+            generator.slots[array] = Slot(Where.WEIGHT, _type(array).size, array.element, number)
         self._place_constants(block)
         results = [
             Slot(Where.RESULT, _type(array).size, array.element, number) for number, array in enumerate(block.results)
@@ -107,6 +109,7 @@ class _Program:
             constants=bytes(generator.constants),
             has_variables=generator.has_count,
             host_calls=tuple(generator.host_calls),
+            weights=tuple((name, _type(array).size) for name, array in block.weights.items()),
             kernels=tuple(self._kernels),
             dispatches=tuple(
                 Dispatch(kernel, tuple(map(self._binding, slots)), count, origins)
@@ -134,6 +137,7 @@ class _Program:
             Where.TRANSIENT: parameters + results,
             Where.CONSTANT: parameters + results + 1,
             Where.HOST: parameters + results + 2,
+            Where.WEIGHT: parameters + results + 3 + slot.number,
         }[slot.where]
         return Binding(buffer, slot.offset, slot.size)
 

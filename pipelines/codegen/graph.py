@@ -97,10 +97,12 @@ class Block:
 
     Attributes:
         owner: the operation that has this block; None for a function's.
+        weights: arrays of a function's that a file of weights has, by name.
     """
 
     owner: Op | None
     arguments: tuple[Array, ...] = ()
+    weights: dict[str, Array] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     results: tuple[Array, ...] = ()
 

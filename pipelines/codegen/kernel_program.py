@@ -45,8 +45,8 @@ class Binding:
     """Bytes of a buffer that a dispatch reads or writes.
 
     Attributes:
-        buffer: the number of a parameter; then those of the results, the transient buffer, the constants, and the table
-            of the host.
+        buffer: the number of a parameter; then those of the results, the transient buffer, the constants, the table
+            of the host, and the weights.
         offset: in bytes.
         length: in bytes.
     """
@@ -88,6 +88,7 @@ class KernelProgram:
         has_variables: whether kernels change what is beside the constants, atomically, and later calls read that.
         host_calls: records of the functions of the host that kernels call by their numbers. Such a kernel has one
             workgroup, and returns another number than 0 where a function has failed.
+        weights: arrays of a file that is read when the program is loaded: names and sizes in bytes.
     """
 
     parameters: tuple[ArrayType, ...]
@@ -98,6 +99,7 @@ class KernelProgram:
     dispatches: tuple[Dispatch, ...]
     has_variables: bool = False
     host_calls: tuple[str, ...] = ()
+    weights: tuple[tuple[str, int], ...] = ()
 
     @property
     def host(self) -> int:

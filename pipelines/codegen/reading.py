@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hloforge.dialect.marks import HOST_CALL, RNG_BLOCKS
+from hloforge.dialect.marks import HOST_CALL, KEY, RNG_BLOCKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import entry_function
@@ -31,17 +31,22 @@ _ELEMENTS = frozenset(
 
 
 def function_of(module: ir.Module) -> Block:
-    """The function ``main`` of a module that has no globals but the program's count of random blocks.
+    """The function ``main`` of a module that has no globals but weights and the program's count of random blocks.
 
     Functions beside it are what inlining left of those that others may call.
 
     Raises:
         RefusedError: it has other globals, or something in ``main`` is not read.
     """
-    others = [op for op in module.body.operations if op.operation.name != "func.func"]
-    if any(string_attribute(op.operation, "sym_name") not in _COUNT for op in others):
-        raise RefusedError("a module with globals")
     known = _Known()
+    for op in module.body.operations:
+        if op.operation.name == "func.func":
+            continue
+        name = string_attribute(op.operation, "sym_name")
+        if KEY in op.operation.attributes:
+            known.weights[name] = string_attribute(op.operation, KEY)
+        elif name not in _COUNT:
+            raise RefusedError("a module with globals")
     try:
         return _block(entry_function(module).operation.regions[0].blocks, None, known)
     except RefusedError:
@@ -66,11 +71,13 @@ class _Known(dict[Any, Array]):
 
     Attributes:
         ops: all operations that were read.
+        weights: the names of arrays in a file of weights, by those of their globals.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.ops: list[Op] = []
+        self.weights: dict[str, str] = {}
 
 
 def _block(
@@ -109,6 +116,9 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
     if name == "optimization_barrier":
         known.update(zip(operation.results, operands, strict=True))
         return
+    if name == "util.global.load" and (key := known.weights.get(operation.attributes["global"].value)) is not None:
+        known[operation.results[0]] = _weight(key, operation.results[0].type, block)
+        return
     if HOST_CALL in operation.attributes:
         name = "host_call"
     if name in PRODUCTS:
@@ -138,6 +148,13 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
         known[result] = _array(result.type, op, block)
     op.results = tuple(known[result] for result in results)
     block.ops.append(op)
+
+
+def _weight(key: str, type_: Any, block: Block) -> Array:
+    """The weight of a name, which is an array of the whole function."""
+    while block.owner is not None:
+        block = block.owner.block
+    return block.weights.setdefault(key, _array(type_, None, block))
 
 
 def _changed(operation: Any) -> list[int]:

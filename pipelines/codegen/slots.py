@@ -17,6 +17,7 @@ class Where(Enum):
     CONSTANT = auto()
     STACK = auto()
     HOST = auto()
+    WEIGHT = auto()
 
 
 @dataclass(eq=False)
@@ -24,7 +25,7 @@ class Slot:
     """Memory of an array. Two slots share none.
 
     Attributes:
-        number: of the parameter or result.
+        number: of the parameter, result or weight.
         offset: in the transient or constant buffer, in bytes.
         size: in bytes.
         element: the element type.
@@ -38,7 +39,7 @@ class Slot:
 
     @property
     def is_writable(self) -> bool:
-        return self.where not in (Where.PARAMETER, Where.CONSTANT, Where.HOST)
+        return self.where not in (Where.PARAMETER, Where.CONSTANT, Where.HOST, Where.WEIGHT)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from hloforge.pipelines.codegen.slots import Arena, Slot, Where
 # A slot to read, and one to write.
 Copy: TypeAlias = tuple[Slot, Slot]
 
-_OF_CALLER = (Where.PARAMETER, Where.RESULT)
+_OF_CALLER = (Where.PARAMETER, Where.RESULT, Where.WEIGHT)
 _COPIES = MOST_BINDINGS // 2
 
 

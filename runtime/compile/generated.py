@@ -99,7 +99,7 @@ def is_asked(target: Target, options: CompileOptions) -> bool:
     """Whether our code generator is asked to make programs of a target."""
     if unavailable() or processor_of(target) is None:
         return False
-    return not (options.flags or options.without or options.dump_after or options.weights)
+    return not (options.flags or options.without or options.dump_after)
 
 
 def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
@@ -109,7 +109,7 @@ def _is_for_us(program: Program, target: Target, options: CompileOptions) -> boo
         check_names(program.module)
     except RefusedError:
         return False
-    return not weights_of(program.module)
+    return True
 
 
 def _made(
@@ -145,6 +145,8 @@ def _made(
         device=options.device,
         threads=options.threads,
         source=Path(copy.source).name,
+        weights=tuple(weights_of(copy.module).items()),
+        weights_file=options.weights.name if options.weights else "",
         host_calls=tuple(map(HostCall.from_json, kernels.host_calls)),
         sharded=Sharded.of(copy.module),
         instructions=target.instructions,
@@ -152,7 +154,7 @@ def _made(
     budget.enter("machine code")
     with timings.part("machine code"):
         code = vmfb(kernels, manifest.to_json(), copy.name, caching=options.cache, processor=processor)
-    return Executable(code, manifest, libraries=options.libraries), kernels
+    return Executable(code, manifest, weights=options.weights, libraries=options.libraries), kernels
 
 
 def _check_donated(lowered: Program) -> None:

@@ -72,6 +72,7 @@ class NativeCalls:
         results: as well.
         threads: that share what is worth it, the caller's among them.
         host: the table of the host, for a program that calls it.
+        weights: bytes of the arrays that a file has, which stay where they are while the session lives.
     """
 
     def __init__(
@@ -81,8 +82,9 @@ class NativeCalls:
         results: Sequence[Codec],
         threads: int,
         host: np.ndarray[Any, Any] | None = None,
+        weights: Sequence[np.ndarray[Any, Any]] = (),
     ) -> None:
-        self._program, self._host = program, host
+        self._program, self._host, self._weights = program, host, weights
         self._threads = threads if any(part.workgroups > 1 for part in program.schedule.parts) else 1
         self._count = len(parameters)
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
@@ -126,6 +128,7 @@ class NativeCalls:
         known = {schedule.arrays: _address(transient), schedule.arrays + 1: _address(program.constants)}
         if self._host is not None:
             known[schedule.arrays + 2] = _address(self._host)
+        known |= {number: _address(weight) for number, weight in enumerate(self._weights, schedule.arrays + 3)}
         tables = np.zeros(sum(len(part.bindings) for part in schedule.parts), np.int64)
         places, dispatches, first = [], [], 0
         for part in schedule.parts:
@@ -153,6 +156,7 @@ class NativeCalls:
         context.kept = (
             program,
             self._host,
+            self._weights,
             self._forms,
             transient,
             tables,

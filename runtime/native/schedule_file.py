@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 NAME = "schedule.bin"
-_VERSION = 1
-# Version; parameters, results, bytes of the transient buffer, dispatches.
-_HEADER = 5
+_VERSION = 2
+# Version; parameters, results, bytes of the transient buffer, weights, dispatches.
+_HEADER = 6
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Part:
         kernel: its number in the library.
         workgroups: how many run, in any order.
         bindings: for each array the number of its buffer and its first byte there. Buffers are parameters, results, the
-            transient and the constant one, and the table of the host, in this order.
+            transient and the constant one, the table of the host, and weights, in this order.
     """
 
     kernel: int
@@ -38,12 +38,14 @@ class Schedule:
 
     Attributes:
         transient: bytes that they work in.
+        weights: how many arrays they read that a file has.
     """
 
     parameters: int
     results: int
     transient: int
     parts: tuple[Part, ...]
+    weights: int = 0
 
     @property
     def arrays(self) -> int:
@@ -56,7 +58,7 @@ class Schedule:
         return any(buffer == self.arrays + 2 for part in self.parts for buffer, _ in part.bindings)
 
     def to_bytes(self) -> bytes:
-        numbers = [_VERSION, self.parameters, self.results, self.transient, len(self.parts)]
+        numbers = [_VERSION, self.parameters, self.results, self.transient, self.weights, len(self.parts)]
         for part in self.parts:
             numbers += [part.kernel, part.workgroups, len(part.bindings)]
             for binding in part.bindings:
@@ -69,8 +71,8 @@ def read(data: bytes) -> Schedule | None:
     if len(data) % 8 or len(data) < 8 * _HEADER:
         return None
     numbers = np.frombuffer(data, "<i8").tolist()
-    version, parameters, results, transient, count = numbers[:_HEADER]
-    if version != _VERSION or min(parameters, results, transient, count) < 0:
+    version, parameters, results, transient, weights, count = numbers[:_HEADER]
+    if version != _VERSION or min(parameters, results, transient, weights, count) < 0:
         return None
     parts, place = [], _HEADER
     for _ in range(count):
@@ -80,10 +82,10 @@ def read(data: bytes) -> Schedule | None:
         kernel, workgroups, bound = head
         pairs = numbers[place + 3 : place + 3 + 2 * bound]
         place += 3 + 2 * bound
-        if not _are_bindings(pairs, bound, parameters + results + 3):
+        if not _are_bindings(pairs, bound, parameters + results + 3 + weights):
             return None
         parts.append(Part(kernel, workgroups, tuple(zip(pairs[::2], pairs[1::2], strict=True))))
-    return Schedule(parameters, results, transient, tuple(parts)) if place == len(numbers) else None
+    return Schedule(parameters, results, transient, tuple(parts), weights) if place == len(numbers) else None
 
 
 def _are_bindings(pairs: Sequence[int], count: int, buffers: int) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from hloforge.dialect.abi import SHAPE_ASSERTION, crosses, donated_arguments
 from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadError
 from hloforge.dialect.program import ENTRY, Signature
+from hloforge.pipelines.weight_names import WEIGHTS
 from hloforge.runtime.artifact import bundle
 from hloforge.runtime.artifact.code_signing import Key, Verified, verified
 from hloforge.runtime.artifact.executable import Executable
@@ -216,6 +217,7 @@ class Session(Background):
         bundle.check_instructions(self.manifest)
         self._waits = self.device == "local-task"
         self._entry = entry
+        self._weights_entry = module.lookup_function(WEIGHTS) if self.manifest.weights else None
         self._host = (host or Host()).module(self.manifest.host_calls, self._device)
         self._context = self._create_context(module, weights or Path())
         fits = self._flat and self._apart is None and SmallCalls.fit(self._parameters, self._results)
@@ -231,7 +233,7 @@ class Session(Background):
         self._native = self._small = None
         self._native_threads = 0
         self._context = _Closed(self.manifest.name)
-        self._entry = self._host = None
+        self._entry = self._weights_entry = self._host = None
 
     @property
     def closed(self) -> bool:
@@ -262,7 +264,19 @@ class Session(Background):
         if program is not None and NativeCalls.fit(program, self._parameters, self._results):
             table = self._host.table if self._host is not None else None
             if table is not None or not program.schedule.calls_host:
-                self._native = NativeCalls(program, self._parameters, self._results, self._native_threads, table)
+                weights = self._loaded_weights(program.schedule.weights)
+                self._native = NativeCalls(
+                    program, self._parameters, self._results, self._native_threads, table, weights
+                )
+
+    def _loaded_weights(self, count: int) -> list[np.ndarray[Any, Any]]:
+        """The bytes of the program's weights, where IREE has them."""
+        if not count:
+            return []
+        outputs = rt.VmVariantList(count)
+        self._context.invoke(self._weights_entry, rt.VmVariantList(0), outputs)
+        views = [outputs.get_as_object(number, rt.HalBufferView) for number in range(count)]
+        return [np.ndarray(view.byte_length, np.uint8, view.map()) for view in views]
 
     def _take_manifest(self, manifest: Manifest) -> None:
         """Prepare for calls of the manifest's signature."""

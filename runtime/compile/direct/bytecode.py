@@ -19,7 +19,7 @@ from hloforge.runtime.compile.direct.host import DirectError
 # Opcodes that ``Code.compute`` takes.
 ADD_I32, AND_I32, LESS_I32, NONZERO_I64, NONNULL = 0x22, 0x33, 0x4B, 0x52, 0x55
 
-_LOAD, _STORE, _NULL, _RODATA = 0x08, 0x09, 0x10, 0x11
+_LOAD, _STORE, _NULL, _RODATA, _ELEMENT = 0x08, 0x09, 0x10, 0x11, 0x1A
 _ZERO, _LITERAL, _CONSTANT = {32: 0x0C, 64: 0x0E}, {32: 0x0D, 64: 0x0F}, {32: "<BIH", 64: "<BQH"}
 _BRANCH, _CONDITIONAL, _CALL, _CALL_VARIADIC, _RETURN, _FAIL, _BLOCK = 0x56, 0x57, 0x58, 0x59, 0x5A, 0x5B, 0x79
 _DISCARD, _AWAIT = 0x85, 0x88
@@ -131,6 +131,12 @@ class Code:
         """A segment of constant bytes."""
         found = self.reference()
         self._body += struct.pack("<BIH", _RODATA, number, found)
+        return found
+
+    def element(self, list_: int, index: int, type_: int) -> int:
+        """What a list refers to at a place."""
+        found = self.reference()
+        self._body += struct.pack("<BHHIH", _ELEMENT, list_, index, type_, found)
         return found
 
     def compute(self, opcode: int, *registers: int) -> None:

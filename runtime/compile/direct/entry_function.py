@@ -7,7 +7,7 @@ from hloforge.runtime.compile.direct import hal
 from hloforge.runtime.compile.direct.bytecode import Code, Function
 from hloforge.runtime.compile.direct.rodata import Rodata
 from hloforge.runtime.compile.direct.schedule import slots_of
-from hloforge.runtime.compile.direct.shared import ALLOCATOR, COMMANDS, DEVICE, await_fence
+from hloforge.runtime.compile.direct.shared import ALLOCATOR, COMMANDS, DEVICE, WEIGHT, await_fence, code_of
 
 
 def main_of(program: KernelProgram, rodata: Rodata) -> Function:
@@ -16,7 +16,7 @@ def main_of(program: KernelProgram, rodata: Rodata) -> Function:
     Raises:
         DirectError: more values than a function can have.
     """
-    code = Code(hal.NUMBERS, len(program.parameters))
+    code = code_of(program, len(program.parameters))
     device, allocator = code.load(*DEVICE), code.load(*ALLOCATOR)
     buffers = [_argument(code, program, rodata, number, allocator) for number in range(len(program.parameters))]
     sizes = [result.size for result in program.results] + [program.transient] * bool(program.transient)
@@ -36,6 +36,20 @@ def main_of(program: KernelProgram, rodata: Rodata) -> Function:
             [code.i64(size) for size in result.shape],
             results=[views[-1]],
         )
+    code.return_(*views)
+    return code.finish()
+
+
+def weights_of(program: KernelProgram) -> Function:
+    """The function that returns views of the program's weights, as bytes."""
+    code = code_of(program)
+    first, type_ = WEIGHT
+    views = []
+    for number, (_, size) in enumerate(program.weights):
+        views.append(code.reference())
+        whole = code.moved(code.load(first + number, type_)), code.i64(0), code.i64(size)
+        kind = code.i32(hal.BYTE), code.i32(hal.DENSE)
+        code.call("hal.buffer_view.create", *whole, *kind, [code.i64(size)], results=[views[-1]])
     code.return_(*views)
     return code.finish()
 

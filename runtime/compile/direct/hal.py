@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from hloforge.dialect.host_calls import MODULE, TABLE
-from hloforge.pipelines.codegen.kernel_program import ArrayType
+from hloforge.pipelines.codegen.kernel_program import ArrayType, KernelProgram
 from hloforge.runtime.compile.direct.host import DirectError
 
 VERSION = 7
@@ -37,12 +37,13 @@ IMPORTS = {
     "hal.fence.await": "0iICrD_i",
     "hal.fence.create": "0rI_r",
 }
-# What only programs import that call the host, after all others: the table of its functions, a buffer view.
+# What only programs import that call the host: the table of its functions, a buffer view.
 HOST = f"{MODULE}.{TABLE}"
-NUMBERS = {name: number for number, name in enumerate((*IMPORTS, HOST))}
+# What only programs with weights in files import: a list of buffers.
+LOAD = "io_parameters.load"
 TYPES = (
     "i32", "i64", "!hal.allocator", "!hal.buffer", "!hal.buffer_view", "!hal.command_buffer", "!hal.device",
-    "!hal.executable", "!hal.fence", "!hal.file", "!vm.buffer",
+    "!hal.executable", "!hal.fence", "!hal.file", "!vm.buffer", "!vm.list<!vm.ref<!hal.buffer>>",
 )  # fmt: skip
 
 ANY_QUEUE = -1
@@ -59,9 +60,18 @@ DENSE = 1
 FOR_EVER = -1
 UNAVAILABLE = 18
 
+# An element of bytes that nobody computes with.
+BYTE = 0x10000008
+
 _ELEMENT = re.compile(r"(si|ui|i|bf|f)(\d+)|complex<f(\d+)>")
 _KINDS = {"i": 0x10, "si": 0x11, "ui": 0x12, "f": 0x21, "bf": 0x22}
 _COMPLEX, _BOOLEAN = 0x23, 0x13000008
+
+
+def imports_of(program: KernelProgram) -> dict[str, str]:
+    """The functions that a program's module calls, with their calling conventions, in their order."""
+    more = {HOST: "0v_r"} if program.host_calls else {}
+    return IMPORTS | more | ({LOAD: "0rIrrrIiirrr_r"} if program.weights else {})
 
 
 def element_type(array: ArrayType) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from itertools import accumulate
 
 from hloforge.pipelines.codegen.kernel_program import KernelProgram
+from hloforge.pipelines.weight_names import SCOPE
 from hloforge.runtime.compile.direct import hal
 from hloforge.runtime.compile.direct.bytecode import (
     ADD_I32,
@@ -16,8 +19,11 @@ from hloforge.runtime.compile.direct.bytecode import (
     Function,
 )
 from hloforge.runtime.compile.direct.rodata import Rodata
-from hloforge.runtime.compile.direct.schedule import barriers_of, constants_of, slots_of
-from hloforge.runtime.compile.direct.shared import ALLOCATOR, COMMANDS, DEVICE, await_fence
+from hloforge.runtime.compile.direct.schedule import barriers_of, known_of, slots_of
+from hloforge.runtime.compile.direct.shared import ALLOCATOR, COMMANDS, DEVICE, WEIGHT, await_fence, code_of
+
+# Of names of weights: place and length among all. Of what is read of each: from where, to where, how many bytes.
+_KEY, _SPAN = struct.Struct("<II"), struct.Struct("<QQQ")
 
 
 def init_of(
@@ -36,17 +42,18 @@ def init_of(
         constants: the same of the constant buffer's bytes.
         format_: IREE's name of the machine code.
     """
-    code = Code(hal.NUMBERS)
+    code = code_of(program)
     device = _chosen_device(code, rodata, format_)
     allocator = code.reference()
     code.call("hal.device.allocator", device, results=[allocator])
     code.store(device, *DEVICE)
     code.store(allocator, *ALLOCATOR)
+    weights = _weights(code, program, rodata, device) if program.weights else []
     if program.dispatches:
         held = rodata, device, allocator, constants
         buffer = _constant_buffer(code, *held, is_changed=program.has_variables) if program.constants else code.null()
         executable = _loaded(code, rodata, device, library, format_)
-        code.store(code.moved(_recorded(code, program, exports, rodata, device, executable, buffer)), *COMMANDS)
+        code.store(code.moved(_recorded(code, program, exports, rodata, device, executable, (buffer, *weights))), *COMMANDS)
     code.return_()
     return code.finish()
 
@@ -122,13 +129,44 @@ def _constant_buffer(
     return buffer
 
 
+def _weights(code: Code, program: KernelProgram, rodata: Rodata, device: int) -> list[int]:
+    """The buffers of a program's weights, in the pages of their file if the device can read them there."""
+    keys = [name.encode() for name, _ in program.weights]
+    ends = list(accumulate(map(len, keys)))
+    table = b"".join(_KEY.pack(end - len(key), len(key)) for key, end in zip(keys, ends, strict=True))
+    spans = b"".join(_SPAN.pack(0, 0, size) for _, size in program.weights)
+    scope = code.moved(code.rodata(rodata.text(SCOPE)))
+    told = [code.moved(code.rodata(rodata.data(data))) for data in (table, b"".join(keys), spans)]
+    list_, fence, queue = code.reference(), code.reference(), code.i64(hal.ANY_QUEUE)
+    code.call("hal.fence.create", device, code.i64(0), results=[fence])
+    usual = code.i32(hal.OWN), code.i32(hal.CONSTANT_USAGE)
+    code.call(hal.LOAD, device, queue, code.null(), fence, scope, queue, *usual, *told, results=[list_])
+    await_fence(code, fence)
+    found = []
+    for number in range(len(keys)):
+        found.append(code.element(list_, code.i32(number), WEIGHT[1]))
+        code.store(found[-1], WEIGHT[0] + number, WEIGHT[1])
+    return found
+
+
 def _recorded(
-    code: Code, program: KernelProgram, exports: Sequence[str], rodata: Rodata, device: int, executable: int, data: int
+    code: Code,
+    program: KernelProgram,
+    exports: Sequence[str],
+    rodata: Rodata,
+    device: int,
+    executable: int,
+    known: Sequence[int],
 ) -> int:
-    """The command buffer of all dispatches."""
+    """The command buffer of all dispatches.
+
+    Args:
+        known: the buffers that are the same in each call: of the constants, and of weights.
+    """
     commands, slots = code.reference(), slots_of(program)
     place = {buffer: number for number, buffer in enumerate(slots)}
-    constants, one, zero, nothing = constants_of(program), code.i32(1), code.i32(0), code.i64(0)
+    buffers = dict(zip(known_of(program), known, strict=True))
+    one, zero, nothing = code.i32(1), code.i32(0), code.i64(0)
     arguments = code.i32(0), code.i32(hal.CATEGORIES), code.i64(hal.ANY_QUEUE), code.i32(len(slots))
     code.call("hal.command_buffer.create", device, *arguments, results=[commands])
     functions: dict[str, int] = {}
@@ -144,7 +182,8 @@ def _recorded(
             )
         bindings = []
         for binding in dispatch.bindings:
-            where = (zero, data) if binding.buffer == constants else (code.i32(place[binding.buffer]), code.null())
+            own = buffers.get(binding.buffer)
+            where = (code.i32(place[binding.buffer]), code.null()) if own is None else (zero, own)
             bindings.append([zero, *where, code.i64(binding.offset), code.i64(binding.length)])
         workgroups = code.i32(dispatch.workgroups), one, one
         function = functions[name]

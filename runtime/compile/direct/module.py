@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from hloforge.pipelines.codegen.kernel_program import KernelProgram
+from hloforge.pipelines.weight_names import WEIGHTS
 from hloforge.runtime.codegen_fixes.bytecode import VERSION
 from hloforge.runtime.compile.direct import flat, hal, shared
 from hloforge.runtime.compile.direct.archive import ALIGNMENT
-from hloforge.runtime.compile.direct.entry_function import main_of
+from hloforge.runtime.compile.direct.entry_function import main_of, weights_of
 from hloforge.runtime.compile.direct.initializer import init_of
 from hloforge.runtime.compile.direct.rodata import Rodata
 
@@ -44,7 +45,9 @@ def module_of(
         DirectError: an element type that IREE has no number for, or more values than a function takes.
     """
     rodata = Rodata()
-    functions = main_of(program, rodata), init_of(program, exports, rodata, library, constants, format_)
+    functions = [main_of(program, rodata), init_of(program, exports, rodata, library, constants, format_)]
+    if program.weights:
+        functions.append(weights_of(program))
     code, descriptors, requirements = bytearray(), [], 0
     for function in functions:
         code += bytes(-len(code) % 8)
@@ -54,8 +57,10 @@ def module_of(
     pairs = {"iree.abi.declaration": _declaration(program), **attributes}
     said = flat.vector([flat.table((flat.text(key), flat.text(value))) for key, value in pairs.items()])
     convention = f"0{'r' * len(program.parameters) or 'v'}_{'r' * len(program.results) or 'v'}"
-    signatures = flat.table((flat.text(convention), said)), flat.table((flat.text("0v_v"),))
-    name, types, dependencies, imports, exported = _common(bool(program.host_calls))
+    signatures = [flat.table((flat.text(convention), said)), flat.table((flat.text("0v_v"),))]
+    if program.weights:
+        signatures.append(flat.table((flat.text(f"0v_{'r' * len(program.weights)}"),)))
+    name, types, dependencies, imports, exported = _common(tuple(hal.imports_of(program).items()))
     root = flat.table(
         (
             name,
@@ -69,7 +74,7 @@ def module_of(
             flat.vector(signatures),
             rodata.finish(),
             None,
-            flat.table((None, flat.Number("i", shared.COUNT))),
+            flat.table((None, flat.Number("i", shared.count(program)))),
             flat.structs(descriptors),
             flat.Number("I", VERSION << 16),
             flat.content(bytes(code)),
@@ -79,15 +84,16 @@ def module_of(
 
 
 @cache
-def _common(calls_host: bool) -> tuple[flat.Piece, ...]:
-    """What all modules have alike: name, types, dependencies, imports and exports."""
-    imported = hal.IMPORTS | ({hal.HOST: "0v_r"} if calls_host else {})
-    signatures = {name: flat.table((flat.text(convention),)) for name, convention in imported.items()}
-    exports = enumerate((_MAIN, _INIT))
+def _common(imported: tuple[tuple[str, str], ...]) -> tuple[flat.Piece, ...]:
+    """What modules of the same imports have alike: name, types, dependencies, imports and exports."""
+    signatures = {name: flat.table((flat.text(convention),)) for name, convention in imported}
+    has_weights = any(name == hal.LOAD for name, _ in imported)
+    exports = enumerate((_MAIN, _INIT, *([WEIGHTS] if has_weights else [])))
+    needed = {"hal": hal.VERSION, **({"io_parameters": 0} if has_weights else {})}
     return (
         flat.text(_NAME),
         flat.vector([flat.table((flat.text(name),)) for name in hal.TYPES]),
-        flat.vector([flat.table((flat.text("hal"), flat.Number("I", hal.VERSION)))]),
+        flat.vector([flat.table((flat.text(name), flat.Number("I", version))) for name, version in needed.items()]),
         flat.vector([flat.table((flat.text(name), signature)) for name, signature in signatures.items()]),
         flat.vector([flat.table((flat.text(name), flat.Number("i", number))) for number, name in exports]),
     )

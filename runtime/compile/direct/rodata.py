@@ -10,13 +10,17 @@ class Rodata:
 
     def __init__(self) -> None:
         self._pieces: list[flat.Piece] = []
-        self._known: dict[str, int] = {}
+        self._known: dict[bytes, int] = {}
 
     def text(self, value: str) -> int:
         """The number of a text, which is written once."""
+        return self.data(value.encode())
+
+    def data(self, value: bytes) -> int:
+        """The number of bytes, which are written once."""
         if value not in self._known:
             self._known[value] = len(self._pieces)
-            self._pieces.append(flat.table((None, None, flat.content(value.encode()))))
+            self._pieces.append(flat.table((None, None, flat.content(value))))
         return self._known[value]
 
     def external(self, place: int, size: int) -> int:

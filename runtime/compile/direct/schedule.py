@@ -12,11 +12,15 @@ def constants_of(program: KernelProgram) -> int:
     return len(program.parameters) + len(program.results) + 1
 
 
+def known_of(program: KernelProgram) -> list[int]:
+    """The numbers of the buffers that are the same in each call: the constants, and weights."""
+    return [constants_of(program), *range(program.host + 1, program.host + 1 + len(program.weights))]
+
+
 def slots_of(program: KernelProgram) -> list[int]:
     """The buffers of a call that dispatches use, in the order in which the command buffer numbers them."""
-    constants = constants_of(program)
     used = {binding.buffer for dispatch in program.dispatches for binding in dispatch.bindings}
-    return sorted(used - {constants})
+    return sorted(used - set(known_of(program)))
 
 
 def barriers_of(program: KernelProgram) -> list[bool]:
@@ -41,13 +45,16 @@ def schedule_of(program: KernelProgram) -> Schedule:
         Part(one.kernel, one.workgroups, tuple((binding.buffer, binding.offset) for binding in one.bindings))
         for one in program.dispatches
     ]
-    return Schedule(len(program.parameters), len(program.results), program.transient, tuple(parts))
+    return Schedule(
+        len(program.parameters), len(program.results), program.transient, tuple(parts), len(program.weights)
+    )
 
 
 def check(program: KernelProgram) -> None:
     """Raises DirectError if a dispatch names what the program does not have."""
     sizes = [array.size for array in (*program.parameters, *program.results)]
     sizes += [program.transient, len(program.constants), HOST_BYTES if program.host_calls else 0]
+    sizes += [size for _, size in program.weights]
     bound: dict[int, int] = {}
     for dispatch in program.dispatches:
         if not 0 <= dispatch.kernel < len(program.kernels):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hloforge.pipelines.codegen.kernel_program import KernelProgram
 from hloforge.runtime.compile.direct import hal
 from hloforge.runtime.compile.direct.bytecode import Code
 
@@ -9,7 +10,18 @@ from hloforge.runtime.compile.direct.bytecode import Code
 DEVICE = 0, hal.TYPES.index("!hal.device")
 ALLOCATOR = 1, hal.TYPES.index("!hal.allocator")
 COMMANDS = 2, hal.TYPES.index("!hal.command_buffer")
-COUNT = 3
+# The first weight; others follow.
+WEIGHT = 3, hal.TYPES.index("!hal.buffer")
+
+
+def count(program: KernelProgram) -> int:
+    """Of a module's globals."""
+    return WEIGHT[0] + len(program.weights)
+
+
+def code_of(program: KernelProgram, parameters: int = 0) -> Code:
+    """A function of a program's module, without its code."""
+    return Code({name: number for number, name in enumerate(hal.imports_of(program))}, parameters)
 
 
 def await_fence(code: Code, fence: int) -> None:
