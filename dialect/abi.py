@@ -49,13 +49,32 @@ def donated_arguments(signature: Signature) -> frozenset[int]:
     """The positions, among the arguments that cross, of the leaves that the caller gives away: these the program may
     overwrite (XLA's input_output_alias)."""
     given = {(alias.parameter_number, alias.parameter_index) for alias in signature.aliases}
+    return frozenset(position for leaf, position in _arguments(signature).items() if leaf in given)
+
+
+def aliased_results(signature: Signature) -> dict[int, int]:
+    """The positions, among the results that cross, of those that may lie where an argument does, with that
+    argument's."""
+    arguments = _arguments(signature)
+    leaves = (index for index, leaf in _leaves(signature.result, ()) if crosses(leaf))
+    positions = {index: position for position, index in enumerate(leaves)}
+    found: dict[int, int] = {}
+    for alias in signature.aliases:
+        argument = arguments.get((alias.parameter_number, alias.parameter_index))
+        if alias.output_index in positions and argument is not None and argument not in found.values():
+            found[positions[alias.output_index]] = argument
+    return found
+
+
+def _arguments(signature: Signature) -> dict[tuple[int, tuple[int, ...]], int]:
+    """The positions, among the arguments that cross, of leaves of parameters."""
     leaves = [
         (number, index)
         for number, parameter in enumerate(signature.parameters)
         for index, leaf in _leaves(parameter.shape, ())
         if crosses(leaf)
     ]
-    return frozenset(position for position, leaf in enumerate(leaves) if leaf in given)
+    return {leaf: position for position, leaf in enumerate(leaves)}
 
 
 def _leaves(shape: Shape, index: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Shape]]:

@@ -179,7 +179,7 @@ class BlockWriter:
     Args:
         targets: where results have to be in the end; None where they may be anywhere.
         is_outer: whether the block is a function's, whose steps may be kernels of their own.
-        carries: for the block of a loop: its arguments, whose memory the targets are.
+        carries: the arguments of the block whose memory the targets are; None for a target of its own.
     """
 
     def __init__(
@@ -189,10 +189,10 @@ class BlockWriter:
         targets: Sequence[Slot | None],
         *,
         is_outer: bool = False,
-        carries: Sequence[Array] = (),
+        carries: Sequence[Array | None] = (),
     ) -> None:
-        self._generator, self._block, self._targets = generator, block, targets
-        self._is_outer, self._carries = is_outer, carries
+        self._generator, self._block, self._targets = generator, block, list(targets)
+        self._is_outer, self._carries = is_outer, list(carries)
         self.planner = Planner(block, generator.in_memory)
         self.steps = self.planner.steps()
         self._last = self._last_reads()
@@ -202,6 +202,15 @@ class BlockWriter:
         self._ending: dict[int, list[Array]] = defaultdict(list)
 
     # Where arrays are
+
+    def is_wanted(self, number: int) -> bool:
+        """Whether the step that makes a result may write it to its target at once."""
+        return self._wanted.get(self._block.results[number]) is self._targets[number]
+
+    def retarget(self, number: int, target: Slot) -> None:
+        """Give a result another target, which is no carry's."""
+        self._targets[number], self._carries[number] = target, None
+        self._wanted = self._wanted_slots()
 
     def _last_reads(self) -> dict[Array, int]:
         """The number of the last step that reads an array; one more for results of the block."""

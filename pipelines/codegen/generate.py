@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -33,6 +33,8 @@ _SCRATCHES = 3
 # In sums: what a workgroup should have to do at least, some 40 µs, because a thread that sleeps wakes after as long.
 _SHARE = 1 << 18
 _MOST_SHARES = 8
+# Elements from which on a result lies in a parameter that the caller gives up.
+_LARGE = 1 << 14
 # Bytes of a row that a workgroup reads at least: some lines of the cache, which others need not read as well.
 _PIECE_OF_ROW = 256
 
@@ -44,6 +46,7 @@ def generate(
     extensions: frozenset[str] = frozenset(),
     architecture: str = X86_64,
     apart: bool = False,
+    aliases: Mapping[int, int] | None = None,
 ) -> KernelProgram:
     """The kernels of a lowered module.
 
@@ -51,6 +54,7 @@ def generate(
         extensions: of the processor, by LLVM's names, for products and convolutions.
         architecture: of the processor, ``x86-64`` or ``aarch64``.
         apart: whether each step is a dispatch of its own, which tells the ``origins`` of what it computes.
+        aliases: parameters that the caller gives up, by the numbers of the results that may lie in them.
 
     Raises:
         RefusedError: it has something that code generation does not take.
@@ -60,7 +64,8 @@ def generate(
     try:
         check(block)
         shorten(block)
-        return _Program(block, Generator(machine, extensions, architecture), apart=apart).made()
+        generator = Generator(machine, extensions, architecture)
+        return _Program(block, generator, apart=apart, aliases=aliases or {}).made()
     finally:
         forget(_all_ops(block))
 
@@ -73,8 +78,10 @@ def _all_ops(block: Block) -> Iterator[Op]:
 
 
 class _Program:
-    def __init__(self, block: Block, generator: Generator, *, apart: bool) -> None:
+    def __init__(self, block: Block, generator: Generator, *, apart: bool, aliases: Mapping[int, int]) -> None:
         self._block, self._generator, self._is_apart = block, generator, apart
+        arrays = block.results, block.arguments
+        self._aliases = {one: other for one, other in aliases.items() if _fit(arrays[0][one], arrays[1][other])}
         self._kernels: list[str] = []
         self._texts: dict[str, int] = {}
         self._dispatches: list[tuple[int, tuple[Slot, ...], int, frozenset[str]]] = []
@@ -83,14 +90,15 @@ class _Program:
     def made(self) -> KernelProgram:
         block, generator = self._block, self._generator
         for number, array in enumerate(block.arguments):
-            generator.slots[array] = Slot(Where.PARAMETER, _type(array).size, array.element, number)
+            is_given = number in self._aliases.values()
+            generator.slots[array] = Slot(Where.PARAMETER, _type(array).size, array.element, number, is_given=is_given)
         for number, array in enumerate(block.weights.values()):
             generator.slots[array] = Slot(Where.WEIGHT, _type(array).size, array.element, number)
         self._place_constants(block)
         results = [
             Slot(Where.RESULT, _type(array).size, array.element, number) for number, array in enumerate(block.results)
         ]
-        writer = BlockWriter(generator, block, results, is_outer=True)
+        writer = self._writer(results)
         for number, step in enumerate(writer.steps):
             budget.enter(f"kernels: step {number + 1} of {len(writer.steps)}")
             count = self._shares(step)
@@ -109,6 +117,7 @@ class _Program:
             constants=bytes(generator.constants),
             has_variables=generator.has_count,
             host_calls=tuple(generator.host_calls),
+            aliases=tuple(self._aliases.items()),
             weights=tuple((name, _type(array).size) for name, array in block.weights.items()),
             kernels=tuple(self._kernels),
             dispatches=tuple(
@@ -116,6 +125,18 @@ class _Program:
                 for kernel, slots, count, origins in self._dispatches
             ),
         )
+
+    def _writer(self, results: list[Slot]) -> BlockWriter:
+        """What writes the steps of ``main``. Results lie in parameters where they can be written there at once."""
+        block, generator = self._block, self._generator
+        carries = [block.arguments[self._aliases[n]] if n in self._aliases else None for n in range(len(results))]
+        targets = [generator.slots[carry] if carry else result for carry, result in zip(carries, results, strict=True)]
+        writer = BlockWriter(generator, block, targets, is_outer=True, carries=carries)
+        own = [number for number in self._aliases if not writer.is_wanted(number)]
+        for number in own:
+            generator.slots[block.arguments[self._aliases.pop(number)]].is_given = False
+            writer.retarget(number, results[number])
+        return writer
 
     def _place_constants(self, block: Block) -> None:
         """Constants that are no repeated number, of inner blocks as well."""
@@ -196,6 +217,11 @@ class _Program:
         if number == len(self._kernels):
             self._kernels.append(text)
         self._dispatches.append((number, tuple(kernel.bindings()), count, origins))
+
+
+def _fit(result: Array, parameter: Array) -> bool:
+    """Whether a result may lie in a parameter. Small ones are copied, which takes some microseconds."""
+    return _type(result) == _type(parameter) and result.elements >= _LARGE
 
 
 def _type(array: Array) -> ArrayType:

@@ -78,8 +78,9 @@ class KernelProgram:
     """A program of static sizes.
 
     Attributes:
-        parameters: arrays of the caller, which no kernel writes.
-        results: arrays that the program makes, each in a buffer of its own.
+        parameters: arrays of the caller, which no kernel writes but those that results lie in.
+        results: arrays that the program makes, each in a buffer of its own or in a parameter's.
+        aliases: the parameters that results lie in, by the numbers of these. Such a result has no other buffer.
         transient: bytes of the buffer that is gone after the call; 0 for none.
         constants: what the constant buffer holds; empty for none.
         kernels: LLVM IR texts, each with ``define i32 @kernel(ptr %environment, ptr %state, ptr %workgroup)``, whose
@@ -100,6 +101,7 @@ class KernelProgram:
     has_variables: bool = False
     host_calls: tuple[str, ...] = ()
     weights: tuple[tuple[str, int], ...] = ()
+    aliases: tuple[tuple[int, int], ...] = ()
 
     @property
     def host(self) -> int:

@@ -29,6 +29,7 @@ class Slot:
         offset: in the transient or constant buffer, in bytes.
         size: in bytes.
         element: the element type.
+        is_given: whether it is a parameter's that the caller gives up, where a result may lie.
     """
 
     where: Where
@@ -36,10 +37,11 @@ class Slot:
     element: str
     number: int = 0
     offset: int = 0
+    is_given: bool = False
 
     @property
     def is_writable(self) -> bool:
-        return self.where not in (Where.PARAMETER, Where.CONSTANT, Where.HOST, Where.WEIGHT)
+        return self.is_given or self.where not in (Where.PARAMETER, Where.CONSTANT, Where.HOST, Where.WEIGHT)
 
 
 @dataclass

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from functools import cache
@@ -13,11 +12,11 @@ from importlib import metadata
 from pathlib import Path
 
 from hloforge.dialect import budget
-from hloforge.dialect.abi import donated_arguments
+from hloforge.dialect.abi import aliased_results
 from hloforge.dialect.budget import OverBudgetError
 from hloforge.dialect.errors import Error
 from hloforge.dialect.host_calls import HostCall
-from hloforge.dialect.program import Program, entry_function
+from hloforge.dialect.program import Program
 from hloforge.pipelines.codegen.generate import generate
 from hloforge.pipelines.codegen.kernel_program import KernelProgram
 from hloforge.pipelines.codegen.lowering import check_names, lower
@@ -42,9 +41,6 @@ from hloforge.runtime.options import CompileOptions
 
 # Values of the variable; the last one raises what is wrong with our code generator.
 OWN, IREE, LOUD = "own", "iree", "loud"
-# Donated arguments of fewer elements are copied, which takes some microseconds.
-_COPIED = 1 << 14
-_UPDATES = frozenset({"stablehlo.dynamic_update_slice", "stablehlo.scatter"})
 
 
 def generated(program: Program, target: Target, options: CompileOptions) -> Executable | None:
@@ -122,7 +118,6 @@ def _made(
     machine = target.machine.with_settings(options.machine)
     with timings.part("lowering"):
         passes = lower(copy.module)
-    _check_donated(copy)
     for one in passes:
         timings.took(f"  {one.name}", one.seconds)
     budget.enter("kernels")
@@ -133,6 +128,7 @@ def _made(
             extensions=extensions_of(target.variant, target.features),
             architecture=processor.architecture,
             apart=apart,
+            aliases=aliased_results(copy.signature),
         )
     # Threads have nothing to share in kernels of one workgroup.
     is_shared = any(dispatch.workgroups > 1 for dispatch in kernels.dispatches)
@@ -155,17 +151,6 @@ def _made(
     with timings.part("machine code"):
         code = vmfb(kernels, manifest.to_json(), copy.name, caching=options.cache, processor=processor)
     return Executable(code, manifest, weights=options.weights, libraries=options.libraries), kernels
-
-
-def _check_donated(lowered: Program) -> None:
-    """Raise RefusedError for updates of large donated arguments: IREE's compiler makes them in place."""
-    arguments = list(entry_function(lowered.module).arguments)
-    for number in donated_arguments(lowered.signature):
-        if math.prod(arguments[number].type.shape) < _COPIED:
-            continue
-        for use in arguments[number].uses:
-            if use.owner.name in _UPDATES and use.operand_number == 0:
-                raise RefusedError(f"{use.owner.name} of a donated argument")
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -88,7 +88,8 @@ class NativeCalls:
         self._threads = threads if any(part.workgroups > 1 for part in program.schedule.parts) else 1
         self._count = len(parameters)
         self._forms = [(codec.dimensions, codec.dtype) for codec in (*parameters, *results)]
-        self._made = self._forms[self._count :]
+        self._made = list(enumerate(self._forms[self._count :]))
+        self._inside = dict(program.schedule.aliases)
         # Frames that no call uses; a call has one of its own.
         self._free: list[Any] = []
         self._most = _KEPT // max(program.schedule.transient, 1)
@@ -101,17 +102,28 @@ class NativeCalls:
         return counts and all(codec.is_plain for codec in (*parameters, *results))
 
     @property
+    def inside(self) -> Mapping[int, int]:
+        """The parameters that results lie in, by the numbers of these. A call overwrites such arguments."""
+        return self._inside
+
+    @property
     def is_shared(self) -> bool:
         """Whether threads share some of its work."""
         return self._threads > 1
 
     def __call__(self, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
         """The results; None if the arguments are anything but arrays of the parameters' element types and sizes."""
-        results = [np.empty(*form) for form in self._made]
+        if self._inside and len(arguments) != self._count:
+            return None
+        inside = self._inside
+        results = [arguments[inside[n]] if n in inside else np.empty(*form) for n, form in self._made]
         return results if self.write(arguments, results) else None
 
     def write(self, arguments: Sequence[Any], results: Sequence[np.ndarray[Any, Any]]) -> bool:
-        """Write the results into arrays of their element types and sizes; False as None of a call."""
+        """Write the results into arrays of their element types and sizes; False as None of a call.
+
+        A result that lies in a parameter is the argument.
+        """
         try:
             run = self._free.pop()
         except IndexError:

@@ -12,8 +12,8 @@ import numpy as np
 
 NAME = "schedule.bin"
 _VERSION = 2
-# Version; parameters, results, bytes of the transient buffer, weights, dispatches.
-_HEADER = 6
+# Version; parameters, results, bytes of the transient buffer, weights, aliases, dispatches.
+_HEADER = 7
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Schedule:
     Attributes:
         transient: bytes that they work in.
         weights: how many arrays they read that a file has.
+        aliases: the parameters that results lie in, by the numbers of these.
     """
 
     parameters: int
@@ -46,6 +47,7 @@ class Schedule:
     transient: int
     parts: tuple[Part, ...]
     weights: int = 0
+    aliases: tuple[tuple[int, int], ...] = ()
 
     @property
     def arrays(self) -> int:
@@ -58,7 +60,10 @@ class Schedule:
         return any(buffer == self.arrays + 2 for part in self.parts for buffer, _ in part.bindings)
 
     def to_bytes(self) -> bytes:
-        numbers = [_VERSION, self.parameters, self.results, self.transient, self.weights, len(self.parts)]
+        numbers = [_VERSION, self.parameters, self.results, self.transient, self.weights, len(self.aliases)]
+        numbers.append(len(self.parts))
+        for alias in self.aliases:
+            numbers += alias
         for part in self.parts:
             numbers += [part.kernel, part.workgroups, len(part.bindings)]
             for binding in part.bindings:
@@ -71,10 +76,16 @@ def read(data: bytes) -> Schedule | None:
     if len(data) % 8 or len(data) < 8 * _HEADER:
         return None
     numbers = np.frombuffer(data, "<i8").tolist()
-    version, parameters, results, transient, weights, count = numbers[:_HEADER]
-    if version != _VERSION or min(parameters, results, transient, weights, count) < 0:
+    version, parameters, results, transient, weights, inside, count = numbers[:_HEADER]
+    if version != _VERSION or min(parameters, results, transient, weights, inside, count) < 0:
         return None
-    parts, place = [], _HEADER
+    parts, place = [], _HEADER + 2 * inside
+    pairs = numbers[_HEADER:place]
+    if len(pairs) != 2 * inside or min(pairs, default=0) < 0:
+        return None
+    aliases = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+    if any(result >= results or parameter >= parameters for result, parameter in aliases):
+        return None
     for _ in range(count):
         head = numbers[place : place + 3]
         if len(head) < 3 or min(head) < 0:
@@ -85,7 +96,7 @@ def read(data: bytes) -> Schedule | None:
         if not _are_bindings(pairs, bound, parameters + results + 3 + weights):
             return None
         parts.append(Part(kernel, workgroups, tuple(zip(pairs[::2], pairs[1::2], strict=True))))
-    return Schedule(parameters, results, transient, tuple(parts), weights) if place == len(numbers) else None
+    return Schedule(parameters, results, transient, tuple(parts), weights, aliases) if place == len(numbers) else None
 
 
 def _are_bindings(pairs: Sequence[int], count: int, buffers: int) -> bool:

@@ -382,6 +382,7 @@ class Session(Background):
         if native is not None and not named:
             found = self._called_natively(native, arguments)
             if found is not None:
+                found = [_writable(array) for array in found] if native.inside else found
                 return found[0] if self._single else nest_results(self.signature.result, found)
         if small is not None and not named and len(arguments) == self._count:
             frame = small.borrow()
@@ -398,14 +399,20 @@ class Session(Background):
 
     def _called_natively(self, native: NativeCalls, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]] | None:
         """The results of a call without IREE's runtime; None if the arguments are not as its kernels take them."""
+        donates = self._donates and len(arguments) == self._count
+        given = self._given_up(arguments) if donates else ()
         try:
-            found = native([value.plain if type(value) is DeviceArray else value for value in arguments])
+            flat = [value.plain if type(value) is DeviceArray else value for value in arguments]
+            for number in native.inside.values() if donates else ():
+                flat[number] = _own(arguments[number], flat[number])
+            found = native(flat)
         except MemoryError as error:
             raise ExecutionError(f"the program {self.manifest.name} failed: {error}") from None
         if self._host is not None:
             check_raised()
-        if found is not None and self._donates:
-            self._end_donated(arguments)
+        if found is not None:
+            for codec, value in given:
+                value.end(codec.name)
         return found
 
     def _decoded(self, views: list[Any]) -> list[np.ndarray[Any, Any]]:
@@ -485,12 +492,12 @@ class Session(Background):
         device = self._device
         for codec, argument in zip(self._parameters, flat, strict=True):
             inputs.push_ref(codec.encode(argument, device, borrowed))
-        if self._donates:
-            self._end_donated(flat)
+        for codec, value in self._given_up(flat) if self._donates else ():
+            value.end(codec.name)
         return self._invoke(inputs), borrowed, flat
 
-    def _end_donated(self, flat: Sequence[Any]) -> None:
-        """Take the device arrays of donated arguments away from who passed them."""
+    def _given_up(self, flat: Sequence[Any]) -> list[tuple[Codec, DeviceArray]]:
+        """The device arrays of donated arguments, which are to be taken away from who passed them."""
         arrays = [
             (codec, value) for codec, value in zip(self._parameters, flat, strict=True) if type(value) is DeviceArray
         ]
@@ -500,8 +507,7 @@ class Session(Background):
             if times[id(value)] > 1:
                 message = f"argument {codec.name!r} is donated, and the same device array is passed a second time"
                 raise ArgumentError(message, hint="put the second one on the device separately")
-        for codec, value in given:
-            value.end(codec.name)
+        return given
 
     def call_views(self, views: Sequence[Any]) -> list[Any]:
         """Run the program on IREE's buffer views, one an array, and return such.
@@ -515,7 +521,11 @@ class Session(Background):
         if native is not None and native.is_shared:
             # Our threads take work over sooner than IREE's. Where there is none to share, IREE's views cost more.
             try:
-                made = [codec.allocate(self._device) for codec in self._results]
+                inside = native.inside
+                made = [
+                    views[inside[number]] if number in inside else codec.allocate(self._device)
+                    for number, codec in enumerate(self._results)
+                ]
             except FAILURES as error:
                 raise ExecutionError(f"the program {self.manifest.name} failed: {reason(error)}") from None
             arrays = [codec.physical(view) for codec, view in zip(self._parameters, views, strict=True)]
@@ -589,6 +599,21 @@ class Session(Background):
                 f"missing arguments: {', '.join(map(repr, absent))}", hint=f"signature: {self.signature}"
             )
         return tuple(slots)
+
+
+def _own(value: Any, array: Any) -> Any:
+    """The array of an argument that a call overwrites: a device array's own memory, or a copy."""
+    is_own = type(value) is DeviceArray and not value.is_shared
+    return array if is_own or type(array) is not np.ndarray else array.copy()
+
+
+def _writable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A result that may lie in what was a device array, whose elements nobody else refers to."""
+    try:
+        array.flags.writeable = True
+    except ValueError:
+        return array.copy()
+    return array
 
 
 def _driver_of(manifest: Manifest, threads: int | Sequence[int] | None) -> str:

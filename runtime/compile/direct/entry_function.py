@@ -19,8 +19,11 @@ def main_of(program: KernelProgram, rodata: Rodata) -> Function:
     code = code_of(program, len(program.parameters))
     device, allocator = code.load(*DEVICE), code.load(*ALLOCATOR)
     buffers = [_argument(code, program, rodata, number, allocator) for number in range(len(program.parameters))]
-    sizes = [result.size for result in program.results] + [program.transient] * bool(program.transient)
-    buffers += [_allocated(code, allocator, size) for size in sizes]
+    inside = dict(program.aliases)
+    for number, result in enumerate(program.results):
+        buffers.append(buffers[inside[number]] if number in inside else _allocated(code, allocator, result.size))
+    if program.transient:
+        buffers.append(_allocated(code, allocator, program.transient))
     if program.dispatches:
         _run(code, program, device, buffers)
     views = []

@@ -53,7 +53,9 @@ def init_of(
         held = rodata, device, allocator, constants
         buffer = _constant_buffer(code, *held, is_changed=program.has_variables) if program.constants else code.null()
         executable = _loaded(code, rodata, device, library, format_)
-        code.store(code.moved(_recorded(code, program, exports, rodata, device, executable, (buffer, *weights))), *COMMANDS)
+        code.store(
+            code.moved(_recorded(code, program, exports, rodata, device, executable, (buffer, *weights))), *COMMANDS
+        )
     code.return_()
     return code.finish()
 

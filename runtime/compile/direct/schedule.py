@@ -27,10 +27,11 @@ def barriers_of(program: KernelProgram) -> list[bool]:
     """Whether each dispatch has to wait for those before it.
 
     Nobody says what a kernel writes, so that any two that share bytes of a buffer which is not the caller's nor
-    constant are kept in order; and so are any two that call the host.
+    constant are kept in order; and so are any two that call the host. A parameter with a result in it counts as ours.
     """
     found, since = [], list[Binding]()
     kept = set(range(len(program.parameters), constants_of(program))) | {program.host}
+    kept |= {parameter for _, parameter in program.aliases}
     for dispatch in program.dispatches:
         shared = [binding for binding in dispatch.bindings if binding.buffer in kept]
         waits = any(_overlap(one, other) for one in shared for other in since)
@@ -46,7 +47,12 @@ def schedule_of(program: KernelProgram) -> Schedule:
         for one in program.dispatches
     ]
     return Schedule(
-        len(program.parameters), len(program.results), program.transient, tuple(parts), len(program.weights)
+        len(program.parameters),
+        len(program.results),
+        program.transient,
+        tuple(parts),
+        len(program.weights),
+        program.aliases,
     )
 
 

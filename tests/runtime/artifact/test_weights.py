@@ -46,6 +46,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_parameters_named_like_arrays_leave_the_signature(file: Path, tmp_path: Path) -> None:
     executable = hloforge.compile(LAYER, weights=file, output=tmp_path / "layer.vmfb")
+    assert executable.manifest.is_generated
     assert [parameter.name for parameter in executable.manifest.signature.parameters] == ["x"]
     assert [str(alias) for alias in executable.manifest.signature.aliases] == ["{}: (0, {}, may-alias)"]
     assert [(name, str(shape)) for name, shape in executable.manifest.weights] == [
