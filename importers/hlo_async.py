@@ -6,7 +6,8 @@ start stays without users, and the pass ``unwrap-async`` drops it.
 
 Nor does it take collectives of several arrays that are started and awaited, as XLA combines them for GPUs. There the
 ``all-reduce-done`` or ``all-gather-done`` becomes the ``all-reduce`` or ``all-gather``, a ``collective-permute-done``
-becomes one ``collective-permute`` for each array and their tuple, and the start a tuple of its operands.
+becomes one ``collective-permute`` for each array and their tuple, and the start a tuple of its operands. So does a
+``collective-permute`` of several arrays. A schedule, which lists all instructions, is dropped then.
 
 Field numbers: xla/service/hlo.proto (HloInstructionProto).
 """
@@ -21,6 +22,8 @@ _SHAPE, _PARTS, _NAME = 3, 4, 1
 _REPLACED = (_OPCODE, _OPERANDS, _CALLED)
 # Name, metadata, identity and control predecessors: an instruction's own.
 _OWN = (_NAME, 7, _ID, 37)
+# Of the module.
+_SCHEDULE = 7
 _COMBINED = ("all-reduce", "all-gather", "collective-permute")
 
 
@@ -30,14 +33,17 @@ def awaited_as_calls(module: bytes) -> bytes:
     Raises:
         ValueError: the bytes are not a module.
     """
-    if b"-done" not in module:
+    if b"-done" not in module and b"collective-permute" not in module:
         return module
-    return rewrite(memoryview(module), COMPUTATIONS, _rewrite_computation)
+    made = rewrite(memoryview(module), COMPUTATIONS, _rewrite_computation)
+    if len(made) == len(module):
+        return made
+    return b"".join(made[entry.start : entry.end] for entry in fields(made) if entry.number != _SCHEDULE)
 
 
 def _rewrite_computation(message: memoryview) -> bytes | memoryview:
     instructions = [entry.payload for entry in fields(message) if entry.number == INSTRUCTIONS]
-    if not any(_opcode(instruction).endswith("-done") for instruction in instructions):
+    if not any(_opcode(one).endswith("-done") or _permutes_several(one) for one in instructions):
         return message
     by_id = {_identity(instruction): instruction for instruction in instructions}
     combined = _combined(instructions, by_id)
@@ -57,6 +63,9 @@ def _rewrite_computation(message: memoryview) -> bytes | memoryview:
             and (_operands(instruction)[0] in combined)
         ):
             made = _awaited(instruction, by_id[_operands(instruction)[0]], free)
+            free += len(made) - 1
+        elif _permutes_several(instruction):
+            made = _awaited(instruction, instruction, free)
             free += len(made) - 1
         else:
             made = [_rewrite_instruction(instruction, by_id)]
@@ -78,6 +87,10 @@ def _combined(instructions: list[memoryview], by_id: dict[int, memoryview]) -> s
         and [_opcode(reader) for reader in readers.get(identity, ())] == [_opcode(start).replace("-start", "-done")]
         and 1 < len(_operands(start)) == len(_parts(readers[identity][0]))
     }
+
+
+def _permutes_several(instruction: memoryview) -> bool:
+    return _opcode(instruction) == "collective-permute" and 1 < len(_operands(instruction)) == len(_parts(instruction))
 
 
 def _parts(instruction: memoryview) -> list[memoryview]:

@@ -138,16 +138,17 @@ def positions(text: str, parsed: Iterable[Computation]) -> tuple[dict[int, Posit
 
 
 def _place_wrapped(parsed: Iterable[Computation], found: dict[int, Position]) -> None:
-    """The parser makes a computation of what ``add-start`` runs: its instructions are where that one is."""
+    """The parser makes a computation of what ``add-start`` runs, or ``to_apply={…}``: it is where that one is."""
     numbers: dict[int, range] = {}
     callers: list[tuple[int, Instruction]] = []
     number = 0
     for computation in parsed:
         numbers[computation.identity] = range(number, number + len(computation.instructions))
-        callers += [(number + index, one) for index, one in enumerate(computation.instructions) if one.called]
+        # The outermost callers first, which are the last computations.
+        callers[:0] = [(number + index, one) for index, one in enumerate(computation.instructions) if one.called]
         number += len(computation.instructions)
     for caller, instruction in callers:
-        if instruction.opcode == "async-start" and caller in found:
+        if caller in found:
             for inner in (inner for called in instruction.called for inner in numbers.get(called, ())):
                 found.setdefault(inner, found[caller])
 

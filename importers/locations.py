@@ -18,6 +18,7 @@ from hloforge.importers.hlo_text import Position
 
 # How much of a line is shown.
 _WIDTH = 160
+_FUNCTION = re.compile(r"\(@([^)]+)\)")
 _LABEL = re.compile(re.escape(LABEL) + r"(\d+)")
 
 
@@ -43,10 +44,12 @@ class Locator:
         return position.name if position else self.instructions[number].name
 
     def find(self, text: str) -> Location | None:
-        """The position of the first label in a diagnostic."""
+        """The position of the first label in a diagnostic, or the line of the function that it names."""
         match = _LABEL.search(text)
         if match is None or int(match[1]) >= len(self.instructions):
-            return None
+            function = _FUNCTION.search(text)
+            line = self.lines.get(function[1]) if function else None
+            return Location(self.file, line) if line else None
         return self.place(int(match[1]))
 
     def place(self, number: int) -> Location:

@@ -60,6 +60,23 @@ def test_an_instruction_that_ends_the_parser_is_named(line: str, token: str) -> 
     assert "XLA's reader" in error.message and under_caret(error).startswith(token)
 
 
+def test_an_instruction_inside_of_another_one_and_a_root_that_nobody_awaits_have_lines() -> None:
+    error = refused(f"""{HEADER}  ROOT r = s32[4] call(p), to_apply={{
+    p = f32[4] parameter(0)
+    ROOT m = s32[4] multiply(p, p)
+  }}
+}}
+""")
+    assert str(error.location).startswith("<string>:7:8")
+    error = refused("""HloModule m
+inner { p = f32[4] parameter(0) ROOT a = f32[4] abs(p) }
+ENTRY e {
+  p = f32[4] parameter(0)
+  ROOT s = ((f32[4]), f32[4]) call-start(p), to_apply=inner
+}""")
+    assert error.location is not None and error.location.line == 3
+
+
 def test_a_transfer_that_a_loop_carries_is_refused_where_it_is_awaited() -> None:
     shape = "(f32[4], u32[], token[])"
     error = refused(f"""HloModule m

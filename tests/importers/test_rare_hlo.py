@@ -296,8 +296,8 @@ def test_buffers_are_their_arrays() -> None:
     assert z.shape == (4,)
 
 
-def test_collectives_of_several_arrays_that_are_awaited() -> None:
-    text = b"""HloModule m, replica_count=2
+def test_collectives_of_several_arrays() -> None:
+    text = b"""HloModule m, is_scheduled=true, replica_count=2
 plus { a = f32[] parameter(0)
   b = f32[] parameter(1)
   ROOT c = f32[] add(a, b) }
@@ -312,14 +312,16 @@ ENTRY e {
   cs = ((f32[2], f32[2]), (f32[2], f32[2]), u32[], u32[]) collective-permute-start(p, r),
     source_target_pairs={{0,1},{1,0}}
   cd = (f32[2], f32[2]) collective-permute-done(cs)
-  ROOT t = ((f32[4], bf16[6]), (f32[2], f32[2]), (f32[2], f32[2])) tuple(gd, rd, cd)
+  sd = (f32[2], f32[2]) collective-permute(p, r), source_target_pairs={{0,1},{1,0}}
+  ROOT t = ((f32[4], bf16[6]), (f32[2], f32[2]), (f32[2], f32[2]), (f32[2], f32[2])) tuple(gd, rd, cd, sd)
 }"""
     p = np.array([[1, 2], [3, 5]], np.float32)
     q = np.arange(6).reshape(2, 3).astype(ml_dtypes.bfloat16)
-    gathered, reduced, permuted = hloforge.replicate(text, replicas=2)(p, q)
+    gathered, reduced, *permuted = hloforge.replicate(text, replicas=2)(p, q)
     for got, want in zip(gathered, (p, q), strict=True):
         np.testing.assert_array_equal(got, np.stack([want.reshape(-1)] * 2))
     for got, sign in zip(reduced, (1, -1), strict=True):
         np.testing.assert_array_equal(got, sign * np.stack([p.sum(0)] * 2))
-    for got, sign in zip(permuted, (1, -1), strict=True):
-        np.testing.assert_array_equal(got, sign * p[::-1])
+    for pair in permuted:
+        for got, sign in zip(pair, (1, -1), strict=True):
+            np.testing.assert_array_equal(got, sign * p[::-1])
