@@ -4,7 +4,8 @@ Before: ``send(x, token), frontend_attributes={_xla_send_recv_source_target_pair
 ``channel_id=7``, a number that nobody else has, and that sends and receives between the same pairs of devices share.
 
 XLA's converter to StableHLO ends the process on a send without a channel. Without one a send meets the receive between
-the same devices, in their order, as it does on a channel of their own. Field numbers as found in jaxlib 0.10.2's
+the same devices, in their order, as it does on a channel of their own. So do those whose channels nobody else has,
+because XLA's GPU backend does not look at channels. Field numbers as found in jaxlib 0.10.2's
 protos: HloInstructionProto, FrontendAttributes.
 """
 
@@ -35,17 +36,19 @@ def with_channels(module: bytes) -> bytes:
         if inner.number == INSTRUCTIONS
     ]
     taken = max((_channel(one) for one in instructions), default=0)
+    sides = {opcode: {_channel(one) for one in instructions if _opcode(one) == opcode} for opcode in _STARTS}
+    met = set.intersection(*sides.values()) - {0}
     channels: dict[bytes, int] = {}
     # Of the starts, by their identities, for what waits for them.
     given: dict[int, int] = {}
     for one in instructions:
-        if _opcode(one) in _STARTS and not _channel(one):
-            given[number(one, _ID)] = channels.setdefault(_pairs(one), taken + 1 + len(channels))
+        if _opcode(one) in _STARTS and _channel(one) not in met and (pairs(one) or not _channel(one)):
+            given[number(one, _ID)] = channels.setdefault(pairs(one), taken + 1 + len(channels))
     if not given:
         return module
 
     def visit(instruction: memoryview) -> bytes | memoryview:
-        if _channel(instruction) or _opcode(instruction) not in _STARTS | _DONES:
+        if _channel(instruction) in met or _opcode(instruction) not in _STARTS | _DONES:
             return instruction
         is_start = _opcode(instruction) in _STARTS
         channel = given.get(number(instruction, _ID) if is_start else _operand(instruction), 0)
@@ -74,7 +77,7 @@ def _operand(instruction: memoryview) -> int:
     return entry.value if isinstance(entry.value, int) else next(iter(unpack(entry.payload)), 0)
 
 
-def _pairs(instruction: memoryview) -> bytes:
+def pairs(instruction: memoryview) -> bytes:
     """Which devices it is between, as it is written, without spaces."""
     attributes = first(instruction, _FRONTEND)
     for entry in fields(attributes.payload) if attributes else ():

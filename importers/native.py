@@ -30,6 +30,7 @@ from hloforge.importers.hlo_proto import Computation, label
 from hloforge.importers.hlo_scaled import with_called_products
 from hloforge.importers.hlo_shapes import check_shapes
 from hloforge.importers.hlo_starts import with_scalar_starts
+from hloforge.importers.hlo_transfers import with_awaited_transfers
 from hloforge.importers.hlo_tuples import with_constant_parts
 from hloforge.importers.hlo_windows import with_kept_windows
 from hloforge.importers.locations import Locator, pointed_at, rename_buffer
@@ -103,7 +104,7 @@ def _convert(proto: bytes, file: str, text: str | None) -> Converted:
         proto = with_arrays_of_buffers(proto)
         shape = _hlo.XlaComputation(proto).program_shape()
         grouped, among_all = with_named_members(
-            awaited_as_calls(with_kept_windows(with_listed_groups(with_channels(proto))))
+            awaited_as_calls(with_kept_windows(with_listed_groups(with_channels(with_awaited_transfers(proto)))))
         )
         labelled, computations = label(grouped)
     except Exception as error:
