@@ -15,6 +15,7 @@ What depends on weights alone, IREE computes once, when the program is loaded.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import replace
@@ -98,10 +99,14 @@ def _without(signature: Signature, taken: set[int]) -> Signature:
     )
 
 
-def take_constants(program: Program) -> tuple[Program, dict[str, np.ndarray[Any, Any]]]:
-    """A copy of a program whose large constants are weights, and their arrays, by names of their own."""
+def take_constants(program: Program, arrays: dict[str, np.ndarray[Any, Any]]) -> Program:
+    """A copy of a program whose large constants are weights.
+
+    Args:
+        arrays: receives them, by names of their own; what it has already is taken from there.
+    """
     copy = program.clone()
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    known = {_digest(array): key for key, array in arrays.items()}
     with in_context(copy.module):
         for op in operations(copy.module, ["stablehlo.constant"]):
             shape = Shape.of_type(op.results[0].type)
@@ -110,12 +115,17 @@ def take_constants(program: Program) -> tuple[Program, dict[str, np.ndarray[Any,
             array = constant_of(op)
             if _is_one_number(array):
                 continue
-            key = f"{_label(op.location)}.{len(arrays)}"
-            arrays[key] = array
+            key = known.setdefault(_digest(array), f"{_label(op.location)}.{len(arrays)}")
+            arrays.setdefault(key, array)
             with ir.InsertionPoint(op), op.location:
                 op.results[0].replace_all_uses_with(_load(copy.module, key, shape).ir)
             op.erase()
-    return copy, arrays
+    return copy
+
+
+def _digest(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return array.dtype, array.shape, hashlib.blake2b(data.data).digest()
 
 
 def _is_worth_a_name(shape: Shape) -> bool:

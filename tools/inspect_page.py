@@ -92,6 +92,7 @@ def vmfb_page(facts: Facts, measured: Measured) -> str:
         ("size", bytes_text(facts["bytes"])),
         ("runs on", facts["grid"]),
         ("called with", facts["whole"]),
+        *((f"function {name}", signature) for name, signature in facts["functions"].items()),
         ("host calls", ", ".join(facts["host_calls"])),
         ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
         ("code of", facts["code_generator"]),

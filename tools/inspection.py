@@ -20,6 +20,7 @@ from hloforge.pipelines.capability.audit import describe
 from hloforge.pipelines.capability.capabilities import Verdict, capability
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.normalize.normalization import normalize
+from hloforge.runtime.artifact.functions import function
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.debug.lowering_record import LoweringRecord, computing, count_operations
@@ -43,6 +44,7 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "source": manifest.source,
         "target": manifest.target,
         "targets": list(manifest.targets or (manifest.target,)),
+        "functions": {name: str(read_manifest(function(source, name)).signature) for name in manifest.functions},
         "code_generator": "hloforge's kernels" if manifest.is_generated else "IREE's compiler",
         "instructions": list(manifest.instructions),
         "flags": list(manifest.flags),
@@ -189,6 +191,7 @@ def show(facts: Facts) -> None:
         lines += [
             ("runs on", facts["grid"]),
             ("called with", facts["whole"]),
+            *((f"function {name}", signature) for name, signature in facts["functions"].items()),
             ("host calls", ", ".join(facts["host_calls"]) or "none"),
             ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
             ("code of", facts["code_generator"]),

@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "shrink": "Write a program with smaller dimensions, for models larger than the memory.",
     "inspect": "Show the contents of a vmfb or a program, and how it will be compiled.",
     "devices": "List the devices of this machine, and why a driver is not usable.",
+    "join": "Put several compiled programs into one file, as functions with names.",
     "sign": "Sign a vmfb with an Ed25519 key, for `hloforge run --require-signature`.",
     "tune": "Search for the fastest way to compile a program for this machine.",
     "cache": "Show or clear the cache of compiled programs.",

@@ -90,6 +90,7 @@ def _numbered(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     callback=checked_device,
     help="local-sync, local-task, vulkan, cuda or vulkan://GPU-…  [default: by target and program size]",
 )
+@click.option("--function", metavar="NAME", help="Function of a vmfb that has several.  [default: its first one]")
 @click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Seconds that a call may take.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of local-task.  [default: one per core]")
 @click.option("--repeat", type=click.IntRange(min=1), help="Number of calls that --time measures.  [default: 20]")
@@ -116,6 +117,7 @@ def command(
     reference: str | None,
     tolerance: float | None,
     device: str | None,
+    function: str | None,
     deadline: float | None,
     threads: int | None,
     repeat: int | None,
@@ -147,7 +149,8 @@ def command(
         from hloforge.runtime.replicas.mpi import with_all_processes
 
         options = with_all_processes(options)
-    loading = {"device": device, "threads": threads, "mpi": mpi, **({"deadline": deadline} if deadline else {})}
+    loading: dict[str, Any] = {"device": device, "threads": threads, "mpi": mpi}
+    loading |= {name: value for name, value in (("deadline", deadline), ("function", function)) if value}
     session, read = _load(source, target, options, loading, reading, (expect_sha256, public_keys or None))
     program = read() if reference or any(spec.strip() == calling.PLAUSIBLE for spec in inputs) else None
     if program:

@@ -51,6 +51,7 @@ class Manifest:
         sharded: how the whole arrays lie on devices of which the signature names the parts; None if it names wholes.
         attempts: which attempt compiled the program, and why the earlier ones failed.
         instructions: that the processor has to have, by Linux's names.
+        functions: of a file of several ones, their names; else empty. The file has them, not the manifest.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Manifest:
     targets: tuple[str, ...] = ()
     attempts: Attempts = FIRST
     instructions: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
 
     @property
     def is_generated(self) -> bool:
@@ -96,6 +98,7 @@ class Manifest:
                 **({"labels": dict(signature.labels)} if signature.labels else {}),
             },
         }
+        del entries["functions"]
         if not self.instructions:
             del entries["instructions"]
         if not self.targets:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors
 
 from hloforge.dialect.errors import CompileError, OptionError
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.pipelines.normalize.normalization import normalize
-from hloforge.pipelines.weights import ELEMENTS, is_storable, take_constants, take_parameters
+from hloforge.pipelines.weights import ELEMENTS, is_storable, take_constants, take_parameters, weights_of
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
 from hloforge.runtime.artifact.weights import SAFETENSORS, described, write
 from hloforge.runtime.data.files import replacing
@@ -32,6 +34,8 @@ def place_weights(program: Program, options: CompileOptions) -> tuple[Program, C
         OptionError: the file is none of weights, or nothing of it fits the program.
         CompileError: the file cannot be written.
     """
+    if weights_of(program.module):
+        return program, options
     if options.weights is not None:
         path = options.weights.absolute()
         return _with_parameters(program, path), replace(options, weights=path)
@@ -39,6 +43,23 @@ def place_weights(program: Program, options: CompileOptions) -> tuple[Program, C
         path = options.externalize_weights.absolute()
         return _with_constants(program, path), replace(options, weights=path, externalize_weights=None)
     return program, options
+
+
+def share_constants(programs: Mapping[str, Program], path: Path) -> dict[str, Program]:
+    """The programs with their large constants in one file, equal ones once.
+
+    Raises:
+        OptionError: the suffix names no form of such files.
+        CompileError: the file cannot be written.
+    """
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    taken = {}
+    for name, program in programs.items():
+        copy = program.clone()
+        inline_dense_resources(copy.module)
+        taken[name] = take_constants(copy, arrays)
+    _write(path.absolute(), arrays)
+    return taken
 
 
 def _with_parameters(program: Program, path: Path) -> Program:
@@ -78,14 +99,14 @@ def _check(path: Path, leaf: Parameter, found: tuple[str, tuple[int, ...]] | int
 
 
 def _with_constants(program: Program, path: Path) -> Program:
+    return share_constants({"": program}, path)[""]
+
+
+def _write(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     if path.suffix not in (SAFETENSORS, ".irpa"):
         raise OptionError(f"{path}: weights are kept in .safetensors or .irpa files, by the suffix")
-    copy = program.clone()
-    inline_dense_resources(copy.module)
-    copy, arrays = take_constants(copy)
     try:
         with replacing(path.resolve()) as temporary:
             write(temporary, path.suffix, arrays)
     except (OSError, safetensors.SafetensorError) as error:
         raise CompileError(f"cannot write {path}: {error}") from None
-    return copy

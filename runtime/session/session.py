@@ -22,6 +22,7 @@ from hloforge.pipelines.weight_names import WEIGHTS
 from hloforge.runtime.artifact import bundle
 from hloforge.runtime.artifact.code_signing import Key, Verified, verified
 from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.functions import function as named, functions_of
 from hloforge.runtime.artifact.manifest import DISPATCHES_KEY, REFLECTION_KEY, Manifest
 from hloforge.runtime.artifact.manifest_check import check_manifest
 from hloforge.runtime.artifact.plain_vmfb import signature_of_declaration
@@ -47,6 +48,7 @@ _DLPACK_CPU = 1
 def load(
     source: str | PathLike[str] | bytes | Executable,
     *,
+    function: str | None = None,
     device: str | None = None,
     threads: int | Sequence[int] | None = None,
     weights: str | PathLike[str] | Mapping[str, np.ndarray[Any, Any]] | None = None,
@@ -63,6 +65,7 @@ def load(
 
     Args:
         source: path of a vmfb, its bytes, or what ``compile`` returned.
+        function: the name of one of the file's functions (``compile`` of a dict, ``join``); None for its first one.
         device: ``local-sync`` (the caller's thread), ``local-task`` (a pool of threads), ``vulkan``, ``cuda`` or a
             device's URI (``vulkan://GPU-6d65…``); None chooses by the program's target, and of processors' by its size.
         threads: size of the pool, or the numbers of the processors that its threads are pinned to; None for one a core.
@@ -79,8 +82,8 @@ def load(
         signature: of the vmfb, or the file that holds it; by default ``model.vmfb.sig`` beside it.
 
     Raises:
-        LoadError: no such file, no vmfb, damaged, or of another version; not the file that is wanted, or not signed;
-            weights that are not the program's; functions of the host that are not found.
+        LoadError: no such file or function, no vmfb, damaged, or of another version; not the file that is wanted, or
+            not signed; weights that are not the program's; functions of the host that are not found.
         OptionError: a malformed digest or key.
     """
     here = isinstance(source, Executable)
@@ -90,6 +93,9 @@ def load(
         host, libraries = {**source.host, **(host or {})}, (*libraries, *source.libraries)
         source = source.vmfb
     source = verified(source, *asked, compiled_here=here)
+    if function is not None:
+        # A part of a file that was let in.
+        source, here = named(source, function), True
     feeds = feeds or Feeds()
     functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
     found = Host(functions, tuple(libraries), check_lifetimes)
@@ -114,6 +120,7 @@ def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
     module = vm_module(source, here)
     manifest = _manifest(_entry(module))
     others = tuple(str(bundle.target_of(entry)) for entry in bundle.appended(source))
+    manifest = replace(manifest, functions=functions_of(source))
     return replace(manifest, targets=(manifest.target, *others)) if others else manifest
 
 

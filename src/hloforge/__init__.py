@@ -18,7 +18,7 @@ from hloforge._version import __version__
 
 if TYPE_CHECKING:
     from hloforge import jax
-    from hloforge.api import as_program, compile, replicate
+    from hloforge.api import as_program, compile, join, replicate
     from hloforge.computation import Builder, Computation, program
     from hloforge.dialect import index_util, layout_util, ops, shape_util
     from hloforge.dialect.composite import composite
@@ -102,6 +102,7 @@ _HOMES = {
     "index_util": "hloforge.dialect",
     "jax": "hloforge",
     "jit": "hloforge.jax",
+    "join": "hloforge.api",
     "layout_util": "hloforge.dialect",
     "load": "hloforge.runtime.session.session",
     "ops": "hloforge.dialect",
@@ -162,6 +163,7 @@ __all__ = [
     "index_util",
     "jax",
     "jit",
+    "join",
     "layout_util",
     "load",
     "ops",

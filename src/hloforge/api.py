@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
@@ -18,6 +18,7 @@ from hloforge.importers.onnx.load import is_onnx, refers_to_files
 from hloforge.importers.source import NamedBytes, Source, load
 from hloforge.runtime.artifact.bundle import bundled, options_for
 from hloforge.runtime.artifact.executable import Executable
+from hloforge.runtime.artifact.functions import joined
 from hloforge.runtime.compile import cache
 from hloforge.runtime.compile.custom_partitioning import TARGET as CUSTOM_PARTITIONING
 from hloforge.runtime.compile.limited import make_executable, within
@@ -27,6 +28,7 @@ from hloforge.runtime.host.host import has_functions
 from hloforge.runtime.options import CommonFields, CompileFields, CompileOptions
 from hloforge.runtime.replicas.communicator import TIMEOUT
 from hloforge.runtime.replicas.replicas import Replicas
+from hloforge.runtime.session.session import read_manifest
 
 # A program in any form: what ``read`` takes, a Program, an ``ir.Module``, or an object of a framework that has
 # ``mlir_module()`` (jax.export.Exported) or ``as_text()`` (jax.stages.Lowered).
@@ -38,7 +40,7 @@ _OPTION_FIELDS = frozenset(CompileOptions.__dataclass_fields__)
 
 
 def compile(
-    source: ProgramLike,
+    source: ProgramLike | Mapping[str, ProgramLike],
     target: Target | str | Sequence[Target | str] = "cpu",
     *,
     output: str | os.PathLike[str] | None = None,
@@ -55,7 +57,8 @@ def compile(
     Args:
         source: a path, bytes, program text, a binary stream or ``-`` (HLO text or proto, StableHLO text, bytecode or
             portable artifact; the content tells), a ``Program``, an ``ir.Module``, or what ``jax.jit(f).lower(x)``,
-            ``jax.export`` and ``torch.export`` return.
+            ``jax.export`` and ``torch.export`` return. A dict of such is one file of several functions: sessions take
+            them by name (``load(function=…)``), and share their weights (``externalize_weights``, ``weights``).
         target: ``cpu``, ``cpu:generic``, ``cpu:znver3,+avx2``, ``vulkan``, ``cuda:sm_90`` …; several, separated by
             commas or in a list, are in one file, of which loading takes the first that the machine runs.
         output: also write the vmfb there, whole or not at all.
@@ -78,7 +81,7 @@ def compile(
         known = ", ".join(sorted(_OPTION_FIELDS))
         raise TypeError(f"compile() has no option {unknown[0]!r}; options: {known}")
     chosen = (options or CompileOptions()).changed(fields)
-    callbacks = _callbacks(source)
+    callbacks = {} if isinstance(source, Mapping) else _callbacks(source)
     chosen = replace(chosen, host_calls=chosen.host_calls | callbacks.keys())
     targets = parse_targets(target)
     reading = _READING | {
@@ -89,6 +92,11 @@ def compile(
     }
     if signature is not None:
         reading["signature"] = signature
+    if isinstance(source, Mapping):
+        executable = _functions(source, target, chosen, reading)
+        if output is not None:
+            executable.save(output)
+        return executable
     if _is_exported_program(source):
         source = as_program(source)
     if chosen.is_limited:
@@ -102,6 +110,55 @@ def compile(
     if output is not None:
         executable.save(output)
     return executable
+
+
+def join(
+    executables: Mapping[str, Executable | str | os.PathLike[str]], *, output: str | os.PathLike[str] | None = None
+) -> Executable:
+    """One file of several functions, which were compiled one by one.
+
+    Args:
+        executables: what ``compile`` returned, or vmfbs, by the names that ``load(function=…)`` takes. The first is
+            what is loaded without a name, and what IREE's tools run.
+        output: also write the file there, whole or not at all.
+
+    Raises:
+        OptionError: a name that is none; a program that is compiled at its calls; several files of weights.
+        LoadError: a file that is no vmfb.
+        CompileError: the output cannot be written.
+    """
+    executable = joined({name: _executable(one) for name, one in executables.items()})
+    if output is not None:
+        executable.save(output)
+    return executable
+
+
+def _executable(source: Executable | str | os.PathLike[str]) -> Executable:
+    if isinstance(source, Executable):
+        return source
+    manifest = read_manifest(source)
+    path = Path(source)
+    weights = path.parent / manifest.weights_file if manifest.weights_file else None
+    return Executable(path.read_bytes(), manifest, weights=weights)
+
+
+def _functions(
+    sources: Mapping[str, ProgramLike],
+    target: Target | str | Sequence[Target | str],
+    options: CompileOptions,
+    reading: dict[str, Any],
+) -> Executable:
+    """Several functions, whose large constants are in one file if they shall be in any."""
+    callbacks = {name: call for source in sources.values() for name, call in _callbacks(source).items()}
+    options = replace(options, host_calls=options.host_calls | callbacks.keys())
+    programs = {name: as_program(source, **reading) for name, source in sources.items()}
+    if options.externalize_weights is not None:
+        from hloforge.runtime.compile.weight_placement import share_constants
+
+        programs = share_constants(programs, options.externalize_weights)
+        options = replace(options, weights=options.externalize_weights, externalize_weights=None)
+    made = joined({name: compile(program, target, options=options) for name, program in programs.items()})
+    return replace(made, host=callbacks)
 
 
 def _read_and_compiled(
