@@ -263,11 +263,22 @@ class Program:
         return asm
 
     def describe(
-        self, *, result_names: Sequence[str] = (), labels: Mapping[str, Sequence[str | int]] | None = None
+        self,
+        *,
+        result_names: Sequence[str] | None = None,
+        labels: Mapping[str, Sequence[str | int]] | None = None,
+        aliases: Sequence[Alias] | None = None,
     ) -> None:
-        """Give the leaves of the result names, and numbers of parameters and results what they stand for."""
-        stand = tuple((name, tuple(entries)) for name, entries in (labels or {}).items())
-        self.signature = replace(self.signature, result_names=tuple(result_names), labels=stand)
+        """Give the leaves of the result names, numbers of parameters and results what they stand for, and results
+        parameters that they may lie in. What is None stays as it is."""
+        signature = self.signature
+        stand = tuple((name, tuple(entries)) for name, entries in labels.items()) if labels is not None else None
+        self.signature = replace(
+            signature,
+            result_names=tuple(result_names) if result_names is not None else signature.result_names,
+            labels=stand if stand is not None else signature.labels,
+            aliases=tuple(aliases) if aliases is not None else signature.aliases,
+        )
         self.signature.attach(self.module)
 
     def hlo_proto(self) -> bytes:

@@ -18,7 +18,7 @@ from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
 from hloforge.importers.freezing import freeze
-from hloforge.torch.exported import convention_of, names_of, prepared
+from hloforge.torch.exported import convention_of, names_of, overwritten, prepared
 from hloforge.torch.importer import Graph, graph_of
 from hloforge.torch.structures import declare_types, input_names, output_names, result_names
 from hloforge.torch.types import to_numpy
@@ -56,7 +56,9 @@ def program_of_archive(path: str, sizes: Sequence[Sequence[int]] | None = None) 
     if sizes is not None:
         given = iter(sizes)
         shapes = [s if n in weights else Shape.array(s.element, *next(given)) for n, s in enumerate(shapes)]
-    return _named(freeze(graph.specialize(shapes, {}), weights), exported)
+    program = _named(freeze(graph.specialize(shapes, {}), weights), exported)
+    program.describe(aliases=overwritten(exported, program))
+    return program
 
 
 def _named(program: Program, exported: ExportedProgram) -> Program:

@@ -19,6 +19,7 @@ from torch.export.graph_signature import (
 from torch.utils import _pytree as pytree
 
 from hloforge.dialect.errors import UnsupportedError
+from hloforge.dialect.program import Alias, Program
 from hloforge.torch.decompositions import decompositions
 from hloforge.torch.interpreter import calls
 from hloforge.torch.registry import lowering_of
@@ -74,6 +75,23 @@ def _composite(exported: ExportedProgram) -> set[Any]:
 def names_of(exported: ExportedProgram) -> list[str]:
     """Names of the parameters of the program: weights and buffers by their qualified names."""
     return [spec.target or spec.arg.name for spec in exported.graph_signature.input_specs]
+
+
+def overwritten(exported: ExportedProgram, program: Program) -> tuple[Alias, ...]:
+    """The parameters that PyTorch changes in place, which the first results of an exported program may lie in."""
+    outputs = [
+        spec
+        for spec in exported.graph_signature.output_specs
+        if spec.kind is not OutputKind.TOKEN and not hasattr(spec.arg, "value")
+    ]
+    numbers = {parameter.name: number for number, parameter in enumerate(program.signature.parameters)}
+    results = program.signature.flat_results
+    found = []
+    for number, (spec, shape) in enumerate(zip(outputs, results, strict=False)):
+        place = numbers.get(spec.target) if spec.kind in (*_MUTATIONS, OutputKind.USER_INPUT_MUTATION) else None
+        if place is not None and program.signature.parameters[place].shape == shape:
+            found.append(Alias(() if program.signature.result.is_array else (number,), place))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from hloforge.dialect.marks import GRAPH
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.jax import platform
-from hloforge.torch.exported import names_of, prepared
+from hloforge.torch.exported import names_of, overwritten, prepared
 from hloforge.torch.interpreter import Interpreter, calls, check, flat, is_token
 from hloforge.torch.registry import is_random
 from hloforge.torch.sizes import check_sizes
@@ -55,20 +55,25 @@ def program_of(
         random numbers, ``seed: s64[]``. Plain numbers, strings and None at placeholders are constants of the program,
         and no parameters. Its results are the graph's outputs that are tensors or numbers known at run time only, in
         order (updates of buffers first); outputs that are None or plain numbers are no results. With sizes left open
-        it has a ``template``.
+        it has a ``template``. What PyTorch changes in place of an exported program (buffers, the user's tensors) may be
+        overwritten by the new values.
 
     Raises:
         UnsupportedError: operators that are not imported, each named with its lines.
     """
+    exported = None
     if isinstance(source, ExportedProgram):
-        source = prepared(source)
-        names = names or names_of(source)
-        source = source.graph_module
-    graph_module = source
+        exported = prepared(source)
+        names = names or names_of(exported)
+    graph_module = exported.graph_module if exported is not None else source
+    assert isinstance(graph_module, fx.GraphModule)
     graph = graph_of(graph_module, examples, names=names, name=name)
     if any(not shape.is_static for shape in graph.shapes):
         return graph.placeholder()
-    return graph.traced(graph.shapes, {})
+    program = graph.traced(graph.shapes, {})
+    if exported is not None:
+        program.describe(aliases=overwritten(exported, program))
+    return program
 
 
 def graph_of(
