@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hloforge.dialect.errors import ExecutionError
-from hloforge.pipelines.replicas.names import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
+from hloforge.pipelines.replicas.names import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Arrays: TypeAlias = Sequence[Array]
@@ -125,9 +125,12 @@ class Threads:
             self._ended[rank] = how
             self._changed.notify_all()
 
+    def close(self) -> None:
+        """Say that all devices here have ended: nobody takes anything any more."""
+
     def give(self, source: int, target: int, key: str, arrays: Arrays) -> None:
         with self._changed:
-            self._boxes.setdefault((source, target, key), deque()).append(arrays)
+            self._boxes.setdefault((source, target, _bare(key)), deque()).append(arrays)
             self._changed.notify_all()
 
     def take(self, sources: Sequence[int], target: int, key: str) -> list[Arrays]:
@@ -145,13 +148,13 @@ class Threads:
     def _missing(self, device: int) -> list[int]:
         """Whose messages a device waits for that have not come."""
         key, sources = self._waiting.get(device, ("", []))
-        return [source for source in sources if not self._boxes.get((source, device, key))]
+        return [source for source in sources if not self._boxes.get((source, device, _bare(key)))]
 
     def _taken(self, source: int, target: int, key: str) -> Arrays:
-        box = self._boxes[source, target, key]
+        box = self._boxes[source, target, _bare(key)]
         arrays = box.popleft()
         if not box:
-            del self._boxes[source, target, key]
+            del self._boxes[source, target, _bare(key)]
         return arrays
 
     def _check(self, rank: int, end: float | None) -> None:
@@ -186,31 +189,41 @@ class _Thread(Communicator):
         return self._group.take(sources, self.rank, key)
 
     def combine(self, what: Combination, key: str, arrays: Arrays, results: Arrays) -> None:
-        place = what.group.index(self.rank)
-        for given, result in zip(self._of_all(what, key, arrays), results, strict=True):
-            if what.kind == ALL_GATHER:
+        place, count = what.group.index(self.rank), len(what.group)
+        pieces = [[_piece(what.kind, array, member, count) for array in arrays] for member in range(count)]
+        for result, *given in zip(results, *self._of_all(what, key, pieces), strict=True):
+            if what.kind in (ALL_GATHER, ALL_TO_ALL):
                 np.stack(given, out=result)
-            elif what.kind == ALL_TO_ALL:
-                np.stack([array[place] for array in given], out=result)
-            elif what.kind == REDUCE_SCATTER:
-                _reduce(what.computation, [array[place] for array in given], result)
             else:
-                own = part(result, place, len(given))
-                _reduce(what.computation, [part(array, place, len(given)) for array in given], own)
+                _reduce(what.computation, given, part(result, place, count) if what.kind == ALL_REDUCE else result)
         if what.kind == ALL_REDUCE:
-            for made, result in zip(self._of_all(what, key, results), results, strict=True):
-                for other in set(range(len(made))) - {place}:
-                    np.copyto(part(result, other, len(made)), part(made[other], other, len(made)))
+            own = [part(result, place, count) for result in results]
+            for result, *made in zip(results, *self._of_all(what, key, [own] * count), strict=True):
+                for other in set(range(count)) - {place}:
+                    np.copyto(part(result, other, count), made[other])
         # Others still read this device's memory.
-        self._of_all(what, key, [])
+        self._of_all(what, key, [[]] * count)
 
-    def _of_all(self, what: Combination, key: str, arrays: Arrays) -> list[list[Array]]:
-        """The members' arrays themselves, for each of this device's those of all; waits until all have come here."""
+    def _of_all(self, what: Combination, key: str, pieces: Sequence[Arrays]) -> list[Arrays]:
+        """What each member has for this one, who gives ``pieces``; waits until all have come here."""
         others = [member for member in what.group if member != self.rank]
-        for other in others:
-            self.give(other, key, arrays)
-        given = {self.rank: arrays, **dict(zip(others, self.take(others, key), strict=True))}
-        return [[given[member][number] for member in what.group] for number in range(len(arrays))]
+        for member, arrays in zip(what.group, pieces, strict=True):
+            if member != self.rank:
+                self.give(member, key, arrays)
+        taken = dict(zip(others, self.take(others, key), strict=True))
+        return [taken.get(member, arrays) for member, arrays in zip(what.group, pieces, strict=True)]
+
+
+def _bare(key: str) -> str:
+    """A key without the line that it names: processes may have the same program in other folders."""
+    return key.partition(" at ")[0]
+
+
+def _piece(kind: str, array: Array, member: int, members: int) -> Array:
+    """What a member of a group needs of an array of another one."""
+    if kind == ALL_REDUCE:
+        return part(array, member, members)
+    return array if kind == ALL_GATHER else array[member]
 
 
 def part(array: Array, place: int, members: int) -> Array:

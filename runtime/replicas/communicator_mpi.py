@@ -26,12 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ExecutionError, LoadError
 from hloforge.pipelines.replicas.names import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL
 from hloforge.runtime.devices.processor_shares import own_processors, share
 from hloforge.runtime.replicas.communicator import TIMEOUT, Array, Arrays, Combination, Communicator, part
-from hloforge.runtime.session.arrays import ALIGNMENT
+from hloforge.runtime.replicas.messages import bytes_of, described, empty
 
 # The least that MPI promises for the largest tag; messages under it say that a device has ended.
 _FAREWELL = 32767
@@ -105,11 +104,10 @@ class Mpi(Communicator):
         self._complete([made], "the beginning", "other processes", None)
 
     def give(self, target: int, key: str, arrays: Arrays) -> None:
-        described = [[element_type(array.dtype).name, list(array.shape)] for array in arrays]
-        self._send(json.dumps([key, described]).encode(), target, _tag(key))
+        self._send(json.dumps([key, described(arrays)]).encode(), target, _tag(key))
         for array in arrays:
             if array.nbytes:
-                self._send(_bytes_of(np.ascontiguousarray(array)), target, _tag(key))
+                self._send(bytes_of(np.ascontiguousarray(array)), target, _tag(key))
 
     def take(self, sources: Sequence[int], key: str) -> list[Arrays]:
         taken: dict[int, Arrays] = {}
@@ -192,8 +190,8 @@ class Mpi(Communicator):
             header = self._received(source, _tag(key))
             if header is None:
                 return False
-            found, described = json.loads(header)
-            arrays = [_empty(sizes, element_type(name).dtype) for name, sizes in described]
+            found, following = json.loads(header)
+            arrays = [empty(name, sizes) for name, sizes in following]
             for array in arrays:
                 self._fill(array, source, _tag(key))
             self._early.setdefault((source, found), []).append(arrays)
@@ -215,7 +213,7 @@ class Mpi(Communicator):
         """Receive the bytes of an array, which follow their header."""
         if not array.nbytes:
             return
-        request = self._mpi.Irecv(_bytes_of(array), source, tag)
+        request = self._mpi.Irecv(bytes_of(array), source, tag)
         for now in self._looks():
             if request.Test():
                 return
@@ -254,9 +252,9 @@ def _abort(requests: list[Any], memory: Any) -> None:
 def _begin(group: Any, what: Combination, array: Array, result: Array) -> Any:
     """Begin a collective on the memory of two arrays; of an all_reduce the first half, which makes this one's part."""
     if what.kind == ALL_GATHER:
-        return group.Iallgather(_bytes_of(array), _bytes_of(result))
+        return group.Iallgather(bytes_of(array), bytes_of(result))
     if what.kind == ALL_TO_ALL:
-        return group.Ialltoall(_bytes_of(array), _bytes_of(result))
+        return group.Ialltoall(bytes_of(array), bytes_of(result))
     own = part(result, group.rank, group.size) if what.kind == ALL_REDUCE else result.reshape(-1)
     counts = [part(array, place, group.size).size for place in range(group.size)]
     given, received, name = _as_mpi_computes(what.computation, array.reshape(-1), own)
@@ -270,7 +268,7 @@ def _spread(group: Any, result: Array) -> Any:
     parts = [part(result, place, group.size) for place in range(group.size)]
     counts = [one.nbytes for one in parts]
     starts = [sum(counts[:place]) for place in range(group.size)]
-    return group.Iallgatherv(MPI.IN_PLACE, [_bytes_of(result), counts, starts, MPI.BYTE])
+    return group.Iallgatherv(MPI.IN_PLACE, [bytes_of(result), counts, starts, MPI.BYTE])
 
 
 def _as_mpi_computes(computation: str, array: Array, result: Array) -> tuple[Array, Array, Any]:
@@ -288,15 +286,3 @@ def _as_mpi_computes(computation: str, array: Array, result: Array) -> tuple[Arr
 
 def _tag(key: str) -> int:
     return zlib.crc32(key.encode()) % _FAREWELL
-
-
-def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return array.reshape(-1).view(np.uint8)
-
-
-def _empty(sizes: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """An array in memory that IREE can use as it is."""
-    count = int(np.prod(sizes, dtype=np.int64)) * dtype.itemsize
-    memory = np.empty(count + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + count].view(dtype).reshape(sizes)

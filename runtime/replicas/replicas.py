@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -41,6 +42,22 @@ if TYPE_CHECKING:
 Source: TypeAlias = str | PathLike[str] | bytes | Executable
 
 
+@dataclass(frozen=True)
+class Joint:
+    """This process's part of a grid that several processes share.
+
+    Attributes:
+        ranks: the numbers in the grid of this process's devices.
+        meet: what connects all devices for a run, of the program's name and the waiting time.
+        place, devices: among those that share this process's processors, where its own begin; how many they are.
+    """
+
+    ranks: tuple[int, ...]
+    meet: Callable[[str, float | None, Callable[[int], str]], Threads]
+    place: int
+    devices: int
+
+
 class Replicas:
     """A program on all devices of a grid; one call at a time.
 
@@ -50,6 +67,7 @@ class Replicas:
         folded: it is one program for all devices.
         timeout: seconds that a device waits for another, or for its host; None for ever.
         capacity: of the queues of its feeds; None for any number of items.
+        joint: of which devices this process runs; of all without it. ``each_views`` alone serves such a grid.
         options: further arguments of ``hloforge.load``, for every session.
 
     Attributes:
@@ -71,17 +89,21 @@ class Replicas:
         timeout: float | None = TIMEOUT,
         capacity: int | None = None,
         host: Mapping[str, Any] | None = None,
+        joint: Joint | None = None,
         **options: Any,
     ) -> None:
         self.grid, self.folded, self._timeout = Grid(replicas, partitions), folded, timeout
         every = range(self.grid.devices)
         self.feeds = tuple(Feeds(capacity, timeout, self.grid.name(device)) for device in every)
-        self._devices = [] if folded else [Device(rank, self.grid, self.feeds) for rank in every]
+        self._joint = joint
+        self._ranks = tuple(every) if joint is None else joint.ranks
+        self._devices = [] if folded else [Device(rank, self.grid, self.feeds) for rank in self._ranks]
         self._calling = threading.Lock()
-        self._pool = ThreadPoolExecutor(self.grid.devices, "hloforge-replica")
+        self._pool = ThreadPoolExecutor(len(self._ranks), "hloforge-replica")
         functions = [device.functions() for device in self._devices] or [feed_functions(self.feeds)]
-        count = len(functions)
-        shares = [share(own_processors(), place, count, options) if count > 1 else options for place in range(count)]
+        first, count = (0, len(functions)) if joint is None else (joint.place, joint.devices)
+        places = range(first, first + len(functions))
+        shares = [share(own_processors(), place, count, options) if count > 1 else options for place in places]
         self._sessions = [
             load_any(source, host={**own, **(host or {})}, **part) for own, part in zip(functions, shares, strict=True)
         ]
@@ -147,7 +169,7 @@ class Replicas:
 
     def _each(self, arguments: Sequence[Sequence[Any]], calls: Sequence[Callable[[Sequence[Any]], Any]]) -> list[Any]:
         """Call each device's program with its arguments."""
-        count = self.grid.devices
+        count = len(self._ranks)
         if len(arguments) != count:
             raise ArgumentError(f"arguments are for {len(arguments)} devices, but {count} run")
         if self.folded:
@@ -155,21 +177,31 @@ class Replicas:
                 "the devices of a folded program are called together", hint="call it with stacked arrays"
             )
         with self._calling:
-            group = Threads(count, self._timeout, self.grid.name)
+            group = self._met()
             for device in self._devices:
                 device.communicator = group.member(device.rank)
             for feeds in self.feeds:
                 feeds.stop("")
             failures: list[tuple[int, BaseException]] = []
-            tasks = [partial(calls[rank], arguments[rank]) for rank in range(count)]
-            runs = [self._pool.submit(self._run, rank, tasks[rank], group, failures) for rank in range(count)]
+            tasks = [partial(call, own) for call, own in zip(calls, arguments, strict=True)]
+            runs = [
+                self._pool.submit(self._run, rank, task, group, failures)
+                for rank, task in zip(self._ranks, tasks, strict=True)
+            ]
             results = [run.result() for run in runs]
+            group.close()
         if failures:
             rank, first = failures[0]
             if isinstance(first, Error):
                 first.notes = (f"in {self.grid.name(rank)}", *first.notes)
             raise first
         return results
+
+    def _met(self) -> Threads:
+        """What connects all devices for a call."""
+        if self._joint is None:
+            return Threads(self.grid.devices, self._timeout, self.grid.name)
+        return self._joint.meet(self.manifest.name, self._timeout, self.grid.name)
 
     def _run(
         self, device: int, call: Callable[[], Any], group: Threads, failures: list[tuple[int, BaseException]]

@@ -81,12 +81,7 @@ def register_refusal(reason: str) -> None:
 def _creating(create: Callable[[], Any]) -> Callable[[], Any]:
     """What makes a client of ours by what makes a client of a plugin."""
 
-    def create_ours() -> Any:
-        if distributed.global_state.num_processes > 1:
-            raise RuntimeError("hloforge runs in one process: leave jax.distributed out, and set HLOFORGE_JAX_DEVICES")
-        return _lasting(create())
-
-    return create_ours
+    return lambda: _lasting(create())
 
 
 def _lasting(client: Any) -> Any:
@@ -111,7 +106,7 @@ def _share_by_dlpack() -> None:
         arguments.pop("stream", None)
         shown = np.asarray(self)
         if shown.dtype.kind not in _NUMPY_KINDS:
-            return capsule(jax.device_put(shown, names.cpu_of_jax().devices()[0], may_alias=True), **arguments)
+            return capsule(jax.device_put(shown, names.cpu_of_jax().local_devices()[0], may_alias=True), **arguments)
         knows_read_only = (arguments.get("max_version") or _OLD) >= _KNOWS_READ_ONLY
         return (shown if knows_read_only else _writable(shown)).__dlpack__(**arguments)
 
@@ -233,6 +228,14 @@ def _tell_of_guards(guard: Callable[[], None]) -> None:
         return update
 
     state._update_global_hook, state._update_thread_local_hook = guarded(everywhere), guarded(in_thread)
+
+
+def joined_processes() -> Any:
+    """What ``jax.distributed`` knows of several processes that run on hloforge; None where JAX has other devices, or
+    one process."""
+    wanted = (config.jax_platforms.value or "").split(",")
+    is_wanted = platform.PLATFORM in wanted or names.stands_in_for_cpu()
+    return distributed.global_state if distributed.global_state.num_processes > 1 and is_wanted else None
 
 
 def cpu_devices() -> int:

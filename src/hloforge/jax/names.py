@@ -18,6 +18,7 @@ from typing import Any
 from jax._src import config, xla_bridge
 from jax._src.debugging import inspect_sharding_p
 from jax._src.interpreters import mlir
+from jax._src.lib import xla_client  # type: ignore[attr-defined]
 
 from hloforge.dialect.mlir import stablehlo
 from hloforge.jax import callbacks, inspections
@@ -27,8 +28,6 @@ CPU = "cpu"
 VARIABLE = "HLOFORGE_JAX_PLATFORM"
 # What devices.c says, behind a line of jaxlib about plugins.
 _VERSION = "hloforge on IREE"
-
-_factory_of_jax = xla_bridge._backend_factories[CPU].factory
 
 
 def stands_in_for_cpu() -> bool:
@@ -61,7 +60,8 @@ def cpu_of_jax() -> Any:
 
 @functools.cache
 def _beside() -> Any:
-    return _factory_of_jax()
+    """A client of this process alone, also where there are several: it is not made in all of them at once."""
+    return xla_client.make_cpu_client(num_devices=max(xla_bridge.num_cpu_devices.value, 1))
 
 
 def stablehlo_version() -> tuple[int, int, int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
+from collections.abc import Callable
 from typing import Any
 
 # How many devices there are, each a thread of this process; without it as many as JAX is to make of its CPU.
@@ -41,16 +43,43 @@ def initialize() -> None:
         backend.register_refusal(f"JAX cannot run on hloforge: {error}")
         raise
     # Before JAX ends its clients: threads must not ask for an interpreter that ends.
-    atexit.register(_pjrt.stop)
+    atexit.register(_stop, _pjrt.stop)
+
+
+def _stop(finish: Callable[[], None]) -> None:
+    finish()
+    processes = sys.modules.get("hloforge.jax.processes")
+    if processes is not None:
+        processes.leave()
 
 
 def _options() -> dict[str, Any]:
-    """What the client is created with. Raises ValueError for a number of devices that is none."""
+    """What the client is created with.
+
+    Raises:
+        ValueError: a number of devices that is none.
+        RuntimeError: another process does not come.
+    """
+    from hloforge.jax import backend
+
+    count = _devices()
+    state = backend.joined_processes()
+    if state is None:
+        return {"devices": count}
+    # This loads what a process alone does not need.
+    from hloforge.jax import processes
+
+    world = processes.join(state, count)
+    return {"devices": world.counts, "process": world.process}
+
+
+def _devices() -> int:
+    """How many devices this process is to have."""
     from hloforge.jax import backend
 
     count = os.environ.get(DEVICES_VARIABLE)
     if count is None:
-        return {"devices": backend.cpu_devices()}
+        return backend.cpu_devices()
     if not count.isdecimal() or int(count) < 1:
         raise ValueError(f"{DEVICES_VARIABLE}={count!r}: give a number of devices, 1 or more")
-    return {"devices": int(count)}
+    return int(count)

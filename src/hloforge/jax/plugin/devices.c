@@ -1,5 +1,6 @@
 /* The client with its devices and their memories; the topology is the client too.
  *
+ * A client knows the devices of all processes that jax.distributed has joined, numbered process by process.
  * The devices are virtual: threads of this process that share its memory. Creating them costs nothing, for JAX creates
  * the client of every platform that it knows.
  */
@@ -49,10 +50,11 @@ static const PJRT_MemoryFunctions memory_functions = {
 
 static const char *platform_of(const Client *client) { return client->is_cpu ? CPU_PLATFORM : PLATFORM; }
 
-static void init_device(Client *client, int number) {
+static void init_device(Client *client, int number, int process) {
   Device *device = &client->devices[number];
   device->client = client;
   device->number = number;
+  device->process = process;
   for (int kind = 0; kind < MEMORY_KINDS; kind++) {
     Memory *memory = &device->memories[kind];
     *memory = (Memory){.functions = &memory_functions, .device = device, .kind = kind};
@@ -66,9 +68,18 @@ static void init_device(Client *client, int number) {
   snprintf(device->debug_text, sizeof device->debug_text, client->is_cpu ? "TFRT_CPU_%d" : PLATFORM ":%d", number);
 }
 
-static PJRT_Error *create(int64_t count, bool is_cpu, void **made) {
-  if (count < 1 || count > MAX_DEVICES)
-    return error_new(PJRT_INVALID_ARGUMENT, "%lld devices: from 1 to %d are possible", (long long)count, MAX_DEVICES);
+/* Of the numbers of devices of each process, and of this process's place among them. */
+static PJRT_Error *create(const int64_t *counts, size_t processes, size_t process, bool is_cpu, void **made) {
+  int64_t count = 0;
+  for (size_t i = 0; i < processes; i++) {
+    if (counts[i] < 1 || counts[i] > MAX_DEVICES)
+      return error_new(PJRT_INVALID_ARGUMENT, "%lld devices: from 1 to %d are possible", (long long)counts[i],
+                       MAX_DEVICES);
+    count += counts[i];
+  }
+  if (process >= processes || count > INT16_MAX)
+    return error_new(PJRT_INVALID_ARGUMENT, "process %zu of %zu with %lld devices", process, processes,
+                     (long long)count);
   Client *client = calloc(1, sizeof *client + (size_t)count * sizeof *client->devices);
   if (client == NULL) abort();
   client->is_cpu = is_cpu;
@@ -76,7 +87,13 @@ static PJRT_Error *create(int64_t count, bool is_cpu, void **made) {
   client->device_list = calloc((size_t)count, sizeof *client->device_list);
   client->memory_list = calloc((size_t)count * MEMORY_KINDS, sizeof *client->memory_list);
   if (client->device_list == NULL || client->memory_list == NULL) abort();
-  for (int number = 0; number < count; number++) init_device(client, number);
+  client->process = (int)process;
+  int number = 0;
+  for (size_t i = 0; i < processes; i++) {
+    if (i == process) client->own_first = number;
+    for (int64_t j = 0; j < counts[i]; j++) init_device(client, number++, (int)i);
+  }
+  client->own_count = (int)counts[process];
   *made = client;
   return NULL;
 }
@@ -91,13 +108,18 @@ static const PJRT_NamedValue *option_of(const PJRT_NamedValue *options, size_t c
   return NULL;
 }
 
-/* By the options ``devices``, 1 without it, and ``platform``, ours without it. */
+/* By the options ``devices``, a number or a list by process, 1 without it; ``process``, this one of several; and
+ * ``platform``, ours without it. */
 static PJRT_Error *create_by(const PJRT_NamedValue *options, size_t count, void **made) {
   const PJRT_NamedValue *devices = option_of(options, count, "devices", PJRT_INT64);
+  const PJRT_NamedValue *every = option_of(options, count, "devices", PJRT_INT64_LIST);
+  const PJRT_NamedValue *process = option_of(options, count, "process", PJRT_INT64);
   const PJRT_NamedValue *platform = option_of(options, count, "platform", PJRT_STRING);
   bool is_cpu = platform != NULL && platform->size == strlen(CPU_PLATFORM) &&
                 memcmp(platform->string, CPU_PLATFORM, platform->size) == 0;
-  return create(devices == NULL ? 1 : devices->int64, is_cpu, made);
+  int64_t own = devices == NULL ? 1 : devices->int64;
+  return create(every == NULL ? &own : every->int64_list, every == NULL ? 1 : every->size,
+                process == NULL ? 0 : (size_t)process->int64, is_cpu, made);
 }
 
 static PJRT_Error *client_create(PJRT_ClientCreate_Args *args) {
@@ -113,13 +135,14 @@ static PJRT_Error *topology_create(PJRT_TopologyCreate_Args *args) {
 
 static PJRT_Error *topology_deserialize(PJRT_TopologyDeserialize_Args *args) {
   char text[32] = {0}, name[16];
-  int count = 0;
+  long long read = 0;
   if (args->size < sizeof text) memcpy(text, args->serialized, args->size);
-  bool is_read = sscanf(text, "%15s %d", name, &count) == 2;
+  bool is_read = sscanf(text, "%15s %lld", name, &read) == 2;
+  int64_t count = read;
   bool is_cpu = is_read && strcmp(name, CPU_PLATFORM) == 0;
   if (!is_read || (!is_cpu && strcmp(name, PLATFORM) != 0))
     return error_new(PJRT_INVALID_ARGUMENT, "these bytes are no topology of hloforge's");
-  return create(count, is_cpu, &args->topology);
+  return create(&count, 1, 0, is_cpu, &args->topology);
 }
 
 static void free_user_data(Memory *memory) {
@@ -140,7 +163,9 @@ static PJRT_Error *client_destroy(PJRT_Object_Args *args) {
   return NULL;
 }
 
-static PJRT_Error *number_is_zero(PJRT_Number_Args *args) { return answer_number(args, 0); }
+static PJRT_Error *client_process(PJRT_Number_Args *args) {
+  return answer_number(args, ((Client *)args->object)->process);
+}
 
 static PJRT_Error *platform_name(PJRT_Text_Args *args) {
   const char *name = platform_of(args->object);
@@ -156,9 +181,15 @@ static PJRT_Error *client_devices(PJRT_List_Args *args) {
   return answer_list(args, client->device_list, client->device_count);
 }
 
+static PJRT_Error *client_own_devices(PJRT_List_Args *args) {
+  Client *client = args->object;
+  return answer_list(args, client->device_list + client->own_first, (size_t)client->own_count);
+}
+
 static PJRT_Error *client_memories(PJRT_List_Args *args) {
   Client *client = args->object;
-  return answer_list(args, client->memory_list, (size_t)client->device_count * MEMORY_KINDS);
+  return answer_list(args, client->memory_list + client->own_first * MEMORY_KINDS,
+                     (size_t)client->own_count * MEMORY_KINDS);
 }
 
 static PJRT_Error *client_lookup(PJRT_Lookup_Args *args) {
@@ -166,6 +197,16 @@ static PJRT_Error *client_lookup(PJRT_Lookup_Args *args) {
   if (args->number < 0 || args->number >= client->device_count)
     return error_new(PJRT_INVALID_ARGUMENT, "no device %d: there are %d", args->number, client->device_count);
   args->device = &client->devices[args->number];
+  return NULL;
+}
+
+/* By the number among this process's devices. */
+static PJRT_Error *client_lookup_own(PJRT_Lookup_Args *args) {
+  Client *client = args->client;
+  if (args->number < 0 || args->number >= client->own_count)
+    return error_new(PJRT_INVALID_ARGUMENT, "no device %d of this process: there are %d", args->number,
+                     client->own_count);
+  args->device = &client->devices[client->own_first + args->number];
   return NULL;
 }
 
@@ -184,6 +225,17 @@ static PJRT_Error *client_default_assignment(PJRT_DefaultAssignment_Args *args) 
 
 static PJRT_Error *device_number(PJRT_Number_Args *args) {
   return answer_number(args, ((Device *)args->object)->number);
+}
+
+static PJRT_Error *device_process(PJRT_Number_Args *args) {
+  return answer_number(args, ((Device *)args->object)->process);
+}
+
+bool device_is_own(const Device *device) { return device->process == device->client->process; }
+
+static PJRT_Error *device_place(PJRT_Number_Args *args) {
+  const Device *device = args->object;
+  return answer_number(args, device_is_own(device) ? device->number - device->client->own_first : -1);
 }
 
 static PJRT_Error *device_text(PJRT_Text_Args *args) {
@@ -212,7 +264,9 @@ static PJRT_Error *device_attributes(PJRT_Owned_Args *args) { return answer_byte
 /* A device is its own description. */
 static PJRT_Error *device_description(PJRT_Related_Args *args) { return answer_object(args, args->object); }
 
-static PJRT_Error *device_is_addressable(PJRT_Flag_Args *args) { return answer_flag(args, true); }
+static PJRT_Error *device_is_addressable(PJRT_Flag_Args *args) {
+  return answer_flag(args, device_is_own(args->object));
+}
 
 static PJRT_Error *device_memories(PJRT_List_Args *args) {
   return answer_list(args, ((Device *)args->object)->memory_list, MEMORY_KINDS);
@@ -290,17 +344,17 @@ void fill_devices(PJRT_Function *table) {
   FILL(table, Client_Destroy, client_destroy);
   FILL(table, Client_PlatformName, platform_name);
   FILL(table, Client_PlatformVersion, platform_version);
-  FILL(table, Client_ProcessIndex, number_is_zero);
+  FILL(table, Client_ProcessIndex, client_process);
   FILL(table, Client_Devices, client_devices);
-  FILL(table, Client_AddressableDevices, client_devices);
+  FILL(table, Client_AddressableDevices, client_own_devices);
   FILL(table, Client_AddressableMemories, client_memories);
   FILL(table, Client_LookupDevice, client_lookup);
-  FILL(table, Client_LookupAddressableDevice, client_lookup);
+  FILL(table, Client_LookupAddressableDevice, client_lookup_own);
   FILL(table, Client_TopologyDescription, client_topology);
   FILL(table, Client_DefaultDeviceAssignment, client_default_assignment);
   FILL(table, Client_UpdateGlobalProcessInfo, answer_nothing);
   FILL(table, DeviceDescription_Id, device_number);
-  FILL(table, DeviceDescription_ProcessIndex, number_is_zero);
+  FILL(table, DeviceDescription_ProcessIndex, device_process);
   FILL(table, DeviceDescription_Attributes, description_attributes);
   FILL(table, DeviceDescription_Kind, device_kind);
   FILL(table, DeviceDescription_DebugString, device_debug_text);
@@ -308,7 +362,7 @@ void fill_devices(PJRT_Function *table) {
   FILL(table, Device_GetDescription, device_description);
   FILL(table, Device_GetAttributes, device_attributes);
   FILL(table, Device_IsAddressable, device_is_addressable);
-  FILL(table, Device_LocalHardwareId, device_number);
+  FILL(table, Device_LocalHardwareId, device_place);
   FILL(table, Device_AddressableMemories, device_memories);
   FILL(table, Device_DefaultMemory, device_default_memory);
   FILL(table, Device_MemoryStats, device_memory_stats);

@@ -45,12 +45,12 @@ static PJRT_Error *executable_code_size(PJRT_Size_Args *args) {
 
 static PJRT_Error *executable_devices(PJRT_List_Args *args) {
   Executable *executable = args->object;
-  return answer_list(args, executable->devices, executable->device_count);
+  return answer_list(args, executable->own_devices, executable->own_count);
 }
 
 static PJRT_Error *executable_logical_ids(PJRT_List_Args *args) {
   Executable *executable = args->object;
-  return answer_list(args, executable->logical_ids, executable->device_count);
+  return answer_list(args, executable->logical_ids, executable->own_count);
 }
 
 static PJRT_Error *executable_result_types(PJRT_List_Args *args) {

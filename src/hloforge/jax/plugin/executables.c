@@ -77,8 +77,10 @@ static bool read_devices(Executable *executable, PyObject *numbers) {
                      executable->client->device_count);
       return false;
     }
-    executable->devices[i] = &executable->client->devices[number];
-    executable->logical_ids[i] =
+    Device *device = executable->devices[i] = &executable->client->devices[number];
+    if (!device_is_own(device)) continue;
+    executable->own_devices[executable->own_count] = device;
+    executable->logical_ids[executable->own_count++] =
         (PJRT_LogicalId){(int32_t)(i / executable->partitions), (int32_t)(i % executable->partitions)};
   }
   return true;
@@ -91,6 +93,7 @@ static void allocate(Executable *executable) {
   executable->kinds = zeros(values, sizeof *executable->kinds);
   executable->kind_sizes = zeros(values, sizeof *executable->kind_sizes);
   executable->devices = zeros(executable->device_count, sizeof *executable->devices);
+  executable->own_devices = zeros(executable->device_count, sizeof *executable->own_devices);
   executable->logical_ids = zeros(executable->device_count, sizeof *executable->logical_ids);
   executable->result_types = zeros(executable->result_count, sizeof *executable->result_types);
   executable->result_ranks = zeros(executable->result_count, sizeof *executable->result_ranks);
@@ -248,8 +251,8 @@ void executable_release(Executable *executable) {
   }
   for (size_t i = 0; i < executable->cost_count; i++) free((void *)executable->costs[i].name);
   void *owned[] = {executable->name,       executable->fingerprint,  executable->text,         executable->options,
-                   executable->devices,    executable->logical_ids,  executable->values,       executable->layouts,
-                   executable->kinds,      executable->kind_sizes,   executable->result_types, executable->result_dims,
+                   executable->devices,    executable->own_devices,  executable->logical_ids,  executable->values,
+                   executable->layouts,    executable->kinds,      executable->kind_sizes,   executable->result_types, executable->result_dims,
                    executable->result_ranks, executable->shardings,  executable->sharding_sizes, executable->costs,
                    executable->part,       executable};
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free(owned[i]);

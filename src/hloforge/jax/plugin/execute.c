@@ -322,7 +322,7 @@ static void hand_out(Run *run, PJRT_Execute_Args *args) {
   size_t count = executable->result_count;
   for (size_t i = 0; i < result_count(run); i++) {
     const Value *value = executable->values + executable->parameter_count + i % count;
-    Device *device = executable->devices[i / count];
+    Device *device = executable->own_devices[i / count];
     if (args->device != NULL) device = args->device;
     args->outputs[i / count][i % count] =
         buffer_new(&device->memories[value->kind], value->type, value->layout, value->dims,
@@ -335,20 +335,24 @@ static void hand_out(Run *run, PJRT_Execute_Args *args) {
 static PJRT_Error *execute(PJRT_Execute_Args *args) {
   Executable *executable = args->executable;
   if (atomic_load(&executable->is_deleted)) return error_new(PJRT_FAILED_PRECONDITION, "%s was deleted", executable->name);
-  if (args->devices != executable->device_count && args->devices != 1)
-    return error_new(PJRT_INVALID_ARGUMENT, "%s runs on %zu devices, not %zu", executable->name,
-                     executable->device_count, args->devices);
+  if (args->devices != executable->own_count && args->devices != 1)
+    return error_new(PJRT_INVALID_ARGUMENT, "%s runs on %zu devices of this process, not %zu", executable->name,
+                     executable->own_count, args->devices);
+  if (args->devices == 0)
+    return error_new(PJRT_INVALID_ARGUMENT, "%s has no device of this process", executable->name);
   Python python;
   if (!python_enter(&python)) return python_gone();
   Run *run = run_new(executable, args->devices);
   PJRT_Error *error = take_arguments(run, args);
   if (error == NULL) {
-    bool later = executable->in_background || !is_ready(run);
+    /* Programs of several processes meet in the order of their calls, which a thread of its own keeps. */
+    bool is_joint = executable->own_count < executable->device_count;
+    bool later = executable->in_background || is_joint || !is_ready(run);
     prepare_results(run, later);
     if (!later) error = run_now(run);
     if (error == NULL) hand_out(run, args);
     if (later) {
-      worker_add(executable->devices[0], run_later, run);
+      worker_add(executable->own_devices[0], run_later, run);
       run = NULL;
     }
   }

@@ -35,6 +35,7 @@ from hloforge.dialect.shapes import Shape
 from hloforge.importers.guard import trusted
 from hloforge.importers.native import portable_artifact_to_bytecode
 from hloforge.importers.reader import read
+from hloforge.jax import processes
 from hloforge.jax.backend import check_overrides, costs_of, guards_copies_to_host
 from hloforge.jax.buffer_callbacks import CallbackError
 from hloforge.jax.callbacks import functions_of
@@ -50,7 +51,8 @@ from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.compile.partition import is_to_cut, part_of
 from hloforge.runtime.devices.devices import device, rt
 from hloforge.runtime.options import CompileOptions
-from hloforge.runtime.replicas.replicas import Replicas
+from hloforge.runtime.replicas.communicator import TIMEOUT
+from hloforge.runtime.replicas.replicas import Joint, Replicas
 from hloforge.runtime.session.arrays import MEMORY, USAGE, hal_type
 from hloforge.runtime.session.session import Session
 
@@ -194,12 +196,10 @@ class _Loaded:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: weakref.WeakValueDictionary[tuple[str, int, int], Session | Replicas] = (
-            weakref.WeakValueDictionary()
-        )
+        self._found: weakref.WeakValueDictionary[tuple[object, ...], Session | Replicas] = weakref.WeakValueDictionary()
 
     def of(self, executable: Executable, fingerprint: str, where: Placement) -> Session | Replicas:
-        key = (fingerprint, where.replicas, where.partitions)
+        key = (fingerprint, where.replicas, where.partitions, where.devices if _joint(where) else None)
         with self._lock:
             found = self._found.get(key)
             if found is None:
@@ -216,7 +216,15 @@ def _load(executable: Executable, where: Placement) -> Session | Replicas:
     host = dict.fromkeys(JAX_CALLBACKS, tuple(map(_telling, functions_of(numbers)))) if numbers else {}
     if len(where.devices) == 1:
         return executable.load(host=host)
-    return Replicas(executable, where.replicas, where.partitions, host=host)
+    joint = _joint(where)
+    timeout = TIMEOUT if joint is None else processes.TIMEOUT
+    return Replicas(executable, where.replicas, where.partitions, host=host, timeout=timeout, joint=joint)
+
+
+def _joint(where: Placement) -> Joint | None:
+    """This process's part of the devices; None if all are its own."""
+    world = processes.world()
+    return None if world is None else world.joint(where.devices)
 
 
 def compile_program(code: bytes, options: bytes) -> Program:

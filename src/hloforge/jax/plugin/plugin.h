@@ -103,7 +103,7 @@ typedef struct {
 
 struct Device { /* and its description */
   Client *client;
-  int number;
+  int number, process; /* among all; whose it is */
   Memory memories[MEMORY_KINDS]; /* arrays are in the first if nobody says */
   Memory *memory_list[MEMORY_KINDS];
   Worker *worker;
@@ -112,13 +112,16 @@ struct Device { /* and its description */
 
 struct Client { /* and its topology */
   bool is_cpu; /* JAX knows the devices as its CPU's */
-  int device_count;
+  int process;                  /* which of several processes this is */
+  int device_count;             /* of all processes */
+  int own_first, own_count;     /* those of this one, which alone has arrays on them */
   bool is_attached; /* a client, not a description of devices alone */
   Device **device_list;
   Memory **memory_list;
   Device devices[];
 };
 
+bool device_is_own(const Device *device);
 /* The memory, or the device's own if there is none. */
 Memory *memory_of(void *device, void *memory);
 
@@ -239,7 +242,9 @@ typedef struct Executable {
   int64_t code_size;
   size_t replicas, partitions, device_count, parameter_count, result_count;
   size_t taken_count, returned_count; /* without tokens, which order effects and hold nothing */
-  Device **devices;
+  Device **devices;     /* of the whole grid */
+  size_t own_count;     /* how many of them are of this process */
+  Device **own_devices; /* in the order of the grid; so their places in it */
   PJRT_LogicalId *logical_ids;
   Value *values; /* parameters, then results */
   void **layouts;
