@@ -86,7 +86,8 @@ class Compiled:
         # Weights that are in a file (``weights=``) are none of the program's parameters.
         named = zip(convention.names, convention.state, strict=True)
         self._state = [tensor for name, tensor in named if name in names]
-        self._border = None if isinstance(executable, SpecializingExecutable) else _Border(self.session)
+        is_open = any(not shape.is_static for shape in self.session.signature.flat_results)
+        self._border = None if is_open or isinstance(executable, SpecializingExecutable) else _Border(self.session)
 
     @property
     def host_operators(self) -> tuple[str, ...]:

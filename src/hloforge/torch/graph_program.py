@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import torch
 from torch import fx
@@ -18,6 +19,7 @@ from hloforge.jax import platform
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.devices import devices
 from hloforge.runtime.session.session import Session
+from hloforge.torch.bounded.sizes import Sizes, open_dims
 from hloforge.torch.compiled import draw_seed
 from hloforge.torch.frozen import Weights, fixed_nodes, taken_out
 from hloforge.torch.interpreter import Interpreter, calls, check, is_token
@@ -35,12 +37,14 @@ class Output:
         result: the number of the program's result.
         value: what it always is, if it is neither.
         is_number: whether the result is a number of Python's, not a tensor.
+        sizes: dimensions that are padded, with the number of the result that is their real size.
     """
 
     argument: int | None = None
     result: int | None = None
     value: Any = None
     is_number: bool = False
+    sizes: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,12 @@ def _taken(output: Output, arguments: Sequence[Any], results: Sequence[torch.Ten
         return arguments[output.argument]
     if output.result is None:
         return output.value
-    return results[output.result].item() if output.is_number else results[output.result]
+    found = results[output.result]
+    if output.is_number:
+        return found.item()
+    for dimension, number in output.sizes:
+        found = found.narrow(dimension, 0, int(results[number]))
+    return found.contiguous() if output.sizes else found
 
 
 def _without_tokens(graph: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
@@ -211,30 +220,41 @@ class _Traced:
             each if order is None else next(given).transpose(inverse(order))
             for each, order in zip(self._inputs, self._orders, strict=True)
         ]
-        found = Interpreter(seed).run(self._graph, arguments)
+        interpreter = Interpreter(seed)
+        found = interpreter.run(self._graph, arguments)
         returned = next(iter(reversed(self._graph.graph.nodes))).args[0]
-        return self._returned(returned, found)
+        return self._returned(returned, found, interpreter.sizes)
 
-    def _returned(self, nodes: Any, values: Sequence[Any]) -> list[Any]:
+    def _returned(self, nodes: Any, values: Sequence[Any], sizes: Sizes) -> list[Any]:
         """The results; each once, though it may be several outputs."""
         places = {node: n for n, node in enumerate(n for n in self._graph.graph.nodes if n.op == "placeholder")}
         numbers: dict[fx.Node, int] = {}
-        results = []
+        results: list[Any] = []
+        counted: dict[fx.Node, tuple[tuple[int, int], ...]] = {}
         self.outputs, self.results, self.nodes = [], [], []
+
+        def add(node: fx.Node, value: Any, order: Order, dtype: torch.dtype) -> int:
+            self.results.append((order, dtype))
+            self.nodes.append(node)
+            results.append(value.transpose(order))
+            return len(results) - 1
+
         for node, value in zip(nodes, values, strict=True):
             if not isinstance(node, fx.Node) or not isinstance(value, jax.Array | np.ndarray):
                 self.outputs.append(Output(value=value))
             elif node in places:
                 self.outputs.append(Output(argument=places[node]))
             else:
-                is_number = not isinstance(node.meta["val"], torch.Tensor)  # such as a counter of a while_loop
+                said = node.meta["val"]
+                is_number = not isinstance(said, torch.Tensor)  # such as a counter of a while_loop
                 if node not in numbers:
-                    numbers[node] = len(numbers)
-                    order = () if is_number else order_of(node.meta["val"])
-                    self.results.append((order, torch_dtype_of(value.dtype) if is_number else node.meta["val"].dtype))
-                    self.nodes.append(node)
-                    results.append(value.transpose(order))
-                self.outputs.append(Output(result=numbers[node], is_number=is_number))
+                    is_open = bool(open_dims(said))
+                    order = tuple(range(value.ndim)) if is_number or is_open else order_of(said)
+                    numbers[node] = add(node, value, order, torch_dtype_of(value.dtype) if is_number else said.dtype)
+                    counted[node] = tuple(
+                        (d, add(node, jnp.asarray(sizes.real(said.shape[d])), (), torch.int64)) for d in open_dims(said)
+                    )
+                self.outputs.append(Output(result=numbers[node], is_number=is_number, sizes=counted[node]))
         return results
 
 

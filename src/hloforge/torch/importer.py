@@ -22,6 +22,8 @@ from hloforge.dialect.marks import GRAPH
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
 from hloforge.jax import platform
+from hloforge.torch.bounded.results import cut
+from hloforge.torch.bounded.sizes import Sizes, open_dims
 from hloforge.torch.exported import names_of, overwritten, prepared
 from hloforge.torch.interpreter import Interpreter, calls, check, flat, is_token
 from hloforge.torch.registry import is_random
@@ -154,8 +156,13 @@ class Graph:
             for number, (place, argument) in enumerate(zip(taken, given, strict=True)):
                 values[place] = known.get(number, argument)
             outputs = flat(interpreter.run(self.module, values))
-            pairs = zip(outputs, self._outputs(), strict=True)
-            return tuple(_result(output, node) for output, node in pairs if _is_result(output) or _is_size(node))
+            pairs = [
+                (output, node)
+                for output, node in zip(outputs, self._outputs(), strict=True)
+                if _is_result(output) or _is_size(node)
+            ]
+            results = [_result(output, node) for output, node in pairs]
+            return *results, *(count for _, node in pairs for _, count in _counts(node, interpreter.sizes))
 
         main.__name__ = self.title
         return main
@@ -172,8 +179,14 @@ class Graph:
         parameters = tuple(Parameter(p.name, s) for p, s in zip(self.parameters(), shapes, strict=True))
         program.signature = replace(program.signature, parameters=parameters)
         program.signature.attach(program.module)
+        program = cut(program, self._cuts())
         program.name = program.source = self.title
         return program
+
+    def _cuts(self) -> list[tuple[int, int]]:
+        """The results' dimensions whose sizes the last results tell, in order."""
+        nodes = [node for node in self._outputs() if isinstance(node, fx.Node) and _has_shape(node)]
+        return [(n, d) for n, node in enumerate(nodes) for d in open_dims(node.meta["val"])]
 
     def _outputs(self) -> list[Any]:
         """What the graph returns, leaf by leaf: nodes and constants."""
@@ -204,6 +217,12 @@ def _is_result(output: Any) -> bool:
 def _is_size(node: Any) -> bool:
     """Whether a leaf of what a graph returns is a number that PyTorch does not know when it traces."""
     return isinstance(node, fx.Node) and isinstance(node.meta.get("val"), _NUMBERS)
+
+
+def _counts(node: Any, sizes: Sizes) -> list[tuple[int, Any]]:
+    """The open dimensions of a result, and their sizes."""
+    value: Any = node.meta.get("val") if isinstance(node, fx.Node) else None
+    return [(d, jnp.asarray(sizes.real(value.shape[d])).astype(np.int32)) for d in open_dims(value)]
 
 
 def _result(output: Any, node: Any) -> Any:

@@ -24,6 +24,8 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 
 from hloforge.dialect.errors import Error, ImporterError, Location, UnsupportedError
+from hloforge.torch.bounded.registry import OpenCall, rule_of
+from hloforge.torch.bounded.sizes import Sizes, fit, is_open, open_dims
 from hloforge.torch.host_operators import call_host, reason_against
 from hloforge.torch.registry import Call, lowering_of, name_of
 from hloforge.torch.types import dtype_of, to_numpy
@@ -64,7 +66,15 @@ def check(graph_module: fx.GraphModule) -> None:
     """
     missing: dict[str, list[fx.Node]] = {}
     for node in calls(graph_module):
-        if not _is_plain(node.target) and lowering_of(node.target) is None and reason_against(node) is not None:
+        if _is_plain(node.target):
+            continue
+        if is_open(node.meta.get("val")):
+            continue
+        if _is_open(node):
+            is_known = rule_of(node.target) is not None
+        else:
+            is_known = lowering_of(node.target) is not None or reason_against(node) is None
+        if not is_known:
             missing.setdefault(name_of(node.target), []).append(node)
     if not missing:
         return
@@ -88,6 +98,8 @@ def _reason(name: str, node: fx.Node) -> str:
     found = next((reason for prefix, reason in _REFUSED.items() if name.startswith(prefix)), "")
     if not found and not name.startswith(("aten.", "prims.", "higher_order.")):
         found = f"PyTorch cannot be called for it: {reason_against(node)}"
+    if not found and _is_open(node):
+        found = "a size depends on elements, and no rule says what it makes of padding"
     return found and f"; {found}"
 
 
@@ -142,17 +154,29 @@ _PLAIN = frozenset(
 )
 
 
-_SIZES = "the sizes of its result depend on elements, and those of a program do not"
 _REFUSED = {
-    "aten.nonzero": f"{_SIZES}: torch.where(condition, x, y) or torch.nonzero_static have known sizes",
-    "aten.masked_select": f"{_SIZES}: torch.where(mask, x, 0) has known sizes",
-    "aten._unique2": _SIZES,
-    "aten.unique_consecutive": _SIZES,
-    "aten.unique_dim": _SIZES,
-    "aten.repeat_interleave.Tensor": f"{_SIZES}: give output_size=",
     "aten._to_sparse": "sparse tensors are not imported",
     "aten._to_dense": "sparse tensors are not imported",
 }
+
+
+# Python's and PyTorch's functions of numbers that a program computes.
+_OF_ARRAYS: dict[str, Callable[..., Any]] = {
+    **{name: lambda x, name=name: getattr(jnp, name)(x).astype(np.int64) for name in ("trunc", "floor", "ceil")},
+    "sym_int": lambda x: jnp.trunc(x).astype(np.int64),
+    "sym_float": lambda x: x.astype(np.float64),
+    "sym_not": jnp.logical_not,
+    "sym_max": jnp.maximum,
+    "sym_min": jnp.minimum,
+    "sym_ite": jnp.where,
+}
+
+
+def _plain(function: Callable[..., Any], arguments: Any, named: Any) -> Any:
+    """Python's arithmetic, of numbers or of arrays."""
+    if any(isinstance(each, jax.Array) for each in arguments):
+        function = _OF_ARRAYS.get(function.__name__, function)
+    return function(*arguments, **named)
 
 
 class Interpreter:
@@ -165,6 +189,7 @@ class Interpreter:
     def __init__(self, seed: Any = None) -> None:
         self._seed = seed
         self._drawn = 0
+        self.sizes = Sizes()
 
     def key(self) -> Any:
         """A key that no other use of random numbers in the program has."""
@@ -178,6 +203,7 @@ class Interpreter:
         for node in graph_module.graph.nodes:
             if node.op == "placeholder":
                 values[node] = next(given)
+                self._bind(node.meta.get("val"), values[node])
             elif node.op == "get_attr":
                 values[node] = _loaded(_attribute(graph_module, node.target))
             elif node.op == "call_function":
@@ -188,16 +214,33 @@ class Interpreter:
                 raise ImporterError(f"a node of kind {node.op} in a graph", location=location_of(node))
         raise ImporterError("a graph without output")
 
+    def run_inner(self, graph_module: fx.GraphModule, arguments: Sequence[Any]) -> Any:
+        """``run`` of a graph within the graph, such as a branch: what its sizes are is gone afterwards."""
+        outer, self.sizes = self.sizes, self.sizes.inner()
+        try:
+            return self.run(graph_module, arguments)
+        finally:
+            self.sizes = outer
+
     def _call(self, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
         arguments, named = _mapped(node.args, values), _mapped(node.kwargs, values)
+        value = node.meta.get("val")
         try:
+            if is_open(value) and self.sizes.knows(value):
+                return self.sizes.real(value)
             if _is_plain(node.target):
-                return node.target(*arguments, **named)
+                result = _plain(node.target, arguments, named)
+                self.sizes.bind(value, None, result)
+                return result
+            if _is_open(node):
+                return self._call_open(node, arguments, named)
             function = lowering_of(node.target)
-            call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, self.run)
+            call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, self.run_inner)
             if function is None:
                 return _as_declared(call_host(node, arguments, named), call.value)
-            return _as_declared(function(call, *arguments, **named), call.value)
+            result = _as_declared(function(call, *arguments, **named), call.value)
+            self.sizes.bind(value, None, result)  # a number that may be a size
+            return result
         except Error as error:
             error.location = error.location or location_of(node)
             error.op = error.op or name_of(node.target)
@@ -212,6 +255,57 @@ class Interpreter:
             raise UnsupportedError(
                 f"this use of {name_of(node.target)} is not imported: {reason}", location=location_of(node)
             ) from error
+
+    def _bind(self, value: Any, given: Any) -> None:
+        """Say what the symbols of an input are."""
+        if isinstance(value, torch.Tensor) and given is not None:
+            for wanted, size in zip(value.shape, given.shape, strict=True):
+                if not is_open(wanted):
+                    self.sizes.bind(wanted, size, size)
+        elif isinstance(value, torch.SymInt):
+            self.sizes.bind(value, given if isinstance(given, int) else None, given)
+
+    def _call_open(self, node: fx.Node, arguments: Any, named: Any) -> Any:
+        """What an operator makes of arrays that are padded: its rule knows."""
+        rule = rule_of(node.target)
+        if rule is None:
+            raise UnsupportedError(
+                f"{name_of(node.target)} of a size that depends on elements is not imported",
+                hint="torch.where and masks instead of indices keep sizes known",
+            )
+        value = node.meta.get("val")
+        said = _fakes(node)
+        call = OpenCall(
+            node.target,
+            value,
+            self.sizes.padded(said),
+            self.key,
+            self.run_inner,
+            sizes=self.sizes,
+            said=said,
+            result=value,
+        )
+        found = rule(call, *arguments, **named)
+        wanted = self.sizes.padded(value)
+        return _as_declared(_fitted(found, wanted), wanted)
+
+
+def _fitted(found: Any, value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return fit(found, value.shape)
+    if isinstance(value, list | tuple) and isinstance(found, list | tuple):
+        return tuple(_fitted(f, v) for f, v in zip(found, value, strict=True))
+    return found
+
+
+def _is_open(node: fx.Node) -> bool:
+    """Whether a node reads or makes a tensor whose sizes depend on elements."""
+    leaves = pytree.tree_leaves((_fakes(node), node.kwargs and _named_fakes(node), node.meta.get("val")))
+    return any(open_dims(leaf) for leaf in leaves)
+
+
+def _named_fakes(node: fx.Node) -> Any:
+    return fx.node.map_arg(node.kwargs, lambda argument: argument.meta.get("val"))
 
 
 def _fakes(node: fx.Node) -> tuple[Any, ...]:

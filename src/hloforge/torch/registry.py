@@ -127,6 +127,7 @@ def pointwise(
             dtype = call.computed_in(kind, wide=wide)
             return function(*(_as(operand, dtype) for operand in operands), **others)
 
+        lower.is_pointwise = True  # type: ignore[attr-defined]
         lowers(*names)(lower)
         return function
 

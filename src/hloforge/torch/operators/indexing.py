@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hloforge.dialect.errors import UnsupportedError
+from hloforge.torch.bounded.compaction import true_places
 from hloforge.torch.interpreter import converted
 from hloforge.torch.registry import Call, lowers, number
 
@@ -20,10 +20,16 @@ def index(call: Call, x: Any, indices: Sequence[Any]) -> Any:
 
 
 def _index(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """An index of numpy's: nothing is a whole axis."""
-    if any(i is not None and i.dtype == np.bool_ for i in indices):
-        raise UnsupportedError("an index of booleans gives sizes that depend on elements", hint="use torch.where")
-    return tuple(slice(None) if i is None else _wrapped(i, x.shape[axis]) for axis, i in enumerate(indices))
+    """An index of numpy's: nothing is a whole axis, booleans are the places of those that are true."""
+    found: list[Any] = []
+    for index in indices:
+        if index is None:
+            found.append(slice(None))
+        elif index.dtype == np.bool_:
+            found += true_places(index)[0]
+        else:
+            found.append(_wrapped(index, x.shape[len(found)]))
+    return tuple(found)
 
 
 def _wrapped(positions: Any, size: int) -> Any:
