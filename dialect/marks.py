@@ -67,6 +67,8 @@ DROPPED_ATTRIBUTES, ELIDED = "hloforge.dropped_attributes", "hloforge.elided"
 IN_BOUNDS = "hloforge.in_bounds"
 # Of a conversion: its operand is clamped to the integer's range.
 IN_RANGE = "hloforge.in_range"
+# Of a conversion: it rounds to the nearest integer, and its operand is no NaN and clamped to the integer's range.
+NEAREST = "hloforge.nearest"
 # Of ceil, floor and log: the operand holds no subnormal number that the result depends on.
 NORMAL = "hloforge.normal"
 # Of a conversion from bf16 that a decomposition made: what it converts is rounded before.
@@ -132,6 +134,7 @@ _ALL = (
     Mark(ELIDED, On.OPERATION, "importers/elided.py", "importers/elided.py"),
     Mark(IN_BOUNDS, On.OPERATION, "dialect/idioms.py, clamp_gather_indices.py", "scatter.py, dispatch_gathers.py …"),
     Mark(IN_RANGE, On.OPERATION, "pipelines/workarounds/float_to_integer.py", "pipelines/analysis/forms.py"),
+    Mark(NEAREST, On.OPERATION, "codegen/passes/requantization.py", "codegen/emit.py"),
     Mark(NORMAL, On.OPERATION, "subnormal_rounding.py, logarithm.py", "pipelines/analysis/forms.py, logarithm.py"),
     Mark(ROUNDED, On.OPERATION, "pipelines/decompose/real_arithmetic.py", "pipelines/legalize/bf16.py"),
     Mark(KEYS, On.OPERATION, "pipelines/decompose/sort.py", "pipelines/kernels/sorts/dispatch_sorts.py"),

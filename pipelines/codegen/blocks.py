@@ -314,7 +314,13 @@ class BlockWriter:
             self._write_nest(step, share)
         else:
             assert isinstance(step, Single)
-            self._write_single(number, step.operation, share)
+            if step.epilogue:
+                for array in step.makes:
+                    if array not in step.unstored:
+                        self._slot(array)
+                singles.write_with_epilogue(self._generator, step.operation, share, step.epilogue)
+            else:
+                self._write_single(number, step.operation, share)
         self._release(number)
 
     def _release(self, number: int) -> None:
@@ -515,4 +521,8 @@ def _read(step: Step, in_memory: Callable[[Array], bool]) -> set[Array]:
         return {array for array, _ in step.loads(in_memory)}
     assert isinstance(step, Single)
     op = step.operation
-    return {read for array in (*op.operands, *op.captured) for read in _tree(array, in_memory)}
+    found = {read for array in (*op.operands, *op.captured) for read in _tree(array, in_memory)}
+    if step.epilogue:
+        computed = (operand for array in step.epilogue if array.op for operand in array.op.operands)
+        found |= {read for array in computed for read in _tree(array, in_memory)} - set(step.epilogue)
+    return found

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 from hloforge.dialect.mlir import stablehlo
 from hloforge.pipelines.codegen.elements.memory import storage
 from hloforge.pipelines.codegen.emit import accessing
+from hloforge.pipelines.codegen.epilogues import EpilogueWriter
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.loops import Share
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
+from hloforge.pipelines.codegen.products.results import Store
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.framework.machine import Machine
 
@@ -41,26 +43,39 @@ class Product(Protocol):
         /,
         *,
         machine: Machine,
+        store: Store | None = None,
     ) -> None: ...
 
 
-def emit(generator: Generator, op: Op, product: Product, share: Share | None) -> None:
-    """Write a product of two arrays in memory, or a workgroup's part of it."""
+def emit(
+    generator: Generator, op: Op, product: Product, share: Share | None, after: EpilogueWriter | None = None
+) -> None:
+    """Write a product of two arrays in memory, or a workgroup's part of it.
+
+    Args:
+        after: writes what is stored instead of its sums.
+    """
     lhs, rhs = (generator.pointer(operand) for operand in op.operands)
-    out = generator.pointer(op.result)
+    # Nobody stores where sums would be.
+    out = lhs if after else generator.pointer(op.result)
     size = -(-product.scratch(generator.machine) // _LINE) * _LINE
     scratch = generator.scratch(size * (share.count if share else 1))
     function = generator.writer.function
     if scratch is not None and share is not None:
         scratch = function.offset(scratch, I8, share.number * size)
     number = share.number if share else None
+    if after:
+        after.write_borders()
     with accessing(function, ""):
-        product.emit(function, lhs, rhs, out, scratch, number, machine=generator.machine)
+        store = after.store if after else None
+        product.emit(function, lhs, rhs, out, scratch, number, machine=generator.machine, store=store)
 
 
-def write_dot_general(generator: Generator, op: Op, share: Share | None) -> None:
+def write_dot_general(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array] = ()) -> None:
     """The code of a ``stablehlo.dot_general``."""
-    emit(generator, op, product_of(op, generator.extensions), share)
+    product = product_of(op, generator.extensions)
+    sizes = product.count, product.m, product.n
+    emit(generator, op, product, share, EpilogueWriter(generator, op.result, epilogue, sizes) if epilogue else None)
 
 
 def product_of(op: Op, extensions: frozenset[str]) -> Gemm:

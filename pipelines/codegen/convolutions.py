@@ -9,7 +9,8 @@ import numpy as np
 
 from hloforge.dialect.mlir import ir, stablehlo
 from hloforge.pipelines.codegen.contractions import emit, is_signed, storage_kind, strides
-from hloforge.pipelines.codegen.graph import Op
+from hloforge.pipelines.codegen.epilogues import EpilogueWriter
+from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.loops import Share
 from hloforge.pipelines.codegen.products.convolution import Convolution
 from hloforge.pipelines.codegen.products.images import Axis, Image, Kernel
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
 
 
-def write_convolution(generator: Generator, op: Op, share: Share | None) -> None:
+def write_convolution(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array] = ()) -> None:
     """The code of a ``stablehlo.convolution``."""
-    emit(generator, op, convolution_of(op, generator.extensions), share)
+    after = EpilogueWriter(generator, op.result, epilogue, op.result.shape) if epilogue else None
+    emit(generator, op, convolution_of(op, generator.extensions), share, after)
 
 
 def convolution_workgroups(generator: Generator, op: Op) -> int:

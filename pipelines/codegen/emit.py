@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from hloforge.dialect.dense_values import constant_of
+from hloforge.dialect.marks import NEAREST
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.analysis.forms import may_flush_a_subnormal
-from hloforge.pipelines.codegen.elements import memory as elements, table
+from hloforge.pipelines.codegen.elements import conversions, memory as elements, table
 from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
@@ -239,6 +240,10 @@ def apply(op: Op, operands: Sequence[Element]) -> Element:
         (operand,) = operands
         assert isinstance(operand, Value)
         return operand.call(op.name)
+    if op.name == "convert" and NEAREST in op.mlir.attributes:
+        (operand,) = operands
+        assert isinstance(operand, Value)
+        return conversions.to_nearest(operand)
     types = [operand.element for operand in op.operands]
     return table.apply(op.name, operands, types, op.result.element, attributes_of(op))
 

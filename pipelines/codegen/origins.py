@@ -25,7 +25,8 @@ def origins_of_step(step: Step, in_memory: InMemory) -> frozenset[str]:
         own = [array.op for array in step.maps if array.op is not None] + step.reductions
         return _names(own, step.makes, in_memory)
     assert isinstance(step, Single)
-    return _names([step.operation], step.makes, in_memory)
+    own = [array.op for array in step.epilogue if array.op is not None]
+    return _names([step.operation, *own], step.makes, in_memory)
 
 
 def origins_of_results(block: Block, in_memory: InMemory) -> frozenset[str]:

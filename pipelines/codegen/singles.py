@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
 
 
+def write_with_epilogue(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array]) -> None:
+    """The code of a product whose sums have no memory, but what is computed of them has."""
+    (write_dot_general if op.name == "dot_general" else write_convolution)(generator, op, share, epilogue)
+
+
 def write(generator: Generator, op: Op, share: Share | None) -> None:
     """The code of an operation whose results have memory.
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses, cost_of
 from hloforge.pipelines.codegen.elements.table import supports
+from hloforge.pipelines.codegen.epilogues import fits, has_columns_last
 from hloforge.pipelines.codegen.evaluate import MOVES, Place
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
@@ -186,9 +187,16 @@ class Nest(Step):
 
 @dataclass(eq=False, repr=False)
 class Single(Step):
-    """One operation that needs an algorithm, control flow, or an update in place."""
+    """One operation that needs an algorithm, control flow, or an update in place.
+
+    Attributes:
+        epilogue: arrays that are computed of a product's sums in place of these; empty for none.
+        unstored: those of them that nobody else reads.
+    """
 
     op: Op | None = None
+    epilogue: Sequence[Array] = ()
+    unstored: set[Array] = field(default_factory=set)
 
     @property
     def operation(self) -> Op:
@@ -197,7 +205,7 @@ class Single(Step):
 
     @property
     def makes(self) -> Sequence[Array]:
-        return self.operation.results
+        return self.epilogue or self.operation.results
 
 
 def check(block: Block) -> None:
@@ -290,6 +298,7 @@ class Planner:
             self._note_reads(step)
         steps = self._joined(steps)
         self._drop_stores(steps)
+        steps = self._with_epilogues(steps)
         for step in steps:
             if isinstance(step, Nest):
                 step.split(self.in_memory)
@@ -567,6 +576,29 @@ class Planner:
                 step.unstored = {array for array in step.maps if array not in read and array not in self._required}
                 # Known inside its own loop alone.
                 self.memory -= step.unstored
+
+    def _with_epilogues(self, steps: list[Step]) -> list[Step]:
+        """Products that compute what a loop alone would compute of their sums."""
+        order = list(steps)
+        for product in steps:
+            if not isinstance(product, Single) or not has_columns_last(product.operation):
+                continue
+            (sums,) = product.makes
+            readers = [step for step in order if sums in step.reads]
+            if sums.is_result or len(readers) != 1 or not isinstance(reader := readers[0], Nest):
+                continue
+            start, end = order.index(product), order.index(reader)
+            changed = {
+                array for step in order[start:end] if isinstance(step, Single) for array in changed_by(step.operation)
+            }
+            is_apart = reader.reductions or reader.into or changed & product.reads
+            if is_apart or not fits(sums, reader.maps, self.in_memory):
+                continue
+            reads = product.reads | (reader.reads - {sums})
+            order[end] = Single(reads, product.operation, reader.maps, reader.unstored)
+            order.remove(product)
+            self.memory.discard(sums)
+        return order
 
 
 def _order_effects(steps: list[Step], before: dict[Step, set[Step]]) -> None:

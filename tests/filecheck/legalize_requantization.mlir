@@ -2,14 +2,14 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK: [[P:%.+]] = stablehlo.dot_general
-// CHECK: stablehlo.constant dense<[4, -8]> : tensor<2xi32>
 // CHECK: [[S:%.+]] = stablehlo.add [[P]], %{{.+}} : tensor<2x2xi32>
 // CHECK: [[F:%.+]] = stablehlo.convert [[S]] : (tensor<2x2xi32>) -> tensor<2x2xf32>
-// CHECK: stablehlo.constant dense<5.000000e-01> : tensor<f32>
-// CHECK: [[M:%.+]] = stablehlo.multiply [[F]], %{{.+}} : tensor<2x2xf32>
-// CHECK: [[R:%.+]] = stablehlo.round_nearest_even [[M]]
-// CHECK: [[Z:%.+]] = stablehlo.add [[R]]
-// CHECK: stablehlo.convert [[Z]] : (tensor<2x2xf32>) -> tensor<2x2xui8>
+// CHECK: stablehlo.multiply [[F]], %{{.+}} : tensor<2x2xf32>
+// CHECK: [[L:%.+]] = stablehlo.maximum %{{.+}}, %{{.+}} : tensor<2x2xf32>
+// CHECK: [[H:%.+]] = stablehlo.minimum [[L]], %{{.+}} : tensor<2x2xf32>
+// CHECK: [[N:%.+]] = stablehlo.convert [[H]] {hloforge.nearest} : (tensor<2x2xf32>) -> tensor<2x2xi32>
+// CHECK: [[Z:%.+]] = stablehlo.add [[N]], %{{.+}} : tensor<2x2xi32>
+// CHECK: stablehlo.convert [[Z]] : (tensor<2x2xi32>) -> tensor<2x2xui8>
 func.func @main(%x: tensor<2x3xi32>, %y: tensor<3x2xi32>) -> tensor<2x2xui8> {
   %s = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x3xi32>, tensor<3x2xi32>) -> tensor<2x2xi32>
   %f = stablehlo.convert %s : (tensor<2x2xi32>) -> tensor<2x2xf32>

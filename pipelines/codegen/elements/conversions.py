@@ -21,7 +21,7 @@ from hloforge.pipelines.codegen.elements.kinds import (
     width,
 )
 from hloforge.pipelines.codegen.elements.narrow import bfloat_of_bits, bits_of_bfloat, rounded
-from hloforge.pipelines.codegen.lang.values import FLOAT, I32, I64, Value, element_of, is_float
+from hloforge.pipelines.codegen.lang.values import FLOAT, I32, I64, Value, element_of, is_float, lanes_of, vector_of
 
 
 def convert(value: Element, source: str, target: str) -> Element:
@@ -67,6 +67,14 @@ def to_integer(x: Value, target: str) -> Value:
     if not exact:
         number = (x > float(greatest)).where(limit - 1 if signed else -1, number)
     return x.is_nan().where(0, number)
+
+
+def to_nearest(x: Value) -> Value:
+    """The nearest i32 of an f32 within its range that is no NaN; of two that are as near the even one."""
+    lanes = lanes_of(x.kind)
+    names = f"v{lanes}i32.v{lanes}f32" if lanes else "i32.f32"
+    kind = vector_of(I32, lanes)
+    return x.function.emit(f"call {kind} @llvm.lrint.{names}({x})", kind)
 
 
 def bitcast(value: Element, source: str, target: str) -> Element:

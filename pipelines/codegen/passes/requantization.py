@@ -7,7 +7,8 @@ Before, of sums ``%s`` in s32 that a product of integers made::
 
 After, where the bias is a whole number of units of the sums, ``%units``::
 
-    %q = convert(round_nearest_even(convert(%s + (broadcast %units)) * 0.5) + 128 : ui8)
+    %n = convert(clamp(-128, convert(%s + (broadcast %units)) * 0.5, 127)) {hloforge.nearest} : tensor<5x8xi32>
+    %q = convert(%n + 128 : ui8)
 
 This is how runtimes of quantized models compute it: one multiplication, by the quotient of scales. What the product was
 rounded to before may differ by its last bit, so that a tie may be rounded to the other side. A conversion keeps within
@@ -25,8 +26,12 @@ from typing import ClassVar
 import numpy as np
 
 from hloforge.dialect import ops
+from hloforge.dialect.constants import full
+from hloforge.dialect.emission import emit
+from hloforge.dialect.marks import NEAREST
 from hloforge.dialect.mlir import SSAValue, ir, stablehlo
 from hloforge.dialect.operations import defining_op
+from hloforge.dialect.shapes import Shape
 from hloforge.dialect.values import Value
 from hloforge.pipelines.codegen.passes.integer_factors import (
     Array,
@@ -146,22 +151,13 @@ def _depth(op: ir.Operation) -> float:
     return float(np.sqrt(sizes[0] * sizes[1] / max(sizes[2], 1)))
 
 
-@pattern("stablehlo.round_nearest_even")
-def of_scaled_sums(op: ir.Operation) -> Replacement:
-    """Round one product with the quotient of scales, of sums to which the bias was added."""
-    result = Value(op.results[0])
-    if result.element_type.name != "f32" or not op.operands[0].type.has_static_shape:
-        return NoMatch("not of f32 or of unknown size")
-    facts = facts_of_parameters()
-    found = _scaled(op.operands[0], facts, _DEEP)
-    if found is None:
-        return NoMatch("no scaled sums")
+def _once(found: _Scaled) -> tuple[Value, bool]:
+    """What is scaled, by one multiplication, and whether that is fewer operations than before."""
     exact = found.offset.astype(np.float64) / found.scale
     whole = np.round(exact)
-    is_whole = (np.abs(exact - whole) <= np.maximum(np.abs(whole) * _NEAR, _LEAST_NEAR)).all()
-    if found.steps < (2 if is_whole else 3):
-        return NoMatch("scaled once")
-    units = found.units + (whole.astype(np.int64) if is_whole and (np.abs(whole) < _MOST).all() else 0)
+    is_whole = bool((np.abs(exact - whole) <= np.maximum(np.abs(whole) * _NEAR, _LEAST_NEAR)).all())
+    is_whole = is_whole and bool((np.abs(whole) < _MOST).all())
+    units = found.units + (whole.astype(np.int64) if is_whole else 0)
     numbers = found.sums
     if units.any():
         numbers = numbers + _over(units.astype(np.uint32).view(np.int32), numbers, "s32")
@@ -170,7 +166,83 @@ def of_scaled_sums(op: ir.Operation) -> Replacement:
         numbers = numbers + _over(found.offset, numbers, "f32")
     for is_low, bound in found.clamps:
         numbers = (ops.max if is_low else ops.min)(numbers, _over(bound, numbers, "f32"))
-    return ops.round_nearest_even(numbers)
+    return numbers, found.steps >= (2 if is_whole else 3)
+
+
+@pattern("stablehlo.round_nearest_even")
+def of_scaled_sums(op: ir.Operation) -> Replacement:
+    """Round one product with the quotient of scales, of sums to which the bias was added."""
+    found = _rounded(op)
+    if found is None:
+        return NoMatch("no scaled sums of f32")
+    numbers, is_shorter = _once(found)
+    return ops.round_nearest_even(numbers) if is_shorter else NoMatch("scaled once")
+
+
+def _rounded(op: ir.Operation) -> _Scaled | None:
+    """The sums that an operation rounds."""
+    type_ = op.operands[0].type
+    if Value(op.results[0]).element_type.name != "f32" or not type_.has_static_shape:
+        return None
+    return _scaled(op.operands[0], facts_of_parameters(), _DEEP)
+
+
+@pattern("stablehlo.convert")
+def of_stored_sums(op: ir.Operation) -> Replacement:
+    """Bound scaled sums before they are rounded, by the conversion itself; they are no NaN."""
+    result = Value(op.results[0])
+    if result.element_type.name not in ("s8", "u8"):
+        return NoMatch("not to 8 bits")
+    wide = defining_op(op.operands[0], "stablehlo.convert")
+    value = wide.operands[0] if wide is not None else op.operands[0]
+    if Value(value).element_type.name != "f32" or Value(op.operands[0]).element_type.name not in ("s32", "f32"):
+        return NoMatch("not of a float")
+    limits = np.iinfo(result.element_type.dtype)
+    low, high = float(limits.min), float(limits.max)
+    facts, zero = facts_of_parameters(), 0.0
+    while True:
+        made = defining_op(value)
+        name = "" if made is None else made.name.removeprefix("stablehlo.")
+        if made is None or name not in ("clamp", "select", "add", "subtract", "round_nearest_even"):
+            return NoMatch("no rounded sums")
+        if name == "round_nearest_even":
+            break
+        if name == "clamp":
+            bounds = [known_array(bound, facts) for bound in (made.operands[0], made.operands[2])]
+            if zero or any(bound is None or bound.size != 1 for bound in bounds):
+                return NoMatch("bounds that are not known")
+            least, most = (bound.item() for bound in bounds if bound is not None)
+            if not low <= least <= most <= high or least != int(least) or most != int(most):
+                return NoMatch("bounds beyond the type, or no whole numbers")
+            low, high, value = least, most, made.operands[1]
+        elif name == "select":
+            if not _asks_for_nan(made):
+                return NoMatch("a choice")
+            value = made.operands[2]
+        else:
+            number = _number(made.operands[1], facts)
+            if number is None or number.size != 1 or not abs(number.item()) <= 255 or number.item() % 1:
+                return NoMatch("no zero point is added")
+            zero += number.item() if name == "add" else -number.item()
+            value = made.operands[0]
+    found = _rounded(made)
+    # Below, sums that are scaled stay finite.
+    if found is None or not (np.abs(found.scale) < 1e20).all() or not np.isfinite(found.offset).all():
+        return NoMatch("what is rounded are no scaled sums")
+    numbers, _ = _once(found)
+    numbers = ops.min(ops.max(numbers, full(numbers, low - zero)), full(numbers, high - zero))
+    shape = Shape.array("s32", *numbers.dims)
+    whole = emit("stablehlo.convert", [numbers], shape, **{NEAREST: ir.UnitAttr.get()})
+    whole = whole + full(whole, int(zero)) if zero else whole
+    return ops.convert_element_type(whole, result.element_type)
+
+
+def _asks_for_nan(op: ir.Operation) -> bool:
+    """Whether a selection gives another number for NaN alone."""
+    condition = defining_op(op.operands[0], "stablehlo.compare")
+    if condition is None or not all(operand == op.operands[2] for operand in condition.operands):
+        return False
+    return "NE" in str(condition.attributes["comparison_direction"])
 
 
 def _over(array: Array, like: Value, row: str) -> Value:
@@ -210,4 +282,4 @@ class LegalizeRequantization(PatternPass):
 
     name: ClassVar[str] = "legalize-requantization"
     requires: ClassVar[Facts] = NORMALIZED
-    patterns: ClassVar[tuple[Pattern, ...]] = (*of_scaled_sums, *of_bounded)
+    patterns: ClassVar[tuple[Pattern, ...]] = (*of_stored_sums, *of_scaled_sums, *of_bounded)
