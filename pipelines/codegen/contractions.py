@@ -58,17 +58,23 @@ def emit(
     lhs, rhs = (generator.pointer(operand) for operand in op.operands)
     # Nobody stores where sums would be.
     out = lhs if after else generator.pointer(op.result)
-    size = -(-product.scratch(generator.machine) // _LINE) * _LINE
-    scratch = generator.scratch(size * (share.count if share else 1))
+    scratch = scratch_of(generator, product.scratch(generator.machine), share)
     function = generator.writer.function
-    if scratch is not None and share is not None:
-        scratch = function.offset(scratch, I8, share.number * size)
     number = share.number if share else None
     if after:
         after.write_borders()
     with accessing(function, ""):
         store = after.store if after else None
         product.emit(function, lhs, rhs, out, scratch, number, machine=generator.machine, store=store)
+
+
+def scratch_of(generator: Generator, size: int, share: Share | None) -> Value | None:
+    """Memory of so many bytes that each workgroup works in; None for none."""
+    size = -(-size // _LINE) * _LINE
+    scratch = generator.scratch(size * (share.count if share else 1))
+    if scratch is None or share is None:
+        return scratch
+    return generator.writer.function.offset(scratch, I8, share.number * size)
 
 
 def write_dot_general(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array] = ()) -> None:

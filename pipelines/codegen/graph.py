@@ -48,6 +48,7 @@ class Op:
         mlir: the operation, for its attributes.
         inner: the blocks of its regions.
         captured: arrays from outside that these read, each once.
+        panel: of a product, the number of the factor that it computes as it goes; None where both are in memory.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Op:
     results: tuple[Array, ...] = ()
     inner: tuple[Block, ...] = ()
     captured: tuple[Array, ...] = ()
+    panel: int | None = None
 
     @property
     def result(self) -> Array:

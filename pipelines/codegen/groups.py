@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array
 from hloforge.pipelines.codegen.index import Index, Symbol
+from hloforge.pipelines.codegen.segments import decided_by
 from hloforge.pipelines.codegen.steps import Nest
 
 
@@ -32,16 +33,20 @@ class Group:
 def groups_of(nest: Nest, memory: Callable[[Array], bool]) -> list[Group]:
     """The loops of a nest, from the outermost to the innermost one in memory's order."""
     place, found = nest.analysis(memory)
-    return grouped(nest.shape, place, found.uses, nest.dims)
+    decided = (decided_by(condition) for condition in found.conditions if len(condition.index.terms) > 1)
+    return grouped(nest.shape, place, found.uses, nest.dims, {one[0] for one in decided if one is not None})
 
 
-def grouped(shape: Sequence[int], place: Place, uses: Sequence[Index], reduced: Sequence[int]) -> list[Group]:
+def grouped(
+    shape: Sequence[int], place: Place, uses: Sequence[Index], reduced: Sequence[int], apart: Set[Symbol] = frozenset()
+) -> list[Group]:
     """The loops over the places of a shape.
 
     Args:
         place: of counters.
         uses: what the code computes of these.
         reduced: dimensions of which loops have others apart.
+        apart: counters of loops that are cut.
     """
     factors = [factors_of(index) for index in uses]
     groups: list[Group] = []
@@ -51,7 +56,9 @@ def grouped(shape: Sequence[int], place: Place, uses: Sequence[Index], reduced: 
         last = groups[-1] if groups else None
         if last and (last.dims[-1] in reduced) == (d in reduced):
             outer, inner = (place[e].terms[0][0] for e in (last.dims[-1], d))
-            if all(found.get(outer, 0) == found.get(inner, 0) * size for one in factors for found in one):
+            if outer not in apart and all(
+                found.get(outer, 0) == found.get(inner, 0) * size for one in factors for found in one
+            ):
                 groups[-1] = Group((*last.dims, d), (*last.sizes, size))
                 continue
         groups.append(Group((d,), (size,)))

@@ -1,8 +1,18 @@
-"""Factors of products before a conversion that changes no number: products widen elements as they read them."""
+"""Factors of products that are narrower in memory: products widen what is converted, and compute others as they go.
+
+A conversion that changes no number is left out (``unwidened``). A factor that costs a few operations and is computed of
+half of its bytes at most has no memory either (``panels.py``).
+"""
 
 from __future__ import annotations
 
-from hloforge.pipelines.codegen.graph import Array
+from collections.abc import Callable
+
+from hloforge.dialect.mlir import stablehlo
+from hloforge.pipelines.codegen import index as places
+from hloforge.pipelines.codegen.access import Accesses
+from hloforge.pipelines.codegen.elements.memory import size as element_size
+from hloforge.pipelines.codegen.graph import Array, Op
 
 # Operations that multiply elements of any types.
 PRODUCTS = frozenset({"dot_general", "convolution"})
@@ -31,3 +41,28 @@ def is_exact(narrow: str, wide: str) -> bool:
         return bits <= _FLOATS[wide]
     is_signed = not narrow.startswith("u")
     return wide in _INTEGERS and bits < _INTEGERS[wide] and not (is_signed and wide.startswith("u"))
+
+
+def free_dims(op: Op, side: int) -> list[int]:
+    """The dimensions of a factor of more than one element that are columns or rows of the result."""
+    numbers = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))
+    gone = (
+        (*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions)
+        if side
+        else (*numbers.lhs_batching_dimensions, *numbers.lhs_contracting_dimensions)
+    )
+    return [d for d, size in enumerate(op.operands[side].shape) if d not in gone and size > 1]
+
+
+def reads_less(array: Array, in_memory: Callable[[Array], bool]) -> bool:
+    """Whether what an array is computed of takes half of its bytes at most."""
+    found = Accesses(in_memory)
+    found.element(array, tuple(places.counter(size) for size in array.shape))
+    # Arrays that several elements read, such as scales, are small beside these.
+    read = {loaded: element_size(loaded.element) * loaded.elements for loaded, _ in found.loads}
+    return 2 * sum(read.values()) <= element_size(array.element) * array.elements
+
+
+def has_batch(op: Op) -> bool:
+    """Whether a product is one of several matrices."""
+    return bool(list(stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers")).lhs_batching_dimensions))

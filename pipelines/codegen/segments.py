@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hloforge.pipelines.codegen.evaluate import Condition
-from hloforge.pipelines.codegen.index import Symbol
+from hloforge.pipelines.codegen.index import Index, Symbol
 
 # A piece that is less than such a part of its loop is a border.
 _BORDER = 8
@@ -58,12 +58,11 @@ def segments_of(
     cuts: list[set[int]] = [set() for _ in loops]
     numbers = {symbol: number for number, (symbol, _) in enumerate(loops) if symbol is not None}
     for condition in conditions:
-        if len(condition.index.terms) != 1:
-            continue
-        ((symbol, factor),) = condition.index.terms
-        if symbol in numbers:
+        decided = decided_by(condition)
+        if decided is not None and decided[0] in numbers:
+            symbol, changes = decided
             size = loops[numbers[symbol]][1]
-            cuts[numbers[symbol]] |= {cut for cut in _changes(condition, factor) if 0 < cut < size}
+            cuts[numbers[symbol]] |= {cut for cut in changes if 0 < cut < size}
     found = [_cut(size, sorted(own)) for (_, size), own in zip(loops, cuts, strict=True)]
     copies = _copies(found)
     if copies > _MOST_COPIES or copies * cost > _MOST_COST:
@@ -73,6 +72,30 @@ def segments_of(
     if copies > _MOST_COPIES or (copies > 1 and copies * cost > _MOST_COST):
         return [whole(size) for _, size in loops]
     return found
+
+
+def decided_by(condition: Condition) -> tuple[Symbol, tuple[int, ...]] | None:
+    """The counter that a condition depends on, and where it may change; None if it depends on several.
+
+    Of a dimension that is several loops it may be the outer one's: ``16 i + j < 64`` is ``i < 4`` for ``j`` up to 15.
+    """
+    terms = condition.index.terms
+    if len(terms) == 1:
+        return terms[0][0], _changes(condition, terms[0][1])
+    if not terms:
+        return None
+    symbol, factor = max(terms, key=lambda term: term[1])
+    rest = condition.index - Index(((symbol, factor),))
+    if factor <= 0 or rest.high - rest.low >= factor:
+        return None
+    changes = []
+    for limit in (0, condition.limit):
+        # From here on all are at the limit or above it; one before, all are below.
+        change = -((rest.low - limit) // factor)
+        if change > 0 and (change - 1) * factor + rest.high >= limit:
+            return None
+        changes.append(change)
+    return symbol, tuple(changes)
 
 
 def _changes(condition: Condition, factor: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import string_attribute
-from hloforge.pipelines.codegen import index as places
+from hloforge.pipelines.codegen import index as places, panels
 from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
 from hloforge.pipelines.codegen.algorithms.select_and_scatter import SelectAndScatter
@@ -239,12 +239,22 @@ def _host_call(generator: Generator, op: Op, share: Share | None) -> None:
     function.begin(went)
 
 
+def _dot_general(generator: Generator, op: Op, share: Share | None) -> None:
+    (write_dot_general if op.panel is None else panels.write)(generator, op, share)
+
+
+def _product_workgroups(generator: Generator, op: Op) -> int:
+    if op.panel is not None:
+        return panels.panels_of(op, generator.extensions, generator.machine).pieces(generator.machine)
+    return product_of(op, generator.extensions).workgroups(generator.machine)
+
+
 _Writer = Callable[["Generator", Op, Share | None], None]
 _WRITERS: dict[str, _Writer] = {
     "cholesky": write_factorization,
     "convolution": write_convolution,
     "custom_call": write_factorization,
-    "dot_general": write_dot_general,
+    "dot_general": _dot_general,
     "fft": write_fft,
     "host_call": _host_call,
     "reduce_window": _reduce_window,
@@ -256,7 +266,7 @@ _WRITERS: dict[str, _Writer] = {
 # How many workgroups an operation is shared out to; one where nothing is said.
 _WORKGROUPS: dict[str, Callable[[Generator, Op], int]] = {
     "convolution": convolution_workgroups,
-    "dot_general": lambda generator, op: product_of(op, generator.extensions).workgroups(generator.machine),
+    "dot_general": _product_workgroups,
     "fft": fft_workgroups,
     "triangular_solve": factorization_workgroups,
 }

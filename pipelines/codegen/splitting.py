@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses
-from hloforge.pipelines.codegen.evaluate import Place
+from hloforge.pipelines.codegen.evaluate import Condition, Place
 from hloforge.pipelines.codegen.index import Index, Symbol
+from hloforge.pipelines.codegen.segments import decided_by
 
 Sizes = tuple[tuple[int, ...], ...]
 
@@ -28,6 +29,10 @@ def finer(place: Place, shape: Sequence[int], found: Accesses) -> Sizes | None:
     for quotient, divisor in _quotients(found.uses):
         if len(quotient.terms) == 1 and quotient.terms[0][1] == 1 and quotient.offset == 0:
             divisors.setdefault(quotient.terms[0][0], set()).add(divisor)
+    for condition in found.conditions:
+        # Where it changes another loop begins, so that the condition is that loop's alone.
+        if len(condition.index.terms) == 1 and condition.index.terms[0][1] == 1 and condition.index.offset == 0:
+            divisors.setdefault(condition.index.terms[0][0], set()).add(condition.limit)
     sizes = tuple(
         _chain(size, divisors.get(index.terms[0][0], ()) if index.terms else ())
         for index, size in zip(place, shape, strict=True)
@@ -37,11 +42,13 @@ def finer(place: Place, shape: Sequence[int], found: Accesses) -> Sizes | None:
 
 def is_simpler(before: Accesses, after: Accesses) -> bool:
     """Whether fewer quotients are computed, and no loop that conditions cut is lost."""
-    if sum(len(condition.index.terms) == 1 for condition in after.conditions) < sum(
-        len(condition.index.terms) == 1 for condition in before.conditions
-    ):
+    if sum(map(_is_cut, after.conditions)) < sum(map(_is_cut, before.conditions)):
         return False
     return len(set(_quotients(after.uses))) < len(set(_quotients(before.uses)))
+
+
+def _is_cut(condition: Condition) -> bool:
+    return decided_by(condition) is not None
 
 
 def joined(place: Sequence[Index], sizes: Sizes) -> Place:

@@ -20,6 +20,7 @@ from hloforge.pipelines.codegen.epilogues import fits, has_columns_last
 from hloforge.pipelines.codegen.evaluate import MOVES, Place
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
+from hloforge.pipelines.codegen.narrow_factors import free_dims, has_batch, reads_less
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.splitting import Sizes, finer, is_simpler, joined
 
@@ -43,6 +44,8 @@ _MOST_ARRAYS = 24
 _READ_ONCE = 8
 # Elements of a gather's window from which on its start costs each of them nothing.
 _WINDOW = 4
+# Elements that a factor has at least to be computed as it is multiplied, and what one may cost.
+_LEAST_PANEL, _DEAR_PANEL = 1 << 14, 40
 # An update of so small a part is made in place.
 _PART = 4
 # What may read an element of an operand for many of its own.
@@ -98,6 +101,7 @@ class Nest(Step):
     Attributes:
         shape: of the places: the sizes of loops.
         parts: the loops of each dimension of ``maps`` where these are several; None where each has its own.
+        origin: what places in arrays are from these; None for the loops' own.
         into: for a map that is stored in a part of a larger array: its first place there, and that array's shape.
         maps: arrays of this shape; each may read those before it at the same place.
         reductions: operations that reduce arrays of this shape along the same dimensions.
@@ -108,6 +112,7 @@ class Nest(Step):
 
     shape: tuple[int, ...] = ()
     parts: Sizes | None = None
+    origin: Place | None = None
     into: tuple[Place, tuple[int, ...]] | None = None
     maps: list[Array] = field(default_factory=list)
     reductions: list[Op] = field(default_factory=list)
@@ -132,7 +137,10 @@ class Nest(Step):
 
     def at(self, place: Place) -> Place:
         """The place in arrays of the loops' place."""
-        return place if self.parts is None else joined(place, self.parts)
+        found = place if self.parts is None else joined(place, self.parts)
+        if self.origin is None:
+            return found
+        return tuple(index + start for index, start in zip(found, self.origin, strict=True))
 
     def stored(self, array: Array, place: Place) -> Index:
         """The number of the element of a map's place, where the map is stored."""
@@ -248,6 +256,8 @@ def reads_in_memory(op: Op) -> Iterable[Array]:
     """The operands of a root that have to be in memory; others are computed as they are read."""
     if op.name in ("reduce", "while"):
         return ()
+    if op.panel is not None:
+        return (op.operands[1 - op.panel],)
     if is_update(op):
         return op.operands[:1] if op.operands[0].op is not None and is_root(op.operands[0].op) else ()
     return () if op.name in ("if", "case", "scatter", "util.call") else op.operands
@@ -306,6 +316,9 @@ class Planner:
 
     def _choose(self) -> None:
         costs = self._costs()
+        for op in self._block.ops:
+            if op.name == "dot_general":
+                op.panel = next((side for side in (1, 0) if self._is_panel(op, side, costs)), None)
         required = self._required
         required |= {array for array in self._block.results if self._is_own(array) and not is_free(array)}
         for op in self._block.ops:
@@ -335,6 +348,23 @@ class Planner:
             else:
                 self.memory.add(array)
                 home[array] = ("map", array.shape)
+
+    def _is_panel(self, op: Op, side: int, costs: dict[Array, int]) -> bool:
+        """Whether a product computes a factor as it goes, because what it is computed of is smaller."""
+        array = op.operands[side]
+        if (
+            not self._is_own(array)
+            or array.op is None
+            or is_root(array.op)
+            or array.is_result
+            or len(array.readers) > 1
+        ):
+            return False
+        if array.elements < _LEAST_PANEL or array in self._long or not 1 < costs[array] <= _DEAR_PANEL:
+            return False
+        if len(free_dims(op, side)) != 1 or has_batch(op):
+            return False
+        return reads_less(array, lambda one: self._stored(one) or one.op is None or is_root(one.op))
 
     def _read_before(self, op: Op) -> set[Array]:
         """What is computed of arrays that an operation may change in place: later, their old elements are gone.

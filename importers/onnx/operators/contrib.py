@@ -193,7 +193,7 @@ def fused_convolution(node: Node) -> Value:
 
 
 # Up to so many rows, weights are unpacked where they are multiplied; more rows share unpacked ones.
-_FEW_ROWS = 4
+_FEW_ROWS = 1
 
 
 @operator("MatMulNBits", domain=MICROSOFT)
