@@ -118,8 +118,10 @@ def _awaited(done: memoryview, start: memoryview, free: int) -> list[bytes | mem
     members = zip(_operands(start), _parts(done), strict=True)
     metadata = [done[f.start : f.end] for f in fields(done) if f.number == 7]
     made: list[bytes | memoryview] = []
+    name = bytes(first(done, _NAME).payload)  # type: ignore[union-attr]
     for number, (operand, shape) in enumerate(members):
-        named = encode(_NAME, f"permuted.{free + number}".encode()) + encode_number(_ID, free + number)
+        # Errors find its line by this name.
+        named = encode(_NAME, b"%s.%d" % (name, free + number)) + encode_number(_ID, free + number)
         ends = encode(_SHAPE, shape) + encode(_OPERANDS, pack([operand]))
         made.append(b"".join([encode(_OPCODE, opcode), named, *metadata, ends, *rest]))
     results = encode(_OPERANDS, pack(range(free, free + len(made))))

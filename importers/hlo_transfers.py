@@ -145,7 +145,7 @@ def _as_state(start: Instruction, free: int) -> Iterator[bytes]:
     yield _new(b"reshape", free + 1, _array(_U32, 0), encode(_OPERANDS, counts), metadata)
     if _opcode(start) == "send":
         sent = b"".join(_rest(start, (*_OWN,)))
-        yield b"".join([sent, encode(_NAME, b"sent.%d" % free), encode_number(_ID, free + 2), metadata])
+        yield b"".join([sent, _named(start, free + 2), metadata])
         channel = _fields(start, _CHANNEL)
         shape = encode_number(_ELEMENT, _TOKEN)
         yield _new(b"send-done", free + 3, shape, encode(_OPERANDS, pack([free + 2])) + channel, metadata)
@@ -169,10 +169,15 @@ def _as_start(done: Instruction, start: Instruction | None, free: int) -> Iterat
     metadata, token = _fields(done, _METADATA), encode_number(_ELEMENT, _TOKEN)
     yield _new(b"get-tuple-element", free, token, index, metadata)
     begun = b"".join(_rest(start, (*_OWN, _OPERANDS)))
-    named = encode(_NAME, b"received.%d" % free) + encode_number(_ID, free + 1)
-    yield b"".join([begun, named, encode(_OPERANDS, pack([free])), metadata])
+    yield b"".join([begun, _named(done, free + 1), encode(_OPERANDS, pack([free])), metadata])
     awaited = b"".join(_rest(done, (_OPERANDS, _CHANNEL)))
     yield b"".join([awaited, encode(_OPERANDS, pack([free + 1])), _fields(start, _CHANNEL)])
+
+
+def _named(instruction: Instruction, identity: int) -> bytes:
+    """The name of an instruction with a number, so that errors find its line, and an identity."""
+    name = first(instruction, _NAME)
+    return encode(_NAME, b"%s.%d" % (bytes(name.payload) if name else b"", identity)) + encode_number(_ID, identity)
 
 
 def _new(opcode: bytes, identity: int, shape: bytes, rest: bytes, metadata: bytes) -> bytes:

@@ -11,7 +11,7 @@ After::
 IREE knows no bounds, and a bound read as a size would make a wrong program. The signature keeps the bounds of
 arguments, so that a session refuses larger ones. Operations that take their sizes from the type of their result
 (``broadcast_in_dim``, ``reshape``, ``slice`` and ``gather`` up to the bound) get their dynamic form, with the sizes of
-the operand.
+the operand. Arrays without bound beside bounded ones are cut (``bounded_operands.py``).
 Source: StableHLO spec "Dynamism", ``TypeExtensions``.
 """
 
@@ -30,7 +30,8 @@ from hloforge.dialect.operations import blocks, integers, operations, string_att
 from hloforge.dialect.program import Signature
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
+from hloforge.pipelines.normalize.bounded_operands import NAMES, equal_dimensions
 
 # The custom calls that ``changed_form`` knows.
 _PAD, _SLICE = "PadToStatic", "SliceToDynamic"
@@ -97,6 +98,35 @@ def gather_to_sizes(op: ir.Operation) -> Replacement:
     return emit("stablehlo.dynamic_gather", [x, Value(op.operands[1]), _vector(sizes)], op.results[0].type, **kept)
 
 
+@pattern(*NAMES)
+def read_to_sizes(op: ir.Operation) -> Replacement:
+    """Static operands are cut to the size of the bounded ones that they have to fit."""
+    operands = [Value(operand) for operand in op.operands]
+    if not any(_is_bounded(x.type) for x in operands):
+        return NoMatch("no bounded operand")
+    wanted: dict[int, dict[int, Value]] = {}
+    for group in equal_dimensions(op):
+        sized = next(((n, d) for n, d in group if operands[n].type.is_dynamic_dim(d)), None)
+        static = [(n, d) for n, d in group if not operands[n].type.is_dynamic_dim(d)]
+        if sized and static:
+            size = _size(operands[sized[0]], sized[1])
+            for number, d in static:
+                wanted.setdefault(number, {})[d] = size
+    if not wanted:
+        return NoMatch("no static array beside a bounded one")
+    for number, sizes in wanted.items():
+        op.operands[number] = _cut(operands[number], sizes).ir
+    return REWRITTEN
+
+
+def _cut(x: Value, sizes: dict[int, Value]) -> Value:
+    """As much of an array as the sizes of some static dimensions say."""
+    ends = [sizes.get(d, _size(x, d) if x.type.is_dynamic_dim(d) else x.dims[d]) for d in range(x.rank)]
+    shape = [ir.ShapedType.get_dynamic_size() if d in sizes else size for d, size in enumerate(x.type.shape)]
+    operands = [x, _vector([0] * x.rank), _vector(ends), _vector([1] * x.rank)]
+    return emit("stablehlo.real_dynamic_slice", operands, ir.RankedTensorType.get(shape, x.type.element_type))
+
+
 @pattern("stablehlo.custom_call")
 def changed_form(op: ir.Operation) -> Replacement:
     """What XLA's ``DynamicPadder`` writes: an array filled up to its bounds, with its sizes, and the reverse.
@@ -148,7 +178,7 @@ class DropBounds(Pass):
             # From here on the types of main no longer tell the bounds.
             Signature.of(module).attach(module)
             to_sizes = (*broadcast_to_sizes, *reshape_to_sizes, *slice_to_size, *gather_to_sizes)
-            apply_patterns(module, (*to_sizes, *changed_form))
+            apply_patterns(module, (*to_sizes, *read_to_sizes, *changed_form))
             for op in operations(module):
                 for value in _values(op):
                     if _is_bounded(value.type):

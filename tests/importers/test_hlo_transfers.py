@@ -64,3 +64,10 @@ def test_transfers_on_channels_of_their_own_meet_by_their_devices() -> None:
     for channel in (", channel_id=8", ""):
         got = hloforge.replicate(_pipeline("f32[4]", 2, channel).encode(), partitions=3)(x)
         np.testing.assert_array_equal(got, x)
+
+
+def test_an_error_of_a_transfer_is_at_its_line() -> None:
+    with pytest.raises(hloforge.Error) as caught:
+        hloforge.compile(_pipeline("f32[4]", 1).replace(", num_partitions=3", "").encode())
+    assert caught.value.location is not None
+    assert caught.value.location.line

@@ -33,3 +33,11 @@ def test_a_forward_scan_is_left() -> None:
     module = parse_module(text)
     PassManager([DecomposeReverseScan()]).run(module)
     assert str(module) == str(parse_module(text))
+
+
+def test_a_scan_of_nothing_has_its_initial_carry() -> None:
+    for text in (SCAN, SCAN.replace("is_reverse = true", "is_reverse = false")):
+        program = read(text.replace("2x3xi32", "2x0xi32"))
+        outputs, carry = compile_program(program).load()(X[:, :0], np.array([10, 20], np.int32))
+        assert outputs.shape == (2, 0)
+        np.testing.assert_array_equal(carry, [10, 20])
