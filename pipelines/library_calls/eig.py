@@ -9,6 +9,7 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
 from hloforge.dialect.idioms import batch_matmul, matrix_transpose, zeros
 from hloforge.dialect.values import Value
+from hloforge.pipelines.library_calls.balancing import Balanced
 from hloforge.pipelines.library_calls.matrices import from_parts, identity, kept, poisoned, prepared, unscaled
 from hloforge.pipelines.library_calls.reflectors import rows_times
 from hloforge.pipelines.library_calls.registry import CustomCall, custom_call_target, hybrid, lapack
@@ -29,7 +30,7 @@ def geev(call: CustomCall) -> list[Value]:
     """a ``[..., n, n]`` -> eigenvalues (of real matrices by parts), left and right eigenvectors, info.
 
     Vectors have norm 1 and a real largest element; pairs of conjugate values are together, that above the real axis
-    first. Without balancing: the errors are small beside the matrix's norm.
+    first. Matrices are balanced before.
     """
     return _found(call, call.choice("compute_left", _WANTED), call.choice("compute_right", _WANTED))
 
@@ -47,13 +48,16 @@ def _found(call: CustomCall, left: bool, right: bool) -> list[Value]:
     if not prod(a.dims):
         return [zeros(shape.element, shape.dimensions) for shape in shapes]  # type: ignore[arg-type]
     flat, bad, scale = prepared(a)
-    t, z, missing = schur(flat, vectors=left or right)
+    balanced = Balanced(flat)
+    t, z, missing = schur(balanced.matrix, vectors=left or right)
     values = eigenvalues(t)
     triangle, basis = _complex_form(t, z, values) if z is not None else (None, None)
     vectors = []
     for is_left, wanted in ((True, left), (False, right)):
         if wanted and triangle is not None and basis is not None:
-            vectors.append(poisoned(_vectors(triangle, basis, values, a.element_type.is_complex, is_left), bad))
+            of_balanced = _vectors(triangle, basis, values, a.element_type.is_complex, is_left)
+            own = _normalized(balanced.vectors(of_balanced, left=is_left))
+            vectors.append(poisoned(from_parts(own.parts), bad))
         else:
             vectors.append(zeros(shapes[-2].element, flat.dims))  # type: ignore[arg-type]
     parts = [unscaled(part, scale) for part in values.parts]
@@ -78,8 +82,8 @@ def _complex_form(t: Number, z: Number, values: Number) -> tuple[Number, Number]
     return triangle, Number(*(matrix_transpose(part) for part in split.parts))
 
 
-def _vectors(t: Number, z: Number, values: Number, is_complex: bool, is_left: bool) -> Value:
-    """The eigenvectors Z x, ``[b, n, n]`` complex, of a = Z T Z^H.
+def _vectors(t: Number, z: Number, values: Number, is_complex: bool, is_left: bool) -> Number:
+    """The eigenvectors Z x, ``[b, n, n]`` by parts, of a = Z T Z^H.
 
     Left ones are the right ones of the adjoint, which is triangular again with rows and columns reversed.
     """
@@ -100,7 +104,7 @@ def _vectors(t: Number, z: Number, values: Number, is_complex: bool, is_left: bo
     if not is_complex and found.im is not None:
         is_real = ops.broadcast_in_dim(ops.eq(values.parts[1], 0.0), found.re.dims, [0, 2])
         found = Number(found.re, ops.select(is_real, full(found.im, 0), found.im))
-    return from_parts(found.parts)
+    return kept(found)
 
 
 def _diagonal_of(t: Number) -> Value:

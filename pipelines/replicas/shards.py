@@ -97,10 +97,11 @@ class Sharded:
     def local(self, signature: Signature) -> Signature:
         """The signature of one device's program, from that of the whole: parts lie as the whole arrays did.
 
-        What is donated stays so where the part of the result has the size of the argument's.
+        What is donated stays so where the part of the result has the size of the argument's; else another result that
+        has may take its place.
         """
         made = _resized(signature, (one.local for one in self.parameters), (one.local for one in self.results))
-        return replace(made, aliases=tuple(alias for alias in signature.aliases if _fits(alias, made)))
+        return replace(made, aliases=_fitting(signature.aliases, made))
 
     def whole(self, signature: Signature) -> Signature:
         """The signature of a call with whole arrays, from that of a program of parts; donation ends."""
@@ -146,9 +147,16 @@ def _with_sizes(shape: Shape, sizes: Iterator[tuple[int, ...]]) -> Shape:
     return Shape(shape.element, next(sizes), layout=layout)
 
 
-def _fits(alias: Alias, signature: Signature) -> bool:
-    """Whether the parameter and the result that share a buffer, both arrays, are of one size."""
-    parameter, result = signature.parameters[alias.parameter_number].shape, signature.result
-    for index in alias.output_index:
-        result = (result.elements or ())[index]
-    return not alias.parameter_index and parameter == result
+def _fitting(aliases: tuple[Alias, ...], signature: Signature) -> tuple[Alias, ...]:
+    """Which parameters and results, all of them arrays, share a buffer: those of one size."""
+    results: dict[tuple[int, ...], Shape] = {(): signature.result}
+    if signature.result.elements is not None:
+        results = {(number,): shape for number, shape in enumerate(signature.result.elements)}
+    donated = [(alias, signature.parameters[alias.parameter_number].shape) for alias in aliases]
+    kept = [alias for alias, shape in donated if not alias.parameter_index and results.get(alias.output_index) == shape]
+    for alias, shape in donated:
+        taken = {other.output_index for other in kept}
+        free = [place for place, result in results.items() if result == shape and place not in taken]
+        if alias not in kept and not alias.parameter_index and free:
+            kept.append(replace(alias, output_index=free[0]))
+    return tuple(kept)

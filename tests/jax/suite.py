@@ -9,6 +9,7 @@ one ended. ``suite_differences.txt`` lists what is known to differ, with causes;
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import queue
@@ -213,6 +214,12 @@ def _files(checkout: Path, pattern: str) -> list[Path]:
     return found
 
 
+def _check_plugin() -> None:
+    """Without the extension module each test would fail, for a reason that is none of its own."""
+    if importlib.util.find_spec("hloforge.jax.plugin._pjrt") is None:
+        sys.exit("the extension module of JAX's plugin is not built: pip install --force-reinstall --no-deps -e .")
+
+
 def _logged(path: Path) -> dict[tuple[str, str], Verdict]:
     if not path.exists():
         return {}
@@ -232,6 +239,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--log", type=Path, default=LOG, help="where verdicts are appended and found again")
     options = parser.parse_args()
+    _check_plugin()
     before = _logged(options.log)
     options.log.parent.mkdir(parents=True, exist_ok=True)
     lock = threading.Lock()

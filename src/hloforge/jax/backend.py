@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import compilation_cache, config, distributed, dlpack, xla_bridge
+from jax._src import compilation_cache, config, distributed, dlpack, source_info_util, traceback_util, xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.interpreters import pxla
 from jax._src.typing import DLDeviceType
@@ -55,6 +55,7 @@ def register(functions: Any, options: Callable[[], dict[str, Any]], guard: Calla
     xla_bridge._nonexperimental_plugins.add(platform.PLATFORM)
     xla_bridge.register_plugin(platform.PLATFORM, priority=_PRIORITY, c_api=functions, options=named)
     platform.register()
+    _hide_our_frames()
     _share_by_dlpack()
     _take_by_dlpack()
     _tell_costs()
@@ -90,6 +91,13 @@ def _lasting(client: Any) -> Any:
     """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
     return client
+
+
+def _hide_our_frames() -> None:
+    """Let JAX tell users of lines of their own: what this package wraps is of JAX, as its own functions are."""
+    folder = f"{Path(__file__).parent}{os.sep}"
+    source_info_util.register_exclusion(folder)
+    traceback_util.register_exclusion(folder)
 
 
 def _share_by_dlpack() -> None:

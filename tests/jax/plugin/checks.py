@@ -498,6 +498,8 @@ def two_devices() -> None:
 
 @check
 def in_place_of_the_cpu() -> None:
+    # Users are told of lines of their own.
+    assert "hloforge/jax/" not in jax.jit(lambda x: jnp.sin(x) * 2).lower(1.0).as_text(debug_info=True)
     (device,) = jax.devices()
     assert jax.devices("cpu") == jax.devices("hloforge") == [device]
     assert (jax.default_backend(), device.platform, device.device_kind) == ("cpu", "cpu", "cpu")

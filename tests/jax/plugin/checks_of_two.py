@@ -38,6 +38,23 @@ def asynchronous_collectives_of_two_devices() -> None:
 
 
 @check
+def donated_parts_of_two_devices() -> None:
+    # The first result of the whole size is on both devices; the other one has parts of the argument's size.
+    mesh = jax.make_mesh((2,), ("a",), axis_types=(AxisType.Auto,))
+    rows, everywhere = NamedSharding(mesh, PartitionSpec("a")), NamedSharding(mesh, PartitionSpec())
+
+    @partial(jax.jit, donate_argnums=0, out_shardings=(everywhere, rows))
+    def doubled(x: Any) -> Any:
+        return x * 2, x + 1
+
+    x = jax.device_put(np.arange(8.0).reshape(2, 4), rows)
+    whole, parts = doubled(x)
+    assert x.is_deleted()
+    np.testing.assert_array_equal(whole, np.arange(8.0).reshape(2, 4) * 2)
+    np.testing.assert_array_equal(parts, np.arange(8.0).reshape(2, 4) + 1)
+
+
+@check
 def replicated_results_of_two_devices() -> None:
     mesh = jax.make_mesh((2,), ("a",), axis_types=(AxisType.Explicit,))
     rows, terms, everywhere = PartitionSpec("a"), PartitionSpec(unreduced={"a"}), PartitionSpec()

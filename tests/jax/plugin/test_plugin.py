@@ -34,6 +34,7 @@ GROUPS = (
             "callbacks_of_two_devices",
             "custom_partitioning_of_two_devices",
             "asynchronous_collectives_of_two_devices",
+            "donated_parts_of_two_devices",
             "replicated_results_of_two_devices",
             "factorizations_of_two_devices",
         ),

@@ -49,6 +49,24 @@ def test_eigenvectors_of_hard_matrices_meet_their_equations(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f4", pytest.param("c16", marks=pytest.mark.slow)])
+def test_values_of_badly_scaled_matrices_are_as_exact_as_those_of_scaled_ones(dtype: str) -> None:
+    generator = np.random.default_rng(3)
+    scales, order = 10 ** generator.uniform(-4, 4, 7), generator.permutation(7)
+    companion = np.eye(7, k=-1)
+    companion[0, :3] = [-2, 1, 3]
+    triangle = np.triu(random(dtype, 7, 7))[order][:, order]
+    a = np.stack([random(dtype, 7, 7) * scales[:, None] / scales, companion, triangle]).astype(dtype)
+    w, left, right = evaluated(lambda a: jax.lax.linalg.eig(a), a)
+    for found, each in zip(w, a, strict=True):
+        expected = np.linalg.eigvals(wide(each))
+        assert distance(found, expected) < SLACK * 7 * np.finfo(dtype).eps * np.abs(expected).max()
+    # Multiple ones of a triangle, too: the four zeros of the polynomial, and a diagonal.
+    assert np.count_nonzero(w[1] == 0) == 4
+    assert np.array_equal(np.sort_complex(w[2]), np.sort_complex(np.diag(triangle)))
+    check_vectors(a, w, left, right)
+
+
+@pytest.mark.parametrize("dtype", ["f4", pytest.param("c16", marks=pytest.mark.slow)])
 def test_schur_forms_of_hard_matrices_meet_their_equations(dtype: str) -> None:
     a = hard_matrices(dtype)
     t, z, alone = evaluated(
