@@ -25,6 +25,7 @@ from hloforge.pipelines.codegen.index import ZERO
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of
 from hloforge.pipelines.codegen.narrow_factors import PRODUCTS
+from hloforge.pipelines.codegen.products.convolution import THIN
 from hloforge.pipelines.codegen.products.loops import each
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def has_columns_last(op: Op) -> bool:
         return bool(lhs.elements) and columns == op.result.shape[-1]
     dims = stablehlo.ConvDimensionNumbers(op.attribute("dimension_numbers"))
     order = [dims.output_batch_dimension, *dims.output_spatial_dimensions, dims.output_feature_dimension]
-    return order == list(range(len(order))) and len(order) > 2
+    # Of few features vectors go along pixels (``planes.py``).
+    return order == list(range(len(order))) and len(order) > 2 and op.result.shape[-1] not in THIN
 
 
 def fits(sums: Array, maps: Sequence[Array], in_memory: InMemory) -> bool:

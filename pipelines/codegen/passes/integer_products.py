@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hloforge.dialect import ops
-from hloforge.dialect.constants import constant
+from hloforge.dialect.constants import constant, full
 from hloforge.dialect.emission import emit, i64, i64_matrix, i64s
 from hloforge.dialect.mlir import in_context, ir, stablehlo
 from hloforge.dialect.operations import integer, integers, operations
@@ -81,6 +81,22 @@ def _side(factor: Factor, *, keeps_zero: bool) -> _Side:
         return _Side(factor.codes, factor.zero)
     wide = ops.convert_element_type(factor.codes, "s16")
     return _Side(wide - factor.zero.over(wide.dims, "s16"))
+
+
+def _unsigned(factor: Factor, other: Factor) -> Factor:
+    """Codes without a sign, as instructions take them beside those of a constant with one."""
+    if factor.codes.element_type.name != "s8" or factor.array is not None or other.array is None:
+        return factor
+    if other.zero is not None or other.codes.element_type.name != "s8":
+        return factor
+    codes = ops.bitcast_convert_type(factor.codes, "u8")
+    codes = ops.xor(codes, full(codes, 128))
+    if factor.zero is None:
+        return replace(factor, codes=codes, zero=known(np.asarray(128, np.int32)))
+    if factor.zero.array is not None:
+        return replace(factor, codes=codes, zero=known(factor.zero.array.astype(np.int32) + 128, factor.zero.dims))
+    value = ops.convert_element_type(factor.zero.value, "s32")
+    return replace(factor, codes=codes, zero=replace(factor.zero, value=value + full(value, 128)))
 
 
 def _constant(centered: Array) -> _Side:
@@ -161,6 +177,8 @@ def _dot(op: ir.Operation, left: Factor, right: Factor) -> Value | None:
     result = Value(op.results[0])
     if not (places.allow(left.scale, places.lhs) and places.allow(right.scale, places.rhs)):
         return None
+    if places.allow(left.zero, places.lhs):
+        left = _unsigned(left, right)
     are_known = left.array is not None, right.array is not None
     sides = [
         _side(factor, keeps_zero=is_known and places.allow(factor.zero, where))
@@ -248,6 +266,8 @@ def _convolution(op: ir.Operation, left: Factor, right: Factor) -> Value | None:
         and set(window.bases) == {1}
         and window.batch_groups == 1
     )
+    if keeps and (left.zero is not None or not any(map(any, window.padding))):
+        left = _unsigned(left, right)
     image, kernel = _side(left, keeps_zero=keeps), _side(right, keeps_zero=False)
     depth = prod(right.codes.dims[:-1])
     summed = list(range(rank - 1))

@@ -38,7 +38,6 @@ from hloforge.pipelines.codegen.passes.integer_factors import (
     facts_of_parameters,
     in_dims,
     known,
-    known_array,
     spread_of,
 )
 from hloforge.pipelines.evaluation.known import KnownValues
@@ -91,7 +90,7 @@ def _scaled(value: SSAValue, facts: KnownValues, left: int) -> _Scaled | None:
     if name == "clamp":
         low, operand, high = op.operands
         inner = _scaled(operand, facts, left - 1)
-        bounds = [known_array(bound, facts) for bound in (low, high)]
+        bounds = [_number(bound, facts) for bound in (low, high)]
         if inner is None or any(bound is None or bound.size != 1 for bound in bounds):
             return None
         ends = tuple((not place, bound.reshape(())) for place, bound in enumerate(bounds) if bound is not None)
@@ -208,7 +207,7 @@ def of_stored_sums(op: ir.Operation) -> Replacement:
         if name == "round_nearest_even":
             break
         if name == "clamp":
-            bounds = [known_array(bound, facts) for bound in (made.operands[0], made.operands[2])]
+            bounds = [_number(bound, facts) for bound in (made.operands[0], made.operands[2])]
             if zero or any(bound is None or bound.size != 1 for bound in bounds):
                 return NoMatch("bounds that are not known")
             least, most = (bound.item() for bound in bounds if bound is not None)
@@ -264,7 +263,7 @@ def of_bounded(op: ir.Operation) -> Replacement:
     if clamp is None:
         return NoMatch("of a float without bounds")
     facts = facts_of_parameters()
-    low, high = (known_array(bound, facts) for bound in (clamp.operands[0], clamp.operands[2]))
+    low, high = (_number(bound, facts) for bound in (clamp.operands[0], clamp.operands[2]))
     if low is None or high is None or low.size != 1 or high.size != 1:
         return NoMatch("the bounds are not known")
     limits = np.iinfo(result.element_type.dtype)

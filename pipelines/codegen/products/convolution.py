@@ -36,7 +36,7 @@ _COPY_SHARE, _LEAST_CHUNK_ROWS, _CHUNK_ROWS = 2, 256, 1024
 # Of the second-level cache, what rows of windows fill that are laid out at once.
 _LAID_SHARE = 1
 # Output features that fill a vector badly, and pixels of a row that make up for it.
-_THIN, _WIDE = (1, 2, 3, 5, 6, 7), 8
+THIN, _WIDE = (1, 2, 3, 5, 6, 7), 8
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Convolution:
         if self.out.feature != 1 and self.out.spatial[-1] == 1:
             return "planes"
         # Vectors of so few features are narrow, or overlap.
-        is_thin = self.outputs in _THIN and self.groups == 1 and self.axes[-1].out >= _WIDE and not phases_of(self)
+        is_thin = self.outputs in THIN and self.groups == 1 and self.axes[-1].out >= _WIDE and not phases_of(self)
         return "planes" if is_thin else "pixels"
 
     @property

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of
-from hloforge.pipelines.codegen.products import images
-from hloforge.pipelines.codegen.products.arithmetic import one_by_one
+from hloforge.pipelines.codegen.products import depthwise_bytes, images
+from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, one_by_one
 from hloforge.pipelines.codegen.products.blocking import lanes_for
 from hloforge.pipelines.codegen.products.images import Copy, Image
 from hloforge.pipelines.codegen.products.loops import carrying, each
@@ -50,12 +50,15 @@ class DepthwisePlan:
         pixels: of the result in a row that are computed together.
         rows: of the result in a chunk, along the first spatial dimension.
         copy: of the image; None to read it in place.
+        groups: the instruction that multiplies four bytes (``depthwise_bytes.py``), whose copy is of bytes; None for
+            terms one by one.
     """
 
     lanes: int
     pixels: int
     rows: int
     copy: Copy | None
+    groups: Arithmetic | None = None
 
 
 def takes(one: Convolution) -> bool:
@@ -70,14 +73,21 @@ def plan(one: Convolution, machine: Machine) -> DepthwisePlan:
     width, rows = one.axes[-1].out, one.axes[0].out
     rows = -(-rows // min(_CHUNKS, rows))
     is_plain = all(axis.is_plain for axis in one.axes) and one.image.kind == one.sums
+    lanes = lanes_for(one.sums, one.groups, machine)
+    groups = depthwise_bytes.arithmetic_of(one, lanes, machine)
     while True:
-        copy = images.by_pixels(one.axes, one.groups, one.axes[0].rows_for(rows), one_by_one(one.sums))
-        if is_plain or rows == 1 or copy.size <= machine.l2_bytes // _SHARE:
+        seen = one.axes[0].rows_for(rows)
+        copy = images.by_pixels(one.axes, one.groups, seen, one_by_one(one.sums))
+        size = copy.size if groups is None else depthwise_bytes.strides_of(one, seen)[-1]
+        if is_plain or rows == 1 or size <= machine.l2_bytes // _SHARE:
             break
         rows = -(-rows // 2)
     # Of equal numbers of tiles the smallest ones, which overlap least.
     tiles = -(-width // min(width, _PIXELS))
-    return DepthwisePlan(lanes_for(one.sums, one.groups, machine), -(-width // tiles), rows, None if is_plain else copy)
+    kept = None if is_plain else copy
+    if groups is not None:
+        kept = depthwise_bytes.byte_copy(one, one.axes[0].rows_for(rows))
+    return DepthwisePlan(lanes, -(-width // tiles), rows, kept, groups)
 
 
 def units(one: Convolution, found: DepthwisePlan) -> tuple[int, int]:
@@ -85,11 +95,14 @@ def units(one: Convolution, found: DepthwisePlan) -> tuple[int, int]:
     return one.batch, -(-one.axes[0].out // found.rows)
 
 
-def _areas(one: Convolution, found: DepthwisePlan) -> tuple[int, int]:
-    """Bytes of the copy and of the weights."""
-    copy = found.copy.size if found.copy is not None else 0
+def _areas(one: Convolution, found: DepthwisePlan) -> tuple[int, int, int]:
+    """Bytes of the copy, of packed pixels and of the weights."""
+    copy, packed = found.copy.size if found.copy is not None else 0, 0
     weights = math.prod(axis.window for axis in one.axes) * one.groups * bits_of(one.sums) // 8
-    return -(-copy // _LINE) * _LINE, weights
+    if found.groups is not None:
+        packed = depthwise_bytes.strides_of(one, one.axes[0].rows_for(found.rows))[-1]
+        weights = depthwise_bytes.weight_bytes(one)
+    return -(-copy // _LINE) * _LINE, -(-packed // _LINE) * _LINE, weights
 
 
 def scratch_bytes(one: Convolution, found: DepthwisePlan) -> int:
@@ -115,7 +128,9 @@ class DepthwiseProduct:
     ) -> None:
         self.function, self.one, self.plan = function, one, found
         self.image, self.kernel, self.results = image, kernel, results
-        self.copy, self.weights = scratch, function.offset(scratch, I8, _areas(one, found)[0])
+        copy, packed, _ = _areas(one, found)
+        self.copy, self.packed = scratch, function.offset(scratch, I8, copy)
+        self.weights = function.offset(scratch, I8, copy + packed)
 
     @property
     def _image(self) -> Image:
@@ -125,11 +140,19 @@ class DepthwiseProduct:
     def run(self, first: Value, last: Value) -> None:
         """Units from ``first`` up to ``last``."""
         function, one, found = self.function, self.one, self.plan
-        self._copy_weights()
+        if found.groups is None:
+            self._copy_weights()
+        else:
+            depthwise_bytes.pack_weights(function, one, found.groups, found.lanes, self.kernel, self.weights)
         axes, image = one.axes, self._image
         counts = [found.rows, *(axis.out for axis in axes[1:-1])]
         strides = [stride * image.bytes for stride in image.spatial] if found.copy is None else found.copy.strides
         steps = [axis.stride * stride for axis, stride in zip(axes, strides, strict=True)]
+        inside = steps
+        if found.groups is not None:
+            packed = depthwise_bytes.strides_of(one, axes[0].rows_for(found.rows))[:-1]
+            # Packed pixels of a row are a window's stride apart.
+            inside = [*(axis.stride * stride for axis, stride in zip(axes[:-1], packed, strict=False)), packed[-1]]
         with each(function, first, last) as unit:
             number, chunk = split_index(function, unit, units(one, found))
             begin = clamped(function, chunk * found.rows, axes[0].out - found.rows)
@@ -141,16 +164,31 @@ class DepthwiseProduct:
                 rows = function.index(axes[0].rows_for(found.rows))
                 found.copy.fill(function, image, start, begin * axes[0].stride, rows, self.copy)
                 start = self.copy
+            if found.groups is not None:
+                self._pack(start, strides)
+                start = self.packed
             with each(function, 0, math.prod(counts)) as line:
-                row = strided(function, start, I8, split_index(function, line, counts), steps[:-1])
+                row = strided(function, start, I8, split_index(function, line, counts), inside[:-1])
                 pixels = (begin * math.prod(counts[1:]) + line) * axes[-1].out
                 with each(function, 0, one.groups, found.lanes) as reached:
                     feature = clamped(function, reached, one.groups - found.lanes)
                     with each(function, 0, axes[-1].out, found.pixels) as place:
                         pixel = clamped(function, place, axes[-1].out - found.pixels)
-                        at = strided(function, row, I8, [pixel, feature], [steps[-1], bits_of(one.sums) // 8])
+                        at = strided(function, row, I8, [pixel, feature], [inside[-1], bits_of(one.sums) // 8])
                         sums = self._sums(at, feature, strides)
                         self._store(sums, number, pixels + pixel, feature)
+
+    def _pack(self, start: Value, strides: Sequence[int]) -> None:
+        """Pack the rows that a chunk sees, from the address of their first pixel on."""
+        function, one, found = self.function, self.one, self.plan
+        assert found.groups is not None
+        rows = [one.axes[0].rows_for(found.rows), *(axis.padded for axis in one.axes[1:-1])]
+        packed = depthwise_bytes.strides_of(one, rows[0])
+        with each(function, 0, math.prod(rows)) as line:
+            place = split_index(function, line, rows)
+            row = strided(function, start, I8, place, strides[:-1])
+            to = strided(function, self.packed, I8, place, packed[: len(rows)])
+            depthwise_bytes.pack_row(function, one, found.groups, found.lanes, row, strides[-1], to)
 
     def _copy_weights(self) -> None:
         """``[window, features]`` of the sums' type."""
@@ -166,7 +204,12 @@ class DepthwiseProduct:
 
     def _sums(self, at: Value, feature: Value, strides: Sequence[int]) -> list[Value]:
         """Of some pixels, whose windows begin at an address and steps further."""
-        function, one = self.function, self.one
+        function, one, found = self.function, self.one, self.plan
+        if found.groups is not None:
+            packed = depthwise_bytes.strides_of(one, one.axes[0].rows_for(found.rows))[:-1]
+            return depthwise_bytes.sums(
+                function, one, found.groups, found.lanes, found.pixels, at, self.weights, feature, packed
+            )
         kind, size = wide(one.sums, self.plan.lanes), bits_of(one.sums) // 8
         zero = [function.constant(0, kind)] * self.plan.pixels
         weights = function.offset(self.weights, one.sums, feature)

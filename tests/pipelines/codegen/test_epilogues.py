@@ -78,6 +78,19 @@ def test_with_a_border(groups: int, low: int) -> None:
     check(layers, image, kernel, other)
 
 
+@pytest.mark.parametrize("features", range(1, 10))
+def test_features(features: int) -> None:
+    """Few features have vectors along pixels."""
+
+    def layer(x: Any, kernel: Any) -> Any:
+        sums = jax.lax.conv_general_dilated(
+            x.astype(jnp.int32), kernel.astype(jnp.int32), (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        return (sums + jnp.arange(features, dtype=jnp.int32)).astype(jnp.int8)
+
+    check(layer, _bytes(1, 9, 12, 4), _bytes(3, 3, 4, features))
+
+
 def test_in_a_loop() -> None:
     """Sums that a loop carries on, changed where they are read."""
     x, w = _bytes(8, 8), _bytes(8, 8)

@@ -140,6 +140,10 @@ def check(
     kernel = _viewed(flat_kernel, kernel_shape, strides, one.kernel.start)
     found = _viewed(placed[2], out_shape, (one.out.batch, *one.out.spatial, one.out.feature))
     if one.out.kind == "i32":
+        image, kernel = (
+            array if side.signed else array.view(f"u{array.dtype}")
+            for array, side in ((image, one.image), (kernel, one.kernel))
+        )
         expected = reference(one, image.astype(np.int32), kernel.astype(np.int32))
         np.testing.assert_array_equal(found, expected)
         return
@@ -310,6 +314,22 @@ def test_random_convolutions(
 def test_random_depthwise_convolutions(batch: int, axes: list[Axis], groups: int, at_end: bool) -> None:
     for orders in (PIXELS, PLANES, ("NSC", "OIS", "NSC")):
         check(convolution(batch, axes, 1, 1, groups=groups, orders=orders), at_end=at_end, biased=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_random_depthwise_convolutions_of_bytes(data: st.DataObject) -> None:
+    """By an instruction for four of them, or one by one, with and without signs."""
+    batch, groups = data.draw(st.integers(1, 2), "batch"), data.draw(st.integers(2, 70), "groups")
+    axes = data.draw(st.lists(_axes(), max_size=2), "axes")
+    window, stride = data.draw(st.integers(2, 9), "window"), data.draw(st.integers(1, 4), "stride")
+    low, high = data.draw(st.tuples(st.integers(-2, 3), st.integers(-2, 3)), "edges")
+    size = data.draw(st.integers(4 + window, 30), "size")
+    axes.append(axis(size, window, stride=stride, low=low, high=high))
+    one = convolution(batch, axes, 1, 1, groups=groups, kind="i8", out="i32", extensions=EXTENSIONS)
+    signed, also = data.draw(st.tuples(st.booleans(), st.booleans()), "signed")
+    one = replace(one, image=replace(one.image, signed=signed), kernel=replace(one.kernel, signed=also))
+    check(one, at_end=data.draw(st.booleans()))
 
 
 @pytest.mark.parametrize("orders", [PIXELS, PLANES])
