@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hloforge.dialect.abi import physical_shape
 from hloforge.dialect.marks import SHARDED
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import string_attribute
@@ -148,15 +149,27 @@ def _with_sizes(shape: Shape, sizes: Iterator[tuple[int, ...]]) -> Shape:
 
 
 def _fitting(aliases: tuple[Alias, ...], signature: Signature) -> tuple[Alias, ...]:
-    """Which parameters and results, all of them arrays, share a buffer: those of one size."""
+    """Which parameters and results, all of them arrays, share a buffer: of one shape, else of one size in bytes; those
+    that say so already before others."""
     results: dict[tuple[int, ...], Shape] = {(): signature.result}
     if signature.result.elements is not None:
         results = {(number,): shape for number, shape in enumerate(signature.result.elements)}
-    donated = [(alias, signature.parameters[alias.parameter_number].shape) for alias in aliases]
-    kept = [alias for alias, shape in donated if not alias.parameter_index and results.get(alias.output_index) == shape]
-    for alias, shape in donated:
-        taken = {other.output_index for other in kept}
-        free = [place for place, result in results.items() if result == shape and place not in taken]
-        if alias not in kept and not alias.parameter_index and free:
-            kept.append(replace(alias, output_index=free[0]))
+    left = {alias: signature.parameters[alias.parameter_number].shape for alias in aliases if not alias.parameter_index}
+    kept: list[Alias] = []
+    for fits in (_same_shape, _same_size):
+        for own in (True, False):
+            for alias, shape in list(left.items()):
+                free = [place for place, result in results.items() if fits(result, shape)]
+                place = next((place for place in free if place == alias.output_index or not own), None)
+                if place is not None:
+                    del left[alias], results[place]
+                    kept.append(replace(alias, output_index=place))
     return tuple(kept)
+
+
+def _same_shape(one: Shape, other: Shape) -> bool:
+    return one == other
+
+
+def _same_size(one: Shape, other: Shape) -> bool:
+    return one.is_array and other.is_array and physical_shape(one).byte_size == physical_shape(other).byte_size

@@ -52,6 +52,11 @@ def donated_parts_of_two_devices() -> None:
     assert x.is_deleted()
     np.testing.assert_array_equal(whole, np.arange(8.0).reshape(2, 4) * 2)
     np.testing.assert_array_equal(parts, np.arange(8.0).reshape(2, 4) + 1)
+    # Another shape or type of the same size will do.
+    x = jax.device_put(np.arange(8).reshape(2, 4), rows)
+    turned = jax.jit(lambda x: x.reshape(8).astype(np.float32) / 2, donate_argnums=0, out_shardings=rows)(x)
+    assert x.is_deleted()
+    np.testing.assert_array_equal(turned, np.arange(8) / 2)
 
 
 @check
