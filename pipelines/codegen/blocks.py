@@ -102,11 +102,13 @@ class Generator:
 
     def scratch(self, size: int) -> Value | None:
         """Memory for an algorithm, until the kernel ends."""
-        if not size:
-            return None
+        return self.scratch_memory(size).pointer if size else None
+
+    def scratch_memory(self, size: int) -> Memory:
+        """As ``scratch``, with the metadata that it shares no memory with arrays."""
         slot = Slot(Where.TRANSIENT, size, "i8", offset=self.arena.take(size))
         self._dead.append(slot)
-        return self.writer.memory(slot).pointer
+        return self.writer.memory(slot)
 
     def required_scratch(self, size: int) -> Value:
         """As ``scratch``, for algorithms that take a pointer in any case."""

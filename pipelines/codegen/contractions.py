@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hloforge.pipelines.codegen.blocks import Generator
 
 # Parts of scratch memory begin at multiples of it.
-_LINE = 64
+LINE = 64
 
 
 class Product(Protocol):
@@ -70,7 +70,7 @@ def emit(
 
 def scratch_of(generator: Generator, size: int, share: Share | None) -> Value | None:
     """Memory of so many bytes that each workgroup works in; None for none."""
-    size = -(-size // _LINE) * _LINE
+    size = -(-size // LINE) * LINE
     scratch = generator.scratch(size * (share.count if share else 1))
     if scratch is None or share is None:
         return scratch

@@ -18,11 +18,12 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen import index as places
-from hloforge.pipelines.codegen.contractions import product_of, scratch_of, storage_kind, strides
+from hloforge.pipelines.codegen.contractions import LINE, product_of, scratch_of, storage_kind, strides
 from hloforge.pipelines.codegen.elements.memory import size as element_size
 from hloforge.pipelines.codegen.emit import Memory, accessing
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
+from hloforge.pipelines.codegen.lang.values import I8
 from hloforge.pipelines.codegen.loops import NestWriter, Share
 from hloforge.pipelines.codegen.narrow_factors import free_dims
 from hloforge.pipelines.codegen.products.gemm import Gemm
@@ -103,10 +104,11 @@ def write(generator: Generator, op: Op, share: Share | None) -> None:
     """The code of a product with panels."""
     found = panels_of(op, generator.extensions, generator.machine)
     function, machine, part = generator.writer.function, generator.machine, found.part
-    panel = scratch_of(generator, found.bytes, share)
+    size = -(-found.bytes // LINE) * LINE
+    room = generator.scratch_memory(size * (share.count if share else 1))
+    panel = room.pointer if share is None else function.offset(room.pointer, I8, share.number * size)
+    kept = Memory(panel, found.factor.element, room.access)
     work = scratch_of(generator, part.scratch(machine), share)
-    assert panel is not None
-    kept = Memory(panel, found.factor.element, "")
     first, last = function.index(0), function.index(found.count)
     if share is not None:
         first, last = ((share.number + more) * found.count for more in (0, 1))

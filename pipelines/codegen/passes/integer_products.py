@@ -13,7 +13,8 @@ After, where ``%sums`` are those of the columns of ``%k``, times 128::
 
 The sum of integers is exact; that of floats before was rounded. A constant's zero point is subtracted here. The other
 factor keeps its own, for which sums of the constant make up, and a convolution's padding is its zero point; where
-there is no constant, factors less their zero points have 16 bits. Products read their operands before a conversion
+there is no constant, factors less their zero points have 16 bits. Of a product of integers with other floats, the scale
+multiplies the results. Products read their operands before a conversion
 (``narrow_factors.py``), so that instructions for bytes compute them. Features of convolutions become the last
 dimension, as these instructions have them, and elementwise operations on the result follow (``moved_dimensions.py``).
 Source: ONNX "QLinearConv", "ConvInteger"; Jacob et al., "Quantization and Training of Neural Networks", 2.3.
@@ -166,10 +167,27 @@ def _product(op: ir.Operation, facts: KnownValues) -> Value | None:
     factors = [factor_of(operand, facts) for operand in op.operands]
     left, right = factors
     if left is None or right is None:
-        return None
+        return _scaled(op, left, right) if op.name == _DOT else None
     if result.element_type.is_integer and (left.scale or right.scale):
         return None
     return (_dot if op.name == _DOT else _convolution)(op, left, right)
+
+
+def _scaled(op: ir.Operation, left: Factor | None, right: Factor | None) -> Value | None:
+    """A product with integers of which only one factor is made: their scale multiplies its results."""
+    number, factor = (0, left) if left is not None else (1, right)
+    if factor is None or factor.scale is None or Value(op.results[0]).element_type.name not in ("f32", "f64"):
+        return None
+    places, *_ = _of_dot(op)
+    where = (places.lhs, places.rhs)[number]
+    if not places.allow(factor.scale, where) or (factor.zero is not None and factor.array is None):
+        return None
+    operands = [Value(operand) for operand in op.operands]
+    side = _side(factor, keeps_zero=False)
+    operands[number] = ops.convert_element_type(side.codes, operands[number].element_type)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    numbers = emit(_DOT, operands, Value(op.results[0]).shape, **attributes)
+    return numbers * factor.scale.moved(_numbers(where)).over(numbers.dims, numbers.element_type)
 
 
 def _dot(op: ir.Operation, left: Factor, right: Factor) -> Value | None:

@@ -47,6 +47,15 @@ def _by_columns(packed: Any, scales: Any, zeros: Any) -> Any:
     return (weights - zero[groups]).astype(jnp.float32) * scales[groups]
 
 
+def _by_packed_columns(packed: Any, scales: Any, zeros: Any) -> Any:
+    """As AWQ has them: eight columns in a word of 32 bits, the even ones first, and zero points packed alike."""
+    shifts = jnp.asarray([0, 16, 4, 20, 8, 24, 12, 28], jnp.int32)
+    weights = (packed[:, :, None] >> shifts & 15).reshape(_K, _N)
+    zero = (zeros[:, :, None] >> shifts & 15).reshape(_K // _BLOCK, _N)
+    numbers = (weights - jnp.repeat(zero, _BLOCK, 0)).astype(jnp.float32)
+    return numbers * jnp.repeat(scales, _BLOCK, 0)
+
+
 def _by_groups(packed: Any, scales: Any, zeros: Any) -> Any:
     """As torchao's exports have them: bytes in groups, scales of half precision, zero points of floats."""
     numbers = packed.reshape(_N, _K // _BLOCK, _BLOCK).astype(jnp.float32)
@@ -68,6 +77,14 @@ _FORMS: dict[str, tuple[Any, Any]] = {
         _by_columns,
         (
             _bytes(_K // 8, _N, 4, dtype=np.int32)[..., 0],
+            _normal(_K // _BLOCK, _N),
+            _bytes(_K // _BLOCK, _N // 8, 4, dtype=np.int32)[..., 0],
+        ),
+    ),
+    "by packed columns": (
+        _by_packed_columns,
+        (
+            _bytes(_K, _N // 8, 4, dtype=np.int32)[..., 0],
             _normal(_K // _BLOCK, _N),
             _bytes(_K // _BLOCK, _N // 8, 4, dtype=np.int32)[..., 0],
         ),
@@ -99,7 +116,9 @@ def test_forms_of_weights(form: str, rows: int) -> None:
 
     x = _normal(rows, _K)
     check(products, x, *given)
-    assert _panels(lambda x, *given: x @ unpack(*given), x, *given) == 1
+    # A scale of a column multiplies the results, so that bytes are read as they are.
+    unpacked = 0 if form == "of columns" else 1
+    assert _panels(lambda x, *given: x @ unpack(*given), x, *given) == unpacked
 
 
 def test_what_stays_in_memory() -> None:
