@@ -257,6 +257,24 @@ def test_torch_compile_gives_exact_sizes() -> None:
         torch.testing.assert_close(compiled(x), found(x))
 
 
+class _Asking(torch.nn.Module):
+    """Asks for the special case of no rows, as torchvision's detectors do."""
+
+    def forward(self, x: Any) -> Any:
+        rows = x[x[:, 0] > 0]
+        return rows.sum(0) if rows.numel() == 0 else (rows * 2).sum(0)
+
+
+def test_questions_about_sizes_are_answered_where_the_caller_says_so() -> None:
+    x = torch.tensor([[1.0, 2], [-1, 3], [2, 1]])
+    with pytest.raises(torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
+        hloforge.torch.compile(_Asking(), (x,))
+    program = hloforge.torch.compile(_Asking(), (x,), assume_nonempty=True)
+    assert program.assumed == ("Eq(2*u0, 0) is False",)
+    for sample in (x, -x.abs()):
+        torch.testing.assert_close(program(sample), _Asking()(sample))
+
+
 def test_topk_of_a_mask() -> None:
     def best(x: Any) -> Any:
         found = x[x > 0]

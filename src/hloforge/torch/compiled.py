@@ -17,6 +17,7 @@ from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.devices import devices
 from hloforge.runtime.session.arrays import Codec
 from hloforge.runtime.session.session import Session
+from hloforge.torch.bounded.questions import answered
 from hloforge.torch.exported import Convention, Result, convention_of, leaves_of, names_of, prepared
 from hloforge.torch.host_operators import PREFIX
 from hloforge.torch.importer import SEED, program_of
@@ -32,6 +33,7 @@ def compile(
     dynamic_shapes: Any = None,
     target: Target | str = "cpu",
     strict: bool = False,
+    assume_nonempty: bool = False,
     **options: Any,
 ) -> Compiled:
     """Compile a module of PyTorch, as it is (``train()`` or ``eval()``), without gradients.
@@ -40,6 +42,9 @@ def compile(
         module: what ``torch.export`` takes, or an exported program (then the arguments below are not used).
         example_args, example_kwargs: arguments of a call.
         dynamic_shapes, strict: as of ``torch.export.export``: sizes that differ from call to call.
+        assume_nonempty: whether questions that the module's Python asks of sizes that depend on elements, such as
+            ``if boxes.numel() == 0``, are answered as for many elements; ``Compiled.assumed`` lists them. Without it
+            ``torch.export`` refuses them.
         target, options: as of ``hloforge.compile``.
 
     Returns:
@@ -50,19 +55,20 @@ def compile(
         Errors of ``torch.export``, and as of ``hloforge.compile``.
     """
     state: dict[str, torch.Tensor] = {}
-    if isinstance(module, ExportedProgram):
-        exported = module
-    else:
-        exported = torch.export.export(
-            module, example_args, example_kwargs, dynamic_shapes=dynamic_shapes, strict=strict
-        )
-        state = dict(module.named_parameters(remove_duplicate=False))
-        state |= dict(module.named_buffers(remove_duplicate=False))
-    exported = prepared(exported)
+    with answered(assume_nonempty) as assumed:
+        if isinstance(module, ExportedProgram):
+            exported = module
+        else:
+            exported = torch.export.export(
+                module, example_args, example_kwargs, dynamic_shapes=dynamic_shapes, strict=strict
+            )
+            state = dict(module.named_parameters(remove_duplicate=False))
+            state |= dict(module.named_buffers(remove_duplicate=False))
+        exported = prepared(exported)
     title = type(module).__name__
     program = program_of(exported.graph_module, names=names_of(exported), name=title)
     executable = api.compile(program, target, **options)
-    return Compiled(executable, convention_of(exported, state))
+    return Compiled(executable, convention_of(exported, state), assumed)
 
 
 class Compiled:
@@ -75,10 +81,12 @@ class Compiled:
     Attributes:
         executable: the vmfb and its manifest.
         session: the loaded program, a function of flat numpy arrays.
+        assumed: what was assumed of sizes that depend on elements (``assume_nonempty``).
     """
 
-    def __init__(self, executable: Executable, convention: Convention) -> None:
+    def __init__(self, executable: Executable, convention: Convention, assumed: Sequence[str] = ()) -> None:
         self.executable = executable
+        self.assumed = tuple(assumed)
         self.session: Session = executable.load()
         self._convention = convention
         names = [parameter.name for parameter in self.session.signature.parameters]

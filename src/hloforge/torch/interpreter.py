@@ -73,7 +73,8 @@ def check(graph_module: fx.GraphModule) -> None:
         if _is_open(node):
             is_known = rule_of(node.target) is not None
         else:
-            is_known = lowering_of(node.target) is not None or reason_against(node) is None
+            known = (lowering_of(node.target), rule_of(node.target))
+            is_known = any(each is not None for each in known) or reason_against(node) is None
         if not is_known:
             missing.setdefault(name_of(node.target), []).append(node)
     if not missing:
@@ -232,9 +233,9 @@ class Interpreter:
                 result = _plain(node.target, arguments, named)
                 self.sizes.bind(value, None, result)
                 return result
-            if _is_open(node):
-                return self._call_open(node, arguments, named)
             function = lowering_of(node.target)
+            if _is_open(node) or (function is None and rule_of(node.target)):
+                return self._call_open(node, arguments, named)
             call = Call(node.target, node.meta.get("val"), _fakes(node), self.key, self.run_inner)
             if function is None:
                 return _as_declared(call_host(node, arguments, named), call.value)

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import sympy
 import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
@@ -80,7 +81,10 @@ class Sizes:
                 )
             most, real = self._largest[symbol], self._real[symbol]
             ranges[symbol] = ValueRanges(real if isinstance(real, int) else 0, most)
-        return max(int(bound_sympy(expression, ranges).upper), 0)
+        upper = bound_sympy(expression, ranges).upper
+        if not upper.is_number or upper in (int_oo, sympy.oo):
+            raise UnsupportedError(f"a size ({expression}) depends on elements, and it may be infinite")
+        return max(int(upper), 0)
 
     def real(self, size: Any) -> Any:
         """The size at run time: a number, or a scalar array."""
