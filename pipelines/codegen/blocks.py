@@ -53,6 +53,7 @@ class Generator:
         self.slots: dict[Array, Slot] = {}
         self.writer = KernelWriter(machine.vector_bytes)
         self.host_calls: dict[str, int] = {}
+        self._host_numbers: list[Slot] = []
         self._host = Slot(Where.HOST, HOST_BYTES, "i64")
         self._dead: list[Slot] = []
         self._stack = 0
@@ -94,6 +95,14 @@ class Generator:
     def host(self) -> Value:
         """The table of the host, which calls by its functions."""
         return self.writer.memory(self._host).pointer
+
+    def host_number(self, record: str) -> Value:
+        """Where a kernel finds the number of a function of the host: among the constants, because its text would be of
+        this program alone."""
+        number = self.host_calls.setdefault(record, len(self.host_calls))
+        if number == len(self._host_numbers):
+            self._host_numbers.append(self.constant(number.to_bytes(8, "little"), "i64"))
+        return self.writer.memory(self._host_numbers[number]).pointer
 
     @property
     def has_count(self) -> bool:

@@ -24,7 +24,7 @@ from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.factorizations import factorization_workgroups, write_factorization
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.lang.float_state import usual_floats
-from hloforge.pipelines.codegen.lang.values import I1, I32, POINTER, Number, Value
+from hloforge.pipelines.codegen.lang.values import I1, I32, I64, POINTER, Number, Value
 from hloforge.pipelines.codegen.loops import NestWriter, Share
 from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
@@ -224,13 +224,14 @@ def _host_call(generator: Generator, op: Op, share: Share | None) -> None:
     """
     function = generator.writer.function
     arrays = [generator.pointer(array) for array in (*op.operands, *op.results)]
-    number = generator.host_calls.setdefault(string_attribute(op.mlir, HOST_CALL), len(generator.host_calls))
+    number = generator.host_number(string_attribute(op.mlir, HOST_CALL))
     addresses = function.stack(POINTER, max(len(arrays), 1))
     for place, pointer in enumerate(arrays):
         function.do(f"store ptr {pointer.text}, ptr {function.offset(addresses, POINTER, place).text}")
     call = function.emit(f"load ptr, ptr {generator.host().text}", POINTER)
+    which = function.emit(f"load i64, ptr {number.text}", I64)
     with usual_floats(function, generator.architecture):
-        status = function.emit(f"call i32 {call.text}(i64 {number}, ptr {addresses.text})", I32)
+        status = function.emit(f"call i32 {call.text}({which}, ptr {addresses.text})", I32)
     failed, went = function.label(), function.label()
     has_failed = function.emit(f"icmp ne i32 {status.text}, 0", I1)
     function.do(f"br i1 {has_failed.text}, label %{failed}, label %{went}")

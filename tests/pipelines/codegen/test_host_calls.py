@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 import hloforge
+from hloforge.pipelines.host_calls import declare_host_functions
+from hloforge.runtime.compile.generated import generated_apart
+from hloforge.runtime.compile.targets import parse_targets
+from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.session.session import Session
 
 _CALL = 'custom_call_target="{}", custom_call_has_side_effect=true'
@@ -208,3 +212,28 @@ ENTRY main { p = pred[] parameter(0) zero = s32[] constant(0) z = f32[] constant
     executable = hloforge.compile(text)
     assert executable.manifest.is_generated
     assert len(set(executable(np.bool_(True)).tolist())) == 8
+
+
+def test_calls_of_two_functions_are_one_kernel() -> None:
+    """A kernel's text does not say which function of the host it calls, so that equal layers are compiled once."""
+    program = hloforge.read("""HloModule m
+ENTRY main { x = f32[4] parameter(0) a = f32[4] custom-call(x), custom_call_target="one"
+  b = f32[4] custom-call(a), custom_call_target="two" ROOT c = f32[4] custom-call(b), custom_call_target="two" }""")
+    declare_host_functions(program.module, ["one", "two"])
+    made = generated_apart(program, parse_targets("cpu")[0], CompileOptions())
+    assert made is not None
+    executable, kernels = made
+    assert len(kernels.host_calls) == 2 and len(kernels.dispatches) == 3 and len(kernels.kernels) == 1
+    seen: list[str] = []
+
+    def one(x: Any) -> Any:
+        seen.append("one")
+        return x + 1
+
+    def two(x: Any) -> Any:
+        seen.append("two")
+        return x * 3
+
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(executable.load(host={"one": one, "two": two})(x), (x + 1) * 9)
+    assert seen == ["one", "two", "two"]
