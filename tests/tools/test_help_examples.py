@@ -74,7 +74,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     _place(tmp_path, _TWICE, np.ones((2, 3), np.float32))
     (tmp_path / "other.hlo").write_text(_TWICE)
     for words in (
-        ["compile", "model.hlo", "-o", "model.vmfb"],
+        *(["compile", "model.hlo", "-o", f"{name}.vmfb"] for name in ("model", "prefill", "decode")),
         ["translate", "model.hlo", "--to=stablehlo", "-o", "model.mlir"],
         ["verify", "model.hlo", "--trials=1", "--json=report.json"],
     ):
