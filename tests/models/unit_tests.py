@@ -1,7 +1,8 @@
 """The HLO modules in XLA's unit tests, each compiled, run on random inputs, and judged by XLA's CPU client.
 
 ``python -m tests.models.unit_tests XLA.git out.jsonl [names.txt]``, with a git directory of XLA's sources, appends a
-line for each module that the file does not have yet: its name (never its text), the verdict and its cause.
+line for each module that neither the file nor ``unit_tests_judged.txt`` has yet: its name (never its text), the verdict
+and its cause. With names these alone are judged, again if need be.
 The judge takes the original text through XLA's own converter, or hloforge's import where XLA refuses that. Everything
 runs in children with limits of time and memory.
 """
@@ -333,11 +334,18 @@ def verdict(text: str) -> dict[str, Any]:
     return {"verdict": found, "cause": cause, "xla": theirs, "grid": grid}
 
 
+def judged() -> set[str]:
+    """The names of modules that were judged before, of which the file beside this one has the verdicts."""
+    lines = Path(__file__).with_name("unit_tests_judged.txt").read_text().splitlines()
+    pairs = [line.partition(": ") for line in lines if not line.startswith(("#", "["))]
+    return {f"{path}:{line}" if line else path for path, _, found in pairs for line in found.split() or [""]}
+
+
 def main(repository: str, output: str, names: str = "") -> None:
     """Judge what the output does not have yet, in an order that is random and always the same."""
     texts = modules(repository)
     lines = Path(output).read_text().splitlines() if Path(output).exists() else []
-    done = {json.loads(line)["name"] for line in lines}
+    done = {json.loads(line)["name"] for line in lines} | (judged() if not names else set())
     wanted = Path(names).read_text().split() if names else sorted(texts, key=lambda n: hashlib.md5(n.encode()).digest())
     for name in wanted:
         if name not in done:
