@@ -17,7 +17,7 @@ from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ENTRY, HOST_BYTES
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import X86_64
-from hloforge.pipelines.codegen.lang.outlining import LONG, Cut, ends, outline
+from hloforge.pipelines.codegen.lang.outlining import VAST, Cut, ends, outline
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.loops import NestWriter, Share
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
@@ -317,7 +317,7 @@ class BlockWriter:
             on_step(step)
             self.write_step(number, step, None)
         self.finish()
-        if len(function.lines) - first > LONG:
+        if len(function.lines) - first > VAST:
             outline(function, cuts, ENTRY)
 
     def write_step(self, number: int, step: Step, share: Share | None) -> None:

@@ -33,6 +33,11 @@ def _layers(x: Any, count: int) -> Any:
     return jax.lax.fori_loop(0, 3, body, (x, jnp.zeros_like(x[0])))
 
 
+@pytest.fixture(autouse=True)
+def long_bodies_are_vast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "VAST", outlining.LONG)
+
+
 def _functions(count: int) -> list[int]:
     """Lines of the functions of the longest kernel."""
     program = hloforge.as_program(jax.jit(lambda x: _layers(x, count)).lower(normal(6, 20)))
@@ -55,7 +60,7 @@ def test_equal_layers_are_compiled_once() -> None:
 @pytest.mark.parametrize("fails", [False, True])
 def test_functions_of_the_host_in_parts(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
     """Calls keep their order, and a failure in a part ends the program."""
-    monkeypatch.setattr(blocks, "LONG", 1)
+    monkeypatch.setattr(blocks, "VAST", 1)
     monkeypatch.setattr(outlining, "LONG", 1)
     seen: list[int] = []
 
