@@ -120,6 +120,11 @@ class DeviceArray:
         return self._view
 
     @property
+    def is_on_host(self) -> bool:
+        """Whether IREE has not seen it."""
+        return self._view is None and self._device is not None
+
+    @property
     def plain(self) -> np.ndarray[Any, Any] | None:
         """The elements where they lie in the host's memory in logical form; None elsewhere."""
         return self.host if self._apart is None and self._codec.is_plain else None

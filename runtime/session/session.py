@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -86,6 +86,12 @@ def load(
             not signed; weights that are not the program's; functions of the host that are not found.
         OptionError: a malformed digest or key.
     """
+    if isinstance(source, Executable) and not source.vmfb and function is None:
+        # It is compiled at its calls, and knows how.
+        others: dict[str, Any] = {"weights": weights, "host": host, "feeds": feeds, "deadline": deadline}
+        given = {name: value for name, value in others.items() if value is not None}
+        checks = {"check_lifetimes": True} if check_lifetimes else {}
+        return source.load(device=device, threads=threads, libraries=libraries, **checks, **given)
     here = isinstance(source, Executable)
     asked = expect_sha256, public_keys, signature
     near = weights_near(source) if weights is None else weights if isinstance(weights, Mapping) else Path(weights)
@@ -437,10 +443,15 @@ class Session(Background):
         """
         native = self._native
         if native is not None and not named:
+            # A call ends what it is given; a result in such memory is IREE's as well.
+            views = {array.__array_interface__["data"][0]: view for array, view in self._given_views(native, arguments)}
             found = self._called_natively(native, arguments)
             if found is not None:
-                pairs = zip(found, self._results, strict=True)
-                made = [DeviceArray.on_host(array, codec, self._device) for array, codec in pairs]
+                made = []
+                for array, codec in zip(found, self._results, strict=True):
+                    view = views.get(array.__array_interface__["data"][0]) if views else None
+                    own = DeviceArray.on_host(array, codec, self._device) if view is None else DeviceArray(view, codec)
+                    made.append(own)
                 return made[0] if self._single else nest_results(self.signature.result, made)
         views, borrowed, flat = self._run(arguments, named)
         arrays = [DeviceArray(view, codec, self._apart) for codec, view in zip(self._results, views, strict=True)]
@@ -448,6 +459,13 @@ class Session(Background):
             arrays = [self._own(array, codec, borrowed) for codec, array in zip(self._results, arrays, strict=True)]
         share(arrays, self._kept(flat))
         return arrays[0] if self._single else nest_results(self.signature.result, arrays)
+
+    def _given_views(self, native: NativeCalls, arguments: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Arrays in IREE's memory that a call may overwrite, with IREE's views of them."""
+        for number in native.inside.values() if len(arguments) == self._count else ():
+            value = arguments[number]
+            if type(value) is DeviceArray and not value.is_on_host and value.plain is not None:
+                yield value.plain, value.buffer_view
 
     def lasting(self, array: DeviceArray) -> np.ndarray[Any, Any]:
         """A device array's elements in physical form, writable, with no object of IREE's bindings to keep them alive.

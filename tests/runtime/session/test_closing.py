@@ -97,3 +97,9 @@ def test_a_call_that_waits_is_cancelled(executable: hloforge.Executable) -> None
     with pytest.raises(CancelledError):
         waiting.result()
     assert all(one.result(60) for one in busy)
+
+
+def test_programs_that_are_compiled_at_their_calls_are_loaded_like_others() -> None:
+    session = hloforge.load(hloforge.compile(DYNAMIC, dynamic_shapes="specialize"), device="local-sync")
+    assert session.is_specializing
+    assert session.device == "local-sync"
