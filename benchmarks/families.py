@@ -2,12 +2,13 @@
 
 Weights are random and sizes small: what is asked is whether a family comes in, whether it is right, and how a call
 compares with the framework's own engines. Calls of all alternate, and the ratio is that of the best ones. With names,
-only these are measured, and nothing is written.
+only these are measured, and only their rows are replaced.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import time
@@ -32,7 +33,7 @@ onnxruntime. Weights are random and sizes small (hidden sizes of 64, two layers;
 the largest difference from the engine's result, relative to its largest number. *Compile* includes the export.
 Engines are onnxruntime for ONNX, and eager PyTorch and `torch.compile` (Inductor) for PyTorch, both with one thread and
 with one a processor. *Ratio* is hloforge's best time of a call by that of the fastest engine, which is named; calls of
-all alternate. Below 1, hloforge is faster.
+all alternate. Below 1, hloforge is faster. Rows of "PyTorch eager, 1 thread" were measured beside that engine alone.
 
 | family | way in | fastest engine | error | compile, s | ratio |
 |---|---|---|---|---|---|
@@ -65,38 +66,40 @@ class Family:
 def main(names: list[str]) -> None:
     """Measure the families and write the page."""
     warnings.simplefilter("ignore")
-    rows, ratios = [], []
+    lines = PAGE.read_text().splitlines() if PAGE.is_file() else []
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in lines if line.startswith("| ")}
+    known = {}
     with tempfile.TemporaryDirectory() as cache:
         # Nothing was compiled before.
         os.environ["HLOFORGE_CACHE_DIR"] = cache
         for family in families():
             if names and family.name not in names:
+                known |= {name: row for name, row in rows.items() if name == family.name}
                 continue
-            row, ratio = _row(family)
-            print(row, flush=True)
-            rows.append(row)
-            ratios += [ratio] * bool(ratio)
+            known[family.name] = _row(family)
+            print(known[family.name], flush=True)
+            # What was measured stays if the rest is interrupted.
+            found = rows | known
+            PAGE.write_text(_HEAD + "\n".join(found[one.name] for one in families() if one.name in found) + "\n")
+    ratios = [float(found[1]) for row in known.values() if (found := re.search(r"\| ([\d.]+) \|$", row))]
     mean = float(np.exp(np.mean(np.log(ratios)))) if ratios else 0.0
-    rows += ["", f"Ratios: {mean:.2f} in the geometric mean, {max(ratios, default=0):.2f} at worst, of {len(ratios)}."]
-    print(rows[-1])
-    if not names:
-        PAGE.write_text(_HEAD + "\n".join(rows) + "\n")
+    print(f"{mean:.2f} in the geometric mean, {max(ratios, default=0):.2f} at worst, of {len(ratios)}")
 
 
-def _row(family: Family) -> tuple[str, float]:
-    """A line of the table, and its ratio; 0 for none."""
+def _row(family: Family) -> str:
+    """A line of the table."""
     start = f"| {family.name} | {family.way} |"
     try:
         pair = family.pair()
         errors = [_error(*each) for each in zip(pair.ours(), next(iter(pair.theirs.values()))(), strict=True)]
     except Error as error:
-        return f"{start} – | refused: {error.message.splitlines()[0]} | – | – |", 0
+        return f"{start} – | refused: {error.message.splitlines()[0]} | – | – |"
     except Exception as error:
         # Of the framework, as where a library lacks a class or cannot export it.
         said = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]:.90}"
-        return f"{start} – | not measured: {said} | – | – |", 0
+        return f"{start} – | not measured: {said} | – | – |"
     fastest, ratio = _ratio(pair)
-    return f"{start} {fastest} | {max(errors):.1e} | {pair.seconds:.1f} | {ratio:.2f} |", ratio
+    return f"{start} {fastest} | {max(errors):.1e} | {pair.seconds:.1f} | {ratio:.2f} |"
 
 
 def _error(found: Any, wanted: Any) -> float:
@@ -276,29 +279,11 @@ def _lstm() -> tuple[Any, dict[str, Any]]:
     return torch.nn.LSTM(64, 128, 2, batch_first=True), {"input": torch.randn(8, 64, 64)}
 
 
-def _vision(kind: str, size: int = 96) -> Callable[[], tuple[Any, dict[str, Any]]]:
-    def make() -> tuple[Any, dict[str, Any]]:
-        import torch
-        import torchvision
-
-        model = getattr(torchvision.models, kind)(weights=None)
-        name = next(iter(model.forward.__code__.co_varnames[1:2]))
-        return model, {name: torch.randn(1, 3, size, size)}
-
-    return make
-
-
 _MODULES: dict[str, Callable[[], tuple[Any, dict[str, Any]]]] = {
     "MLP": _mlp,
     "encoder": _encoder,
     "CNN": _cnn,
     "LSTM": _lstm,
-    "ResNet-18": _vision("resnet18"),
-    "MobileNetV3": _vision("mobilenet_v3_small"),
-    "EfficientNet-B0": _vision("efficientnet_b0"),
-    "ConvNeXt": _vision("convnext_tiny"),
-    "DenseNet": _vision("densenet121"),
-    "Swin": _vision("swin_t"),
 }
 
 
