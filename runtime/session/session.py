@@ -444,12 +444,14 @@ class Session(Background):
         native = self._native
         if native is not None and not named:
             # A call ends what it is given; a result in such memory is IREE's as well.
-            views = {array.__array_interface__["data"][0]: view for array, view in self._given_views(native, arguments)}
+            lasting = {
+                array.__array_interface__["data"][0]: view for array, view in self._given_views(native, arguments)
+            }
             found = self._called_natively(native, arguments)
             if found is not None:
                 made = []
                 for array, codec in zip(found, self._results, strict=True):
-                    view = views.get(array.__array_interface__["data"][0]) if views else None
+                    view = lasting.get(array.__array_interface__["data"][0]) if lasting else None
                     own = DeviceArray.on_host(array, codec, self._device) if view is None else DeviceArray(view, codec)
                     made.append(own)
                 return made[0] if self._single else nest_results(self.signature.result, made)

@@ -32,6 +32,7 @@ from hloforge.dialect.operations import defining_op, integers
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.contractions import follow_each_other
+from hloforge.pipelines.codegen.passes.convolutions_as_products import as_product
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
@@ -195,6 +196,7 @@ class LegalizeProductForms(PatternPass):
     establishes: ClassVar[Facts] = frozenset({Fact.SAFE_PRODUCTS})
     patterns: ClassVar[tuple[Pattern, ...]] = (
         *as_zeros,
+        *as_product,
         *by_parts,
         *of_booleans,
         *as_transposed,

@@ -1,0 +1,136 @@
+"""Convolutions that are products: of images with one position, where each result reads one position of the window.
+
+Before, with a window of 3 positions beside an image of one, so that the others read padding::
+
+    %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[2, 2]]}
+      : (tensor<8x1x16xf32>, tensor<3x16x4xf32>) -> tensor<8x3x4xf32>
+
+After::
+
+    %v = stablehlo.reverse %w, dims = [0] : tensor<3x16x4xf32>
+    %r = stablehlo.dot_general %x, %v, contracting_dims = [1] x [1]
+      : (tensor<8x16xf32>, tensor<3x16x4xf32>) -> tensor<8x3x4xf32>
+
+Along other dimensions the window has one position, and these are as good as the batch. Convolutions without windows are
+products as well. Source: StableHLO spec "convolution".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hloforge.dialect import ops
+from hloforge.dialect.emission import emit
+from hloforge.dialect.mlir import ir, stablehlo
+from hloforge.dialect.operations import integers
+from hloforge.dialect.values import Value
+from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
+from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
+
+
+@dataclass(frozen=True)
+class _Dimension:
+    """Sizes along a spatial dimension, and whether nothing is padded, strided, dilated."""
+
+    image: int
+    window: int
+    result: int
+    low: int
+    is_reversed: bool
+    steps: tuple[int, int, int]
+    is_padded: bool
+
+    @property
+    def is_batch(self) -> bool:
+        return self.window == 1 and self.steps[0] == 1 and self.steps[2] == 1 and not self.is_padded
+
+    @property
+    def is_point(self) -> bool:
+        return self.image == 1 and self.steps[0] == 1 and self.steps[1] == 1
+
+
+@pattern("stablehlo.convolution")
+def as_product(op: ir.Operation) -> Replacement:
+    """Multiply where no result sums over positions of the window."""
+    if (
+        not is_static(op)
+        or multiplies_nothing(op)
+        or _number(op, "feature_group_count") * _number(op, "batch_group_count") > 1
+    ):
+        return NoMatch("of unknown or no size, or of groups")
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    found = _dimensions(op, numbers)
+    if not all(one.is_batch or one.is_point for one in found) or (found and all(one.is_batch for one in found)):
+        return NoMatch("windows, or 1x1 ones of images, which have code of their own")
+    image, kernel = map(Value, op.operands)
+    in_image, in_kernel = list(numbers.input_spatial_dimensions), list(numbers.kernel_spatial_dimensions)
+    points = [number for number, one in enumerate(found) if not one.is_batch]
+    batch = [number for number, one in enumerate(found) if one.is_batch]
+    left_order = [numbers.input_batch_dimension, *(in_image[n] for n in batch), numbers.input_feature_dimension]
+    left = ops.reshape(
+        ops.transpose(image, [*left_order, *(in_image[n] for n in points)]), [image.dims[d] for d in left_order]
+    )
+    for number in points:
+        kernel = _read_by_results(kernel, in_kernel[number], found[number])
+    features = [numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension]
+    right_order = [*(in_kernel[n] for n in points), *features]
+    right = ops.reshape(
+        ops.transpose(kernel, [*right_order, *(in_kernel[n] for n in batch)]), [kernel.dims[d] for d in right_order]
+    )
+    outer = [image.dims[d] for d in left_order[:-1]] + [found[n].result for n in points] + [kernel.dims[features[1]]]
+    element = ir.RankedTensorType(op.results[0].type).element_type
+    attributes = {"precision_config": op.attributes["precision_config"]} if "precision_config" in op.attributes else {}
+    product = emit(
+        "stablehlo.dot_general",
+        [left, right],
+        ir.RankedTensorType.get(outer, element),
+        dot_dimension_numbers=stablehlo.DotDimensionNumbers.get([], [], [len(left_order) - 1], [len(points)]),
+        **attributes,
+    )
+    in_result = list(numbers.output_spatial_dimensions)
+    order = [numbers.output_batch_dimension, *(in_result[n] for n in batch + points), numbers.output_feature_dimension]
+    return ops.transpose(product, [int(d) for d in np.argsort(order)])
+
+
+def _read_by_results(kernel: Value, along: int, one: _Dimension) -> Value:
+    """The weights that each result reads, zeros where it reads padding alone."""
+    if not one.is_reversed:
+        kernel = ops.rev(kernel, [along])
+    low = one.low - (one.window - 1)
+    edges = [(0, 0, 0)] * kernel.rank
+    edges[along] = (low, one.result - one.window - low, 0)
+    return ops.pad(kernel, 0, edges) if any(edges[along]) else kernel
+
+
+def _dimensions(op: Any, numbers: Any) -> list[_Dimension]:
+    image, kernel, result = (Value(one).dims for one in (*op.operands, op.results[0]))
+    count = len(numbers.input_spatial_dimensions)
+    edges = (
+        np.array(op.attributes["padding"]).reshape(count, 2)
+        if "padding" in op.attributes
+        else np.zeros((count, 2), int)
+    )
+    steps = [
+        integers(op, name) if name in op.attributes else (1,) * count
+        for name in ("window_strides", "rhs_dilation", "lhs_dilation")
+    ]
+    back = list(op.attributes["window_reversal"]) if "window_reversal" in op.attributes else [False] * count
+    return [
+        _Dimension(
+            image[numbers.input_spatial_dimensions[d]],
+            kernel[numbers.kernel_spatial_dimensions[d]],
+            result[numbers.output_spatial_dimensions[d]],
+            int(edges[d][0]),
+            bool(back[d]),
+            (steps[0][d], steps[1][d], steps[2][d]),
+            bool(edges[d].any()),
+        )
+        for d in range(count)
+    ]
+
+
+def _number(op: Any, name: str) -> int:
+    return int(ir.IntegerAttr(op.attributes[name]).value) if name in op.attributes else 1
