@@ -15,7 +15,7 @@ func.func @main(%x: tensor<8x1x16xf32>, %w: tensor<3x16x4xf32>) -> tensor<8x3x4x
 // CHECK-LABEL: func.func @windows
 // CHECK: stablehlo.convolution
 func.func @windows(%x: tensor<8x4x16xf32>, %w: tensor<3x16x4xf32>) -> tensor<8x2x4xf32> {
-  %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f]
+  %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
     {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
     : (tensor<8x4x16xf32>, tensor<3x16x4xf32>) -> tensor<8x2x4xf32>
   return %r : tensor<8x2x4xf32>
