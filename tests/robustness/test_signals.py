@@ -100,6 +100,13 @@ class Command:
         return [path for path in self.files() if path.suffix != ".kernels" and path.name != ".lock"]
 
 
+def command_line(pid: int) -> str:
+    """Nothing for a process that ended meanwhile."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
+
+
 def gone(pid: int) -> bool:
     """Whether a process has ended; it may wait for an init that is none."""
     for _ in range(100):
@@ -126,7 +133,7 @@ def test_while_the_compiler_runs(number: signal.Signals, tmp_path: Path) -> None
     compilers: list[int] = []
 
     def compiles() -> bool:
-        compilers[:] = [pid for pid in command.children() if "iree-compile" in Path(f"/proc/{pid}/cmdline").read_text()]
+        compilers[:] = [pid for pid in command.children() if "iree-compile" in command_line(pid)]
         return bool(compilers)
 
     command.wait_until(compiles)
