@@ -73,6 +73,8 @@ def main() -> None:
     if options.one:
         print(json.dumps(measured(options.one, options.seconds)))
         return
+    if not options.places:
+        parser.error("name a program, or a folder of programs")
     rows, problems = [], []
     for path in files(options.places):
         found = apart(path, options)
@@ -87,8 +89,8 @@ def main() -> None:
         [name, *map(seconds, found["calls"]), times(ratio), *map(seconds, found["compilations"])]
         for ratio, name, found in rows
     ]
-    print(table(header, texts))
     if rows:
+        print(table(header, texts))
         ratios = [ratio for ratio, *_ in rows]
         print(f"\nGeometric mean of {len(ratios)}: {geometric_mean(ratios):.2f}; worst {max(ratios):.2f}.")
     print(*problems, sep="\n")
