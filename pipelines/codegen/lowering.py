@@ -17,6 +17,7 @@ from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.requantization import LegalizeRequantization
+from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunningReductions
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
 from hloforge.pipelines.codegen.refusal import RefusedError
@@ -65,6 +66,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(RefineDynamism(), "sizes that are constants make static operations"),
     Stage(LegalizeWidenedFunctions(), "functions whose arguments are not rounded convert them"),
     Stage(LegalizeExcessPrecision(), "reads the program's own conversions; passes below make others"),
+    Stage(DecomposeRunningReductions(), "sums of 16-bit floats in XLA's order; widened ones are f32 by now"),
     Stage(DecomposeRng(), "XLA's generators, as arithmetic of integers"),
     Stage(DecomposeLibraryCalls(), "library calls as operations; sorts, factorizations, 8-bit products"),
     Stage(LegalizeHalfFactorizations(), "factorizations have code for f32 and wider floats"),
@@ -86,7 +88,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(DecomposeBatchNorm(), "reductions and arithmetic fuse with their neighbours"),
     Stage(LegalizeNarrowIntegers(), "integers of fewer than 8 bits are computed in 8"),
     Stage(LegalizeIndependentReductions(), "sums of 16-bit floats are found where they stand alone"),
-    Stage(LegalizeAccumulation(), "XLA accumulates 16-bit sums in f32"),
+    Stage(LegalizeAccumulation(windows=False), "XLA accumulates 16-bit sums in f32, but rounds in windows"),
     Stage(LegalizeIntegerProducts(), "stored integers are multiplied exactly, several at once"),
     Stage(LegalizeRequantization(), "sums of integers are scaled once; they are known by their products"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),

@@ -10,6 +10,7 @@ import numpy as np
 from hloforge.dialect.marks import HOST_CALL
 from hloforge.dialect.mlir import stablehlo
 from hloforge.dialect.operations import string_attribute
+from hloforge.pipelines.analysis.forms import sums_16_bit_floats
 from hloforge.pipelines.codegen import index as places, panels
 from hloforge.pipelines.codegen.algorithms.reduce_window import ReduceWindow
 from hloforge.pipelines.codegen.algorithms.scatter import Scatter
@@ -170,7 +171,8 @@ def _reduce_window(generator: Generator, op: Op, share: Share | None) -> None:
     emitter = Emitter(generator.writer.function, generator.memory)
     types = tuple(operand.element for operand in operands)
     lanes = generator.machine.vector_bytes // max(elements.size(element) for element in types)
-    windows = ReduceWindow(_windows(op, operands[0].shape), types, lanes)
+    ordered = sums_16_bit_floats(op.mlir)
+    windows = ReduceWindow(_windows(op, operands[0].shape), types, lanes, ordered)
 
     def joined(one: list[Element], other: list[Element]) -> list[Element]:
         return combine(emitter, op.inner[0], one, other)

@@ -11,6 +11,7 @@ After::
 
 IREE rounds the partial sums to the result's type (a bf16 matmul was off by 0.66 where XLA was off by 0.25); XLA's CPU
 client accumulates in f32. The same holds for convolutions and for reductions whose computation is one sum or product.
+XLA rounds each step of a window's sum; code generation does so (``windows=False``), IREE computes them in f32.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import combiner, has_16_bit_float_result, sums_16_bit_floats
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
-from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
+from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, apply_patterns, pattern
 
 
 @pattern("stablehlo.dot_general", "stablehlo.convolution")
@@ -44,12 +45,18 @@ def contraction_in_f32(op: ir.Operation) -> Replacement:
     return ops.convert_element_type(Value(wide.result), result.element_type)
 
 
-@pattern("stablehlo.reduce", "stablehlo.reduce_window")
+@pattern("stablehlo.reduce")
 def reduction_in_f32(op: ir.Operation) -> Replacement:
     """The reduction of the converted operands, rounded to the result's type."""
     if not sums_16_bit_floats(op):
         return NoMatch("not one sum or product of 16-bit floats")
     return carried_in_f32(op)
+
+
+@pattern("stablehlo.reduce_window")
+def windows_in_f32(op: ir.Operation) -> Replacement:
+    """The same for windows."""
+    return reduction_in_f32[0].rewrite(op)
 
 
 def carried_in_f32(op: ir.Operation) -> Value:
@@ -78,9 +85,17 @@ def _attributes(op: ir.Operation) -> dict[str, Any]:
 @register
 @dataclass(frozen=True)
 class LegalizeAccumulation(PatternPass):
-    """Widen the accumulators of 16-bit dots, convolutions and sums to f32."""
+    """Widen the accumulators of 16-bit dots, convolutions and sums to f32.
+
+    Attributes:
+        windows: whether sums of windows, too.
+    """
 
     name: ClassVar[str] = "legalize-accumulation"
     requires: ClassVar[Facts] = NORMALIZED | frozenset({Fact.NO_CHLO})
     establishes: ClassVar[Facts] = frozenset({Fact.WIDE_SUMS})
-    patterns: ClassVar[tuple[Pattern, ...]] = (*contraction_in_f32, *reduction_in_f32)
+    patterns: ClassVar[tuple[Pattern, ...]] = (*contraction_in_f32, *reduction_in_f32, *windows_in_f32)
+    windows: bool = True
+
+    def run(self, module: ir.Module) -> None:
+        apply_patterns(module, self.patterns if self.windows else (*contraction_in_f32, *reduction_in_f32))

@@ -17,7 +17,7 @@ from hloforge.pipelines.codegen.algorithms.places import each, times
 from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
 from hloforge.pipelines.codegen.algorithms.window_blocks import WindowBlocks
 from hloforge.pipelines.codegen.algorithms.window_lines import UNROLLED, WindowLines
-from hloforge.pipelines.codegen.algorithms.windows import Window, merged, volume
+from hloforge.pipelines.codegen.algorithms.windows import Window, in_order, merged, volume
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
@@ -34,11 +34,13 @@ class ReduceWindow:
         windows: one for each dimension of the operands.
         elements: the type of each operand's elements.
         lanes: of vectors that the computation takes as well; 0 if it takes single elements only.
+        ordered: whether each window is read whole and in its order, because each step is rounded.
     """
 
     windows: tuple[Window, ...]
     elements: tuple[str, ...]
     lanes: int = 0
+    ordered: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,7 +66,7 @@ class ReduceWindow:
         """Parts that can be computed apart from each other."""
         if self._is_of_nothing:
             return 1
-        if self._inner is not self._dims or (self._dims and _is_direct(self._inner)):
+        if self._inner is not self._dims or (self._dims and self._steps.is_direct):
             return self._dims[0].count
         return 1
 
@@ -73,7 +75,11 @@ class ReduceWindow:
         """Bytes that a call works in."""
         if self._is_of_nothing:
             return 0
-        return _Passes.of(self._inner, self.elements, self.lanes).scratch
+        return self._steps.scratch
+
+    @cached_property
+    def _steps(self) -> _Passes:
+        return _Passes.of(self._inner, self.elements, self.lanes, self.ordered)
 
     def write(
         self,
@@ -103,19 +109,21 @@ class ReduceWindow:
                     target.put(element, place)
             return
         first, last = rows or (0, self.rows)
-        passes = _Passes.of(self._inner, self.elements, self.lanes)
         if self._inner is self._dims:
-            passes.write(function, sources, start, targets, combine, memory, (first, last))
+            self._steps.write(function, sources, start, targets, combine, memory, (first, last))
             return
         with each(function, first, last) as row:
             own = [array.moved(times(row, prod(dim.n for dim in self._inner))) for array in sources]
             into = [array.moved(times(row, prod(dim.count for dim in self._inner))) for array in targets]
-            passes.write(function, own, start, into, combine, memory, None)
+            self._steps.write(function, own, start, into, combine, memory, None)
 
 
-def _is_direct(dims: Sequence[Window]) -> bool:
+def _is_direct(dims: Sequence[Window], ordered: bool) -> bool:
     """Whether each window is read whole."""
     moving = [dim for dim in dims if not dim.is_plain]
+    if ordered:
+        # Each result of a running sum goes on with the last one, in the order of its window.
+        return not (len(moving) == 1 and moving[0].is_cumulative and moving[0].high == 0)
     if any(dim.is_cumulative and dim.n > 2 for dim in moving):
         return False
     reads = volume(dims) * prod(dim.count for dim in dims)
@@ -129,18 +137,26 @@ class _Passes:
     steps: list[list[Window]]
     elements: tuple[str, ...]
     lanes: int
+    ordered: bool
 
     @classmethod
-    def of(cls, dims: list[Window], elements: tuple[str, ...], lanes: int) -> _Passes:
+    def of(cls, dims: list[Window], elements: tuple[str, ...], lanes: int, ordered: bool) -> _Passes:
         moving = [place for place, dim in enumerate(dims) if not dim.is_plain]
-        if _is_direct(dims) or len(moving) == 1:
-            return cls([dims], elements, lanes)
+        # Lanes are combined in another order.
+        lanes = 0 if ordered else lanes
+        if _is_direct(dims, ordered) or len(moving) == 1:
+            return cls([dims], elements, lanes, ordered)
         steps, current = [], list(dims)
         for place in reversed(moving):
             plain = [Window(dim.n) for dim in current]
             steps.append(merged([*plain[:place], dims[place], *plain[place + 1 :]]))
             current[place] = Window(dims[place].count)
-        return cls(steps, elements, lanes)
+        return cls(steps, elements, lanes, ordered)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether one pass reads each window whole."""
+        return len(self.steps) == 1 and _is_direct(self.steps[0], self.ordered)
 
     @property
     def _between(self) -> int:
@@ -156,7 +172,7 @@ class _Passes:
     def scratch(self) -> int:
         """Bytes that a call works in."""
         plan, _ = self._plan()
-        blocks = [dims for dims in self.steps if not _is_direct(dims)]
+        blocks = [dims for dims in self.steps if not _is_direct(dims, self.ordered)]
         sizes = (WindowBlocks.of(dims, self.elements, self.lanes).scratch for dims in blocks)
         return plan.size + max(sizes, default=0)
 
@@ -177,8 +193,11 @@ class _Passes:
             if number < len(self.steps) - 1:
                 pointers = [part(memory, place) for place in kept[number % 2]]
                 into = [Elements(pointer, e) for pointer, e in zip(pointers, self.elements, strict=True)]
-            if _is_direct(dims):
-                WindowLines(dims, own, start, into, combine).write(function, rows if len(self.steps) == 1 else None)
+            if _is_direct(dims, self.ordered):
+                parts = in_order(dims) if self.ordered else [dims]
+                for part_ in parts:
+                    lines = WindowLines(part_, own, start, into, combine, goes_on=part_ is not parts[0])
+                    lines.write(function, rows if len(self.steps) == 1 else None)
             else:
                 WindowBlocks.of(dims, self.elements, self.lanes).write(function, own, start, into, combine, rest)
             own = into

@@ -28,6 +28,7 @@ class WindowLines:
     Attributes:
         dims: the windows along each dimension, merged.
         sources, start, targets, combine: as for ``ReduceWindow.write``.
+        goes_on: whether the targets hold what other parts of the windows gave, in place of ``start``.
     """
 
     dims: Sequence[Window]
@@ -35,6 +36,7 @@ class WindowLines:
     start: Sequence[Element]
     targets: Sequence[Elements]
     combine: Combine
+    goes_on: bool = False
 
     def write(self, function: Function, rows: tuple[Number, Number] | None) -> None:
         """Write the loops; ``rows`` says which results along the first dimension are meant."""
@@ -76,6 +78,9 @@ class _Line:
 
     def write(self) -> None:
         last, function = self.dims[-1], self.function
+        if last.base == 1 and last.size > UNROLLED:
+            self._swept(last)
+            return
         middle, edges = self._segments()
         inside = self._inside()
         if middle is not None:
@@ -144,6 +149,8 @@ class _Line:
         with each(self.function, *limits) as number:
             first = plus(base, self.dims[-1].start(number))
             found = list(self.direct.start)
+            if self.direct.goes_on:
+                found = [target.at(plus(into, number)) for target in self.direct.targets]
             for place in product(*(range(dim.size) for dim in self.dims)):
                 step = flat([at * dim.dilation for at, dim in zip(place, self.dims, strict=True)], strides)
                 found = list(self.direct.combine(found, [source.at(plus(first, step)) for source in self.sources]))
@@ -166,6 +173,22 @@ class _Line:
                     at = plus(base, last.place(number, element))
                     found = list(self.direct.combine(found, [source.at(at) for source in self.sources]))
                 self._put(place, found)
+
+    def _swept(self, last: Window) -> None:
+        """The results of a line at once, of long windows: one element of each row after the other is added to them."""
+        into, function, step = self._into, self.function, last.stride
+        self._clear(self.limits)
+        with ExitStack() as stack:
+            base = self._rows(stack)
+            element = stack.enter_context(each(function, 0, last.size))
+            # The first result whose element is in the array, and the one after the last.
+            before = function.index(last.low) - element * last.dilation
+            first, end = ((at.maximum(0) + (step - 1)).udiv(step) for at in (before, before + last.n))
+            with each(function, first.maximum(self.limits[0]), end.minimum(self.limits[1])) as number:
+                place = plus(into, number)
+                at = plus(base, number * step - before)
+                found = [target.at(place) for target in self.direct.targets]
+                self._put(place, self.direct.combine(found, [source.at(at) for source in self.sources]))
 
     def _edge(self, limits: tuple[Number, Number]) -> None:
         """Results whose windows may lie beside the array along the last dimension."""
@@ -196,6 +219,8 @@ class _Line:
         return like(fold(self.function, first, end, flattened(before), join), before)
 
     def _clear(self, limits: tuple[Number, Number]) -> None:
+        if self.direct.goes_on:
+            return
         into = self._into
         with each(self.function, *limits) as number:
             self._put(plus(into, number), self.direct.start)

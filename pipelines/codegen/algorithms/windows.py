@@ -71,6 +71,13 @@ class Window:
         last = min(self.count, (self.n - self.extent + self.low) // self.stride + 1)
         return (first, last) if first < last else (0, 0)
 
+    def part(self, first: int, size: int) -> Window:
+        """The same windows, of which only some elements are read."""
+        low = self.low - first * self.dilation
+        # As many windows as before.
+        end = (self.count - 1) * self.stride + (size - 1) * self.dilation + 1
+        return replace(self, size=size, low=low, high=end - low - (self.padded - self.low - self.high))
+
     def place(self, number: Number, element: Number) -> Number:
         """Where in the array an element of a window is, if the array has no missing elements."""
         return plus(times(number, self.stride), times(element, self.dilation), -self.low)
@@ -104,6 +111,29 @@ def merged(windows: Sequence[Window]) -> list[Window]:
             continue
         found.append(window)
     return found
+
+
+def in_order(windows: Sequence[Window]) -> list[list[Window]]:
+    """The parts of windows that XLA's CPU client reads after each other, each from its first to its last element.
+
+    It peels a window's last element along a dimension where no other one is ever outside of the array, so that it reads
+    the rest along all dimensions before. Source: XLA "PeelLoops".
+    """
+    found, rest = [], list(windows)
+    for place in reversed(range(len(rest))):
+        window = rest[place]
+        if _is_peeled(window):
+            last = [*rest]
+            last[place] = window.part(window.size - 1, 1)
+            found.append(last)
+            rest[place] = window.part(0, window.size - 1)
+    return [rest, *reversed(found)]
+
+
+def _is_peeled(window: Window) -> bool:
+    if window.size < 2 or window.count < 2 or window.is_inside:
+        return False
+    return window.size == 2 or window.part(0, window.size - 1).is_inside
 
 
 def volume(windows: Sequence[Window]) -> int:
