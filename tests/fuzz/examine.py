@@ -16,6 +16,7 @@ from hloforge.runtime.debug.stages import Recipe
 from hloforge.runtime.debug.target_process import TargetError, TargetProcess
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.engines import reference
+from tests.fuzz.first_opinion import FirstOpinion
 from tests.fuzz.generator import Case
 
 # Bytes of address space of IREE's compiler.
@@ -51,6 +52,7 @@ class Examiner:
         options = CompileOptions(cache=False, timeout=deadline * 0.8, memory_limit=_MEMORY)
         self.recipe = Recipe(target, options)
         self.process = TargetProcess(deadline)
+        self.first = FirstOpinion()
         self.engines = [reference(name, timeout=deadline) for name in ("xla", "interpreter")]
 
     def __enter__(self) -> Examiner:
@@ -58,32 +60,42 @@ class Examiner:
 
     def __exit__(self, *_: object) -> None:
         self.process.close()
+        self.first.close()
         for engine in self.engines:
             engine.close()
 
     def outcomes(self, cases: Sequence[Case]) -> Iterator[Outcome]:
         """What becomes of each case. They are one program; where that goes wrong, each half is for itself."""
+        found = self._together(cases)
+        if len(cases) == 1 or all(kind in (AGREES, UNDECIDED) for kind, _ in found):
+            yield from (Outcome((case.seed,), *one) for case, one in zip(cases, found, strict=True))
+            return
+        middle = len(cases) // 2
+        parts = [*self.outcomes(cases[:middle]), *self.outcomes(cases[middle:])]
+        yield from parts
+        if not any(part.is_finding for part in parts):
+            kind, message = next(one for one in found if one[0] not in (AGREES, UNDECIDED))
+            yield Outcome(tuple(case.seed for case in cases), kind, message)
+
+    def _together(self, cases: Sequence[Case]) -> list[tuple[str, str]]:
+        """The kind and message of each case of one compilation."""
         program, arguments = (cases[0].program, cases[0].arguments) if len(cases) == 1 else joined(cases)
         try:
             actual = self.results(program, arguments)
         except TargetError as error:
-            kind, message = error.kind, f"{error.step}: {error.message}"
-        else:
-            kind, message = self.verdict(program, arguments, actual)
-            if kind != AGREES and len(cases) > 1:
-                # Of some programs together no engine knows the float64 result, or one engine knows nothing.
-                apart = [self.verdict(c.program, c.arguments, part) for c, part in zip(cases, actual, strict=True)]
-                kind = AGREES if all(found == AGREES for found, _ in apart) else kind
-        if kind == AGREES:
-            yield from (Outcome((case.seed,), AGREES) for case in cases)
-        elif len(cases) == 1:
-            yield Outcome((cases[0].seed,), kind, message)
-        else:
-            middle = len(cases) // 2
-            parts = [*self.outcomes(cases[:middle]), *self.outcomes(cases[middle:])]
-            yield from parts
-            if kind != UNDECIDED and not any(part.kind != AGREES for part in parts):
-                yield Outcome(tuple(case.seed for case in cases), kind, message)
+            return [(error.kind, f"{error.step}: {error.message}")] * len(cases)
+        parts = [actual] if len(cases) == 1 else actual
+        found = [(AGREES, "")] * len(cases)
+        rows = zip(cases, parts, strict=True)
+        left = [n for n, (c, part) in enumerate(rows) if not self.first.agrees(c.program, c.arguments, part)]
+        if len(left) > 1:
+            program, arguments = joined([cases[n] for n in left])
+            if self.verdict(program, arguments, tuple(parts[n] for n in left))[0] == AGREES:
+                return found
+        # Of some programs together no engine knows the float64 result, or one engine knows nothing.
+        for number in left:
+            found[number] = self.verdict(cases[number].program, cases[number].arguments, parts[number])
+        return found
 
     def results(self, program: Program, arguments: Sequence[Any]) -> Any:
         """What the target makes of a program. Raises TargetError."""

@@ -9,14 +9,14 @@ import argparse
 import importlib.util
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from tests.fuzz.corpus import bisected
 from tests.fuzz.examine import Outcome
-from tests.prove.batch import judged
+from tests.prove.batch import interrupt, judged
 from tests.prove.generators import GENERATORS, ON_DEVICES
 from tests.prove.known import cause_of
 from tests.prove.ledger import KNOWN, ROOT, Entry, Ledger, state, table
@@ -43,6 +43,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the least seed; each generator goes on after its last one")
     parser.add_argument("--deadline", type=float, default=120, help="seconds for each compilation, run and evaluation")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "prove", help="of ledger.jsonl and findings")
+    parser.add_argument("--jobs", type=int, default=1, help="child processes at a time, each of one to two cores")
     parser.add_argument("--bisect", type=float, default=0, metavar="SECONDS", help="shrink each finding, so long")
     parser.add_argument("--target", default="cpu", help="what programs are compiled for: cpu, vulkan, cuda:sm_90 …")
     asked = parser.parse_args()
@@ -56,23 +57,51 @@ def main() -> int:
         names = [name for name in names if name in ON_DEVICES]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     current = state() + (f" for {asked.target}" if asked.target != "cpu" else "")
-    ledger, until = Ledger(asked.folder / "ledger.jsonl"), time.monotonic() + 60 * asked.minutes
-    following = {name: ledger.next_seed(name, asked.seed) for name in names}
-    with suppress(KeyboardInterrupt):
-        while names and time.monotonic() < until:
-            # The one that has had the fewest programs: each gets its share, whatever its speed.
-            name = min(names, key=following.__getitem__)
-            # Devices take their time: what has run is in the ledger soon.
-            count = GENERATORS[name].batch if asked.target == "cpu" else 8
-            seeds = range(following[name], following[name] + count)
-            following[name] = seeds.stop
+    campaign = _Campaign(asked, names, current)
+    threads = [threading.Thread(target=campaign.run, daemon=True) for _ in range(asked.jobs)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        campaign.until = 0
+        interrupt()
+        for thread in threads:
+            thread.join(10)
+    print("\n".join(table(campaign.ledger, current)))
+    return int(any(entry.is_finding for entry in campaign.ledger if entry.state == current))
+
+
+class _Campaign:
+    """Batches of programs until the time is over; each thread takes the next one."""
+
+    def __init__(self, asked: argparse.Namespace, names: list[str], current: str) -> None:
+        self.asked, self.current = asked, current
+        self.ledger, self.until = Ledger(asked.folder / "ledger.jsonl"), time.monotonic() + 60 * asked.minutes
+        self.following = {name: self.ledger.next_seed(name, asked.seed) for name in names}
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        asked = self.asked
+        while self.following and time.monotonic() < self.until:
+            name, seeds = self._next()
             for outcome in judged(name, seeds, asked.deadline, asked.folder / "findings", asked.target):
-                lines = list(entries(name, outcome, current))
-                ledger.add(lines)
+                lines = list(entries(name, outcome, self.current))
+                with self._lock:
+                    self.ledger.add(lines)
                 if lines[0].is_finding:
                     _tell(name, outcome, asked.folder / "findings" / name, asked.bisect)
-    print("\n".join(table(ledger, current)))
-    return int(any(entry.is_finding for entry in ledger if entry.state == current))
+
+    def _next(self) -> tuple[str, range]:
+        """The generator that has had the fewest programs: each gets its share, whatever its speed."""
+        with self._lock:
+            name = min(self.following, key=self.following.__getitem__)
+            # Devices take their time: what has run is in the ledger soon.
+            count = GENERATORS[name].batch if self.asked.target == "cpu" else 8
+            seeds = range(self.following[name], self.following[name] + count)
+            self.following[name] = seeds.stop
+            return name, seeds
 
 
 def _tell(name: str, outcome: Outcome, folder: Path, seconds: float) -> None:

@@ -13,83 +13,126 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import IO, TypeAlias, cast
 
 from tests.fuzz.examine import AGREES, Outcome
 from tests.prove.generators import GENERATORS
 from tests.prove.ledger import ROOT
+
+# While a child speaks, what became of programs; its end, how it ended.
+_Outcomes: TypeAlias = Generator[Outcome, None, tuple[str, str]]
+# At most so many programs are compiled together.
+_NEAR = 32
+_interrupted = threading.Event()
+_children: set[subprocess.Popen[str]] = set()
 
 
 def judged(
     generator: str, seeds: Sequence[int], deadline: float, corpus: Path | None, target: str = "cpu"
 ) -> Iterator[Outcome]:
     """What becomes of programs, by a child process; where that ends early, by one for each half of the rest."""
-    outcomes, ending = _by_child(generator, seeds, deadline, corpus, target)
-    yield from outcomes
-    done = {seed for outcome in outcomes for seed in outcome.seeds}
-    left = [seed for seed in seeds if seed not in done]
+    done: set[int] = set()
+    ending = yield from _noted(_by_child(generator, seeds, deadline, corpus, target), done)
+    left = [seed for seed in seeds if seed not in done and not _interrupted.is_set()]
     if len(left) == 1:
         yield Outcome((left[0],), *ending)
     elif left:
-        middle = len(left) // 2
+        # It is the first one of those whose outcome is not there, or one that is compiled with it.
+        middle = min(len(left) // 2, _NEAR)
         yield from judged(generator, left[:middle], deadline, corpus, target)
         yield from judged(generator, left[middle:], deadline, corpus, target)
 
 
+def interrupt() -> None:
+    """End all children, also those of other threads, without a verdict."""
+    _interrupted.set()
+    for child in tuple(_children):
+        _end(child)
+
+
+def _noted(outcomes: _Outcomes, done: set[int]) -> _Outcomes:
+    """The outcomes of a child, whose seeds are noted; how it ended."""
+    while True:
+        try:
+            outcome = next(outcomes)
+        except StopIteration as end:
+            return end.value
+        done.update(outcome.seeds)
+        yield outcome
+
+
 def _by_child(
     generator: str, seeds: Sequence[int], deadline: float, corpus: Path | None, target: str = "cpu"
-) -> tuple[list[Outcome], tuple[str, str]]:
-    """What a child process says, and the kind and message of how it ended."""
+) -> _Outcomes:
+    """What a child process says while it says it; the kind and message of how it ended."""
     command = [sys.executable, "-m", "tests.prove.batch", generator, *map(str, seeds), f"--deadline={deadline:g}"]
     command.append(f"--target={target}")
     if corpus is not None:
         command.append(f"--corpus={corpus}")
-    child = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        # Memory that nothing wrote is not zero by chance.
-        env=os.environ | {"MALLOC_PERTURB_": "170"},
-    )  # fmt: skip
-    late = threading.Event()
-
-    def stop() -> None:
-        late.set()
-        with suppress(ProcessLookupError):
-            child.send_signal(signal.SIGUSR1)  # it says where its threads are
-        time.sleep(2)
-        _end(child)
-
-    timer = threading.Timer(deadline + 10 * len(seeds), stop)
-    timer.start()
-    try:
-        output, errors = child.communicate()
-    except BaseException:
-        _end(child)
-        raise
-    finally:
-        timer.cancel()
-        _end(child)  # what it started and left
-    outcomes = []
-    for line in output.splitlines():
-        with suppress(json.JSONDecodeError):
-            facts = json.loads(line)
-            outcomes.append(Outcome(tuple(facts["seeds"]), facts["kind"], facts["message"]))
-    if late.is_set():
+    with tempfile.TemporaryFile("w+") as errors:
+        child = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+            # Memory that nothing wrote is not zero by chance.
+            env=os.environ | {"MALLOC_PERTURB_": "170"},
+        )  # fmt: skip
+        _children.add(child)
+        patience = _Patience(child, deadline + 10 * min(len(seeds), _NEAR))
+        try:
+            for line in cast(IO[str], child.stdout):
+                patience.begin()
+                with suppress(json.JSONDecodeError):
+                    facts = json.loads(line)
+                    yield Outcome(tuple(facts["seeds"]), facts["kind"], facts["message"])
+            child.wait()
+        finally:
+            patience.end()
+            _end(child)  # what it started and left
+            _children.discard(child)
+        child.wait()
+        errors.seek(0)
+        lines = errors.read().splitlines()
+    if patience.is_over:
         # Of each thread the innermost frame.
-        lines = errors.splitlines()
         inner = [after.strip() for line, after in itertools.pairwise(lines) if "most recent call first" in line]
-        return outcomes, ("hang", f"the process of the generator did not end, in {'; '.join(inner)}")
-    said = (errors.strip().splitlines() or [""])[-1][:300]
+        return "hang", f"the process of the generator did not end, in {'; '.join(inner)}"
+    said = (lines or [""])[-1][:300]
     how = signal.Signals(-child.returncode).name if child.returncode < 0 else f"status {child.returncode}"
-    return outcomes, (
-        "crash" if child.returncode < 0 else "error",
-        f"the process of the generator ended, {how}: {said}",
-    )
+    kind = "crash" if child.returncode < 0 else "error"
+    return kind, f"the process of the generator ended, {how}: {said}"
+
+
+class _Patience:
+    """Ends a child that says nothing for so many seconds; it says before where its threads are."""
+
+    def __init__(self, child: subprocess.Popen[str], seconds: float) -> None:
+        self.child, self.seconds = child, seconds
+        self.is_over = False
+        self._timer: threading.Timer | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        self.end()
+        self._timer = threading.Timer(self.seconds, self._stop)
+        self._timer.start()
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _stop(self) -> None:
+        self.is_over = True
+        with suppress(ProcessLookupError):
+            self.child.send_signal(signal.SIGUSR1)
+        time.sleep(2)
+        _end(self.child)
 
 
 def _end(child: subprocess.Popen[str]) -> None:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from math import prod
 from random import Random
+from typing import Any
+
+import numpy as np
 
 import hloforge
 from hloforge.dialect.element_types import element_type
@@ -44,6 +47,8 @@ class _Text:
     def __init__(self, seed: int) -> None:
         self.random = Random(f"edges {seed}")
         self.parameters: list[tuple[str, Dims]] = []
+        # Of products, whose sums would overflow in one order of their terms and not in another.
+        self.factors: set[int] = set()
         self.lines: list[str] = []
         self.results: list[tuple[str, str]] = []
         self.count = 0
@@ -313,6 +318,7 @@ def _product(t: _Text) -> None:
     made = element if element not in ("s8", "u8") else t.random.choice((element, "s32"))
     type_ = tensor(made, (*shared[:batch], *free[0], *free[1]))
     one, other = (t.parameter(element, shape) for shape in shapes)
+    t.factors |= {len(t.parameters) - 2, len(t.parameters) - 1}
     t.add(
         f"stablehlo.dot_general {one}, {other}, batching_dims = {at[0][:batch]} x {at[1][:batch]}, "
         f"contracting_dims = {at[0][batch:]} x {at[1][batch:]} : "
@@ -348,8 +354,21 @@ def _converted(t: _Text) -> None:
 _KINDS = (_window, _window, _pair_reduction, _padded, _padded, _gathered, _gathered, _sorted, _product, _converted)
 
 
-def text_of(seed: int) -> tuple[str, list[tuple[str, Dims]]]:
-    """The module of a seed, and the types of its parameters."""
+def _factor(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers whose products can be added in any order; those of two complex infinities are not the same everywhere."""
+    row = element_type(array.dtype)
+    if row.is_integer or array.dtype == bool:
+        return array
+    wide = array.astype(np.complex128 if row.is_complex else np.float64)
+    largest = 2.0 ** ({16: 6, 32: 60, 64: 60 if row.is_complex else 500}[row.bits])
+    kept = np.isfinite(wide) & (np.abs(wide) < largest)
+    if not row.is_complex:
+        kept |= ~np.isfinite(wide)
+    return np.where(kept, wide, 1).astype(array.dtype)
+
+
+def text_of(seed: int) -> tuple[str, _Text]:
+    """The module of a seed, and what it was made of."""
     t = _Text(seed)
     for _ in range(t.random.choice((1, 1, 2, 4))):
         t.random.choice(_KINDS)(t)
@@ -359,12 +378,13 @@ def text_of(seed: int) -> tuple[str, list[tuple[str, Dims]]]:
     values, types = (", ".join(part) for part in zip(*t.results, strict=True)) if t.results else ("", "")
     body = "\n".join(t.lines)
     head = f"func.func public @main({arguments}) -> ({types})"
-    return f"{head} {{\n{body}\nreturn{f' {values} : {types}' if values else ''}\n}}\n", t.parameters
+    return f"{head} {{\n{body}\nreturn{f' {values} : {types}' if values else ''}\n}}\n", t
 
 
 def case_of(seed: int) -> Case:
     """The program of a seed, as a file that hloforge reads."""
-    text, parameters = text_of(seed)
+    text, t = text_of(seed)
     random = Random(seed)
-    arguments = tuple(array_of(random, element, dims) for element, dims in parameters)
+    drawn = [array_of(random, element, dims) for element, dims in t.parameters]
+    arguments = tuple(_factor(array) if number in t.factors else array for number, array in enumerate(drawn))
     return Case(seed, hloforge.read(text, name=f"edges_{seed}"), arguments)

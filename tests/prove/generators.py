@@ -28,7 +28,7 @@ class Generator:
 
     module: str
     about: str
-    batch: int = 32
+    batch: int = 96
     together: int = 8
     needs: str = ""
 
@@ -78,26 +78,28 @@ def _by_engines(
 
 
 GENERATORS = {
-    "builder": Generator("tests.fuzz.generator", "programs of the builder's operations (tests/fuzz)", 64, 16),
+    "builder": Generator("tests.fuzz.generator", "programs of the builder's operations (tests/fuzz)", 192, 16),
     "jax": Generator("tests.prove.jax_functions", "chains of jnp, lax, nn, linalg and random, with control flow"),
-    "short": Generator("tests.prove.jax_short", "two lines of JAX: a view and an update, of every type", 64, 32),
+    "short": Generator("tests.prove.jax_short", "two lines of JAX: a view and an update, of every type", 320, 32),
     "hlo": Generator("tests.prove.jax_hlo", "the same functions as optimized HLO text of XLA"),
     "onnx": Generator(
-        "tests.prove.onnx_graphs", "graphs of ONNX operators beside ONNX Runtime", 32, needs="onnxruntime"
+        "tests.prove.onnx_graphs", "graphs of ONNX operators beside ONNX Runtime", 64, needs="onnxruntime"
     ),
     "onnx-edges": Generator(
-        "tests.prove.onnx_edges", "ONNX operators by their attributes, six in a graph", 32, needs="onnxruntime"
+        "tests.prove.onnx_edges", "ONNX operators by their attributes, six in a graph", 64, needs="onnxruntime"
     ),
-    "replicas": Generator("tests.prove.replicas", "programs of two and four devices with collectives", 16),
+    "replicas": Generator("tests.prove.replicas", "programs of two and four devices with collectives", 48),
     "torch": Generator(
-        "tests.prove.torch_modules", "modules of PyTorch by torch.compile, with gradients", 16, needs="torch"
+        "tests.prove.torch_modules", "modules of PyTorch by torch.compile, with gradients", 48, needs="torch"
     ),
     "torch-lines": Generator(
-        "tests.prove.torch_lines", "views, updates in place and rare operators of PyTorch", 16, needs="torch"
+        "tests.prove.torch_lines", "views, updates in place and rare operators of PyTorch", 48, needs="torch"
     ),
-    "sizes": Generator("tests.prove.sizes", "functions of arrays of any first size, at five sizes", 16),
-    "edges": Generator("tests.prove.edges", "StableHLO text with attributes at the edges of the specification", 64, 16),
-    "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 16),
+    "sizes": Generator("tests.prove.sizes", "functions of arrays of any first size, at five sizes", 48),
+    "edges": Generator(
+        "tests.prove.edges", "StableHLO text with attributes at the edges of the specification", 192, 16
+    ),
+    "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 48),
 }
 # Those whose programs are judged for any target.
 ON_DEVICES = ("builder", "jax", "short", "hlo", "edges")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import hloforge
 from tests.fuzz.examine import AGREES, Examiner, Outcome
+from tests.fuzz.first_opinion import FirstOpinion
 from tests.prove import batch
 from tests.prove.__main__ import entries
 from tests.prove.generators import GENERATORS
@@ -19,6 +23,16 @@ from tests.prove.ledger import Entry, Ledger, table
 # Programs of each generator that every run of the tests judges; those of the builder are in tests/fuzz, one of JAX is
 # in ``test_a_wrong_number_is_a_finding``, one of devices in ``test_devices_agree``.
 _SAMPLE = {"calls": 1, "edges": 4, "hlo": 1, "onnx": 1, "onnx-edges": 1, "short": 4, "sizes": 1, "torch": 1}
+
+_PLAIN = """func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> {
+  %r = stablehlo.add %a, %a : tensor<3xf32>
+  return %r : tensor<3xf32>
+}"""
+_ABORTS = """func.func @main(%a: tensor<i32>) -> tensor<i32> {
+  %zero = stablehlo.subtract %a, %a : tensor<i32>
+  %r = stablehlo.divide %a, %zero : tensor<i32>
+  return %r : tensor<i32>
+}"""
 
 
 @pytest.mark.parametrize("name", sorted(_SAMPLE))
@@ -54,13 +68,25 @@ def test_a_wrong_number_is_a_finding() -> None:
 
 
 def test_a_child_that_ends_costs_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    def child(generator: str, seeds: list[int], *_: object) -> tuple[list[Outcome], tuple[str, str]]:
+    def child(generator: str, seeds: list[int], *_: object) -> Generator[Outcome, None, tuple[str, str]]:
         before = [seed for seed in seeds if seed < 3] if 3 in seeds else seeds
-        return [Outcome((seed,), AGREES) for seed in before], ("crash", "SIGSEGV")
+        yield from (Outcome((seed,), AGREES) for seed in before)
+        return "crash", "SIGSEGV"
 
     monkeypatch.setattr(batch, "_by_child", child)
     found = {outcome.seeds[0]: outcome.kind for outcome in batch.judged("jax", range(8), 1, None)}
     assert found == {seed: "crash" if seed == 3 else AGREES for seed in range(8)}
+
+
+def test_the_first_opinion_is_one_of_two() -> None:
+    """It agrees with what is right, not with what is wrong, and with nothing that ends its process."""
+    plain, aborts = (hloforge.read(text) for text in (_PLAIN, _ABORTS))
+    with contextlib.closing(FirstOpinion()) as first:
+        ones = np.ones(3, np.float32)
+        for _ in range(2):
+            assert first.agrees(plain, [ones], 2 * ones)
+            assert not first.agrees(plain, [ones], 3 * ones)
+            assert not first.agrees(aborts, [np.int32(1)], np.int32(0))
 
 
 def test_the_ledger_goes_on_and_counts(tmp_path: Path) -> None:
