@@ -94,6 +94,8 @@ KEPT_FUNCTION = "hloforge.kept."
 RNG_STATE, SCALED_DOT, GRAPH = "hloforge.rng_state", "hloforge.scaled_dot", "hloforge.graph"
 COMBINE, GATHER, MOVE = "hloforge.combine", "hloforge.gather", "hloforge.move"
 REPLICA_ID, PARTITION_ID = "hloforge.replica_id", "hloforge.partition_id"
+# A check of elements by the host: see pipelines/decompose/shape_assertions.py.
+CHECK = "hloforge.check"
 INFEED, OUTFEED, SEND, RECV = "hloforge.infeed", "hloforge.outfeed", "hloforge.send", "hloforge.recv"
 
 # Symbols of what IREE's dialect declares.
@@ -162,6 +164,7 @@ _ALL = (
         Mark(name, On.TARGET, _COLLECTIVES, "runtime/replicas/calls.py")
         for name in (COMBINE, GATHER, MOVE, REPLICA_ID, PARTITION_ID)
     ),
+    Mark(CHECK, On.TARGET, "pipelines/decompose/shape_assertions.py", "runtime/host/host.py"),
     *(Mark(name, On.TARGET, _FEEDS, "runtime/session/feeds.py") for name in (INFEED, OUTFEED, SEND, RECV)),
     Mark(HOST_IMPORT, On.SYMBOL, "pipelines/legalize/import_host_calls.py", "runtime/host/vm_module.py"),
     Mark(SHARED_CODE, On.SYMBOL, _SHARED, _SHARED),

@@ -94,7 +94,10 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
     Stage(KeepFunctions(back=True), "none of the passes before has to know these functions"),
     Stage(FoldConstants(), "numbers that are known divide without a division"),
-    Stage(DecomposeShapeAssertions(), "what is required of sizes holds or is an error once these are constants"),
+    Stage(
+        DecomposeShapeAssertions(by_host=True),
+        "what is required of sizes holds or is an error once these are constants",
+    ),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
 )
 

@@ -19,8 +19,10 @@ from difflib import get_close_matches
 from os import PathLike
 from typing import Any
 
-from hloforge.dialect.errors import LoadError, OptionError
+from hloforge.dialect.abi import SHAPE_ASSERTION
+from hloforge.dialect.errors import ArgumentError, LoadError, OptionError
 from hloforge.dialect.host_calls import INTERNAL, HostCall
+from hloforge.dialect.marks import CHECK
 from hloforge.dialect.program import Program
 from hloforge.runtime.artifact.manifest import Manifest
 from hloforge.runtime.host.bindings import Callbacks, HostTarget, PythonFunction
@@ -110,11 +112,19 @@ def find(name: str, host: Mapping[str, Any], libraries: Iterable[str | PathLike[
     Raises:
         OptionError, LoadError: as ``register``.
     """
+    if name == CHECK:
+        return PythonFunction(_check)
     if name in host:
         return target(name, host[name])
     if name in _REGISTRY:
         return _REGISTRY[name]
     return next((found for path in libraries if (found := library_function(path, name)) is not None), None)
+
+
+def _check(holds: Any, *, message: str) -> None:
+    """End a call that a program's own assertion refuses."""
+    if not holds:
+        raise ArgumentError(message.removeprefix(SHAPE_ASSERTION))
 
 
 def find_all(

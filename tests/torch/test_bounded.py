@@ -307,3 +307,49 @@ def test_a_size_without_bound_says_the_way_out() -> None:
     with pytest.raises(hloforge.UnsupportedError, match="how large it may be") as caught:
         hloforge.torch.compile(_Module(repeated), (torch.randn(5),))
     assert "torch._check" in str(caught.value.hint)
+
+
+def _checked(x: Any) -> Any:
+    count = (x > 0).sum().item()
+    torch._check(count <= 20)
+    rows = x[x[:, 0] > 0]
+    torch._check(rows.shape[0] <= 5)
+    return rows.sum(0) + torch.arange(count).sum()
+
+
+@pytest.mark.parametrize("options", [{}, {"flags": ["--iree-opt-level=O1"]}], ids=["own code", "IREE"])
+def test_a_check_that_does_not_hold_ends_the_call(options: dict[str, Any]) -> None:
+    torch.manual_seed(3)
+    x = torch.randn(7, 4)
+    x[:3, 0] = x[:3, 0].abs()
+    x[3:, 0] = -x[3:, 0].abs()
+    program = hloforge.torch.compile(_Module(_checked), (x,), **options)
+    torch.testing.assert_close(program(x), _checked(x))
+    for wrong, said in ((x.abs(), "u0 <= 20"), (torch.cat([x[:, :1].abs(), -x[:, 1:].abs()], 1), "u1 <= 5")):
+        with pytest.raises(RuntimeError, match=said):
+            torch.export.export(_Module(_checked), (x,)).module()(wrong)
+        with pytest.raises(hloforge.ArgumentError, match=said):
+            program(wrong)
+    torch.testing.assert_close(program(x), _checked(x))
+
+
+def test_checks_that_always_hold_cost_nothing() -> None:
+    def function(x: Any) -> Any:
+        rows = x[x[:, 0] > 0]
+        torch._check(rows.shape[0] <= 7)
+        return rows.sum(0)
+
+    program = hloforge.torch.compile(_Module(function), (torch.randn(7, 4),))
+    assert not program.session.manifest.host_calls
+
+
+def test_an_assertion_of_a_tensor_ends_the_call() -> None:
+    def function(x: Any) -> Any:
+        torch._assert_async((x < 10).all(), "x is too large")
+        return x * 2
+
+    x = torch.randn(7, 4)
+    program = hloforge.torch.compile(_Module(function), (x,))
+    torch.testing.assert_close(program(x), x * 2)
+    with pytest.raises(hloforge.ArgumentError, match="x is too large"):
+        program(x + 100)

@@ -229,6 +229,8 @@ class Interpreter:
         try:
             if is_open(value) and self.sizes.knows(value):
                 return self.sizes.real(value)
+            if self.sizes.is_certain(value):
+                return True
             if _is_plain(node.target):
                 result = _plain(node.target, arguments, named)
                 self.sizes.bind(value, None, result)

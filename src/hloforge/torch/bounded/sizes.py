@@ -32,11 +32,13 @@ class Sizes:
     def __init__(self) -> None:
         self._largest: dict[Any, int] = {}
         self._real: dict[Any, Any] = {}
+        # As ``_largest``, of what cannot be larger, whether or not PyTorch's assertions hold.
+        self._certain: dict[Any, int] = {}
 
     def inner(self) -> Sizes:
         """The same for a graph within the graph, whose own symbols are added there."""
         inner = Sizes()
-        inner._largest, inner._real = dict(self._largest), dict(self._real)
+        inner._largest, inner._real, inner._certain = dict(self._largest), dict(self._real), dict(self._certain)
         return inner
 
     def bind(self, size: Any, largest: int | None, real: Any) -> None:
@@ -51,6 +53,8 @@ class Sizes:
         symbol = size.node.expr
         if not symbol.is_symbol or symbol in self._real or real is None:
             return
+        if largest is not None:
+            self._certain[symbol] = largest
         known = size.node.shape_env.var_to_range.get(symbol)
         upper = known.upper if known is not None else int_oo
         if largest is None and upper is not int_oo and upper < _MOST:
@@ -85,6 +89,18 @@ class Sizes:
         if not upper.is_number or upper in (int_oo, sympy.oo):
             raise UnsupportedError(f"a size ({expression}) depends on elements, and it may be infinite")
         return max(int(upper), 0)
+
+    def is_certain(self, condition: Any) -> bool:
+        """Whether a condition on sizes holds whatever the elements are."""
+        if not isinstance(condition, torch.SymBool):
+            return condition is True
+        ranges = {}
+        for symbol in condition.node.expr.free_symbols:
+            if symbol not in self._certain:
+                return False
+            real = self._real[symbol]
+            ranges[symbol] = ValueRanges(real if isinstance(real, int) else 0, self._certain[symbol])
+        return bool(bound_sympy(condition.node.expr, ranges).lower == sympy.true)
 
     def real(self, size: Any) -> Any:
         """The size at run time: a number, or a scalar array."""

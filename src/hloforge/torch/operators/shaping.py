@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.export.shape_poly import shape_assertion
 
 from hloforge.torch.interpreter import converted
 from hloforge.torch.registry import Call, lowers, number
@@ -346,7 +347,14 @@ def sym_storage_offset(call: Call, x: Any) -> Any:
     return 0
 
 
-@lowers("aten._assert_tensor_metadata", "aten._assert_scalar", "aten._assert_async", "aten.sym_constrain_range")
+@lowers("aten._assert_scalar", "aten._assert_async")
+def asserted(call: Call, condition: Any, message: str = "an assertion of the module does not hold") -> None:
+    """An error of the call, which the host raises where only the call knows the condition."""
+    if condition is not True:
+        shape_assertion(jnp.asarray(condition).reshape(()) != 0, error_message=message)
+
+
+@lowers("aten._assert_tensor_metadata", "aten.sym_constrain_range")
 def nothing(call: Call, *_: Any, **__: Any) -> None:
     return None
 
