@@ -1,15 +1,17 @@
 """A long run of one process: ``python -m tests.robustness.soak --calls=100000``; ``make soak``.
 
-Several programs are called from several threads, loaded and freed, and compiled, while the memory of the process is
-watched: what it takes after a first part, in which pools and caches fill, is what it may take at the end, and a bound.
-Every result is compared with numpy's.
+Several programs are called from several threads, loaded and freed, compiled, and loaded in forks, while the process is
+watched: the memory, descriptors and threads that it has after a first part, in which pools and caches fill, are what it
+may have at the end, and a bound. Every result is compared with numpy's. ``--minutes=120`` repeats all of it so long.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +27,8 @@ Array = np.ndarray[Any, Any]
 MEBIBYTE = 1 << 20
 # What memory may grow by after the first fifth: fragments of the heap, threads' arenas.
 ALLOWED = 48 * MEBIBYTE
+# And what descriptors and threads may: a pool's thread that ends a moment later.
+_ALLOWED_COUNT = 4
 
 _ADD = "HloModule a\nENTRY e { x = f32[4] parameter(0)\n y = f32[4] parameter(1)\n ROOT z = f32[4] add(x, y) }"
 _DOT = """HloModule d
@@ -82,31 +86,43 @@ WORK = (
 )
 
 
-@dataclass
+@dataclass(frozen=True)
+class Usage:
+    """What this process has: bytes of memory, open descriptors, threads."""
+
+    memory: int
+    descriptors: int
+    threads: int
+
+    @classmethod
+    def now(cls) -> Usage:
+        status = Path("/proc/self/status").read_text()
+        (kibibytes,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
+        (threads,) = (line.split()[1] for line in status.splitlines() if line.startswith("Threads:"))
+        return cls(int(kibibytes) * 1024, len(list(Path("/proc/self/fd").iterdir())), int(threads))
+
+    def __str__(self) -> str:
+        return f"{self.memory // MEBIBYTE} MiB, {self.descriptors} descriptors, {self.threads} threads"
+
+
+@dataclass(frozen=True)
 class Report:
-    """Seconds, and the bytes that the process took after the first fifth, at most later, and at the end."""
+    """How often and how long something was done; what the process had after the first fifth and at the end."""
 
     what: str
     count: int
     seconds: float
-    settled: int
-    most: int
-    end: int
+    settled: Usage
+    end: Usage
 
     @property
     def leaks(self) -> bool:
-        return self.end - self.settled > ALLOWED
+        more = (self.end.descriptors - self.settled.descriptors, self.end.threads - self.settled.threads)
+        return self.end.memory - self.settled.memory > ALLOWED or max(more) > _ALLOWED_COUNT
 
     def __str__(self) -> str:
-        settled, most, end = (size // MEBIBYTE for size in (self.settled, self.most, self.end))
-        sizes = f"{settled} MiB settled, {most} at most, {end} at the end"
-        return f"{self.what}: {self.count} in {self.seconds:.0f} s; {sizes}{' LEAKS' if self.leaks else ''}"
-
-
-def resident() -> int:
-    """Bytes of memory that this process has."""
-    status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
+        text = f"{self.what}: {self.count} in {self.seconds:.0f} s; {self.settled} settled; {self.end} at the end"
+        return text + " LEAKS" * self.leaks
 
 
 def compiled() -> list[hloforge.Executable]:
@@ -181,16 +197,40 @@ def soak_compiles(count: int) -> Report:
     return _watched("compilations", count, part)
 
 
+def soak_forks(executables: list[hloforge.Executable], count: int) -> Report:
+    """Load and call programs in children of this process, which has threads of its own."""
+    sessions = [each.load(device=work.device) for each, work in zip(executables, WORK, strict=True)]
+
+    def child(at: int) -> None:
+        session = executables[at].load(device=WORK[at].device)
+        _call([session] * len(WORK), at)
+
+    def part(count: int) -> None:
+        for number in range(count):
+            _call(sessions, number)
+            pid = os.fork()
+            if not pid:
+                status = 1
+                try:
+                    child(number % len(WORK))
+                    status = 0
+                finally:
+                    os._exit(status)
+            _, status = os.waitpid(pid, 0)
+            assert status == 0, f"a child ended with {status}"
+
+    return _watched("forks", count, part)
+
+
 def _watched(what: str, count: int, part: Callable[[int], None]) -> Report:
     start = time.monotonic()
-    settled = most = 0
-    for fifth in range(5):
+    part(max(count // 5, 1))
+    gc.collect()
+    settled = Usage.now()
+    for _ in range(4):
         part(max(count // 5, 1))
         gc.collect()
-        most = max(most, resident())
-        if fifth == 0:
-            settled = most
-    return Report(what, count, time.monotonic() - start, settled, most, resident())
+    return Report(what, count, time.monotonic() - start, settled, Usage.now())
 
 
 def main() -> None:
@@ -199,21 +239,26 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--loads", type=int, default=2_000)
     parser.add_argument("--compiles", type=int, default=50)
+    parser.add_argument("--forks", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=0, help="repeat all of it until so many have passed")
     given = parser.parse_args()
-    import tempfile
-
     executables = compiled()
-    leaks = False
+    start, leaks, first = time.monotonic(), False, None
     with tempfile.TemporaryDirectory(prefix="hloforge-soak-") as folder:
-        for report in (
-            lambda: soak_calls(executables, given.calls, given.threads),
-            lambda: soak_loads(executables, given.loads, Path(folder)),
-            lambda: soak_compiles(given.compiles),
-        ):
-            found = report()
-            print(found, flush=True)
-            leaks = leaks or found.leaks
-    sys.exit(leaks)
+        while first is None or time.monotonic() - start < 60 * given.minutes:
+            for report in (
+                lambda: soak_calls(executables, given.calls, given.threads),
+                lambda: soak_loads(executables, given.loads, Path(folder)),
+                lambda: soak_compiles(given.compiles),
+                lambda: soak_forks(executables, given.forks),
+            ):
+                found = report()
+                print(found, flush=True)
+                leaks = leaks or found.leaks
+            first = first or found
+    whole = Report("all", 1, time.monotonic() - start, first.end, Usage.now())
+    print(whole, flush=True)
+    sys.exit(leaks or whole.leaks)
 
 
 if __name__ == "__main__":

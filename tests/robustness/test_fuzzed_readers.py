@@ -97,7 +97,11 @@ def test_soak_for_a_moment(tmp_path: Path) -> None:
     from tests.robustness import soak
 
     executables = soak.compiled()
-    for report in (soak.soak_calls(executables, 2000, 8), soak.soak_loads(executables, 60, tmp_path)):
+    for report in (
+        soak.soak_calls(executables, 2000, 8),
+        soak.soak_loads(executables, 60, tmp_path),
+        soak.soak_forks(executables, 10),
+    ):
         assert not report.leaks, str(report)
 
 
