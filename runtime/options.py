@@ -12,6 +12,7 @@ from hloforge.dialect.errors import OptionError
 from hloforge.dialect.suggestions import did_you_mean
 from hloforge.pipelines.framework.machine import check_settings
 from hloforge.pipelines.replicas.grid import Grid
+from hloforge.runtime.bucket_sizes import normalized
 
 ISOLATIONS = ("process", "none")
 # local-sync runs a call on the caller's thread; local-task splits its dispatches over a pool.
@@ -34,6 +35,7 @@ class CommonFields(TypedDict, total=False):
     reproducer_dir: str | PathLike[str] | None
     dynamic_shapes: str
     shapes: Mapping[str, tuple[int, ...]]
+    buckets: Mapping[str, str | Sequence[int]] | str | bool
     without: Iterable[str]
     machine: Sequence[str]
     weights: str | PathLike[str] | None
@@ -78,6 +80,8 @@ class CompileOptions:
             ``specialize`` (a module for each combination of sizes, compiled when a call first brings it), or ``auto``
             (one module if the target takes the program so). Programs of static shapes do not care.
         shapes: sizes of arguments by name, for which a program of dynamic shapes is compiled once and for all.
+        buckets: one program for a few ranges of sizes (docs/shapes.md): ``all`` for every size of an argument that has
+            bounds, or sizes by name (``{"x.0": "1..512", "x.1": [16, 64]}``, dimensions of ``x``). Empty for none.
         without: optimizing passes to leave out (``hloforge.pipelines.named.OPTIMIZING``).
         machine: numbers of the processor's model instead of its own, each ``dispatch-work=16384`` of
             ``hloforge.pipelines.framework.machine.TUNABLE``.
@@ -111,6 +115,7 @@ class CompileOptions:
     reproducer_dir: Path | None = None
     dynamic_shapes: str = "auto"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    buckets: Mapping[str, Sequence[int]] | str = field(default_factory=dict)
     without: frozenset[str] = frozenset()
     machine: tuple[str, ...] = ()
     device: str = ""
@@ -137,6 +142,7 @@ class CompileOptions:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name in ("without", "dump_after", "host_calls"):
             object.__setattr__(self, name, frozenset(getattr(self, name)))
+        object.__setattr__(self, "buckets", normalized(self.buckets))
         object.__setattr__(self, "libraries", tuple(map(Path, self.libraries)))
         if self.weights is not None and self.externalize_weights is not None:
             raise OptionError("a program takes its weights from one file: either weights or externalize_weights")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hloforge.dialect.program import Program
 from hloforge.pipelines.replicas.fold import for_grid
@@ -60,7 +61,8 @@ def load_ahead(targets: Sequence[Target], options: CompileOptions) -> None:
 def _compile_for(program: Program, target: Target, options: CompileOptions) -> Executable:
     program, options = at_sizes(program, options)
     if program.template is not None:
-        return compile_dynamic(program, lambda form: compile_program(form, target, options), target, options)
+        of_form = replace(options, buckets={})
+        return compile_dynamic(program, lambda form: compile_program(form, target, of_form), target, options)
     if options.grid.devices > 1:
         # With the tables of what targets compute, which no other program needs before its passes.
         from hloforge.pipelines.capability.check_needs import check_calls

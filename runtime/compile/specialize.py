@@ -55,7 +55,14 @@ def compile_dynamic(program: Program, compile_form: Compile, target: Target, opt
         UnsupportedError, CompileError: as ``compile_form``.
     """
     if program.template is not None:
-        return _specializing(program, compile_form, target, options, "")
+        executable = _specializing(program, compile_form, target, options, "")
+        if options.buckets:
+            from hloforge.runtime.compile.buckets import bucketed
+
+            return bucketed(executable, options.buckets)
+        return executable
+    if options.buckets:
+        raise OptionError("buckets are for programs of open sizes", hint="torch.export.export(…, dynamic_shapes=…)")
     if options.shapes:
         program = for_sizes(program, options.shapes)
     if options.dynamic_shapes == "keep" or not is_dynamic(program.module):
@@ -77,7 +84,7 @@ def compile_dynamic(program: Program, compile_form: Compile, target: Target, opt
 
 def _specializing(
     program: Program, compile_form: Compile, target: Target, options: CompileOptions, refusal: str
-) -> Executable:
+) -> SpecializingExecutable:
     manifest = Manifest(
         program.name, program.signature, str(target), options.flags, tool_versions(), source=Path(program.source).name
     )

@@ -203,6 +203,11 @@ class Session(Background):
 
     is_specializing: ClassVar[bool] = False
 
+    @property
+    def buckets(self) -> tuple[Any, ...]:
+        """The ranges of sizes that it was compiled for (``runtime/compile/buckets.py``); empty if it has none."""
+        return ()
+
     def __init__(
         self,
         module: Any,

@@ -23,7 +23,7 @@ from jax._src.array import ArrayImpl
 from jax._src.buffer_callback import buffer_callback_p
 from jax._src.callback import io_callback_p, pure_callback_p
 from jax._src.debugging import debug_callback_p, debug_print_p, inspect_sharding_p
-from jax._src.export import _export
+from jax._src.export import _export, shape_poly
 from jax._src.interpreters import mlir
 from jax._src.lax.control_flow.conditionals import cond_p, platform_index_p
 from jax._src.random import prng
@@ -252,6 +252,11 @@ def put(array: Any, aval: Any, device: Any, sharding: Any, *, copy: bool) -> Any
 def release() -> None:
     """Let go of what JAX's deleted arrays refer to."""
     _jax.collect_garbage()
+
+
+def require(condition: Any, message: str) -> None:
+    """End a call of the traced program with this message where the condition, a scalar of booleans, does not hold."""
+    shape_poly.shape_assertion(condition, error_message=message)
 
 
 def key_data(leaf: Any) -> Any:

@@ -17,17 +17,18 @@ from hloforge import api
 from hloforge.dialect import ops
 from hloforge.dialect.builder import Builder
 from hloforge.dialect.element_types import element_type
-from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.errors import ArgumentError, UnsupportedError
 from hloforge.dialect.marks import GRAPH
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
+from hloforge.dialect.bounded_sizes import BoundedSize, Padded
 from hloforge.jax import platform
 from hloforge.torch.bounded.results import cut
-from hloforge.torch.bounded.sizes import Sizes, open_dims
+from hloforge.torch.bounded.sizes import Sizes, open_dims, opened
 from hloforge.torch.exported import names_of, overwritten, prepared
 from hloforge.torch.interpreter import Interpreter, calls, check, flat, is_token
 from hloforge.torch.registry import is_random
-from hloforge.torch.sizes import check_sizes
+from hloforge.torch.sizes import bounds_of, check_sizes
 from hloforge.torch.types import dtype_of
 
 # The last parameter of a program that draws random numbers.
@@ -145,13 +146,22 @@ class Graph:
         check_sizes(tensors, [self.names[number] for number in taken], shapes[: len(taken)])
         return self.traced(shapes, {number: int(values[number]) for number in self.size_parameters})
 
-    def function(self, known: Mapping[int, int]) -> Callable[..., tuple[Any, ...]]:
-        """The graph as a function of JAX's arrays, one a parameter; numbers among these are those of ``known``."""
-        taken = self.taken
+    def function(
+        self, known: Mapping[int, int], largest: Mapping[Any, int] | None = None
+    ) -> Callable[..., tuple[Any, ...]]:
+        """The graph as a function of JAX's arrays, one a parameter; numbers among these are those of ``known``.
+
+        Args:
+            largest: of the symbols that stay open, whose real sizes are the last arrays.
+        """
+        taken, largest = self.taken, largest or {}
 
         def main(*arguments: Any) -> tuple[Any, ...]:
-            given = list(arguments)
+            first = len(arguments) - len(largest)
+            given, reals = list(arguments[:first]), arguments[first:]
             interpreter = Interpreter(given.pop() if self.is_random else None)
+            for (symbol, extent), real in zip(largest.items(), reals, strict=True):
+                interpreter.sizes.open(symbol, extent, real)
             values = list(self.values)
             for number, (place, argument) in enumerate(zip(taken, given, strict=True)):
                 values[place] = known.get(number, argument)
@@ -169,19 +179,55 @@ class Graph:
 
     def traced(self, shapes: Sequence[Shape], known: Mapping[int, int]) -> Program:
         """The program for static shapes; numbers among the inputs are those of ``known``."""
+        parameters = [Parameter(p.name, s) for p, s in zip(self.parameters(), shapes, strict=True)]
+        return cut(self._lowered(self.function(known), parameters), self._cuts())
 
+    def _lowered(self, function: Callable[..., Any], parameters: Sequence[Parameter]) -> Program:
         platform.register()
         with jax.enable_x64(True):
-            avals = [jax.ShapeDtypeStruct(s.dimensions, _numpy(s)) for s in shapes]
-            traced = jax.jit(self.function(known), keep_unused=True).trace(*avals)
+            avals = [jax.ShapeDtypeStruct(p.shape.dimensions, _numpy(p.shape)) for p in parameters]
+            traced = jax.jit(function, keep_unused=True).trace(*avals)
             lowered = traced.lower(lowering_platforms=(platform.PLATFORM,))
             program = api.as_program(lowered)
-        parameters = tuple(Parameter(p.name, s) for p, s in zip(self.parameters(), shapes, strict=True))
-        program.signature = replace(program.signature, parameters=parameters)
+        program.signature = replace(program.signature, parameters=tuple(parameters))
         program.signature.attach(program.module)
-        program = cut(program, self._cuts())
         program.name = program.source = self.title
         return program
+
+    def bounded_sizes(self) -> tuple[BoundedSize, ...]:
+        """The open sizes of arguments, with their bounds. Raises UnsupportedError as of ``bounds_of``."""
+        if self.size_parameters:
+            raise UnsupportedError("a number among the arguments decides sizes")
+        return tuple(size for _, size in self._bounded())
+
+    def _bounded(self) -> list[tuple[Any, BoundedSize]]:
+        taken = self.taken
+        return bounds_of([self.values[number] for number in taken], [self.names[number] for number in taken])
+
+    def padded(self, extents: Sequence[int]) -> Padded:
+        """The program for all sizes that are at most these, one for each of ``bounded_sizes``.
+
+        Raises:
+            UnsupportedError: an operator without a rule for padding.
+        """
+        bounded = self._bounded()
+        dimensions = [list(parameter.shape.dimensions) for parameter in self.parameters()]
+        for (_, size), extent in zip(bounded, extents, strict=True):
+            for place in size.places:
+                dimensions[place.parameter][place.dimension] = place.factor * extent + place.rest
+        given = zip(self.parameters(), dimensions, strict=True)
+        parameters = [Parameter(p.name, Shape.array(p.shape.element, *sizes)) for p, sizes in given]
+        parameters += [Parameter(f"size of {size.name}", Shape.array("s64")) for _, size in bounded]
+        largest = {symbol: extent for (symbol, _), extent in zip(bounded, extents, strict=True)}
+        with opened(largest):
+            return Padded(self._lowered(self.function({}, largest), parameters), tuple(self._cuts()))
+
+    def check_sizes(self, dimensions: Sequence[Sequence[int]]) -> None:
+        """Refuse sizes for which the graph was not traced. Raises ArgumentError."""
+        taken = self.taken
+        shapes = [Shape.array(p.shape.element, *sizes) for p, sizes in zip(self.parameters(), dimensions, strict=True)]
+        names = [self.names[number] for number in taken]
+        check_sizes([self.values[number] for number in taken], names, shapes[: len(taken)])
 
     def _cuts(self) -> list[tuple[int, int]]:
         """The results' dimensions whose sizes the last results tell, in order."""

@@ -8,11 +8,14 @@ from typing import Any
 import sympy
 import torch
 
-from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.errors import ArgumentError, UnsupportedError
 from hloforge.dialect.shapes import Shape
+from hloforge.dialect.bounded_sizes import BoundedSize, Place
 
 # PyTorch takes sizes of 0 and 1 for special, and says so in bounds and guards; graphs hold for them too.
 _SPECIAL = (0, 1)
+# A bound beyond it says nothing.
+_MOST = 1 << 31
 
 
 def check_sizes(values: Sequence[Any], names: Sequence[str], shapes: Sequence[Shape]) -> None:
@@ -47,6 +50,45 @@ def check_sizes(values: Sequence[Any], names: Sequence[str], shapes: Sequence[Sh
     for guard in _guards(sizes):
         if guard.subs(known) == sympy.false:
             raise ArgumentError(f"the sizes break a condition of the exported module: {guard}", hint=_said(known))
+
+
+def bounds_of(values: Sequence[Any], names: Sequence[str]) -> list[tuple[Any, BoundedSize]]:
+    """The symbols in the sizes of tensors, each with its bounds and where it is.
+
+    Args:
+        values, names: as of ``check_sizes``.
+
+    Raises:
+        UnsupportedError: a size of several symbols, or of another form than ``2*s0 + 1``.
+    """
+    places: dict[Any, list[Place]] = {}
+    nodes: dict[Any, Any] = {}
+    for number, value in enumerate(values):
+        for dimension, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+            if isinstance(size, torch.SymInt):
+                symbol, place = _place(size.node.expr, number, dimension, names[number])
+                places.setdefault(symbol, []).append(place)
+                nodes[symbol] = size.node
+    found = []
+    for symbol, where in places.items():
+        known = nodes[symbol].shape_env.var_to_range.get(symbol)
+        least = 0 if known is None or known.lower <= max(_SPECIAL) + 1 else int(known.lower)
+        most = None if known is None or known.upper >= _MOST else int(known.upper)
+        name = f"{names[where[0].parameter]}.{where[0].dimension}"
+        found.append((symbol, BoundedSize(name, least, most, tuple(where))))
+    return found
+
+
+def _place(expression: Any, parameter: int, dimension: int, name: str) -> tuple[Any, Place]:
+    symbols = list(expression.free_symbols)
+    if len(symbols) == 1:
+        try:
+            factors = sympy.Poly(expression, symbols[0]).all_coeffs()
+        except sympy.PolynomialError:
+            factors = []
+        if len(factors) == 2 and all(each.is_Integer for each in factors) and factors[0] > 0:
+            return symbols[0], Place(parameter, dimension, int(factors[0]), int(factors[1]))
+    raise UnsupportedError(f"dimension {dimension} of {name!r} is {expression}, which is not of the form 2*n + 1")
 
 
 def _solved(expression: Any, given: int) -> int | None:

@@ -28,7 +28,8 @@ def elementwise(call: OpenCall, *arguments: Any, **named: Any) -> Any:
     *("prims.full_like", "aten.fill", "prims.fill", "aten.zeros_like", "aten.empty_like", "aten.ones_like"),
     *("aten.dropout", "aten.native_dropout", "aten.rand_like", "aten.randn_like", "aten.view_as_real"),
     *("aten.view_as_complex", "aten.cumsum", "aten.cumprod", "aten.cummax", "aten.cummin", "aten.logcumsumexp"),
-    *("aten.bucketize", "aten.bernoulli", "aten.embedding", "aten.copy"),
+    *("aten.bucketize", "aten.bernoulli", "aten.embedding", "aten.copy", "aten.tril", "aten.triu"),
+    "aten.repeat_interleave.self_int",
 )
 def independent(call: OpenCall, *arguments: Any, **named: Any) -> Any:
     """No element depends on a later one, whatever the dimension."""
@@ -40,9 +41,9 @@ def nothing(call: OpenCall, *arguments: Any, **named: Any) -> None:
     return None
 
 
-@bounded("higher_order.cond")
-def cond(call: OpenCall, *arguments: Any, **named: Any) -> Any:
-    """The branches are graphs, whose nodes have rules of their own."""
+@bounded("higher_order.cond", "higher_order.wrap_with_set_grad_enabled", "higher_order.wrap_with_autocast")
+def inner(call: OpenCall, *arguments: Any, **named: Any) -> Any:
+    """What it calls are graphs, whose nodes have rules of their own."""
     return call.plain(*arguments, **named)
 
 
@@ -66,21 +67,14 @@ def _closed(first: int, *names: str, last: int | None = None) -> None:
 
 _closed(
     1,
-    *("aten.convolution", "aten._convolution", "aten.native_group_norm", "aten.grid_sampler_2d"),
-    *("aten.grid_sampler_3d", "aten._native_batch_norm_legit_no_training", "aten.pixel_shuffle"),
-    *(
-        "aten.avg_pool1d",
-        "aten.avg_pool2d",
-        "aten.avg_pool3d",
-        "aten.max_pool2d_with_indices",
-        "aten._adaptive_avg_pool2d",
-    ),
-    *("aten._adaptive_avg_pool3d", "aten.upsample_nearest2d", "aten.upsample_bilinear2d", "aten.upsample_bicubic2d"),
-    *("aten.adaptive_max_pool2d", "aten.max_pool3d_with_indices"),
+    *("aten.native_group_norm", "aten.grid_sampler_2d", "aten.grid_sampler_3d", "aten.pixel_shuffle"),
+    *("aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d", "aten.adaptive_max_pool2d"),
+    *("aten.upsample_nearest2d", "aten.upsample_bilinear2d", "aten.upsample_bicubic2d"),
 )
+_closed(1, "aten._native_batch_norm_legit_no_training", last=2)
 _closed(
     -2,
-    *("aten.tril", "aten.triu", "aten.linalg_inv_ex", "aten._linalg_det", "aten._linalg_eigh", "aten._linalg_svd"),
+    *("aten.linalg_inv_ex", "aten._linalg_det", "aten._linalg_eigh", "aten._linalg_svd"),
     *("aten.linalg_cholesky_ex", "aten.linalg_qr", "aten._linalg_solve_ex", "aten.diagonal", "aten.diagonal_copy"),
 )
 

@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import sympy
+import torch
 
 from hloforge.torch.bounded.registry import OpenCall, bounded, within
 from hloforge.torch.bounded.sizes import fit, is_open
@@ -39,6 +41,14 @@ def reshaped(call: OpenCall, x: Any, before: Sequence[Any], after: Sequence[Any]
         # Padding is at the end of each row on both sides.
         flat = jnp.reshape(x, (rows[0], -1)) if x.size else jnp.zeros((rows[0], 0), x.dtype)
         return jnp.reshape(fit(flat, (rows[0], prod(extents[at[1] :]))), extents)
+    if (apart := _groups(before, after)) is not None:
+        # Each group of dimensions is a reshape of its own, whose padding is at the end of its first dimension.
+        fitted = [call.sizes.extent(size) for size in before]
+        for first, second in apart:
+            wanted = prod(extents[d] for d in second)
+            fitted[first[0]] = wanted // max(prod(x.shape[d] for d in first[1:]), 1)
+        if prod(fitted) == prod(extents):
+            return jnp.reshape(fit(x, fitted), extents)
     place: Any = jnp.zeros(extents, np.int64)
     for d, size in enumerate(after):
         place = place * call.sizes.real(size) + jax.lax.broadcasted_iota(np.int64, extents, d)
@@ -50,6 +60,39 @@ def reshaped(call: OpenCall, x: Any, before: Sequence[Any], after: Sequence[Any]
         source += place % real * stride
         place, stride = place // real, stride * extent
     return jnp.take(x.reshape(-1), source, mode="clip") if x.size else jnp.zeros(extents, x.dtype)
+
+
+def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[list[int], list[int]]] | None:
+    """Dimensions of both sides that hold as many elements, group by group; None if one holds padding inside of it.
+
+    The first dimension of a group may be open.
+    """
+    groups: list[tuple[list[int], list[int]]] = []
+    sides = [[(d, _expression(size)) for d, size in enumerate(sizes) if not _is_one(size)] for sizes in (before, after)]
+    while sides[0] and sides[1]:
+        (d, left), (e, right) = sides[0].pop(0), sides[1].pop(0)
+        group: tuple[list[int], list[int]] = ([d], [e])
+        while sympy.expand(left - right) != 0:
+            side = 0 if sides[0] and (not sides[1] or not _is_multiple(left, right)) else 1
+            if not sides[side]:
+                return None
+            d, size = sides[side].pop(0)
+            if is_open(before[d] if side == 0 else after[d]):
+                return None
+            group[side].append(d)
+            left, right = (left * size, right) if side == 0 else (left, right * size)
+        groups.append(group)
+    return None if sides[0] or sides[1] else groups
+
+
+def _expression(size: Any) -> Any:
+    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(int(size))
+
+
+def _is_multiple(left: Any, right: Any) -> bool:
+    """Whether the left product has factors that the right one lacks."""
+    quotient = sympy.cancel(left / right)
+    return bool(sympy.denom(quotient) == 1)
 
 
 def _is_one(size: Any) -> bool:
@@ -147,6 +190,15 @@ def split_with_sizes(call: OpenCall, x: Any, sizes: Sequence[Any], dim: int = 0)
         parts.append(_taken(x, at + jnp.arange(value.shape[dim]), dim))
         at = at + size
     return parts
+
+
+@bounded("aten.split.Tensor", "aten.split_copy.Tensor")
+def split(call: OpenCall, x: Any, size: Any, dim: int = 0) -> Any:
+    dim %= x.ndim
+    if dim not in call.open(0):
+        return call.plain(x, size, dim)
+    # PyTorch knows how many there are; the last one has what is left.
+    return [_taken(x, n * size + jnp.arange(part.shape[dim]), dim) for n, part in enumerate(call.wanted)]
 
 
 @bounded("aten.flip", "prims.rev")

@@ -6,7 +6,9 @@ array of a dimension is as long as the largest value of its expression; elements
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import reduce
 from typing import Any
 
@@ -26,20 +28,47 @@ from hloforge.dialect.errors import UnsupportedError
 _MOST = 1 << 31
 
 
+# Symbols of sizes of arguments that are open while a graph is traced: their arrays are padded, too.
+_OPENED: ContextVar[frozenset[Any]] = ContextVar("opened", default=frozenset())
+
+
+@contextmanager
+def opened(symbols: Collection[Any]) -> Iterator[None]:
+    """Take sizes of arguments for open: one program for all that are at most as large as a bucket."""
+    token = _OPENED.set(frozenset(symbols))
+    try:
+        yield
+    finally:
+        _OPENED.reset(token)
+
+
 class Sizes:
     """What the symbols of a graph are in one program."""
 
     def __init__(self) -> None:
         self._largest: dict[Any, int] = {}
         self._real: dict[Any, Any] = {}
+        # Of sizes that cannot be 0.
+        self._least: dict[Any, int] = {}
         # As ``_largest``, of what cannot be larger, whether or not PyTorch's assertions hold.
         self._certain: dict[Any, int] = {}
 
     def inner(self) -> Sizes:
         """The same for a graph within the graph, whose own symbols are added there."""
         inner = Sizes()
-        inner._largest, inner._real, inner._certain = dict(self._largest), dict(self._real), dict(self._certain)
+        inner._largest, inner._real = dict(self._largest), dict(self._real)
+        inner._certain, inner._least = dict(self._certain), dict(self._least)
         return inner
+
+    def open(self, symbol: Any, largest: int, real: Any) -> None:
+        """Say what the symbol of an argument's size is.
+
+        Args:
+            real: a scalar array of s64, from 1 to ``largest``.
+        """
+        self._largest[symbol] = self._certain[symbol] = largest
+        self._real[symbol] = real
+        self._least[symbol] = 1
 
     def bind(self, size: Any, largest: int | None, real: Any) -> None:
         """Say what a size is, if it is a symbol that nothing was said about.
@@ -83,8 +112,7 @@ class Sizes:
                     f"a size ({expression}) depends on elements, and nothing says how large it may be",
                     hint="say so in the model, such as torch._check(n <= 100) of the number n that it comes from",
                 )
-            most, real = self._largest[symbol], self._real[symbol]
-            ranges[symbol] = ValueRanges(real if isinstance(real, int) else 0, most)
+            ranges[symbol] = ValueRanges(self._least_of(symbol), self._largest[symbol])
         upper = bound_sympy(expression, ranges).upper
         if not upper.is_number or upper in (int_oo, sympy.oo):
             raise UnsupportedError(f"a size ({expression}) depends on elements, and it may be infinite")
@@ -98,9 +126,12 @@ class Sizes:
         for symbol in condition.node.expr.free_symbols:
             if symbol not in self._certain:
                 return False
-            real = self._real[symbol]
-            ranges[symbol] = ValueRanges(real if isinstance(real, int) else 0, self._certain[symbol])
+            ranges[symbol] = ValueRanges(self._least_of(symbol), self._certain[symbol])
         return bool(bound_sympy(condition.node.expr, ranges).lower == sympy.true)
+
+    def _least_of(self, symbol: Any) -> int:
+        real = self._real[symbol]
+        return real if isinstance(real, int) else self._least.get(symbol, 0)
 
     def real(self, size: Any) -> Any:
         """The size at run time: a number, or a scalar array."""
@@ -125,8 +156,11 @@ def open_dims(value: Any) -> list[int]:
 
 
 def is_open(size: Any) -> bool:
-    """Whether a size depends on elements."""
-    return isinstance(size, torch.SymInt) and bool(free_unbacked_symbols(size))
+    """Whether a size depends on elements, or is one of an argument that is open."""
+    if not isinstance(size, torch.SymInt):
+        return False
+    among = _OPENED.get()
+    return bool(free_unbacked_symbols(size)) or (bool(among) and not among.isdisjoint(size.node.expr.free_symbols))
 
 
 def fit(array: Any, extents: Sequence[int]) -> Any:

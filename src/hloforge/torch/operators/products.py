@@ -17,6 +17,15 @@ def product(call: Call, x: Any, y: Any) -> Any:
     return jnp.matmul(x, y)
 
 
+@lowers("aten.linear")
+def linear(call: Call, x: Any, weight: Any, bias: Any = None) -> Any:
+    """One product of matrices, whatever the dimensions of x: weight: [out, in]."""
+    rows = x.reshape(-1, x.shape[-1]) if x.ndim > 2 else x
+    found = jnp.matmul(rows, weight.T)
+    found = found if bias is None else found + bias
+    return found.reshape(*x.shape[:-1], *found.shape[1:]) if x.ndim > 2 else found
+
+
 @lowers("aten._int_mm")
 def product_of_bytes(call: Call, x: Any, y: Any) -> Any:
     """Of s8 (and u8) matrices, in s32."""

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src.export.shape_poly import shape_assertion
 
+from hloforge.jax import platform
 from hloforge.torch.interpreter import converted
 from hloforge.torch.registry import Call, lowers, number
 from hloforge.torch.types import dtype_of
@@ -351,7 +351,7 @@ def sym_storage_offset(call: Call, x: Any) -> Any:
 def asserted(call: Call, condition: Any, message: str = "an assertion of the module does not hold") -> None:
     """An error of the call, which the host raises where only the call knows the condition."""
     if condition is not True:
-        shape_assertion(jnp.asarray(condition).reshape(()) != 0, error_message=message)
+        platform.require(jnp.asarray(condition).reshape(()) != 0, message)
 
 
 @lowers("aten._assert_tensor_metadata", "aten.sym_constrain_range")

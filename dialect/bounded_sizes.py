@@ -1,0 +1,73 @@
+"""Sizes of arguments that have bounds, and the program for all sizes up to some: what an importer says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hloforge.dialect.errors import ArgumentError
+from hloforge.dialect.program import Program
+
+
+@dataclass(frozen=True)
+class Place:
+    """A dimension of an argument, whose size is ``factor * n + rest``."""
+
+    parameter: int
+    dimension: int
+    factor: int = 1
+    rest: int = 0
+
+
+@dataclass(frozen=True)
+class BoundedSize:
+    """A size ``n`` that several dimensions may have.
+
+    Attributes:
+        name: of its first place, such as ``x.0``, by which it is called.
+        least: the least size.
+        most: the largest one; None for no bound.
+    """
+
+    name: str
+    least: int
+    most: int | None
+    places: tuple[Place, ...]
+
+    def number(self, shapes: Sequence[Sequence[int]]) -> int:
+        """The size ``n`` of arguments. Raises ArgumentError for places that contradict each other."""
+        found: int | None = None
+        for place in self.places:
+            size = shapes[place.parameter][place.dimension]
+            n, rest = divmod(size - place.rest, place.factor)
+            if rest or (found is not None and n != found):
+                said = f"{place.factor} * n + {place.rest}" if rest else f"{place.factor * (found or 0) + place.rest}"
+                raise ArgumentError(
+                    f"dimension {place.dimension} of argument {place.parameter} is {size}",
+                    hint=f"with the other sizes it has to be {said}",
+                )
+            found = n
+        assert found is not None  # a size has a place
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> BoundedSize:
+        return cls(found["name"], found["least"], found["most"], tuple(Place(**each) for each in found["places"]))
+
+
+@dataclass(frozen=True)
+class Padded:
+    """A program for all sizes up to those of a bucket.
+
+    Attributes:
+        program: of static shapes. After the parameters it takes a scalar of s64 for each bounded size; after the
+            results it returns a scalar of s32 for each of ``cuts``.
+        cuts: numbers of results with the dimensions whose real sizes these scalars are.
+    """
+
+    program: Program
+    cuts: tuple[tuple[int, int], ...]
