@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from hloforge.dialect.errors import OptionError, UnsupportedError
 from hloforge.dialect.bounded_sizes import BoundedSize, Padded
+from hloforge.dialect.errors import OptionError, UnsupportedError
 from hloforge.runtime.bucket_sizes import powers
 from hloforge.runtime.compile.specialize import SpecializingExecutable, SpecializingSession
 from hloforge.runtime.session.convention import leaf_values
@@ -82,9 +82,12 @@ def bucketed(executable: SpecializingExecutable, wanted: Mapping[str, Sequence[i
     """
     template: Any = executable.program.template
     names = {} if isinstance(wanted, str) else wanted
+    if not hasattr(template, "padded"):
+        raise OptionError(
+            "buckets are for modules and exports of PyTorch",
+            hint="hloforge.torch.compile(…), or hloforge.compile(torch.export.load(path), buckets=…)",
+        )
     try:
-        if not hasattr(template, "padded"):
-            raise UnsupportedError("buckets are for programs of PyTorch whose sizes are open")
         bounded = tuple(template.bounded_sizes())
         unknown = sorted(set(names) - {size.name for size in bounded})
         if unknown:

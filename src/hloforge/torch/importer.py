@@ -15,13 +15,13 @@ from torch.export import ExportedProgram
 
 from hloforge import api
 from hloforge.dialect import ops
+from hloforge.dialect.bounded_sizes import BoundedSize, Padded
 from hloforge.dialect.builder import Builder
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.errors import ArgumentError, UnsupportedError
 from hloforge.dialect.marks import GRAPH
 from hloforge.dialect.program import Parameter, Program
 from hloforge.dialect.shapes import Shape
-from hloforge.dialect.bounded_sizes import BoundedSize, Padded
 from hloforge.jax import platform
 from hloforge.torch.bounded.results import cut
 from hloforge.torch.bounded.sizes import Sizes, open_dims, opened

@@ -8,9 +8,9 @@ from typing import Any
 import sympy
 import torch
 
+from hloforge.dialect.bounded_sizes import BoundedSize, Place
 from hloforge.dialect.errors import ArgumentError, UnsupportedError
 from hloforge.dialect.shapes import Shape
-from hloforge.dialect.bounded_sizes import BoundedSize, Place
 
 # PyTorch takes sizes of 0 and 1 for special, and says so in bounds and guards; graphs hold for them too.
 _SPECIAL = (0, 1)
