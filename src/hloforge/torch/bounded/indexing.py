@@ -119,7 +119,16 @@ def masked_scatter(call: OpenCall, x: Any, mask: Any, source: Any) -> Any:
 
 @bounded("aten.searchsorted")
 def searchsorted(call: OpenCall, sequence: Any, values: Any, **named: Any) -> Any:
+    if named.get("sorter") is not None:
+        raise UnsupportedError("it looks up in an order of an open size")
     return call.plain(last(call, sequence, -1, descending=False), values, **named)
+
+
+@bounded("aten.bucketize")
+def bucketize(call: OpenCall, values: Any, sequence: Any, **named: Any) -> Any:
+    if call.open(1):
+        raise UnsupportedError("its boundaries have an open size")
+    return call.plain(values, sequence, **named)
 
 
 @bounded("aten.take")

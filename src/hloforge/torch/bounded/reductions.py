@@ -51,9 +51,26 @@ def _reduction(neutral: Callable[[Any], Any], *names: str) -> None:
 
 _reduction(lambda _: 0, "aten.sum", "prims.sum", "aten.any", "aten.nansum", "aten.count_nonzero", "prims.xor_sum")
 _reduction(lambda _: 1, "aten.prod", "prims.prod", "aten.all")
-_reduction(least, "aten.amax", "prims.amax", "aten.max.default", "aten.max.dim", "aten.argmax", "aten.logsumexp")
-_reduction(most, "aten.amin", "prims.amin", "aten.min.default", "aten.min.dim", "aten.argmin")
+_reduction(least, "aten.amax", "prims.amax", "aten.max.default", "aten.max.dim", "aten.logsumexp")
+_reduction(most, "aten.amin", "prims.amin", "aten.min.default", "aten.min.dim")
 _reduction(least, "aten._softmax", "aten._safe_softmax", "aten._log_softmax")
+
+
+@bounded("aten.argmax", "aten.argmin")
+def place_of_extreme(call: OpenCall, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Without a dimension, the place counts the elements of the real array."""
+    neutral = least if "argmax" in str(call.target) else most
+    found = call.plain(masked(call, x, _over(x, dim), neutral(x.dtype)), dim, keepdim)
+    return real_place(call, found, x.shape, range(x.ndim)) if dim is None else found
+
+
+def real_place(call: OpenCall, place: Any, shape: Any, dims: Any) -> Any:
+    """A place among the elements of some dimensions of the first argument, counted without padding."""
+    found, stride = jnp.zeros_like(place), jnp.ones((), place.dtype)
+    for dim in reversed(dims):
+        found += place % shape[dim] * stride
+        place, stride = place // shape[dim], stride * jnp.asarray(call.count(0, dim)).astype(place.dtype)
+    return found
 
 
 def _number_of(call: OpenCall, x: Any, dims: list[int]) -> Any:

@@ -28,7 +28,7 @@ def elementwise(call: OpenCall, *arguments: Any, **named: Any) -> Any:
     *("prims.full_like", "aten.fill", "prims.fill", "aten.zeros_like", "aten.empty_like", "aten.ones_like"),
     *("aten.dropout", "aten.native_dropout", "aten.rand_like", "aten.randn_like", "aten.view_as_real"),
     *("aten.view_as_complex", "aten.cumsum", "aten.cumprod", "aten.cummax", "aten.cummin", "aten.logcumsumexp"),
-    *("aten.bucketize", "aten.bernoulli", "aten.embedding", "aten.copy", "aten.tril", "aten.triu"),
+    *("aten.bernoulli", "aten.embedding", "aten.copy", "aten.tril", "aten.triu"),
     "aten.repeat_interleave.self_int",
 )
 def independent(call: OpenCall, *arguments: Any, **named: Any) -> Any:

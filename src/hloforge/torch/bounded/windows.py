@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
-
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.torch.bounded.reductions import least, masked
+from hloforge.torch.bounded.reductions import least, masked, real_place
 from hloforge.torch.bounded.registry import OpenCall, bounded
 
 
 def _spatial(call: OpenCall, x: Any, rank: int) -> list[int]:
-    """The open ones of the last ``rank`` dimensions. Raises UnsupportedError for open features."""
-    if x.ndim - rank - 1 in call.open(0):
-        raise UnsupportedError("the features of a window have an open size")
+    """The open ones of the last ``rank`` dimensions."""
     return [d for d in call.open(0) if d >= x.ndim - rank]
 
 
 @bounded("aten.convolution", "aten._convolution")
 def convolution(call: OpenCall, x: Any, weight: Any, *arguments: Any, **named: Any) -> Any:
     """Zeros behind the real size are what a convolution pads with."""
-    if call.open(1) or call.open(2):
-        raise UnsupportedError("the weights of a convolution have an open size")
-    return call.plain(masked(call, x, _spatial(call, x, weight.ndim - 2), 0), weight, *arguments, **named)
+    rank = weight.ndim - 2
+    if call.open(1) or call.open(2) or x.ndim - rank - 1 in call.open(0):
+        raise UnsupportedError("the features or weights of a convolution have an open size")
+    return call.plain(masked(call, x, _spatial(call, x, rank), 0), weight, *arguments, **named)
 
 
 @bounded("aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices")
@@ -33,12 +30,7 @@ def max_pool(call: OpenCall, x: Any, window: Sequence[int], *arguments: Any, **n
     rank = 3 if "3d" in str(call.target) else 2
     dims = _spatial(call, x, rank)
     values, places = call.plain(masked(call, x, dims, least(x.dtype)), window, *arguments, **named)
-    stride: Any = 1
-    found = jnp.zeros_like(places)
-    for dim in reversed(range(x.ndim - rank, x.ndim)):
-        found += places % x.shape[dim] * stride
-        places, stride = places // x.shape[dim], stride * call.count(0, dim)
-    return values, found
+    return values, real_place(call, places, x.shape, range(x.ndim - rank, x.ndim))
 
 
 @bounded("aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d")
