@@ -1,4 +1,4 @@
-"""decompose-running-reductions, and windows of 16-bit floats: rounded after each step, in the order of XLA's CPU client."""
+"""decompose-running-reductions, and 16-bit windows: rounded after each step, in the order of XLA's CPU client."""
 
 from __future__ import annotations
 
