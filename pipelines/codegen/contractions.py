@@ -80,8 +80,7 @@ def scratch_of(generator: Generator, size: int, share: Share | None) -> Value | 
 def write_dot_general(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array] = ()) -> None:
     """The code of a ``stablehlo.dot_general``."""
     product = product_of(op, generator.extensions)
-    sizes = product.count, product.m, product.n
-    emit(generator, op, product, share, EpilogueWriter(generator, op.result, epilogue, sizes) if epilogue else None)
+    emit(generator, op, product, share, EpilogueWriter(generator, op, epilogue) if epilogue else None)
 
 
 def product_of(op: Op, extensions: frozenset[str]) -> Gemm:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def write_convolution(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array] = ()) -> None:
     """The code of a ``stablehlo.convolution``."""
-    after = EpilogueWriter(generator, op.result, epilogue, op.result.shape) if epilogue else None
+    after = EpilogueWriter(generator, op, epilogue) if epilogue else None
     emit(generator, op, convolution_of(op, generator.extensions), share, after)
 
 

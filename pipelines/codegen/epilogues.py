@@ -1,27 +1,29 @@
 """Elementwise operations on a product's sums, computed where the sums are, before they are stored.
 
-What follows a product of integers is short: a bias, one multiplication, rounding, bounds. A loop of its own would read
-sums of four times the bytes that it writes, often from a cache further away. Elements are vectors along the last
-dimension here, so that all that is read is read of the same place, or of the same column alone. A result with a border,
-as the next convolution takes it, is stored in the middle of it.
+What follows a product is short: a bias, a scale, bounds, another array that is added. A loop of its own would read all
+sums again, often from a cache further away. An epilogue is that loop, at the places in the order in which the product
+makes its sums: vectors of them along one dimension of the result, columns of a matrix or pixels of a row. Each array is
+read along it at elements that follow each other, or at one for the whole vector. A result with a border, as the next
+convolution takes it, is stored in the middle of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
 from hloforge.dialect.mlir import stablehlo
-from hloforge.pipelines.codegen.access import cost_of
-from hloforge.pipelines.codegen.elements import memory as elements
+from hloforge.pipelines.codegen import index as numbers
+from hloforge.pipelines.codegen.access import Accesses, cost_of
+from hloforge.pipelines.codegen.elements.kinds import is_complex, register
 from hloforge.pipelines.codegen.elements.memory import Element
-from hloforge.pipelines.codegen.elements.table import supports
-from hloforge.pipelines.codegen.emit import Emitter, Memory, apply, splat_of
-from hloforge.pipelines.codegen.evaluate import MOVES
+from hloforge.pipelines.codegen.elements.narrow import rounded
+from hloforge.pipelines.codegen.emit import Emitter, Memory, splat_of
+from hloforge.pipelines.codegen.evaluate import Place
 from hloforge.pipelines.codegen.graph import Array, Op
-from hloforge.pipelines.codegen.index import ZERO
+from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Value, lanes_of
 from hloforge.pipelines.codegen.narrow_factors import PRODUCTS
@@ -33,41 +35,165 @@ if TYPE_CHECKING:
 
 InMemory = Callable[[Array], bool]
 
-# What an element may cost, in sums, and through how many operations it may be computed.
-_DEAR, _DEEP = 48, 60
-# Of one element, those that cost as much as a transcendental function.
+# What the elementwise operations of a sum may cost, in sums.
+_DEAR = 48
+# Of one operation, what costs as much as a transcendental function: sums that are computed twice, where tiles overlap,
+# would cost more than a loop of their own.
 _FUNCTION = 16
 _BYTES = frozenset({"i8", "ui8"})
+# Columns up to which a product may exchange its factors, and hand on its sums one by one.
+_FEW_COLUMNS = 4
 
 
-def has_columns_last(op: Op) -> bool:
-    """Whether sums of integers lie in memory as a product has them: rows, then columns."""
-    if op.name not in PRODUCTS or op.result.element != "i32" or op.result.elements <= 1:
+def takes(op: Op) -> bool:
+    """Whether a product may store what is computed of its sums, which it has in vectors along one dimension."""
+    if op.name not in PRODUCTS or is_complex(op.result.element) or op.result.elements <= 1:
         return False
     if op.name == "dot_general":
-        lhs, rhs = op.operands
-        numbers = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))
-        gone = (*numbers.rhs_batching_dimensions, *numbers.rhs_contracting_dimensions)
-        columns = prod(size for d, size in enumerate(rhs.shape) if d not in gone)
-        return bool(lhs.elements) and columns == op.result.shape[-1]
+        sizes = _matrix_sizes(op)
+        return op.panel is None and all(sizes) and (sizes[2] > _FEW_COLUMNS or sizes[1] == 1)
+    dims, last = _dimensions(op), op.result.rank - 1
+    if dims is None:
+        return False
+    if dims.output_feature_dimension == last:
+        # Of few features vectors go along pixels (``planes.py``).
+        return op.result.shape[last] not in THIN
+    has_zeros = "lhs_dilation" in op.mlir.attributes and max(op.integers("lhs_dilation"), default=1) > 1
+    # The results of an image with zeros between its pixels lie apart.
+    return op.result.shape[last] > 1 and not has_zeros
+
+
+def _dimensions(op: Op) -> stablehlo.ConvDimensionNumbers | None:
+    """The dimension numbers of a convolution whose result has pixels in order, and features after or before these."""
     dims = stablehlo.ConvDimensionNumbers(op.attribute("dimension_numbers"))
+    spatial = list(dims.output_spatial_dimensions)
+    order = [dims.output_batch_dimension, *spatial, dims.output_feature_dimension]
+    planes = [dims.output_batch_dimension, dims.output_feature_dimension, *spatial]
+    return dims if spatial and list(range(op.result.rank)) in (order, planes) else None
+
+
+def _matrix_sizes(op: Op) -> tuple[int, int, int]:
+    """How many matrices, rows and columns a product has."""
+    lhs, rhs = op.operands
+    dims = stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))
+    count = prod(lhs.shape[d] for d in dims.lhs_batching_dimensions)
+    gone = (*dims.rhs_batching_dimensions, *dims.rhs_contracting_dimensions)
+    columns = prod(size for d, size in enumerate(rhs.shape) if d not in gone)
+    return count, op.result.elements // max(count * columns, 1), columns
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """A sum's place as the product tells it.
+
+    Attributes:
+        place: in the result.
+        along: the counter of the dimension that vectors go along; None for one of size 1.
+    """
+
+    place: Place
+    along: Symbol | None
+
+
+def _sums_of(op: Op, told: Sequence[Value | None] | None = None) -> _Sums:
+    """Args: told: what the product tells a place in; None to look at places without code."""
+    shape = op.result.shape
+    if op.name == "dot_general":
+        sizes = _matrix_sizes(op)
+        counters = _counters(sizes, told)
+        return _Sums(numbers.reshaped(counters, sizes, shape), _symbol(counters[-1]))
+    dims = _dimensions(op)
+    assert dims is not None
     order = [dims.output_batch_dimension, *dims.output_spatial_dimensions, dims.output_feature_dimension]
-    # Of few features vectors go along pixels (``planes.py``).
-    return order == list(range(len(order))) and len(order) > 2 and op.result.shape[-1] not in THIN
+    by_dimension = dict(zip(order, _counters([shape[d] for d in order], told), strict=True))
+    place = tuple(by_dimension[d] for d in range(len(shape)))
+    return _Sums(place, _symbol(place[-1]))
 
 
-def fits(sums: Array, maps: Sequence[Array], in_memory: InMemory) -> bool:
-    """Whether arrays that a loop stores can be computed with the sums."""
-    own, seen = set(maps), dict[Array, int]()
+def _counters(sizes: Sequence[int], told: Sequence[Value | None] | None) -> Place:
+    values = told or [None] * len(sizes)
+    return tuple(numbers.counter(size, value) for size, value in zip(sizes, values, strict=True))
 
-    def is_read(array: Array) -> bool:
-        return in_memory(array) and array not in own
 
+def _symbol(counter: Index) -> Symbol | None:
+    return counter.terms[0][0] if counter.terms else None
+
+
+def fits(op: Op, maps: Sequence[Array], in_memory: InMemory) -> bool:
+    """Whether arrays that a loop stores can be computed with the sums of a product."""
+    sums, own = op.result, set(maps)
+    order = _order(sums, maps, in_memory)
+    if order is None:
+        return False
+    at = _sums_of(op)
+    place = order.place(at.place)
+    found = _Checked(lambda array: in_memory(array) and array not in own, along=at.along)
     for array in maps:
-        inner = _inside(array, sums)
-        if not _fits(array if inner is None else inner, sums, is_read, seen, _DEEP):
-            return False
-    return sum(seen.values()) <= _DEAR
+        found.made(order.computed(array), place)
+        # A border's own place is not the vector's.
+        if not order.bordered:
+            found.check(numbers.linear(place, array.shape))
+    return found.fits and not found.conditions and not found.is_irregular and found.work <= _DEAR
+
+
+@dataclass(frozen=True)
+class _Order:
+    """How the places of a loop are those of a product's result.
+
+    Attributes:
+        shape: of the loop.
+        dims: its dimensions of more than one element, from the slowest to the fastest in the product's result; None
+            for the same dimensions.
+        bordered: whether what it stores has a border around the result.
+    """
+
+    sums: Array
+    shape: tuple[int, ...]
+    dims: tuple[int, ...] | None
+    bordered: bool = False
+
+    def place(self, place: Place) -> Place:
+        """The loop's place of a sum."""
+        if self.dims is None:
+            return place
+        number = numbers.linear(place, self.sums.shape)
+        found = [numbers.ZERO] * len(self.shape)
+        for d, index in zip(self.dims, numbers.delinear(number, tuple(self.shape[d] for d in self.dims)), strict=True):
+            found[d] = index
+        return tuple(found)
+
+    def computed(self, array: Array) -> Array:
+        """What is computed for an array that is stored."""
+        assert array.op is not None
+        return array.op.operands[0] if self.bordered else array
+
+
+def _order(sums: Array, maps: Sequence[Array], in_memory: InMemory) -> _Order | None:
+    """The order of a loop that reads each sum once; None for any other."""
+    if all(_inside(array, sums) is not None for array in maps):
+        return _Order(sums, sums.shape, None, bordered=True)
+    shape, own = maps[0].shape, set(maps)
+    if prod(shape) != sums.elements:
+        return None
+    counters = tuple(numbers.counter(size) for size in shape)
+    found = Accesses(lambda array: array is sums or (in_memory(array) and array not in own))
+    for array in maps:
+        found.made(array, counters)
+    read = {number for loaded, number in found.loads if loaded is sums}
+    if len(read) != 1:
+        return None
+    (number,) = read
+    if shape == sums.shape and number == numbers.linear(counters, shape):
+        return _Order(sums, shape, None)
+    dims = {_symbol(index): d for d, index in enumerate(counters) if index.terms}
+    terms = sorted(number.terms, key=lambda term: -term[1])
+    step = 1
+    for symbol, factor in reversed(terms):
+        if symbol not in dims or factor != step:
+            return None
+        step *= symbol.most + 1
+    is_whole = step == sums.elements and not number.offset
+    return _Order(sums, shape, tuple(dims[symbol] for symbol, _ in terms)) if is_whole else None
 
 
 def _inside(array: Array, sums: Array) -> Array | None:
@@ -82,68 +208,81 @@ def _inside(array: Array, sums: Array) -> Array | None:
     return op.operands[0] if is_outside and low[-1] == high[-1] == 0 and is_known and sums.rank > 2 else None
 
 
-def _fits(array: Array, sums: Array, in_memory: InMemory, seen: dict[Array, int], left: int) -> bool:
-    if array is sums or array in seen:
-        return True
-    columns = sums.shape[-1]
-    if array.elements not in (1, columns, sums.elements) or not left:
-        return False
-    if array.element.startswith("complex") or array.element == "i1":
-        return array.elements == 1
-    if array.elements == 1:
-        return not _depends(array, sums, in_memory)
-    seen[array] = 0
-    if in_memory(array):
-        return array.elements == sums.elements or _is_line(array)
-    op = array.op
-    if op is None or len(op.results) != 1:
-        return False
-    if op.name == "constant":
-        return op.is_splat
-    if op.name in ("reshape", "broadcast_in_dim"):
-        (operand,) = op.operands
-        if operand.elements == array.elements:
-            is_fine = op.name == "reshape" or _keeps_order(op)
-        else:
-            is_fine = operand.elements == 1 or (operand.elements == columns and _goes_along_columns(op, columns))
-        return is_fine and _fits(operand, sums, in_memory, seen, left - 1)
-    if op.name in MOVES or not supports(op.name, [one.element for one in op.operands], array.element):
-        return False
-    cost = cost_of(op)
-    seen[array] = cost
-    if cost >= _FUNCTION or not all(one.elements in (1, array.elements) for one in op.operands):
-        return False
-    return all(_fits(operand, sums, in_memory, seen, left - 1) for operand in op.operands)
+@dataclass
+class _Checked(Accesses):
+    """Whether elements of a vector of places can be computed at once.
+
+    Attributes:
+        along: the counter that is a vector.
+        work: of all operations, in sums.
+        fits: whether all that was asked for can be.
+    """
+
+    along: Symbol | None = None
+    work: int = 0
+    fits: bool = True
+    _depends: dict[Symbol, bool] = field(default_factory=dict)
+
+    def check(self, number: Index, *, step: int = 1) -> None:
+        """Args: step: between the elements of a vector, besides none."""
+        for symbol, factor in number.terms:
+            if symbol is self.along:
+                self.fits = self.fits and factor == step
+            elif self._follows(symbol):
+                self.fits = False
+
+    def _follows(self, symbol: Symbol) -> bool:
+        """Whether a quotient is of the vector's counter."""
+        if symbol.quotient is None:
+            return False
+        inner, _ = symbol.quotient
+        return any(one is self.along or self._follows(one) for one, _ in inner.terms)
+
+    def load(self, array: Array, number: Index) -> None:
+        super().load(array, number)
+        self.check(number)
+        self.fits = self.fits and not is_complex(array.element)
+
+    def number(self, index: Index, element: str) -> None:
+        super().number(index, element)
+        self.check(index, step=0)
+
+    def apply(self, op: Op, operands: Sequence[object]) -> None:
+        super().apply(op, operands)
+        cost = cost_of(op)
+        self.work += cost
+        arrays = (op.result, *op.operands)
+        self.fits = self.fits and cost < _FUNCTION and not any(is_complex(array.element) for array in arrays)
 
 
-def _depends(array: Array, sums: Array, in_memory: InMemory) -> bool:
-    waiting, seen = [array], {array}
-    while waiting:
-        top = waiting.pop()
-        if top is sums:
-            return True
-        if top.op is not None and not in_memory(top):
-            more = {*top.op.operands, *top.op.captured} - seen
-            seen |= more
-            waiting += more
-    return False
+class _VectorEmitter(Emitter):
+    """Writes elements of a vector of places; what is the same at all of them stays one number."""
 
+    def __init__(
+        self, function: Function, memory: Callable[[Array], Memory | None], sums: Array, value: Value, at: _Sums
+    ) -> None:
+        super().__init__(function, memory)
+        self._sums, self._given, self._along = sums, value, at.along
+        self._lanes = lanes_of(value.kind)
 
-def _is_line(array: Array) -> bool:
-    return max(array.shape) == array.elements
+    def in_memory(self, array: Array) -> bool:
+        return array is self._sums or super().in_memory(array)
 
+    def load(self, array: Array, number: Index) -> Element:
+        if array is self._sums:
+            return self._given
+        is_along = any(symbol is self._along for symbol, _ in number.terms)
+        return self.memory(array).load(self.value(number), self._lanes if is_along else 0)
 
-def _keeps_order(op: Op) -> bool:
-    """Whether a broadcast adds dimensions of size 1 alone."""
-    dims = op.integers("broadcast_dimensions")
-    return all(one < other for one, other in pairwise(dims))
+    def apply(self, op: Op, operands: Sequence[Element]) -> Element:
+        values = [_single(operand) for operand in operands]
+        if any(lanes_of(value.kind) for value in values):
+            values = [self.spread(value) for value in values]
+        return super().apply(op, values)
 
-
-def _goes_along_columns(op: Op, columns: int) -> bool:
-    (operand,) = op.operands
-    dims = op.integers("broadcast_dimensions")
-    along = [d for d, size in zip(dims, operand.shape, strict=True) if size != 1]
-    return along == [op.result.rank - 1] and op.result.shape[-1] == columns
+    def spread(self, value: Value) -> Value:
+        """A vector, of one number if need be."""
+        return value if not self._lanes or lanes_of(value.kind) else self.function.spread(value, self._lanes)
 
 
 class EpilogueWriter:
@@ -151,22 +290,20 @@ class EpilogueWriter:
 
     Args:
         maps: arrays, of which those in memory are stored.
-        sizes: of what the product tells a place in, which has the sums in their order.
     """
 
-    def __init__(self, generator: Generator, sums: Array, maps: Sequence[Array], sizes: Sequence[int]) -> None:
-        self._generator, self._sums, self._maps, self._sizes = generator, sums, maps, sizes
-        self._own = set(maps)
+    def __init__(self, generator: Generator, op: Op, maps: Sequence[Array]) -> None:
+        self._generator, self._op, self._maps = generator, op, maps
         self._function: Function = generator.writer.function
-        self._known: dict[Array, Value] = {}
-        self._lanes = 0
-        self._number = self._column = self._function.index(0)
+        order = _order(op.result, maps, generator.in_memory)
+        assert order is not None
+        self._order = order
 
     def write_borders(self) -> None:
         """What surrounds results."""
-        for array in self._maps:
+        for array in self._maps if self._order.bordered else ():
             op, memory = array.op, self._generator.memory(array)
-            if op is not None and memory is not None and _inside(array, self._sums) is not None:
+            if op is not None and memory is not None:
                 self._border(op, memory)
 
     def _border(self, op: Op, memory: Memory) -> None:
@@ -193,62 +330,30 @@ class EpilogueWriter:
                     size_of = function.index(count * block)
                     function.do(f"call void @llvm.memset.p0.i64(ptr {at.text}, i8 {byte}, {size_of}, i1 false)")
 
-    def store(self, sums: Value, places: Sequence[Value]) -> None:
-        """Store results of sums, a number or a vector along columns, at a place of the product's result."""
-        function = self._function
-        self._known = {self._sums: sums}
-        self._lanes = lanes_of(sums.kind)
-        self._number = _linear(function, places, self._sizes)
-        self._column = places[-1]
+    def store(self, sums: Value, told: Sequence[Value]) -> None:
+        """Store results of sums, a number or a vector, at the place that the product tells."""
+        generator, result, own = self._generator, self._op.result, set(self._maps)
+        at = _sums_of(self._op, told)
+        value = rounded(sums.as_(register(result.element)), result.element)
+        memory = lambda array: generator.memory(array) if array not in own else None  # noqa: E731
+        emitter = _VectorEmitter(self._function, memory, result, value, at)
+        place = self._order.place(at.place)
+        stored: list[tuple[Memory, Value, Index]] = []
         for array in self._maps:
-            op = array.op
-            assert op is not None
-            is_bordered = _inside(array, self._sums) is not None
-            found = self._element(op.operands[0] if is_bordered else array)
-            memory = self._generator.memory(array)
-            if memory is None:
+            found = emitter.spread(_single(emitter.made(self._order.computed(array), place)))
+            target = generator.memory(array)
+            if target is None:
                 continue
-            number = self._number
-            if is_bordered:
-                moved = [one + edge for one, edge in zip(places, op.integers("edge_padding_low"), strict=True)]
-                number = _linear(function, moved, array.shape)
-            memory.store(found, number)
-
-    def _element(self, array: Array) -> Value:
-        found = self._known.get(array)
-        if found is None:
-            found = self._known[array] = self._made(array)
-        return found
-
-    def _made(self, array: Array) -> Value:
-        generator, function = self._generator, self._function
-        if array.elements == 1:
-            emitter = Emitter(function, generator.memory)
-            return self._spread(emitter.element(array, (ZERO,) * array.rank))
-        memory = generator.memory(array)
-        if memory is not None and array not in self._own:
-            number = self._number if array.elements == self._sums.elements else self._column
-            return _single(memory.load(number, self._lanes))
-        op = array.op
-        assert op is not None
-        if op.name == "constant":
-            return self._spread(elements.constant(function, array.element, splat_of(op)))
-        if op.name in ("reshape", "broadcast_in_dim"):
-            return self._element(op.operands[0])
-        return _single(apply(op, [self._element(operand) for operand in op.operands]))
-
-    def _spread(self, element: Element) -> Value:
-        value = _single(element)
-        return self._function.spread(value, self._lanes) if self._lanes else value
+            where = place
+            if self._order.bordered:
+                assert array.op is not None
+                low = array.op.integers("edge_padding_low")
+                where = tuple(one + edge for one, edge in zip(place, low, strict=True))
+            stored.append((target, found, numbers.linear(where, array.shape)))
+        for target, found, number in stored:
+            target.store(found, emitter.value(number))
 
 
 def _single(element: Element) -> Value:
     assert isinstance(element, Value)
     return element
-
-
-def _linear(function: Function, places: Sequence[Value], sizes: Sequence[int]) -> Value:
-    found = function.index(0)
-    for place, size in zip(places, sizes, strict=True):
-        found = found * size + place
-    return found

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from hloforge.pipelines.codegen import index as places
 from hloforge.pipelines.codegen.access import Accesses, cost_of
 from hloforge.pipelines.codegen.elements.table import supports
-from hloforge.pipelines.codegen.epilogues import fits, has_columns_last
+from hloforge.pipelines.codegen.epilogues import fits, takes
 from hloforge.pipelines.codegen.evaluate import MOVES, Place
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.index import Index
@@ -611,7 +611,7 @@ class Planner:
         """Products that compute what a loop alone would compute of their sums."""
         order = list(steps)
         for product in steps:
-            if not isinstance(product, Single) or not has_columns_last(product.operation):
+            if not isinstance(product, Single) or not takes(product.operation):
                 continue
             (sums,) = product.makes
             readers = [step for step in order if sums in step.reads]
@@ -622,13 +622,22 @@ class Planner:
                 array for step in order[start:end] if isinstance(step, Single) for array in changed_by(step.operation)
             }
             is_apart = reader.reductions or reader.into or changed & product.reads
-            if is_apart or not fits(sums, reader.maps, self.in_memory):
+            if is_apart or self._stays_in_place(reader) or not fits(product.operation, reader.maps, self.in_memory):
                 continue
             reads = product.reads | (reader.reads - {sums})
             order[end] = Single(reads, product.operation, reader.maps, reader.unstored)
             order.remove(product)
             self.memory.discard(sums)
         return order
+
+    def _stays_in_place(self, nest: Nest) -> bool:
+        """Whether a loop writes a carry where it reads it, which a product, that computes some sums twice, must not."""
+        owner = self._block.owner
+        if owner is None or owner.name != "while":
+            return False
+        carries = zip(self._block.results, self._block.arguments, strict=False)
+        read = self._all_reads(nest)
+        return any(result in nest.maps and argument in read for result, argument in carries)
 
 
 def _order_effects(steps: list[Step], before: dict[Step, set[Step]]) -> None:

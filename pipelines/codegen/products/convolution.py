@@ -14,6 +14,7 @@ The loops depend on which dimension of the result is contiguous and on the featu
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hloforge.pipelines.codegen.lang.functions import Function
@@ -366,11 +367,11 @@ class _Pixels(Results):
             return False
         return self.store is not None or self.matrix.column == 1
 
-    def places(self, batch: Value, row: Value, column: Value) -> list[Value]:
+    def places(self, batch: Value, row: Value, column: Value, pixel: Sequence[Value] | None = None) -> list[Value]:
         assert self.convolution is not None
         number, group, *phases = split_index(self.function, batch, self.batch)
-        pixel, feature = (column, row) if self.exchanged else (row, column)
-        spatial = self._spatial(pixel)
+        flat, feature = (column, row) if self.exchanged else (row, column)
+        spatial = list(pixel) if pixel is not None else self._spatial(flat)
         if self.bases:
             spatial = [one * base + phase for one, base, phase in zip(spatial, self.bases, phases, strict=True)]
         feature = _in_groups(feature, group, self.convolution.outputs)

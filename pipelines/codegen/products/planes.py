@@ -252,6 +252,7 @@ class PlaneProduct:
             start = strided(
                 function, self.sums, one.sums, [feature, *indices], [self.plan.columns, *self.plan.pitches[:-1]]
             )
+            before = [begin + indices[0], *indices[1:]]
             pixels = (begin * math.prod(counts[1:]) + line) * width
             row = self.results.address_of(batch, feature, pixels)
             with each(function, 0, width, lanes) as reached:
@@ -260,4 +261,4 @@ class PlaneProduct:
                     strided(function, start, one.sums, [column], [self.plan.pitches[-1]]), wide(one.sums, lanes)
                 )
                 address = strided(function, row, one.out.kind, [column], [one.out.spatial[-1]])
-                self.results.put(value, batch, feature, pixels + column, address)
+                self.results.put(value, batch, feature, pixels + column, address, [*before, column])

@@ -51,14 +51,23 @@ class Results:
         """Whether sums are stored as they are, at distances that do not depend on the row."""
         return self.is_plain
 
-    def put(self, value: Value, batch: Value, row: Value, column: Value, address: Value | None = None) -> None:
+    def put(
+        self,
+        value: Value,
+        batch: Value,
+        row: Value,
+        column: Value,
+        address: Value | None = None,
+        pixel: Sequence[Value] | None = None,
+    ) -> None:
         """Finish a number, or a vector of columns that follow each other in memory.
 
         Args:
             address: of the result, where it is known; divisions to find it again would take LLVM long.
+            pixel: of a convolution, its spatial indices where these are known.
         """
         if not self.is_plain:
-            places = self.places(batch, row, column)
+            places = self.places(batch, row, column, pixel)
             if self.epilogue is not None:
                 value = self.epilogue(value, places)
             if self.store is not None:
@@ -68,7 +77,7 @@ class Results:
             address = self.address_of(batch, row, column)
         self.function.store(value.as_(self.matrix.kind), address)
 
-    def places(self, batch: Value, row: Value, column: Value) -> list[Value]:
+    def places(self, batch: Value, row: Value, column: Value, pixel: Sequence[Value] | None = None) -> list[Value]:
         """What hooks are told."""
         return [batch, column, row] if self.exchanged else [batch, row, column]
 

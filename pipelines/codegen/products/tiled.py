@@ -383,11 +383,18 @@ class TiledProduct:
                 function.store(total.as_(matrix.kind), function.offset(at, matrix.kind, number * matrix.row))
 
     def _finish(self, memory: Value, batch: Value, row: Value, columns: Sequence[Value]) -> None:
-        """Store a tile that waits in memory, by one text for all of its vectors."""
+        """Store a tile that waits in memory, by one text for all of its vectors, or for all of its rows."""
         function, tile = self.function, self.tile
         # Results whose columns lie apart are stored one by one.
         lanes = tile.lanes if self.results.takes_vectors else 1
         kind = wide(self.kind, lanes)
+        if lanes == tile.lanes and not self.results.is_plain:
+            # What is computed of a row alone is computed once for its vectors.
+            with each(function, 0, tile.rows) as number:
+                for first, column in zip(range(0, tile.columns, tile.lanes), columns, strict=True):
+                    start = function.offset(memory, self.kind, number * tile.columns + first)
+                    self.results.put(function.load(start, kind), batch, row + number, column)
+            return
         with each(function, 0, tile.rows) as number, each(function, 0, tile.vectors) as place:
             column = columns[0]
             if tile.vectors > 1:

@@ -1,4 +1,4 @@
-"""Elementwise operations on sums of integers, stored in place of these: judged by XLA's client."""
+"""Elementwise operations on products' sums, stored in place of these: judged by XLA's client."""
 
 from __future__ import annotations
 
@@ -114,3 +114,78 @@ def test_what_depends_on_another_sum() -> None:
         return sums - sums[2, 3], sums.max() - sums
 
     check(centered, x, w)
+
+
+def _floats(*dims: int, dtype: Any = np.float32) -> Any:
+    return _RANDOM.normal(size=dims).astype(dtype)
+
+
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_after_products_of_floats(data: st.DataObject) -> None:
+    """Biases of rows and columns, flags, residuals, other orders and shapes of the result, and narrow types."""
+    batch = data.draw(st.sampled_from([(), (2,), (3, 2)]), "batch")
+    m, k, n = (data.draw(st.integers(1, 40), name) for name in "mkn")
+    dtype = data.draw(st.sampled_from([np.float32, np.float64, jnp.bfloat16, np.float16]), "type")
+    x, w = _floats(*batch, m, k, dtype=dtype), _floats(*batch, k, n, dtype=dtype)
+    other, column, row = _floats(*batch, m, n, dtype=dtype), _floats(n, dtype=dtype), _floats(m, 1, dtype=dtype)
+    kind = data.draw(st.sampled_from(["bound", "all", "row", "leaky", "turned", "places", "narrow", "flags"]), "kind")
+
+    def product(x: Any, w: Any, other: Any, column: Any, row: Any) -> Any:
+        found = jnp.matmul(x, w) + column
+        if kind == "all":
+            return jnp.maximum(found, 0) + other
+        if kind == "row":
+            return found * row
+        if kind == "leaky":
+            return jnp.where(found > 0, found, found * dtype(0.25))
+        if kind == "turned":
+            # Columns stay next to each other.
+            return jnp.swapaxes(jnp.maximum(found, -1).reshape(-1, m, n), 0, 1)
+        if kind == "places":
+            return found + jnp.arange(m, dtype=dtype)[:, None]
+        if kind == "narrow":
+            return jnp.clip(jnp.round(found * dtype(8)), -100, 100).astype(jnp.int8)
+        return (found > 0) if kind == "flags" else jnp.maximum(found, 0)
+
+    check(product, x, w, other, column, row)
+
+
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_after_convolutions_of_floats(data: st.DataObject) -> None:
+    """Features before or after pixels, groups, strides, zeros between pixels, one spatial dimension to three."""
+    rank = data.draw(st.integers(1, 3), "rank")
+    groups = data.draw(st.sampled_from([1, 1, 2, 6]), "groups")
+    features, stride, base = (data.draw(st.integers(1, 3), name) for name in ("features", "stride", "base"))
+    is_last = data.draw(st.booleans(), "features last")
+    image = _floats(2, 6, *(data.draw(st.integers(3, 19), "size") for _ in range(rank)))
+    kernel = _floats(groups * features, 6 // groups, *[3] * rank)
+    if is_last:
+        image, kernel = np.moveaxis(image, 1, -1).copy(), np.moveaxis(kernel, (0, 1), (-1, -2)).copy()
+    spatial = "DHW"[:rank]
+    numbers = (
+        (f"N{spatial}C", f"{spatial}IO", f"N{spatial}C")
+        if is_last
+        else (f"NC{spatial}", f"OI{spatial}", f"NC{spatial}")
+    )
+    scale = _floats(groups * features, *[1] * (0 if is_last else rank))
+
+    def layer(image: Any, kernel: Any, scale: Any) -> Any:
+        found = jax.lax.conv_general_dilated(
+            image, kernel, [stride] * rank, [(1, 2)] * rank, [base] * rank, None, numbers, groups
+        )
+        bounded = jnp.maximum(found * scale + scale, 0)
+        return bounded, bounded * jnp.arange(found.shape[-1], dtype=np.float32)[0] - scale
+
+    check(layer, image, kernel, scale)
+
+
+def test_a_carry_that_is_read_where_it_is_written() -> None:
+    """Sums are added to what a loop carries on."""
+    x, w = _floats(9, 40), _floats(40, 40) / 40
+
+    def loop(x: Any, w: Any) -> Any:
+        return jax.lax.fori_loop(0, 5, lambda _, state: state + jnp.maximum(state @ w, 0), x)
+
+    check(loop, x, w)
