@@ -37,7 +37,7 @@ _COMPARING: tuple[Call, ...] = (
     lambda p, v: jnp.median(v, axis=p.choice((0, -1, None))),
     lambda p, v: jnp.nanmedian(v),
     lambda p, v: jnp.histogram(v, bins=p.choice((1, 3, 5)), range=(-4, 4))[0],
-    lambda p, v: jnp.histogram2d(_line(v), _line(v)[::-1], bins=3, range=[(-3, 3), (-3, 3)])[0],
+    lambda p, v: jnp.histogram2d(_line(v), _line(v)[::-1], bins=3, range=[(-3.1, 3.3), (-3.1, 3.3)])[0],
     lambda p, v: jnp.digitize(v, jnp.asarray([-2, 0, 1, 3]), right=p.chance(0.5)),
     lambda p, v: jnp.searchsorted(
         jnp.asarray([-2, 0, 0, 1, 3], v.dtype), v, side=p.choice(("left", "right")),
