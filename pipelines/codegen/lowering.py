@@ -9,7 +9,7 @@ from __future__ import annotations
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
-from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision, is_known
+from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
 from hloforge.pipelines.codegen.passes.integer_products import LegalizeIntegerProducts
@@ -20,7 +20,6 @@ from hloforge.pipelines.codegen.passes.requantization import LegalizeRequantizat
 from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunningReductions
 from hloforge.pipelines.codegen.passes.wide_functions import DecomposeWideFunctions
 from hloforge.pipelines.codegen.passes.widened_functions import LegalizeWidenedFunctions
-from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.decompose.batch_norm import DecomposeBatchNorm
 from hloforge.pipelines.decompose.complex_elementwise import DecomposeComplexElementwise
 from hloforge.pipelines.decompose.complex_hyperbolic import DecomposeComplexHyperbolic
@@ -100,12 +99,6 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(NativePass("func.func(canonicalize,cse)"), "folds what the decompositions left"),
 )
-
-
-def check_names(module: ir.Module) -> None:
-    """Look at operations before passes take their time. Raises RefusedError."""
-    if not is_known(module):
-        raise RefusedError("arithmetic in bf16 in gradients of batch norms")
 
 
 def lower(module: ir.Module) -> list[Timing]:

@@ -19,7 +19,7 @@ from hloforge.dialect.host_calls import HostCall
 from hloforge.dialect.program import Program
 from hloforge.pipelines.codegen.generate import generate
 from hloforge.pipelines.codegen.kernel_program import KernelProgram
-from hloforge.pipelines.codegen.lowering import check_names, lower
+from hloforge.pipelines.codegen.lowering import lower
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.pipelines.weights import weights_of
@@ -45,7 +45,7 @@ OWN, IREE, LOUD = "own", "iree", "loud"
 
 def generated(program: Program, target: Target, options: CompileOptions) -> Executable | None:
     """The compiled program; None if IREE's compiler has to make it."""
-    made = _tried(program, target, options) if _is_for_us(program, target, options) else None
+    made = _tried(program, target, options) if is_asked(target, options) else None
     if made is None and options.isolation == "process":
         # It gets ready while the program is lowered.
         server.prepare()
@@ -56,7 +56,7 @@ def generated_apart(
     program: Program, target: Target, options: CompileOptions
 ) -> tuple[Executable, KernelProgram] | None:
     """The program with a dispatch for each step, and these dispatches with their origins; None as ``generated``."""
-    return _tried(program, target, options, apart=True) if _is_for_us(program, target, options) else None
+    return _tried(program, target, options, apart=True) if is_asked(target, options) else None
 
 
 def unavailable() -> str:
@@ -96,16 +96,6 @@ def is_asked(target: Target, options: CompileOptions) -> bool:
     if unavailable() or processor_of(target) is None:
         return False
     return not (options.flags or options.without or options.dump_after)
-
-
-def _is_for_us(program: Program, target: Target, options: CompileOptions) -> bool:
-    if not is_asked(target, options):
-        return False
-    try:
-        check_names(program.module)
-    except RefusedError:
-        return False
-    return True
 
 
 def _made(

@@ -56,7 +56,6 @@ def _names(text: str) -> frozenset[str]:
 
 
 _CONVERT, _COMPARE = "stablehlo.convert", "stablehlo.compare"
-_NORMS = _names("batch_norm_grad")
 # XLA has operations of its own for these; the others are taken apart before it normalizes floats.
 _CHLO = frozenset({"chlo.erf", "chlo.square"})
 _REDUCTIONS = _names("reduce reduce_window")
@@ -504,16 +503,6 @@ def _chosen(module: ir.Module, all_ops: Sequence[ir.Operation]) -> tuple[set[Any
             exact |= library.exact
             spread |= library.spread
     return own, exact, spread
-
-
-def is_known(module: ir.Module) -> bool:
-    """Whether it is known where XLA rounds: not in gradients of batch norms.
-
-    Args:
-        module: with or without calls.
-    """
-    with in_context(module):
-        return not any(any(map(_is_bf16, op.results)) for op in operations(module, _NORMS))
 
 
 @register

@@ -12,20 +12,26 @@ After::
 
 XLA takes these functions of CHLO apart before it normalizes floats, with a conversion in front. What it computes for
 such a conversion alone it does not round to bf16 (``excess_precision.py``), which has to see it. The others it takes
-apart in bf16, or has an operation of its own for: found by experiment with jaxlib 0.10.2.
+apart in bf16, or has an operation of its own for: found by experiment with jaxlib 0.10.2. Batch norms it normalizes
+whole, and takes apart in f32 then.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from hloforge.dialect import ops
 from hloforge.dialect.mlir import in_context, ir
 from hloforge.dialect.operations import operations
+from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.passes import Pass, register
 
 _NAMES = "bessel_i1e cosh digamma erf_inv erfc lgamma polygamma sinh zeta"
-_FUNCTIONS = frozenset(f"chlo.{name}" for name in _NAMES.split())
+_NORMS = "batch_norm_grad batch_norm_inference batch_norm_training"
+_FUNCTIONS = frozenset(
+    {*(f"chlo.{name}" for name in _NAMES.split()), *(f"stablehlo.{name}" for name in _NORMS.split())}
+)
 
 
 @register
@@ -44,14 +50,11 @@ class LegalizeWidenedFunctions(Pass):
 
 
 def _widen(op: ir.Operation) -> None:
-    narrow = op.results[0].type
-    wide = ir.RankedTensorType.get(narrow.shape, ir.F32Type.get())
-
-    def made(name: str, type_: ir.Type, operands: list[Any]) -> Any:
-        return ir.Operation.create(
-            name, results=[type_], operands=operands, loc=op.location, ip=ir.InsertionPoint(op)
-        ).results[0]
-
-    found = made(op.name, wide, [made("stablehlo.convert", wide, [operand]) for operand in op.operands])
-    op.results[0].replace_all_uses_with(made("stablehlo.convert", narrow, [found]))
+    with ir.InsertionPoint(op), op.location:
+        operands = [ops.convert_element_type(Value(operand), "f32").ir for operand in op.operands]
+        types = [ir.RankedTensorType.get(result.type.shape, ir.F32Type.get()) for result in op.results]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        wide = ir.Operation.create(op.name, results=types, operands=operands, attributes=attributes)
+        for result, found in zip(op.results, wide.results, strict=True):
+            result.replace_all_uses_with(ops.convert_element_type(Value(found), "bf16").ir)
     op.erase()
