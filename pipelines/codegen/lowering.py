@@ -15,6 +15,7 @@ from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFa
 from hloforge.pipelines.codegen.passes.integer_products import LegalizeIntegerProducts
 from hloforge.pipelines.codegen.passes.keep_functions import KeepFunctions
 from hloforge.pipelines.codegen.passes.known_sizes import FoldKnownSizes
+from hloforge.pipelines.codegen.passes.long_sums import LegalizeLongSums
 from hloforge.pipelines.codegen.passes.product_forms import LegalizeProductForms
 from hloforge.pipelines.codegen.passes.requantization import LegalizeRequantization
 from hloforge.pipelines.codegen.passes.running_reductions import DecomposeRunningReductions
@@ -88,6 +89,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeNarrowIntegers(), "integers of fewer than 8 bits are computed in 8"),
     Stage(LegalizeIndependentReductions(), "sums of 16-bit floats are found where they stand alone"),
     Stage(LegalizeAccumulation(windows=False), "XLA accumulates 16-bit sums in f32, but rounds in windows"),
+    Stage(LegalizeLongSums(), "errors of long sums; every pass that makes sums is before it"),
     Stage(LegalizeIntegerProducts(), "stored integers are multiplied exactly, several at once"),
     Stage(LegalizeRequantization(), "sums of integers are scaled once; they are known by their products"),
     Stage(LegalizeProductForms(), "products of real numbers whose dimensions follow each other have code"),
