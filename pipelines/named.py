@@ -348,8 +348,9 @@ def _for_gpus(stage: Stage, target: str) -> Stage:
         return replace(stage, entry=LegalizeComplexConstants(arrays=True))
     if isinstance(stage.entry, DecomposeLogarithm) and target == "cuda":
         return replace(stage, entry=DecomposeLogarithm(narrow_only=True))
-    if isinstance(stage.entry, DecomposeScatter) and target == "cuda":
-        return replace(stage, entry=DecomposeScatter(complex_by_elements=True))
+    if isinstance(stage.entry, DecomposeScatter):
+        chosen = DecomposeScatter(complex_by_elements=target == "cuda", unsigned_as_signed=True)
+        return replace(stage, entry=chosen)
     if isinstance(stage.entry, LowerCollectives) and target in _CONNECTED:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
     if isinstance(stage.entry, DecomposeFft):

@@ -30,6 +30,7 @@ import numpy as np
 
 from hloforge.dialect import ops
 from hloforge.dialect.constants import constant, full
+from hloforge.dialect.element_types import Kind
 from hloforge.dialect.idioms import for_loop, take_rows, update_rows
 from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.mlir import ir
@@ -78,6 +79,25 @@ def scatter_of_complex_by_elements(op: ir.Operation) -> Replacement:
     if not windows.count or not prod(windows.window):
         return list(windows.operands)
     return _by_elements(windows, combiner)
+
+
+@pattern("stablehlo.scatter")
+def rows_of_unsigned_as_signed(op: ir.Operation) -> Replacement:
+    """A scatter of rows of unsigned integers -> one of signed ones with the same bits; its computation is as it was."""
+    operand, rows, updates = map(Value, op.operands)
+    row = operand.element_type
+    if IN_BOUNDS not in op.attributes or row.kind is not Kind.UNSIGNED:
+        return NoMatch("not rows of unsigned integers")
+    signed, combiner = f"s{row.bits}", Combiner(op.regions[0])
+
+    def computation(*scalars: Value) -> Value:
+        (new,) = combiner.on_scalars([ops.bitcast_convert_type(scalar, row) for scalar in scalars])
+        return ops.bitcast_convert_type(new, signed)
+
+    moved = [ops.bitcast_convert_type(value, signed) for value in (operand, updates)]
+    unique = ir.BoolAttr(op.attributes["unique_indices"]).value
+    made = update_rows(moved[0], ops.reshape(rows, rows.dims[:-1]), moved[1], computation, unique=unique)
+    return ops.bitcast_convert_type(made, row)
 
 
 def _leading(windows: Windows) -> int:
@@ -280,14 +300,19 @@ class DecomposeScatter(Pass):
 
     Attributes:
         complex_by_elements: make loops of those of complex numbers: IREE crashes on them, for CUDA.
+        unsigned_as_signed: for GPUs, where IREE refuses those of unsigned integers in loops ("unresolved
+            materialization").
     """
 
     name: ClassVar[str] = "decompose-scatter"
     establishes: ClassVar[Facts] = frozenset({Fact.SAFE_SCATTERS})
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_GATHERS})
     complex_by_elements: bool = False
+    unsigned_as_signed: bool = False
 
     def run(self, module: ir.Module) -> None:
         if self.complex_by_elements:
             apply_patterns(module, scatter_of_complex_by_elements)
         apply_patterns(module, scatter_by_rows)
+        if self.unsigned_as_signed:
+            apply_patterns(module, rows_of_unsigned_as_signed)

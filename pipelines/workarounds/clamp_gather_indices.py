@@ -11,6 +11,8 @@ After::
 
 IREE 3.13 reads wherever the index points, silently. Indices that are proven in bounds stay as they are.
 
+Its compiler crashes where index vectors lie along a dimension before one of batching: they are moved to the last one.
+
 A gather of which all slices start at one position is a broadcast of one slice. IREE reads one position then, and
 computes the whole array there too, if that is written beside it: each element became the first one.
 Source: StableHLO spec "gather": start indices are clamped so that the whole slice lies in the operand.
@@ -75,7 +77,24 @@ def clamped(op: Any) -> Replacement:
         # IREE extends the sign of an unsigned index.
         indices = ops.convert_element_type(indices, "s32" if max(limits, default=0) < 1 << 31 else "s64")
     attributes = {name: op.attributes[name] for name in op.attributes} | {IN_BOUNDS: ir.UnitAttr.get()}
+    place = numbers.index_vector_dim
+    if any(d > place for d in numbers.start_indices_batching_dims):
+        indices = ops.transpose(indices, [*(d for d in range(indices.rank) if d != place), place])
+        attributes["dimension_numbers"] = _with_vectors_last(numbers, indices.rank)
     return emit(op.name, [operand, indices], op.results[0].type, **attributes)
+
+
+def _with_vectors_last(numbers: Any, rank: int) -> ir.Attribute:
+    """The dimension numbers where the index vectors, of rank ``rank`` in all, are along the last dimension."""
+    place = numbers.index_vector_dim
+    return stablehlo.GatherDimensionNumbers.get(
+        offset_dims=numbers.offset_dims,
+        collapsed_slice_dims=numbers.collapsed_slice_dims,
+        operand_batching_dims=numbers.operand_batching_dims,
+        start_indices_batching_dims=[d - (d > place) for d in numbers.start_indices_batching_dims],
+        start_index_map=numbers.start_index_map,
+        index_vector_dim=rank - 1,
+    )
 
 
 def _is_inside(indices: Value, vector_dim: int, component: int, limit: int) -> bool:

@@ -65,6 +65,7 @@ def main() -> int:
         for thread in threads:
             thread.join()
     except KeyboardInterrupt:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # `timeout` sends two
         campaign.until = 0
         interrupt()
         for thread in threads:

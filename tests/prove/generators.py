@@ -80,6 +80,7 @@ def _by_engines(
 GENERATORS = {
     "builder": Generator("tests.fuzz.generator", "programs of the builder's operations (tests/fuzz)", 192, 16),
     "jax": Generator("tests.prove.jax_functions", "chains of jnp, lax, nn, linalg and random, with control flow"),
+    "habits": Generator("tests.prove.jax_habits", "JAX as other people write it, each habit in a few lines", 192, 16),
     "short": Generator("tests.prove.jax_short", "two lines of JAX: a view and an update, of every type", 320, 32),
     "hlo": Generator("tests.prove.jax_hlo", "the same functions as optimized HLO text of XLA"),
     "onnx": Generator(
@@ -102,4 +103,4 @@ GENERATORS = {
     "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 48),
 }
 # Those whose programs are judged for any target.
-ON_DEVICES = ("builder", "jax", "short", "hlo", "edges")
+ON_DEVICES = ("builder", "jax", "short", "hlo", "edges", "habits")

@@ -22,7 +22,17 @@ from tests.prove.ledger import Entry, Ledger, table
 
 # Programs of each generator that every run of the tests judges; those of the builder are in tests/fuzz, one of JAX is
 # in ``test_a_wrong_number_is_a_finding``, one of devices in ``test_devices_agree``.
-_SAMPLE = {"calls": 1, "edges": 4, "hlo": 1, "onnx": 1, "onnx-edges": 1, "short": 4, "sizes": 1, "torch": 1}
+_SAMPLE = {
+    "calls": 1,
+    "edges": 4,
+    "habits": 2,
+    "hlo": 1,
+    "onnx": 1,
+    "onnx-edges": 1,
+    "short": 4,
+    "sizes": 1,
+    "torch": 1,
+}
 
 _PLAIN = """func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> {
   %r = stablehlo.add %a, %a : tensor<3xf32>

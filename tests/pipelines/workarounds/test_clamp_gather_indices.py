@@ -134,3 +134,26 @@ def test_indices_of_one_position(kind: str) -> None:
     expected = interpret(parse_module(text), x, i)
     for found, right in zip(hloforge.compile(text, cache=False)(x, i), expected, strict=True):
         np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize(("sizes", "batching", "vector"), [("3x1x2x3", [0, 2], 1), ("1x3x2x3", [1, 2], 0)])
+def test_index_vectors_before_batches_become_the_last(sizes: str, batching: list[int], vector: int) -> None:
+    """IREE's compiler crashes on them for GPUs."""
+    text = f"""func.func @main(%x: tensor<3x2x2x4xf32>, %i: tensor<{sizes}xi32>) -> tensor<3x2x3xf32> {{
+      %r = "stablehlo.gather"(%x, %i) <{{dimension_numbers = #stablehlo.gather<offset_dims = [],
+        collapsed_slice_dims = [2, 3], operand_batching_dims = [0, 1], start_indices_batching_dims = {batching},
+        start_index_map = [3], index_vector_dim = {vector}>, slice_sizes = array<i64: 1, 1, 1, 1>}}>
+        : (tensor<3x2x2x4xf32>, tensor<{sizes}xi32>) -> tensor<3x2x3xf32>
+      return %r : tensor<3x2x3xf32> }}"""
+    module = lowered(text)
+    (gather,) = operations(module, {"stablehlo.gather"})
+    assert "start_indices_batching_dims = [0, 1]" in str(gather)
+    assert "index_vector_dim = 3" in str(gather)
+    random = np.random.default_rng(3)
+    x = random.normal(size=(3, 2, 2, 4)).astype(np.float32)
+    i = random.integers(-2, 6, [int(size) for size in sizes.split("x")]).astype(np.int32)
+    (expected,) = interpret(parse_module(text), x, i)
+    np.testing.assert_array_equal(interpret(module, x, i)[0], expected)
+    np.testing.assert_array_equal(hloforge.compile(text, cache=False)(x, i), expected)
+    for target in ("vulkan", "cuda:sm_80"):
+        assert hloforge.compile(text, target, cache=False).vmfb
