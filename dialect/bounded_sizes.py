@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Program
@@ -50,13 +49,6 @@ class BoundedSize:
             found = n
         assert found is not None  # a size has a place
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, found: dict[str, Any]) -> BoundedSize:
-        return cls(found["name"], found["least"], found["most"], tuple(Place(**each) for each in found["places"]))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which buckets of sizes a user wants: ``all``, ``x.0=1..512``, ``x.0=16,64,512``."""
+"""Which buckets of sizes a user wants: ``all``, or sizes by name: ``1..512``, ``16,64,512`` or numbers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,6 @@ def powers(least: int, most: int) -> tuple[int, ...]:
     """Powers of two from a size on, and the largest size: padding is at most a factor of two."""
     found = [1 << power for power in range((least - 1).bit_length(), most.bit_length())]
     return tuple(dict.fromkeys([*(size for size in found if size < most), most]))
-
-
-def parse_buckets(texts: Sequence[str]) -> Mapping[str, Sequence[int]] | str:
-    """What the command line says: ``all``, or ``x.0=1..512`` or ``x.0=16,64,512``. Raises OptionError."""
-    if list(texts) == [ALL]:
-        return ALL
-    found = {}
-    for text in texts:
-        name, equals, sizes = text.rpartition("=")
-        if not equals or not name:
-            raise OptionError(f"no buckets: {text!r}", hint="all, x.0=1..512, or x.0=16,64,512")
-        found[name] = sizes_of(name, sizes)
-    return found
 
 
 def sizes_of(name: str, sizes: str | Sequence[int]) -> tuple[int, ...]:

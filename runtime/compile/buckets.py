@@ -53,7 +53,7 @@ def bucket_sizes(size: BoundedSize, wanted: Mapping[str, Sequence[int]] | str) -
     if size.most is None:
         raise OptionError(
             f"nothing bounds the size {size.name}",
-            hint=f"torch.export.Dim(…, max=…), or buckets={{{size.name!r}: '1..512'}} (--buckets={size.name}=1..512)",
+            hint=f"torch.export.Dim(…, max=…), or buckets={{{size.name!r}: '1..512'}}",
         )
     return powers(max(size.least, 1), size.most)
 

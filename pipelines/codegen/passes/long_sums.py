@@ -11,13 +11,14 @@ After::
     %t = stablehlo.reduce(%b init: %zero) applies stablehlo.add across dimensions = [1] -> tensor<625x64xf32>
     %s = stablehlo.reduce(%t init: %zero) applies stablehlo.add across dimensions = [0] -> tensor<64xf32>
 
-Where several dimensions are summed, the first one is summed last. A sum of 400,000 positive numbers of f32 one after
-the other was off by 1e-4, by 6e-8 so. XLA's library adds in blocks as well. Source: N. Higham, "The accuracy of
-floating point summation" (1993).
+Where several dimensions are summed, the first one is summed last. What is left of a size without such divisors is a
+sum of its own. The mean of 400,000 squares of f32 was off by 1e-4 in one piece, and is by 4e-7 so. XLA's library adds
+in blocks as well. Source: N. Higham, "The accuracy of floating point summation" (1993).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt, prod
 from typing import ClassVar
@@ -46,22 +47,33 @@ def in_parts(op: ir.Operation) -> Replacement:
     if prod(array.dims[d] for d in summed) < _LONG:
         return NoMatch("short")
     first, rest = summed[0], summed[1:]
-    if not rest or prod(array.dims[d] for d in rest) < _LEAST:
-        count = _divisor(array.dims[first])
-        if count is None:
-            return NoMatch("no parts of equal length")
-        array = ops.reshape(array, [*array.dims[:first], count, array.dims[first] // count, *array.dims[first + 1 :]])
-        rest = [first + 1, *(d + 1 for d in rest)]
-    within = ops.reduce(array, 0.0, lambda a, b: a + b, rest)
-    return ops.reduce(within, start, lambda a, b: a + b, [first])
+    if rest and prod(array.dims[d] for d in rest) >= _LEAST:
+        return _sum(_sum(array, 0.0, rest), start, [first])
+    n = array.dims[first]
+    count = _divisor(n) or isqrt(n)
+    whole = n - n % count
+    parts = ops.reshape(
+        _part(array, first, 0, whole), [*array.dims[:first], count, whole // count, *array.dims[first + 1 :]]
+    )
+    total = _sum(_sum(parts, 0.0, [first + 1, *(d + 1 for d in rest)]), start, [first])
+    return total if whole == n else total + _sum(_part(array, first, whole, n), 0.0, summed)
+
+
+def _sum(array: Value, start: Value | float, dims: Sequence[int]) -> Value:
+    return ops.reduce(array, start, lambda a, b: a + b, dims)
+
+
+def _part(array: Value, along: int, first: int, last: int) -> Value:
+    if (first, last) == (0, array.dims[along]):
+        return array
+    starts, limits = [0] * array.rank, [*array.dims]
+    starts[along], limits[along] = first, last
+    return ops.slice(array, starts, limits)
 
 
 def _divisor(n: int) -> int | None:
-    """How many parts there are, about as many as terms of each."""
-    for count in range(isqrt(n), _LEAST - 1, -1):
-        if n % count == 0:
-            return count
-    return None
+    """How many equal parts there are, about as many as terms of each."""
+    return next((count for count in range(isqrt(n), _LEAST - 1, -1) if n % count == 0), None)
 
 
 @register

@@ -15,6 +15,7 @@ from tests.pipelines.codegen.whole_programs import compiled
     ("shape", "axes"),
     [
         ((200000, 8), (0,)),
+        ((100003, 3), (0,)),
         ((3, 100000), (1,)),
         ((400000,), (0,)),
         ((16, 70, 70, 5), (0, 1, 2)),
