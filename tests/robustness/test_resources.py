@@ -16,7 +16,7 @@ import pytest
 
 import hloforge
 from tests.robustness.forks import in_fork
-from tests.robustness.soak import resident
+from tests.robustness.soak import Usage
 
 HLO = """HloModule m
 ENTRY e {
@@ -91,7 +91,7 @@ def test_a_thousand_loads_take_no_more_than_the_first(program: Path, tmp_path: P
                 assert session(X)[3] == 4.0
             del session
             gc.collect()
-            return descriptors(), resident()
+            return descriptors(), Usage.now().memory
 
         files, memory = load(100)
         more_files, more_memory = load(1_000)
