@@ -34,6 +34,8 @@ def test_images_of_one_position(windows: Any, images: Any, edges: Any, features_
     images, edges = images[:rank], edges[:rank]
     if any(image + sum(edge) < window for image, edge, window in zip(images, edges, windows, strict=True)):
         return
+    if any(low < 0 < high for low, high in edges):
+        return  # XLA's CPU client reads beside the image
     spatial = "HW"[-rank:]
     names = ("NC" + spatial, "OI" + spatial) if features_first else (f"N{spatial}C", spatial + "IO")
     sizes = {"N": 3, "C": 4, "I": 4, "O": 5}
