@@ -9,12 +9,16 @@ After::
     util.func private @hloforge.keep_buffers() { %barrier = util.optimization_barrier %zero }
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       util.call @hloforge.keep_buffers()
-      %r = stablehlo.while(%a = %x) ... }
+      %r = stablehlo.while(%a = %x) cond { ... } do { util.call @hloforge.keep_buffers() ... } ... }
 
 IREE 3.13 frees an array after its last use in a function. For the arrays that a loop or a conditional takes and returns
 it finds this use too early, or twice where two results are one array (iree-org/iree#24885, #24841): a call ends with
 "transient buffer has not been committed", or reads what another array has become. It leaves functions alone that call
 others, whatever those do. Arrays then end with their last reference, which costs no time that can be measured.
+
+IREE joins dispatches before and after a loop whose number of iterations it knows, and then fails to order them and the
+loop between them ("circular dependency"): where ``y`` is a loop's first value and is read beside the loop's result. It
+moves nothing across what calls a function, so each loop and conditional calls one inside.
 
 An array that a branch hands on as it is, and that is read after the conditional too, may lose its register to the
 conditional's result ("ref is null", or another array): there the branch hands on a copy.
@@ -26,6 +30,7 @@ through.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
@@ -69,8 +74,19 @@ class KeepLoopBuffers(Pass):
                 _copy_kept(conditional)
             with ir.InsertionPoint.at_block_begin(module.body):
                 _declare()
-            with ir.InsertionPoint.at_block_begin(block):
-                create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(KEEP_BUFFERS))
+            for inside in (block, *_bodies(block)):
+                with ir.InsertionPoint.at_block_begin(inside):
+                    create("util.call", [], [], 0, callee=ir.FlatSymbolRefAttr.get(KEEP_BUFFERS))
+
+
+def _bodies(block: ir.Block) -> Iterator[ir.Block]:
+    """A block of each loop and conditional outside of dispatches that runs where the operation does."""
+    for op in block.operations:
+        if op.operation.name in _CONTROL:
+            inner = [inside for region in op.operation.regions for inside in region.blocks]
+            yield inner[-1]
+            for inside in inner:
+                yield from _bodies(inside)
 
 
 def _copy_kept(conditional: Any) -> None:

@@ -44,6 +44,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         since="3.12.0",
         reproducer="loop_buffers.mlir",
     ),
+    Workaround(
+        "loops-between-dispatches",
+        "moves dispatches across a loop that is between them, and cannot order them",
+        passes=("keep-loop-buffers",),
+        reproducer="loops_between_dispatches.mlir",
+    ),
     # What one dispatch computes.
     Workaround(
         "crossed-uses",
@@ -172,6 +178,18 @@ PROGRAMS: tuple[Workaround, ...] = (
         upstream="iree-org/iree#24881",
         since="3.12.0",
         reproducer="gather_out_of_bounds.mlir",
+    ),
+    Workaround(
+        "vectors-before-batches",
+        "crashes on gathers whose index vectors lie before a dimension of batches",
+        passes=("clamp-gather-indices",),
+        reproducer="vectors_before_batches.mlir",
+    ),
+    Workaround(
+        "unsigned-scatters",
+        "refuses scatters of unsigned integers in loops",
+        passes=("decompose-scatter",),
+        reproducer="unsigned_scatters.mlir",
     ),
     Workaround(
         "scatter-out-of-bounds",

@@ -7,6 +7,8 @@
 // CHECK: func.func @main
 // CHECK-NEXT: "util.call"() {callee = @hloforge.keep_buffers}
 // CHECK-NEXT: [[R:%[a-zA-Z0-9_]+]] = stablehlo.while({{%[a-zA-Z0-9_]+}} = %arg0)
+// CHECK: } do {
+// CHECK-NEXT: "util.call"() {callee = @hloforge.keep_buffers}
 // CHECK: return [[R]]
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %r = stablehlo.while(%a = %x) : tensor<4xf32>

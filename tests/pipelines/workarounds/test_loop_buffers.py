@@ -158,3 +158,55 @@ def test_branches_hand_on_copies_of_what_is_read_behind_them() -> None:
         arguments = (np.int32(n), numbers)
         for found, expected in zip(run(*arguments), program.evaluate(*arguments, engine="xla"), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def counted(*first: Value, turn: Callable[..., list[Value]]) -> list[Value]:
+    """What a loop of three turns makes of arrays, given its counter and them."""
+    start = ops.constant(0, "s32")
+    found = ops.while_(
+        lambda i, *_: ops.lt(i, 3), lambda i, *arrays: [ops.add(i, 1), *turn(i, *arrays)], [start, *first]
+    )
+    return [found[1 + n] for n in range(len(first))]
+
+
+def read_behind_the_loop(x: Value) -> Value:
+    """The loop's first value is a product, which another one reads beside the loop's result."""
+    y = ops.dot(x, x)
+    (z,) = counted(y, turn=lambda _, c: [ops.dot(c, x)])
+    return ops.dot(z, y)
+
+
+def read_in_the_loop(x: Value) -> Value:
+    """The loop reads a product, and so do a later loop and a product of both."""
+    y = ops.dot(x, x)
+    (z,) = counted(x, turn=lambda _, c: [ops.dot(c, y)])
+    (w,) = counted(x, turn=lambda _, c: counted(c, turn=lambda _, d: [ops.add(ops.dot(d, z), y)]))
+    return ops.dot(w, y)
+
+
+def chosen_by_the_counter(x: Value) -> Value:
+    """A conditional in the loop, whose branches the host knows."""
+    y = ops.dot(x, x)
+
+    def turn(i: Value, c: Value) -> list[Value]:
+        z = ops.dot(c, y)
+        first = ops.eq(ops.rem(i, 2), 0)
+        chosen = ops.conditional(first, z, lambda z: ops.dot(z, x), z, lambda z: ops.dot(c, z))
+        return [ops.dot(chosen, z)]
+
+    (z,) = counted(y, turn=turn)
+    return ops.dot(z, y)
+
+
+@pytest.mark.parametrize("build", [read_behind_the_loop, read_in_the_loop, chosen_by_the_counter])
+def test_nothing_moves_across_loops_of_known_length(build: Callable[[Value], Value]) -> None:
+    """IREE joins what is before and behind them, and refuses it: "circular dependency"."""
+    with hloforge.Builder(build.__name__) as builder:
+        program = builder.build(build(builder.parameter(0, "f32[8,8]")))
+    x = np.random.default_rng(1).normal(size=(8, 8)).astype(np.float32) / 4
+    unfused = program.clone()
+    lower(unfused.module, target="cpu", without=frozenset({"fuse-loops"}))
+    got = compile_module(unfused, Target(), CompileOptions()).load()(x)
+    np.testing.assert_allclose(got, interpret(program.module, x)[0], rtol=1e-4, atol=1e-6)
+    for target in ("vulkan", "cuda:sm_80"):
+        assert program.compile(target).vmfb
