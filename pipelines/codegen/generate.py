@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.kernel_names import kernel_name
 from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import X86_64
@@ -84,6 +85,9 @@ class _Program:
         self._aliases = {one: other for one, other in aliases.items() if _fit(arrays[0][one], arrays[1][other])}
         self._kernels: list[str] = []
         self._texts: dict[str, int] = {}
+        self._names: list[str] = []
+        # Of the kernel that is being written.
+        self._steps: list[Step] = []
         self._dispatches: list[tuple[int, tuple[Slot, ...], int, frozenset[str]]] = []
         self._transient = 0
 
@@ -106,6 +110,7 @@ class _Program:
                 self._end()
             share = Share(generator.writer.workgroup(), count) if count > 1 else None
             writer.write_step(number, step, share)
+            self._steps.append(step)
             if share or self._is_apart:
                 self._end(count, origins_of_step(step, writer.planner.in_memory) if self._is_apart else frozenset())
         writer.finish(self._make_room)
@@ -120,6 +125,7 @@ class _Program:
             aliases=tuple(self._aliases.items()),
             weights=tuple((name, _type(array).size) for name, array in block.weights.items()),
             kernels=tuple(self._kernels),
+            names=tuple(self._names),
             dispatches=tuple(
                 Dispatch(kernel, tuple(map(self._binding, slots)), count, origins)
                 for kernel, slots, count, origins in self._dispatches
@@ -195,6 +201,7 @@ class _Program:
 
     def _end(self, count: int = 1, origins: frozenset[str] = frozenset()) -> None:
         """Finish a kernel, if it does anything."""
+        steps, self._steps = self._steps, []
         if not self._generator.writer.lines:
             self._generator.next_kernel()
             return
@@ -204,18 +211,21 @@ class _Program:
         self._generator.next_kernel()
         for kernel in copying(staged, self._generator.machine.vector_bytes):
             self._dispatch(kernel)
-        self._dispatch(done, count, origins)
+        self._dispatch(done, count, origins, steps)
         back = [(place, slot) for slot, place in staged if slot.is_writable]
         for kernel in copying(back, self._generator.machine.vector_bytes):
             self._dispatch(kernel)
         for _, place in staged:
             arena.give_back(place.offset, place.size)
 
-    def _dispatch(self, kernel: KernelWriter, count: int = 1, origins: frozenset[str] = frozenset()) -> None:
+    def _dispatch(
+        self, kernel: KernelWriter, count: int = 1, origins: frozenset[str] = frozenset(), steps: Sequence[Step] = ()
+    ) -> None:
         text = kernel.text()
         number = self._texts.setdefault(text, len(self._kernels))
         if number == len(self._kernels):
             self._kernels.append(text)
+            self._names.append(kernel_name(number, steps))
         self._dispatches.append((number, tuple(kernel.bindings()), count, origins))
 
 

@@ -85,6 +85,7 @@ class KernelProgram:
         constants: what the constant buffer holds; empty for none.
         kernels: LLVM IR texts, each with ``define i32 @kernel(ptr %environment, ptr %state, ptr %workgroup)``, whose
             arguments are those of ``iree_hal_executable_dispatch_v0_t``.
+        names: of the kernels, for people; none where nobody names them.
         dispatches: in order; each sees what those before it have written.
         has_variables: whether kernels change what is beside the constants, atomically, and later calls read that.
         host_calls: records of the functions of the host that kernels call by their numbers. Such a kernel has one
@@ -102,6 +103,11 @@ class KernelProgram:
     host_calls: tuple[str, ...] = ()
     weights: tuple[tuple[str, int], ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
+    names: tuple[str, ...] = ()
+
+    def name(self, kernel: int) -> str:
+        """Of a kernel by its number."""
+        return self.names[kernel] if self.names else f"kernel_{kernel}"
 
     @property
     def host(self) -> int:

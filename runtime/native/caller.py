@@ -34,12 +34,15 @@ _DATA, _RANK, _SIZES, _TYPE, _FLAGS = 16, 24, 32, 56, 64
 _PLAIN = 0x101
 # Words of a call's context, and of what it says of an array, of a place for an address, and of a dispatch.
 (
-    ARRAY_TYPE, ARRAYS, FORMS, ADDRESSES, PATCHES, PLACES, PARTS, DISPATCHES, STATE, SAVE, RESTORE, ANSWER, POOL, WORDS,
-) = range(14)  # fmt: skip
+    ARRAY_TYPE, ARRAYS, FORMS, ADDRESSES, PATCHES, PLACES, PARTS, DISPATCHES, STATE, SAVE, RESTORE, ANSWER, POOL, TIMES,
+    CLOCK, WORDS,
+) = range(16)  # fmt: skip
 FORM_WORDS, PLACE_WORDS, DISPATCH_WORDS = 3, 3, 3
 # Bytes of IREE's state of a dispatch, and where in it the pointers to arrays and the number of workgroups are. The
 # state of a workgroup follows.
 STATE_BYTES, _POINTERS, _COUNT = 64, 32, 12
+# Seconds and nanoseconds (``struct timespec``), and the clock that ``time.time_ns`` reads.
+TIME_WORDS, _REALTIME = 2, 0
 # Subnormal numbers are zero, as for IREE's runtime and XLA.
 _FLUSHING = 0x8040
 
@@ -149,6 +152,8 @@ start:
   %parts = ptrtoint ptr %parts.p to i64
   %dispatches = call ptr @word(ptr %context, i64 {DISPATCHES})
   %pool = call ptr @word(ptr %context, i64 {POOL})
+  %times = call ptr @word(ptr %context, i64 {TIMES})
+  call void @tell(ptr %context, ptr %times, i64 0)
   %no.pool = icmp eq ptr %pool, null
   br i1 %no.pool, label %part, label %ask
 ask:
@@ -189,6 +194,7 @@ goes.on:
   br i1 %again, label %group, label %ran
 ran:
   %n.kept = add i64 %n, 1
+  call void @tell(ptr %context, ptr %times, i64 %n.kept)
   %helped.kept = or i1 %helped, false
   br label %part
 end:
@@ -205,6 +211,19 @@ leave:
 no:
   %refused = call ptr %answer(i64 0)
   ret ptr %refused
+}}
+
+define internal void @tell(ptr %context, ptr %times, i64 %number) alwaysinline nounwind {{
+  %none = icmp eq ptr %times, null
+  br i1 %none, label %told, label %ask
+ask:
+  %clock = call ptr @word(ptr %context, i64 {CLOCK})
+  %distance = mul i64 %number, {8 * TIME_WORDS}
+  %at = getelementptr i8, ptr %times, i64 %distance
+  %status = call i32 %clock(i32 {_REALTIME}, ptr %at)
+  br label %told
+told:
+  ret void
 }}
 
 define internal ptr @word(ptr %table, i64 %number) alwaysinline nounwind {{
@@ -244,7 +263,8 @@ def function(context: np.ndarray[Any, Any], threads: int) -> Any:
     """A function of arrays, which says whether they were what the context asks for and the program ran.
 
     Args:
-        context: ``WORDS`` words, which live as long as the function.
+        context: ``WORDS`` words, which live as long as the function. Where ``TIMES`` is an address, ``TIME_WORDS`` for
+            the beginning and for the end of each dispatch are written there.
         threads: that share dispatches of several workgroups, the caller's among them.
     """
     method = _method()
@@ -255,6 +275,8 @@ def function(context: np.ndarray[Any, Any], threads: int) -> Any:
     context[SAVE] = _address(ctypes.pythonapi.PyEval_SaveThread)
     context[RESTORE] = _address(ctypes.pythonapi.PyEval_RestoreThread)
     context[ANSWER] = _address(ctypes.pythonapi.PyBool_FromLong)
+    if context[TIMES]:
+        context[CLOCK] = _address(ctypes.CDLL(None).clock_gettime)
     context[ARRAY_TYPE] = id(np.ndarray)
     return make(ctypes.addressof(method), context, None)
 

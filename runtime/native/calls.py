@@ -28,6 +28,7 @@ _MOST_CODE, _MOST_CONSTANTS = 1 << 26, 1 << 24
 # Bytes of frames that stay for the next calls: to get as many from the system takes up to 0.3 ms a megabyte.
 _KEPT = 1 << 28
 _ALIGNMENT = 64
+_SECOND = 10**9
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class NativeCalls:
         self._inside = dict(program.schedule.aliases)
         # Frames that no call uses; a call has one of its own.
         self._free: list[Any] = []
+        self._timed: list[tuple[Any, np.ndarray[Any, Any]]] = []
         self._most = _KEPT // max(program.schedule.transient, 1)
 
     @staticmethod
@@ -133,8 +135,31 @@ class NativeCalls:
             self._free.append(run)
         return fits
 
-    def _frame(self) -> Any:
-        """A function of arguments and results, with memory of its own for one call at a time."""
+    def write_timed(
+        self, arguments: Sequence[Any], results: Sequence[np.ndarray[Any, Any]]
+    ) -> list[tuple[str, int, int]] | None:
+        """As ``write``, for a profiler: each dispatch with the times of its beginning and end (``time.time_ns``)."""
+        program = self._program
+        try:
+            run, times = self._timed.pop()
+        except IndexError:
+            times = np.zeros((len(program.schedule.parts) + 1, caller.TIME_WORDS), np.int64)
+            run = self._frame(times)
+        times[:] = 0
+        if not run(*arguments, *results):
+            return None
+        stamps = (times @ [_SECOND, 1]).tolist()
+        self._timed.append((run, times))
+        names = [program.library.names[part.kernel] for part in program.schedule.parts]
+        # After a function of the host has failed no dispatch ran.
+        return [(name, begin, end) for name, begin, end in zip(names, stamps, stamps[1:], strict=False) if end]
+
+    def _frame(self, times: np.ndarray[Any, Any] | None = None) -> Any:
+        """A function of arguments and results, with memory of its own for one call at a time.
+
+        Args:
+            times: where calls are to write when each dispatch ends.
+        """
         program, schedule = self._program, self._program.schedule
         transient = _aligned(schedule.transient)
         known = {schedule.arrays: _address(transient), schedule.arrays + 1: _address(program.constants)}
@@ -165,7 +190,9 @@ class NativeCalls:
         context[caller.PATCHES], context[caller.PLACES] = len(places), _address(patches)
         context[caller.PARTS], context[caller.DISPATCHES] = len(dispatches), _address(parts)
         context[caller.STATE] = _address(state)
+        context[caller.TIMES] = 0 if times is None else _address(times)
         context.kept = (
+            times,
             program,
             self._host,
             self._weights,

@@ -24,8 +24,8 @@ _LOAD, _DYNAMIC = 1, 2
 _SYMBOLS, _RELA, _RELA_SIZE = 6, 7, 8
 _RELATIVE = 8
 _READ, _WRITE, _RUN = 4, 2, 1
-# Of the tables that the library's one function returns: how many kernels there are, and their addresses.
-_VERSION, _COUNT, _FUNCTIONS = 6, 24, 32
+# Of the tables that the library's one function returns: how many kernels there are, their addresses and names.
+_VERSION, _COUNT, _FUNCTIONS, _NAMES = 6, 24, 32, 64
 
 
 class MappingError(Exception):
@@ -61,6 +61,7 @@ class Library:
 
     Attributes:
         kernels: their addresses.
+        names: theirs.
 
     Raises:
         MappingError: it is none, or the system does not let it run.
@@ -82,7 +83,7 @@ class Library:
         for _, access, _, address, _, size in loaded:
             if access & _RUN:
                 self._code.protect(address, size, mmap.PROT_READ | mmap.PROT_EXEC)
-        self.kernels = self._asked(self._code.start + query)
+        self.kernels, self.names = self._asked(self._code.start + query)
 
     def _relocate(self, tags: dict[int, int]) -> None:
         memory, start = self._code.memory, self._code.start
@@ -92,15 +93,19 @@ class Library:
                 raise ValueError(f"relocation {kind}")
             struct.pack_into("<Q", memory, target, start + value)
 
-    def _asked(self, query: int) -> tuple[int, ...]:
-        """What the library's function tells."""
+    def _asked(self, query: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """What the library's function tells: addresses and names."""
         function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)(query)
         tables = function(_VERSION, None)
         if not tables:
             raise MappingError("a library of another version")
         count = ctypes.c_uint32.from_address(tables + _COUNT).value
         functions = ctypes.c_uint64.from_address(tables + _FUNCTIONS).value
-        return tuple((ctypes.c_uint64 * count).from_address(functions))
+        names = ctypes.c_uint64.from_address(tables + _NAMES).value
+        return (
+            tuple((ctypes.c_uint64 * count).from_address(functions)),
+            tuple((name or b"").decode(errors="replace") for name in (ctypes.c_char_p * count).from_address(names)),
+        )
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int, int, int, int, int]]:

@@ -82,7 +82,7 @@ def batches(phases: Mapping[str, str]) -> list[Batch]:
 
 def batches_of_kernels(program: KernelProgram) -> list[Batch]:
     """The only batch of a program of our code generator, which was asked for the origins of its dispatches."""
-    sites = tuple(Site(f"kernel_{one.kernel}", _numbers(one.origins)) for one in program.dispatches)
+    sites = tuple(Site(program.name(one.kernel), _numbers(one.origins)) for one in program.dispatches)
     return [Batch(sites, at_loading=False)]
 
 

@@ -35,6 +35,7 @@ from hloforge.runtime.replicas.communicator import TIMEOUT, Threads
 from hloforge.runtime.session.convention import leaf_values, nest_results, result_leaves
 from hloforge.runtime.session.feeds import Feeds, feed_functions
 from hloforge.runtime.session.session import Session, load, read_manifest
+from hloforge.runtime.session.timed import TimedCall
 
 if TYPE_CHECKING:
     from hloforge.runtime.replicas.mpi import Rank
@@ -166,6 +167,10 @@ class Replicas:
     def each_views(self, views: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """The same on IREE's buffer views, as ``Session.call_views`` takes them."""
         return self._each(views, [session.call_views for session in self._sessions])
+
+    def each_views_timed(self, views: Sequence[Sequence[Any]]) -> list[TimedCall]:
+        """The same as ``Session.call_views_timed``."""
+        return self._each(views, [session.call_views_timed for session in self._sessions])
 
     def _each(self, arguments: Sequence[Sequence[Any]], calls: Sequence[Callable[[Sequence[Any]], Any]]) -> list[Any]:
         """Call each device's program with its arguments."""

@@ -11,6 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
+from time import time_ns
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -41,6 +42,7 @@ from hloforge.runtime.session.convention import detach, disjoint, leaf_values, n
 from hloforge.runtime.session.deadlines import Deadline
 from hloforge.runtime.session.feeds import Feeds, Queue, feed_functions
 from hloforge.runtime.session.small_calls import SmallCalls
+from hloforge.runtime.session.timed import TimedCall
 
 _DLPACK_CPU = 1
 
@@ -552,16 +554,8 @@ class Session(Background):
         native = self._native
         if native is not None and native.is_shared:
             # Our threads take work over sooner than IREE's. Where there is none to share, IREE's views cost more.
-            try:
-                inside = native.inside
-                made = [
-                    views[inside[number]] if number in inside else codec.allocate(self._device)
-                    for number, codec in enumerate(self._results)
-                ]
-            except FAILURES as error:
-                raise ExecutionError(f"the program {self.manifest.name} failed: {reason(error)}") from None
-            arrays = [codec.physical(view) for codec, view in zip(self._parameters, views, strict=True)]
-            is_done = native.write(arrays, self._decoded(made))
+            made = self._made_views(native, views)
+            is_done = native.write(*self._shown(views, made))
             if self._host is not None:
                 check_raised()
             if is_done:
@@ -571,6 +565,36 @@ class Session(Background):
         for view in views:
             push(view)
         return self._invoke(inputs)
+
+    def call_views_timed(self, views: Sequence[Any]) -> TimedCall:
+        """As ``call_views``, for a profiler."""
+        native = self._native
+        begin = time_ns()
+        if native is not None:
+            made = self._made_views(native, views)
+            kernels = native.write_timed(*self._shown(views, made))
+            if self._host is not None:
+                check_raised()
+            if kernels is not None:
+                return TimedCall(made, begin, time_ns(), tuple(kernels))
+        made = self.call_views(views)
+        return TimedCall(made, begin, time_ns())
+
+    def _made_views(self, native: NativeCalls, views: Sequence[Any]) -> list[Any]:
+        """Buffer views for the results of a call without IREE's runtime."""
+        inside = native.inside
+        try:
+            return [
+                views[inside[number]] if number in inside else codec.allocate(self._device)
+                for number, codec in enumerate(self._results)
+            ]
+        except FAILURES as error:
+            raise ExecutionError(f"the program {self.manifest.name} failed: {reason(error)}") from None
+
+    def _shown(self, views: Sequence[Any], made: list[Any]) -> tuple[list[Any], list[np.ndarray[Any, Any]]]:
+        """Arguments and results as arrays."""
+        arrays = [codec.physical(view) for codec, view in zip(self._parameters, views, strict=True)]
+        return arrays, self._decoded(made)
 
     def _invoke(self, inputs: Any) -> list[Any]:
         """The results of a call as buffer views."""

@@ -38,7 +38,7 @@ def vmfb(program: KernelProgram, manifest_text: str, name: str, *, caching: bool
     check(program)
     bindings = {dispatch.kernel: len(dispatch.bindings) for dispatch in program.dispatches}
     objects = objects_of(program.kernels, caching=caching, processor=processor)
-    exports = [Export(f"kernel_{number}", number, ENTRY, bindings.get(number, 0)) for number in range(len(objects))]
+    exports = [Export(program.name(number), number, ENTRY, bindings.get(number, 0)) for number in range(len(objects))]
     files = []
     if objects:
         helper = partial(helper_of, caching=caching, processor=processor)

@@ -20,6 +20,7 @@ import numpy as np
 from jax._src import compilation_cache, config, distributed, dlpack, source_info_util, traceback_util, xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.interpreters import pxla
+from jax._src.lib import _profiler
 from jax._src.typing import DLDeviceType
 
 from hloforge.dialect.errors import OptionError
@@ -54,6 +55,8 @@ def register(functions: Any, options: Callable[[], dict[str, Any]], guard: Calla
     # JAX warns of platforms that it does not know.
     xla_bridge._nonexperimental_plugins.add(platform.PLATFORM)
     xla_bridge.register_plugin(platform.PLATFORM, priority=_PRIORITY, c_api=functions, options=named)
+    # JAX does so for plugins that are libraries alone.
+    _profiler.register_plugin_profiler(functions)
     platform.register()
     _hide_our_frames()
     _share_by_dlpack()

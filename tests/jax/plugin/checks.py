@@ -519,6 +519,48 @@ def in_place_of_the_cpu() -> None:
     assert compiled.cost_analysis()["flops"] == 128
 
 
+def traced(run: Callable[[], Any]) -> dict[str, dict[str, list[Any]]]:
+    """The events of hloforge's devices while something runs, by plane and line."""
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            jax.block_until_ready(run())
+        (file,) = Path(folder).rglob("*.xplane.pb")
+        planes = jax.profiler.ProfileData.from_file(str(file)).planes
+        return {
+            plane.name: {line.name: list(line.events) for line in plane.lines}
+            for plane in planes
+            if plane.name.startswith("/device:")
+        }
+
+
+@check
+def traces() -> None:
+    @jax.jit
+    def heat(a: Any, b: Any) -> Any:
+        return jnp.sort(jnp.tanh(a @ b), axis=0)
+
+    long = jax.jit(lambda x: jnp.cumsum(jnp.exp(x)))
+    small, large = np.ones((40, 40), np.float32), np.ones(1_000_000, np.float32)
+    expected = heat(small, small)
+    long(large).block_until_ready()
+    lines = traced(lambda: (heat(small, small), long(large), jnp.arange(7) + 1))["/device:CUSTOM:hloforge:0"]
+    programs, kernels = lines["XLA Modules"], lines["XLA Ops"]
+    names = [event.name for event in programs]
+    assert names[:2] == ["jit_heat", "jit__lambda"] or set(names) >= {"jit_heat", "jit__lambda"}, names
+    # What numpy ran has no kernels.
+    assert "jit_add" in names or "jit_iota" in names, names
+    own = [event for event in kernels if dict(event.stats)["hlo_module"] == "jit_heat"]
+    assert any("dot_general" in event.name for event in own), [event.name for event in own]
+    assert any("sort" in event.name for event in own), [event.name for event in own]
+    (whole,) = (event for event in programs if event.name == "jit_heat")
+    assert all(whole.start_ns <= event.start_ns and event.end_ns <= whole.end_ns for event in own)
+    assert all(event.duration_ns > 0 for event in own)
+    # The results are those of calls that nobody records, and of these nothing is left.
+    again = heat(small, small)
+    np.testing.assert_array_equal(expected, again)
+    assert traced(lambda: None) == {}
+
+
 @check
 def exit_with_live_arrays() -> None:
     global kept

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from checks import CHECKS, check, message
+from checks import CHECKS, check, message, traced
 from jax import lax
 from jax._src.lax.parallel import psum_scatter_start
 from jax.experimental import io_callback
@@ -35,6 +35,21 @@ def asynchronous_collectives_of_two_devices() -> None:
     x = np.arange(8, dtype=np.float32).reshape(4, 2)
     sums = np.array([np.sin(x[:2]).sum(), np.sin(x[2:]).sum()])
     np.testing.assert_allclose(scattered(x), x[:2] + x[2:] + sums[:, None], rtol=1e-6)
+
+
+@check
+def traces_of_two_devices() -> None:
+    mesh = jax.make_mesh((2,), ("a",), axis_types=(AxisType.Auto,))
+    x = jax.device_put(np.arange(8.0, dtype=np.float32).reshape(2, 4), NamedSharding(mesh, PartitionSpec("a")))
+    total = jax.jit(lambda x: x.sum(0))
+    second = jax.device_put(np.arange(6.0), jax.devices("hloforge")[1])
+    results = []
+    planes = traced(lambda: results.extend([total(x), jnp.cumsum(second)]))
+    first, other = (planes[f"/device:CUSTOM:hloforge:{number}"]["XLA Modules"] for number in range(2))
+    assert [event.name for event in first] == ["jit__lambda"]
+    assert [event.name for event in other] == ["jit__lambda", "jit_cumsum"]
+    np.testing.assert_array_equal(results[0], [4, 6, 8, 10])
+    np.testing.assert_array_equal(results[1], [0, 1, 3, 6, 10, 15])
 
 
 @check

@@ -26,7 +26,18 @@ _OTHERS = {
     "PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args": "PJRT_DefaultLayout_Args",
     "PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args": "PJRT_DefaultLayout_Args",
     "PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args": "PJRT_ExecutableLayouts_Args",
+    "PJRT_Profiler_Extension": "PJRT_ProfilerExtension",
+    "PLUGIN_Profiler_Error_Destroy_Args": "PJRT_ProfilerError_Args",
+    "PLUGIN_Profiler_Error_Message_Args": "PJRT_ProfilerErrorText_Args",
+    "PLUGIN_Profiler_Error_GetCode_Args": "PJRT_ProfilerErrorCode_Args",
+    "PLUGIN_Profiler_Create_Args": "PJRT_ProfilerCreate_Args",
+    "PLUGIN_Profiler_Destroy_Args": "PJRT_Profiler_Args",
+    "PLUGIN_Profiler_Start_Args": "PJRT_Profiler_Args",
+    "PLUGIN_Profiler_Stop_Args": "PJRT_Profiler_Args",
+    "PLUGIN_Profiler_CollectData_Args": "PJRT_ProfilerCollect_Args",
+    "PLUGIN_Profiler_Api": "PJRT_ProfilerFunctions",
 }
+_PROFILER = "backends/profiler/plugin/profiler_c_api.h"
 # The parts of a union, by the name of their field in ours.
 _PARTS = {"PJRT_Buffer_MemoryLayout_Tiled": "tiled", "PJRT_Buffer_MemoryLayout_Strides": "strides"}
 # Structs of which hloforge reads the first fields, in memory of the caller.
@@ -46,6 +57,7 @@ _CONSTANTS = {
     "PJRT_HostBufferSemantics_kImmutableOnlyDuringCall": 0,
     "PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes": 1,
     "PJRT_HostBufferSemantics_kImmutableZeroCopy": 2,
+    "PJRT_Extension_Type_Profiler": 1,
     "PJRT_Extension_Type_Layouts": 4,
 }
 
@@ -85,7 +97,9 @@ def ours() -> dict[str, list[tuple[str, int]]]:
 def fields_of(header: str) -> dict[str, list[str]]:
     """The names of each struct's fields in XLA's header; of a union, its first member."""
     structs = {}
-    for struct, body in re.findall(r"\bstruct (PJRT_\w+) \{((?:[^{}]|\{[^{}]*\})*)\}", re.sub(r"//[^\n]*", "", header)):
+    for struct, body in re.findall(
+        r"\bstruct ((?:PJRT|PLUGIN)_\w+) \{((?:[^{}]|\{[^{}]*\})*)\}", re.sub(r"//[^\n]*", "", header)
+    ):
         body = re.sub(r"union\s*\{\s*([^;]*);[^{}]*\}", r"\1", body)
         found = [re.search(r"\(\*\s*(\w+)\)|(\w+)\s*$", line) for line in body.split(";") if line.strip()]
         structs[struct] = [match[1] or match[2] for match in found if match]
@@ -141,7 +155,8 @@ def test_every_struct_is_pinned() -> None:
 
 @needs_compiler
 def test_fields_lie_where_xla_has_them(published: Path, tmp_path: Path) -> None:
-    headers = [published / "pjrt_c_api.h", published / "pjrt_c_api_layouts_extension.h"]
+    names = ("pjrt_c_api.h", "pjrt_c_api_layouts_extension.h", "pjrt_c_api_profiler_extension.h")
+    headers = [*(published / name for name in names), published.parents[1] / _PROFILER]
     structs = fields_of("\n".join(header.read_text() for header in headers))
     pairs = {f"PJRT_{name}_Args": struct for name, struct in structs_of_functions().items()} | _OTHERS
     known = {struct: own for struct, own in pairs.items() if struct in structs}

@@ -25,7 +25,7 @@ GROUPS = (
         ),
     ),
     (1, ("donation", "donation_errors", "sharing", "cache_on_disk", "cache_that_others_may_write_to", "layouts")),
-    (1, ("kinds_of_memory", "guards", "copies", "compiler_options", "ahead_of_time", "errors")),
+    (1, ("kinds_of_memory", "guards", "copies", "compiler_options", "ahead_of_time", "errors", "traces")),
     (1, ("long_programs_run_in_the_background", "threads", "callbacks", "executables", "exit_with_live_arrays")),
     (
         2,
@@ -35,6 +35,7 @@ GROUPS = (
             "custom_partitioning_of_two_devices",
             "asynchronous_collectives_of_two_devices",
             "donated_parts_of_two_devices",
+            "traces_of_two_devices",
             "replicated_results_of_two_devices",
             "factorizations_of_two_devices",
         ),

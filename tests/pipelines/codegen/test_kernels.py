@@ -43,6 +43,24 @@ def sums_beside_each_other() -> str:
     }}"""
 
 
+def test_names_say_what_kernels_compute() -> None:
+    made = kernels_of("""func.func @main(%x: tensor<60x50xf32>, %y: tensor<50x40xf32>) -> tensor<60xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %p = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+        : (tensor<60x50xf32>, tensor<50x40xf32>) -> tensor<60x40xf32>
+      %s = "stablehlo.sort"(%p) <{dimension = 1 : i64}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %l = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %l : tensor<i1>
+      }) : (tensor<60x40xf32>) -> tensor<60x40xf32>
+      %r = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<60x40xf32>, tensor<f32>) -> tensor<60xf32>
+      return %r : tensor<60xf32>
+    }""")
+    assert made.names == ("kernel_0_dot_general_sort_reduce",)
+    assert [made.name(one.kernel) for one in made.dispatches] == list(made.names)
+
+
 def test_more_arrays_than_bindings() -> None:
     text = sums_beside_each_other()
     made = kernels_of(text)

@@ -19,7 +19,7 @@ struct PJRT_Error {
 
 void error_free(PJRT_Error *error) { free(error); }
 
-static void message(const PJRT_Error *error, const char **text, size_t *size) {
+void error_text(const PJRT_Error *error, const char **text, size_t *size) {
   *text = error->text;
   *size = error->size;
 }
@@ -34,7 +34,7 @@ static const PJRT_ErrorFunctions error_functions = {
     .struct_size = sizeof(PJRT_ErrorFunctions),
     .instance_size = sizeof(PJRT_Error),
     .destroy = error_free,
-    .message = message,
+    .message = error_text,
     .code = code_of,
     .for_each_payload = no_payload,
 };
@@ -172,7 +172,7 @@ static PJRT_Error *error_destroy(PJRT_Object_Args *args) {
 }
 
 static PJRT_Error *error_message(PJRT_Text_Args *args) {
-  message(args->object, &args->text, &args->size);
+  error_text(args->object, &args->text, &args->size);
   return NULL;
 }
 

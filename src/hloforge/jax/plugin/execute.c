@@ -9,6 +9,7 @@
 typedef struct {
   Executable *executable;
   size_t devices;
+  Device *device; /* that the caller named; NULL for those of the executable */
   PJRT_Event *done;
   Array **arguments;
   const Layout **lies; /* of an argument that lies otherwise than the program takes it; NULL of others */
@@ -245,12 +246,28 @@ static bool take_results(Run *run, size_t device, PyObject *views) {
   return true;
 }
 
+/* The same for JAX's profiler, which is told of the devices. */
+static PyObject *call_traced(const Run *run, PyObject *arguments) {
+  PyObject *devices = PyTuple_New((Py_ssize_t)run->devices), *program = Py_NewRef(run->executable->program);
+  for (size_t i = 0; devices != NULL && i < run->devices; i++) {
+    const Device *device = run->device != NULL ? run->device : run->executable->own_devices[i];
+    PyTuple_SetItem(devices, (Py_ssize_t)i, PyLong_FromLong(device->number));
+  }
+  PyObject *traced = python_function("traced");
+  PyObject *result =
+      traced == NULL || devices == NULL ? NULL : PyObject_CallFunctionObjArgs(traced, program, arguments, devices, NULL);
+  Py_XDECREF(devices);
+  Py_DECREF(program);
+  return result;
+}
+
 /* Call what execution.py gave; a new reference, or NULL with an exception set. */
-static PyObject *call(PyObject *function, PyObject *arguments) {
+static PyObject *call(const Run *run, PyObject *function, PyObject *arguments) {
   if (function == NULL) {
     PyErr_SetString(PyExc_RuntimeError, "the interpreter ends: programs do not run any more");
     return NULL;
   }
+  if (profiler_is_on()) return call_traced(run, arguments);
   Py_INCREF(function); /* the interpreter may end meanwhile */
   PyObject *result = PyObject_CallFunctionObjArgs(function, arguments, NULL);
   Py_DECREF(function);
@@ -259,7 +276,7 @@ static PyObject *call(PyObject *function, PyObject *arguments) {
 
 static bool run_on_one(Run *run) {
   PyObject *arguments = argument_list(run, 0);
-  PyObject *views = arguments == NULL ? NULL : call(run->executable->run, arguments);
+  PyObject *views = arguments == NULL ? NULL : call(run, run->executable->run, arguments);
   Py_XDECREF(arguments);
   bool done = views != NULL && take_results(run, 0, views);
   Py_XDECREF(views);
@@ -275,7 +292,7 @@ static bool run_on_all(Run *run) {
     else
       PyList_SetItem(lists, (Py_ssize_t)device, list);
   }
-  PyObject *views = lists == NULL ? NULL : call(run->executable->run_all, lists);
+  PyObject *views = lists == NULL ? NULL : call(run, run->executable->run_all, lists);
   Py_XDECREF(lists);
   bool done = views != NULL;
   for (size_t device = 0; done && device < run->devices; device++)
@@ -322,8 +339,7 @@ static void hand_out(Run *run, PJRT_Execute_Args *args) {
   size_t count = executable->result_count;
   for (size_t i = 0; i < result_count(run); i++) {
     const Value *value = executable->values + executable->parameter_count + i % count;
-    Device *device = executable->own_devices[i / count];
-    if (args->device != NULL) device = args->device;
+    Device *device = run->device != NULL ? run->device : executable->own_devices[i / count];
     args->outputs[i / count][i % count] =
         buffer_new(&device->memories[value->kind], value->type, value->layout, value->dims,
                    array_share(run->results[i]));
@@ -343,6 +359,7 @@ static PJRT_Error *execute(PJRT_Execute_Args *args) {
   Python python;
   if (!python_enter(&python)) return python_gone();
   Run *run = run_new(executable, args->devices);
+  run->device = args->device;
   PJRT_Error *error = take_arguments(run, args);
   if (error == NULL) {
     /* Programs of several processes meet in the order of their calls, which a thread of its own keeps. */

@@ -43,6 +43,7 @@ from hloforge.jax.inspections import answer
 from hloforge.jax.plugin.compile_options import REPLICATED, Placement, op_sharding, overrides, placement
 from hloforge.jax.plugin.memory_kinds import memory_kinds
 from hloforge.jax.plugin.tiers import WORTH_A_THREAD, Tiered, waits_for_code
+from hloforge.jax.plugin.traces import Trace
 from hloforge.pipelines.evaluation.plans import plan_of
 from hloforge.pipelines.replicas.shards import Sharded
 from hloforge.runtime.artifact.code_signing import refuse_unsigned
@@ -55,6 +56,7 @@ from hloforge.runtime.replicas.communicator import TIMEOUT
 from hloforge.runtime.replicas.replicas import Joint, Replicas
 from hloforge.runtime.session.arrays import MEMORY, USAGE, hal_type
 from hloforge.runtime.session.session import Session
+from hloforge.runtime.session.timed import TimedCall
 
 # PJRT_Buffer_Type: by number. Source: XLA, pjrt_c_api.h.
 _ORDER = """
@@ -107,7 +109,31 @@ def lasting(view: Any) -> Any:
     return _device().create_dlpack_capsule(view, _DLPACK_CPU, 0)
 
 
-__all__ = ["compile_program", "describe", "deserialize", "guards_copies_to_host", "lasting", "put", "put_in_place"]
+_trace = Trace()
+# Called by C while JAX's profiler ends: what ran since a time, as an XSpace.
+taken_trace = _trace.take
+
+
+def traced(program: Program, views: list[Any], devices: tuple[int, ...]) -> list[Any]:
+    """Call ``program.run`` or ``program.run_all`` while JAX's profiler is on."""
+    calls = program.timed(views)
+    each = [calls] if isinstance(calls, TimedCall) else calls
+    for number, call in zip(devices, each, strict=True):
+        _trace.add(number, program.name.decode(), call)
+    return each[0].results if program.run is not None else [call.results for call in each]
+
+
+__all__ = [
+    "compile_program",
+    "describe",
+    "deserialize",
+    "guards_copies_to_host",
+    "lasting",
+    "put",
+    "put_in_place",
+    "taken_trace",
+    "traced",
+]
 
 
 def describe(exception: BaseException) -> tuple[int, str]:
@@ -155,6 +181,7 @@ class Program:
         in_background: whether it takes longer than handing it to another thread.
         run: from the buffer views of the arguments to those of the results.
         run_all: the same for all devices, a list for each.
+        timed: the same for one device, or for all, with times.
         made: the executable, which may have to be compiled first.
     """
 
@@ -172,6 +199,7 @@ class Program:
     in_background: bool
     run: Callable[[list[Any]], list[Any]] | None
     run_all: Callable[[list[list[Any]]], list[list[Any]]] | None
+    timed: Callable[[list[Any]], TimedCall | list[TimedCall]] = field(repr=False)
     made: Callable[[], Executable] = field(repr=False)
 
     def costs(self) -> list[tuple[str, float]]:
@@ -273,6 +301,7 @@ def _tiered_program(tiered: Tiered, program: ReadProgram, code: bytes, options: 
         in_background=tiered.is_long,
         run=tiered.call_views,
         run_all=None,
+        timed=tiered.call_views_timed,
         made=lambda: tiered.compiled,
         **_facts(program.name, program.signature, code, options),
     )
@@ -308,6 +337,7 @@ def _program(executable: Executable, code: bytes, options: bytes) -> Program:
         in_background=manifest.work >= WORTH_A_THREAD and not _calls_python(manifest),
         run=runs.call_views if isinstance(runs, Session) else None,
         run_all=runs.each_views if isinstance(runs, Replicas) else None,
+        timed=runs.each_views_timed if isinstance(runs, Replicas) else runs.call_views_timed,
         made=lambda: executable,
         **_facts(manifest.name, manifest.signature, code, options, manifest.sharded),
     )

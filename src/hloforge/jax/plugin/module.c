@@ -33,7 +33,9 @@ static PJRT_Error *plugin_attributes(PJRT_PluginAttributes_Args *args) {
 static void fill_table(void) {
   api.struct_size = sizeof api;
   PJRT_Extension *layouts = layout_extension(), *shardings = sharding_extension();
+  PJRT_Extension *profiler = profiler_extension();
   layouts->next = shardings;
+  shardings->next = profiler;
   api.extension_start = layouts;
   api.version.struct_size = sizeof api.version;
   api.version.major = PJRT_MAJOR;

@@ -449,7 +449,7 @@ typedef struct {
 } PJRT_Execute_Args;
 
 /* Extensions. */
-enum { PJRT_EXTENSION_LAYOUTS = 4, PJRT_EXTENSION_SHARDINGS = 19 };
+enum { PJRT_EXTENSION_PROFILER = 1, PJRT_EXTENSION_LAYOUTS = 4, PJRT_EXTENSION_SHARDINGS = 19 };
 typedef struct {
   size_t struct_size;
   int32_t type;
@@ -479,5 +479,65 @@ typedef struct {
   const char *const *shardings; /* OpShardings; NULL for none */
   const size_t *sizes;
 } PJRT_Shardings_Args;
+
+/* JAX's profiler. Its structs have no list of extensions. Source: XLA, profiler_c_api.h. */
+typedef struct {
+  size_t struct_size;
+  void *priv;
+  PJRT_Error *error;
+} PJRT_ProfilerError_Args;
+
+typedef struct {
+  size_t struct_size;
+  void *priv;
+  const PJRT_Error *error;
+  const char *text; /* to be filled, as the size */
+  size_t size;
+} PJRT_ProfilerErrorText_Args;
+
+typedef struct {
+  size_t struct_size;
+  void *priv;
+  const PJRT_Error *error;
+  int code; /* to be filled */
+} PJRT_ProfilerErrorCode_Args;
+
+typedef struct {
+  size_t struct_size;
+  const char *options;
+  size_t options_size;
+  void *profiler; /* to be filled */
+} PJRT_ProfilerCreate_Args;
+
+typedef struct {
+  size_t struct_size;
+  void *profiler;
+} PJRT_Profiler_Args;
+
+typedef struct {
+  size_t struct_size;
+  void *profiler;
+  void *buffer; /* to be filled; where it is NULL, with memory of the profiler's */
+  size_t size;  /* to be filled */
+} PJRT_ProfilerCollect_Args;
+
+typedef struct {
+  size_t struct_size;
+  void *priv;
+  void (*error_destroy)(PJRT_ProfilerError_Args *args);
+  void (*error_message)(PJRT_ProfilerErrorText_Args *args);
+  PJRT_Error *(*error_code)(PJRT_ProfilerErrorCode_Args *args);
+  PJRT_Error *(*create)(PJRT_ProfilerCreate_Args *args);
+  PJRT_Error *(*destroy)(PJRT_Profiler_Args *args);
+  PJRT_Error *(*start)(PJRT_Profiler_Args *args);
+  PJRT_Error *(*stop)(PJRT_Profiler_Args *args);
+  PJRT_Error *(*collect)(PJRT_ProfilerCollect_Args *args);
+} PJRT_ProfilerFunctions;
+
+typedef struct {
+  PJRT_Extension base;
+  PJRT_ProfilerFunctions *functions;
+  int64_t context; /* of a call, where this is among its arguments */
+} PJRT_ProfilerExtension;
 
 #endif

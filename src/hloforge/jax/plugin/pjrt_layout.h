@@ -137,6 +137,26 @@ AT(PJRT_DefaultLayout_Args, dims, 32); AT(PJRT_DefaultLayout_Args, rank, 40); AT
 SIZE(PJRT_ExecutableLayouts_Args, 40); AT(PJRT_ExecutableLayouts_Args, executable, 16);
 AT(PJRT_ExecutableLayouts_Args, count, 24); AT(PJRT_ExecutableLayouts_Args, layouts, 32);
 
+/* The profiler's. */
+SIZE(PJRT_ProfilerError_Args, 24); AT(PJRT_ProfilerError_Args, struct_size, 0); AT(PJRT_ProfilerError_Args, priv, 8);
+AT(PJRT_ProfilerError_Args, error, 16);
+SIZE(PJRT_ProfilerErrorText_Args, 40); AT(PJRT_ProfilerErrorText_Args, priv, 8);
+AT(PJRT_ProfilerErrorText_Args, error, 16); AT(PJRT_ProfilerErrorText_Args, text, 24);
+AT(PJRT_ProfilerErrorText_Args, size, 32);
+SIZE(PJRT_ProfilerErrorCode_Args, 32); AT(PJRT_ProfilerErrorCode_Args, priv, 8);
+AT(PJRT_ProfilerErrorCode_Args, error, 16); AT(PJRT_ProfilerErrorCode_Args, code, 24);
+SIZE(PJRT_ProfilerCreate_Args, 32); AT(PJRT_ProfilerCreate_Args, options, 8);
+AT(PJRT_ProfilerCreate_Args, options_size, 16); AT(PJRT_ProfilerCreate_Args, profiler, 24);
+SIZE(PJRT_Profiler_Args, 16); AT(PJRT_Profiler_Args, profiler, 8);
+SIZE(PJRT_ProfilerCollect_Args, 32); AT(PJRT_ProfilerCollect_Args, profiler, 8);
+AT(PJRT_ProfilerCollect_Args, buffer, 16); AT(PJRT_ProfilerCollect_Args, size, 24);
+SIZE(PJRT_ProfilerFunctions, 80); AT(PJRT_ProfilerFunctions, priv, 8); AT(PJRT_ProfilerFunctions, error_destroy, 16);
+AT(PJRT_ProfilerFunctions, error_message, 24); AT(PJRT_ProfilerFunctions, error_code, 32);
+AT(PJRT_ProfilerFunctions, create, 40); AT(PJRT_ProfilerFunctions, destroy, 48); AT(PJRT_ProfilerFunctions, start, 56);
+AT(PJRT_ProfilerFunctions, stop, 64); AT(PJRT_ProfilerFunctions, collect, 72);
+SIZE(PJRT_ProfilerExtension, 40); AT(PJRT_ProfilerExtension, base, 0); AT(PJRT_ProfilerExtension, functions, 24);
+AT(PJRT_ProfilerExtension, context, 32);
+
 /* Newer structs, and the tables with which errors and memories begin. */
 SIZE(PJRT_ErrorFunctions, 56); AT(PJRT_ErrorFunctions, struct_size, 0); AT(PJRT_ErrorFunctions, instance_size, 8);
 AT(PJRT_ErrorFunctions, extension_start, 16); AT(PJRT_ErrorFunctions, destroy, 24);

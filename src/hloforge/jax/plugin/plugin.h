@@ -40,6 +40,8 @@ typedef struct {
 /* To be called first. False, with an exception set, if this Python lacks what the plugin needs. */
 bool python_find(void);
 bool python_is_up(void);
+/* Whether execution.py is imported. */
+bool python_is_loaded(void);
 /* False, and nothing to leave, if there is no interpreter any more. */
 bool python_enter(Python *python);
 void python_leave(Python *python);
@@ -61,6 +63,8 @@ PJRT_Error *error_new(PJRT_Code code, const char *format, ...) __attribute__((fo
 PJRT_Error *error_new_text(PJRT_Code code, const char *text, size_t size);
 PJRT_Error *error_copy(const PJRT_Error *error);
 void error_free(PJRT_Error *error);
+/* An error's text, which lives as long as it. */
+void error_text(const PJRT_Error *error, const char **text, size_t *size);
 
 typedef void EventAction(PJRT_Error *error, void *user); /* owns the error, which is NULL after success */
 PJRT_Event *event_new(void);
@@ -271,6 +275,11 @@ void worker_add(Device *device, Work *work, void *task);
 /* Finish what was begun; everything runs in the caller's thread from then on. */
 void workers_stop(void);
 bool workers_are_stopped(void);
+
+/* profiler.c: whether JAX records what runs. */
+
+bool profiler_is_on(void);
+PJRT_Extension *profiler_extension(void);
 
 /* The functions of the table, by file. */
 

@@ -109,6 +109,8 @@ void python_forget(void) {
   Py_CLEAR(module);
 }
 
+bool python_is_loaded(void) { return module != NULL; }
+
 PyObject *python_function(const char *name) {
   if (module == NULL) {
     PyObject *imported = PyImport_ImportModule("hloforge.jax.plugin.execution");

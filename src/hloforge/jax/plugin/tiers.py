@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from time import perf_counter
+from time import perf_counter, time_ns
 from typing import Any
 
 from hloforge.dialect.abi import crosses
@@ -23,6 +23,7 @@ from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.devices.devices import device
 from hloforge.runtime.session.arrays import Codec
 from hloforge.runtime.session.session import Session
+from hloforge.runtime.session.timed import TimedCall
 
 VARIABLE = "HLOFORGE_JIT"
 _CHOICES = ("fast", "best")
@@ -77,6 +78,15 @@ class Tiered:
         results = [codec.encode(value, host, []) for codec, value in zip(self._results, made, strict=True)]
         self._count(perf_counter() - began)
         return results
+
+    def call_views_timed(self, views: list[Any]) -> TimedCall:
+        """As ``Session.call_views_timed``."""
+        session = self._session
+        if session is not None:
+            return session.call_views_timed(views)
+        begin = time_ns()
+        results = self.call_views(views)
+        return TimedCall(results, begin, time_ns())
 
     def _count(self, seconds: float) -> None:
         # The first call of a process prepares the device, and each first call its memory.
