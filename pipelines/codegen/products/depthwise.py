@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hloforge.pipelines.codegen.chains import Terms, add_up
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of
 from hloforge.pipelines.codegen.products import depthwise_bytes, images
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, one_by_one
 from hloforge.pipelines.codegen.products.blocking import lanes_for
 from hloforge.pipelines.codegen.products.images import Copy, Image
-from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
 from hloforge.pipelines.codegen.products.packing import element
@@ -219,11 +220,13 @@ class DepthwiseProduct:
         steps = [axis.dilation * stride for axis, stride in zip(one.axes, strides, strict=True)]
         if written < last.window:
             outer.append(last.window)
-        with carrying(function, 0, math.prod(outer), zero) as (loop, turn, carried):
+
+        def add(turns: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+            (turn,) = turns
             start = strided(function, at, I8, split_index(function, turn, outer), steps[: len(outer)])
             weight = strided(function, weights, I8, [turn], [written * one.groups * size])
             loaded: dict[int, Value] = {}
-            totals = list(carried)
+            totals = list(sums)
             for place in range(written):
                 factor = function.load(function.offset(weight, one.sums, place * one.groups), kind)
                 for pixel in range(self.plan.pixels):
@@ -231,8 +234,10 @@ class DepthwiseProduct:
                     if distance not in loaded:
                         loaded[distance] = function.load(function.offset(start, I8, distance), kind)
                     totals[pixel] = one_by_one(one.sums).multiply_add(loaded[distance], factor, totals[pixel])
-            loop.next(totals)
-        return loop.results
+            return totals
+
+        turns = [Terms(math.prod(outer), math.prod(outer), (1,))]
+        return add_up(function, turns, [function.index(0)], zero, add, weight=written)
 
     def _store(self, sums: Sequence[Value], batch: Value, row: Value, column: Value) -> None:
         function, out = self.function, self.one.out

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hloforge.pipelines.codegen.chains import Terms, add_up
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I1, Value, bits_of, vector_of
 from hloforge.pipelines.codegen.products.arithmetic import one_by_one
-from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import Matrix, clamped, split_index, strided
 from hloforge.pipelines.codegen.products.results import Results
@@ -133,9 +134,10 @@ def write(
 
         totals = [function.constant(0, kind)] * (gemm.m * found.columns * found.parts)
         if whole:
-            with carrying(function, 0, whole, totals, step) as (loop, term, carried):
-                loop.next(add(term, carried, found.parts, lanes))
-            totals = loop.results
+            terms = [Terms(whole // step, whole // step, (step,))]
+            totals = add_up(
+                function, terms, [function.index(0)], totals, lambda at, sums: add(at[0], sums, found.parts, lanes)
+            )
         each_part = gemm.m * found.columns
         at = whole
         while at < gemm.k:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hloforge.pipelines.codegen.chains import Terms, add_up
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Number, Value, vector_of
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile
-from hloforge.pipelines.codegen.products.loops import carrying
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,13 @@ class Turn:
         count: of its iterations.
         left: bytes from one iteration to the next in the left factor.
         right: the same in the right factor.
+        most: iterations at most.
     """
 
     count: Number
     left: int
     right: Number
+    most: int
 
 
 def add_terms(
@@ -57,8 +59,13 @@ def add_terms(
     terms: Number,
     sums: Sequence[Value],
     turns: Sequence[Turn] = (),
+    *,
+    most: int = 0,
 ) -> list[Value]:
-    """Add terms to a tile of sums.
+    """Add terms to a tile of sums, in chains of limited length.
+
+    All loops count bytes of each side in one number: pointers of their own for rows and vectors cost LLVM's strength
+    reduction more than all other code does.
 
     Args:
         rows: the addresses of the tile's rows in the left factor at its first term, or of the first row alone.
@@ -66,38 +73,14 @@ def add_terms(
         terms: of the innermost loop, at least 1.
         sums: by rows, ``tile.rows * tile.vectors`` of them.
         turns: loops around it, the outermost one first.
+        most: terms of the innermost loop at most, where their number is computed.
 
     Returns:
         the sums.
     """
-    return _terms(function, tile, arithmetic, left, right, rows, vectors, terms, sums, turns, [function.index(0)] * 2)
 
-
-def _terms(
-    function: Function,
-    tile: Tile,
-    arithmetic: Arithmetic,
-    left: Side,
-    right: Side,
-    rows: Sequence[Value],
-    vectors: Sequence[Value],
-    terms: Number,
-    sums: Sequence[Value],
-    turns: Sequence[Turn],
-    distances: Sequence[Value],
-) -> list[Value]:
-    """``add_terms`` so many bytes from the addresses of both sides.
-
-    All loops count bytes of each side in one number: pointers of their own for rows and vectors cost LLVM's strength
-    reduction more than all other code does.
-    """
-    if turns:
-        turn, inner = turns[0], turns[1:]
-        with carrying(function, 0, turn.count, [*distances, *sums]) as (loop, _, (at, place, *totals)):
-            added = _terms(function, tile, arithmetic, left, right, rows, vectors, terms, totals, inner, [at, place])
-            loop.next([at + turn.left, place + turn.right, *added])
-        return loop.results[2:]
-    with carrying(function, 0, terms, [*distances, *sums]) as (loop, _, (at, place, *totals)):
+    def add(distances: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+        at, place = distances
         loaded = [
             arithmetic.right(function.load(vector, wide(right.kind, tile.lanes), right.align), signed=right.signed)
             for vector in _addresses(function, vectors, place, tile.vectors, right.across)
@@ -106,9 +89,17 @@ def _terms(
         for row, address in enumerate(_addresses(function, rows, at, tile.rows, left.across)):
             factor = arithmetic.left(function.load(address, left.kind, left.align), tile.lanes, signed=left.signed)
             for number, vector in enumerate(loaded):
-                following.append(arithmetic.multiply_add(factor, vector, totals[row * tile.vectors + number]))
-        loop.next([at + left.along, place + right.along, *following])
-    return loop.results[2:]
+                following.append(arithmetic.multiply_add(factor, vector, sums[row * tile.vectors + number]))
+        return following
+
+    loops = loops_of(terms, left, right, turns, most)
+    return add_up(function, loops, [function.index(0)] * 2, sums, add, weight=arithmetic.group)
+
+
+def loops_of(terms: Number, left: Side, right: Side, turns: Sequence[Turn], most: int = 0) -> list[Terms]:
+    """The loops over the terms of a tile, which count the bytes of both factors."""
+    around = [Terms(turn.count, turn.most, (turn.left, turn.right)) for turn in turns]
+    return [*around, Terms(terms, most if isinstance(terms, Value) else int(terms), (left.along, right.along))]
 
 
 def zeros(function: Function, tile: Tile, kind: str) -> list[Value]:

@@ -21,14 +21,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hloforge.pipelines.codegen.chains import Terms, add_up, length, limit_of
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import images
 from hloforge.pipelines.codegen.products.arithmetic import one_by_one
 from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile
 from hloforge.pipelines.codegen.products.images import Copy
-from hloforge.pipelines.codegen.products.loops import carrying, each
-from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, wide, zeros
+from hloforge.pipelines.codegen.products.loops import each
+from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, loops_of, wide, zeros
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
 from hloforge.pipelines.codegen.products.phases import Phase
 from hloforge.pipelines.codegen.products.results import Results
@@ -218,6 +219,8 @@ class PlaneProduct:
         total_count: Number = 1
         for window in counts:
             total_count = window * total_count
+        most = math.prod(axis.window for axis in one.axes)
+        weight = length(loops_of(one.inputs, left, right, ()), arithmetic.group, limit_of(one.sums))
         with each(function, 0, self.plan.columns, tile.columns) as strip:
             columns = [
                 clamped(function, strip + place * tile.lanes, self.plan.columns - tile.lanes)
@@ -227,17 +230,21 @@ class PlaneProduct:
             with each(function, 0, one.outputs, tile.rows) as reached:
                 row = clamped(function, reached, one.outputs - tile.rows)
                 start = strided(function, kernel, weights.kind, [row], [weights.output])
-                with carrying(function, 0, total_count, zeros(function, tile, one.sums)) as (loop, number, sums):
-                    entry = function.offset(self.table, I64, number * 2)
+
+                def add(number: Sequence[Value], sums: Sequence[Value], start: Value = start) -> list[Value]:
+                    entry = function.offset(self.table, I64, number[0] * 2)
                     rows = [function.offset(start, I8, function.load(entry, I64))]
                     moved = function.load(function.offset(entry, I64, 1), I64)
                     places = [function.offset(vector, I8, moved) for vector in vectors]
-                    loop.next(add_terms(function, tile, arithmetic, left, right, rows, places, one.inputs, sums))
+                    return add_terms(function, tile, arithmetic, left, right, rows, places, one.inputs, sums)
+
+                zero, weights_of_all = zeros(function, tile, one.sums), [Terms(total_count, most, (1,))]
+                totals = add_up(function, weights_of_all, [function.index(0)], zero, add, weight=weight)
                 kept = strided(function, self.sums, one.sums, [row], [self.plan.columns])
                 for place, column in enumerate(columns):
                     at = function.offset(kept, one.sums, column)
                     for number_of_row in range(tile.rows):
-                        total = loop.results[number_of_row * tile.vectors + place]
+                        total = totals[number_of_row * tile.vectors + place]
                         assert total.kind == kind
                         function.store(total, function.offset(at, one.sums, number_of_row * self.plan.columns))
 

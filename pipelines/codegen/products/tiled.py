@@ -358,11 +358,13 @@ class TiledProduct:
                 rows = self._rows(lhs, begin, number, row, at_left)
                 memory = strided(function, self.waiting, I8, [number - begin], [bytes_of_tile])
                 places = [function.offset(memory, kind, place) for place in range(count)]
-                sums = [function.load(place, kind) for place in places]
-                steps = self._steps(terms)
-                sums = add_terms(function, tile, self.arithmetic, side, right, rows, vectors, steps, sums, turns)
-                for total, place in zip(sums, places, strict=True):
-                    function.store(total, place)
+                steps, most = self._steps(terms), packing.row_units(self.arithmetic, depth)
+                start = zeros(function, tile, self.kind)
+                parts = add_terms(
+                    function, tile, self.arithmetic, side, right, rows, vectors, steps, start, turns, most=most
+                )
+                for part, at in zip(parts, places, strict=True):
+                    function.store(function.load(at, kind) + part, at)
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, gemm.m - tile.rows)
             memory = strided(function, self.waiting, I8, [number - begin], [bytes_of_tile])

@@ -78,7 +78,7 @@ class Windows:
     @property
     def _all_turns(self) -> tuple[Turn, ...]:
         found = [
-            Turn(count, axis.dilation * stride, weights * self.kernel.bytes)
+            Turn(count, axis.dilation * stride, weights * self.kernel.bytes, count)
             for axis, count, stride, weights in zip(
                 self.axes, self.windows, self.strides, self.kernel.spatial, strict=True
             )
