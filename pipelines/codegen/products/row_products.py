@@ -4,9 +4,10 @@ A strip of columns as the tiles have it would read some lines of each row of the
 read from end to end at once, and sums stay in the first-level cache meanwhile::
 
     for chunk of columns:
-        for block of terms:              # eight rows of the right factor, with their numbers in registers
-            for vector of columns:
-                sums[vector] += number * row for each term
+        for part of terms:               # with sums of its own, which are added to those of all
+            for block of terms:          # eight rows of the right factor, with their numbers in registers
+                for vector of columns:
+                    sums[vector] += number * row for each term
         store sums
 """
 
@@ -15,8 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hloforge.pipelines.codegen.chains import limit_of
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import Value, bits_of, vector_of
+from hloforge.pipelines.codegen.lang.values import I8, Number, Value, bits_of, vector_of
 from hloforge.pipelines.codegen.products.arithmetic import one_by_one
 from hloforge.pipelines.codegen.products.blocking import lanes_for
 from hloforge.pipelines.codegen.products.loops import each
@@ -47,12 +49,15 @@ class RowPlan:
         vectors: of all columns; the last one may begin within the one before.
         chunk: vectors whose sums are kept at once.
         block: terms that are added at once.
+        parts: terms of the parts that have lines of sums of their own, the shortest first, so that each sum adds few
+            numbers one after the other (``chains.py``).
     """
 
     lanes: int
     vectors: int
     chunk: int
     block: int
+    parts: tuple[int, ...]
 
     @property
     def chunks(self) -> int:
@@ -73,10 +78,19 @@ def plan(gemm: Gemm, machine: Machine) -> RowPlan:
     # Chunks are pieces for workers as well, but short ones are read slowly.
     wanted = -(-min(gemm.pieces(machine), 2 * machine.workers) // gemm.count)
     chunks = max(-(-vectors // most), min(wanted, vectors // _LEAST_CHUNK), 1)
-    return RowPlan(lanes, vectors, -(-vectors // chunks), min(_TERMS, gemm.k))
+    block, longest = min(_TERMS, gemm.k), limit_of(gemm.sums)
+    parts, part = [], longest // block * block
+    while part < gemm.k:
+        parts.append(part)
+        part *= longest
+    return RowPlan(lanes, vectors, -(-vectors // chunks), block, tuple(parts))
 
 
 def scratch_bytes(gemm: Gemm, found: RowPlan) -> int:
+    return (len(found.parts) + 1) * _line_bytes(gemm, found)
+
+
+def _line_bytes(gemm: Gemm, found: RowPlan) -> int:
     return gemm.m * found.chunk * found.lanes * bits_of(gemm.sums) // 8
 
 
@@ -104,9 +118,11 @@ def write(
         right = strided(function, rhs, gemm.rhs.kind, places, gemm.rhs.batch)
         begin = chunk * found.chunk
         count = (function.index(found.vectors) - begin).minimum(found.chunk)
-        function.clear(sums, gemm.m * found.chunk * found.lanes * bits_of(gemm.sums) // 8)
+        size = _line_bytes(gemm, found)
+        lines = [function.offset(sums, I8, number * size) for number in range(len(found.parts) + 1)]
+        function.clear(lines[-1], size)
 
-        def add(term: Value, block: int) -> None:
+        def add(term: Value, block: int, line: Value) -> None:
             numbers = []
             for row in range(gemm.m):
                 start = strided(function, left, gemm.lhs.kind, [term], [gemm.lhs.column])
@@ -119,7 +135,7 @@ def write(
                 column = _column(function, gemm, found, begin + vector)
                 at = function.offset(start, gemm.rhs.kind, column)
                 slots = [
-                    function.offset(sums, kind, vector + row * found.chunk if row else vector) for row in range(gemm.m)
+                    function.offset(line, kind, vector + row * found.chunk if row else vector) for row in range(gemm.m)
                 ]
                 totals = [function.load(slot, kind) for slot in slots]
                 for place in range(block):
@@ -134,14 +150,30 @@ def write(
                 for slot, total in zip(slots, totals, strict=True):
                     function.store(total, slot)
 
+        def part(start: Number, stop: Number, level: int) -> None:
+            """Add terms to the line of a level, by those of the levels below."""
+            if level == 0:
+                with each(function, start, stop, found.block) as term:
+                    add(term, found.block, lines[0])
+                return
+            step = found.parts[level - 1]
+            with each(function, start, stop, step) as begin:
+                function.clear(lines[level - 1], size)
+                part(begin, (begin + step).minimum(stop), level - 1)
+                with each(function, 0, gemm.m) as row, each(function, 0, count) as vector:
+                    here, there = (
+                        function.offset(line, kind, row * found.chunk + vector)
+                        for line in lines[level - 1 : level + 1]
+                    )
+                    function.store(function.load(there, kind) + function.load(here, kind), there)
+
         whole = gemm.k - gemm.k % found.block
-        with each(function, 0, whole, found.block) as term:
-            add(term, found.block)
+        part(0, whole, len(found.parts))
         if whole < gemm.k:
             with each(function, whole, gemm.k) as term:
-                add(term, 1)
+                add(term, 1, lines[-1])
         with each(function, 0, gemm.m) as row, each(function, 0, count) as vector:
-            total = function.load(function.offset(sums, kind, row * found.chunk + vector), kind)
+            total = function.load(function.offset(lines[-1], kind, row * found.chunk + vector), kind)
             results.put(total, batch, row, _column(function, gemm, found, begin + vector))
 
 

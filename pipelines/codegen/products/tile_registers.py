@@ -24,12 +24,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hloforge.pipelines.codegen.chains import limit_of
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import BFLOAT, FLOAT, I8, I32, I64, Value, bits_of
+from hloforge.pipelines.codegen.lang.values import BFLOAT, FLOAT, I8, I32, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic
 from hloforge.pipelines.codegen.products.blocking import Tile, chunk_tiles
 from hloforge.pipelines.codegen.products.left_factors import Rows
 from hloforge.pipelines.codegen.products.loops import carrying, each
+from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import clamped
 from hloforge.pipelines.codegen.products.tiled import TiledPlan, TiledProduct
 from hloforge.pipelines.framework.machine import Machine
@@ -151,26 +153,57 @@ class TileRegisterProduct(TiledProduct):
     ) -> None:
         function, tile, left = self.function, self.tile, self.plan.left
         (strip, *_), _, _ = self._right(rhs, columns, left.run, ())
-        size = bits_of(self.kind) // 8
-        matrix = self.results.matrix
+        matrix, blocks = self.results.matrix, self.plan.steps // _ROWS
         is_stored = self.results.stores_tiles and matrix.kind == self.kind and matrix.column == 1
-        memory = None if is_stored else function.stack(self.kind, tile.rows * tile.columns)
+        is_cut = blocks > limit_of(self.kind)
+        memory = None if is_stored and not is_cut else function.stack(self.kind, tile.rows * tile.columns)
         with each(function, begin, end) as number:
             row = clamped(function, number * tile.rows, self.gemm.m - tile.rows)
             (rows,) = self._rows(lhs, begin, number, row, None)
-            self._sum(rows, strip)
-            for part, first in enumerate(self._parts):
-                for place, column in enumerate(columns):
-                    if memory is None:
-                        at = self.results.address_of(batch, row + first, column)
-                        step = matrix.row * size
-                    else:
-                        at = function.offset(memory, self.kind, first * tile.columns + place * _LANES)
-                        step = tile.columns * size
-                    tiled = part * tile.vectors + place
-                    function.do(f"call void @llvm.x86.tilestored64(i8 {tiled}, ptr {at.text}, i64 {step})")
             if memory is not None:
+                self._sum_into(memory, rows, strip, blocks)
                 self._finish(memory, batch, row, columns)
+            else:
+                self._sum(rows, strip, blocks)
+                self._keep(lambda first, place: self.results.address_of(batch, row + first, columns[place]), matrix.row)
+
+    def _sum_into(self, memory: Value, rows: Value, strip: Value, blocks: int) -> None:
+        """Write the sums of a tile, in chains of limited length: each instruction adds its terms as one number."""
+        function, tile, longest = self.function, self.tile, limit_of(self.kind)
+        size = tile.rows * tile.columns
+
+        def at(tile_memory: Value) -> Callable[[int, int], Value]:
+            return lambda first, place: function.offset(tile_memory, self.kind, first * tile.columns + place * _LANES)
+
+        if blocks <= longest:
+            self._sum(rows, strip, blocks)
+            self._keep(at(memory), tile.columns)
+            return
+        part, kind = function.stack(self.kind, size), wide(self.kind, _LANES)
+        function.clear(memory, size * bits_of(self.kind) // 8)
+        along = tile.columns * self.arithmetic.unit_bytes
+        with each(function, 0, blocks, longest) as first_block:
+            left = function.offset(rows, I8, first_block * _BYTES)
+            right = function.offset(strip, I8, first_block * (_ROWS * along))
+            self._sum(left, right, (function.index(blocks) - first_block).minimum(longest))
+            self._keep(at(part), tile.columns)
+            with each(function, 0, size, _LANES) as number:
+                total, more = (function.offset(one, self.kind, number) for one in (memory, part))
+                function.store(function.load(total, kind) + function.load(more, kind), total)
+
+    def _keep(self, address: Callable[[int, int], Value], row: int) -> None:
+        """Store the registers of sums.
+
+        Args:
+            address: given the first row and the number of the vector of a register.
+            row: elements between two rows there.
+        """
+        step = row * bits_of(self.kind) // 8
+        for part, first in enumerate(self._parts):
+            for place in range(self.tile.vectors):
+                number = part * self.tile.vectors + place
+                at = address(first, place)
+                self.function.do(f"call void @llvm.x86.tilestored64(i8 {number}, ptr {at.text}, i64 {step})")
 
     @property
     def _parts(self) -> list[int]:
@@ -178,15 +211,15 @@ class TileRegisterProduct(TiledProduct):
         rows = self.tile.rows
         return [0] if rows <= _ROWS else [0, rows - _ROWS]
 
-    def _sum(self, rows: Value, strip: Value) -> None:
-        """The sums of a tile, from the addresses of its first row and of the strip."""
+    def _sum(self, rows: Value, strip: Value, blocks: Number) -> None:
+        """The sums of a tile, from the addresses of its first row and of the strip, of so many blocks of units."""
         function, tile, side = self.function, self.tile, self.plan.left.side
         parts, vectors, name = self._parts, tile.vectors, self.arithmetic.instruction
         for number in range(len(parts) * vectors):
             function.do(f"call void @llvm.x86.tilezero(i8 {number})")
         unit = self.arithmetic.unit_bytes
         along = tile.columns * unit
-        with carrying(function, 0, self.plan.steps // _ROWS, [rows, strip]) as (loop, _, (left, right)):
+        with carrying(function, 0, blocks, [rows, strip]) as (loop, _, (left, right)):
             for place in range(vectors):
                 at = function.offset(right, I8, place * _BYTES)
                 function.do(f"call void @llvm.x86.tileloadd64(i8 {_OF_COLUMNS + place}, ptr {at.text}, i64 {along})")
