@@ -19,7 +19,8 @@ from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import X86_64
 from hloforge.pipelines.codegen.lang.outlining import VAST, Cut, ends, outline
 from hloforge.pipelines.codegen.lang.values import Value
-from hloforge.pipelines.codegen.loops import NestWriter, Share
+from hloforge.pipelines.codegen.loops import NestWriter
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
 from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, index_of, is_update
 from hloforge.pipelines.framework.machine import Machine

@@ -8,8 +8,8 @@ with zeros, and what they come to is added to sums of their own, which are cut l
         parts = 0; for each term: parts += term
         sums += parts
 
-A sum of n terms has log(n) / log(128) such levels. Only one addition in 128 is not a term's, so that this costs 1 or 2 %
-of a product's time. Source: N. Higham, "The accuracy of floating point summation" (1993).
+A sum of n terms has log(n) / log(128) such levels. Only one addition in 128 is not a term's: this costs 1 or 2 % of a
+product's time. Source: N. Higham, "The accuracy of floating point summation" (1993).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """Iterations of a loop of terms, by its number, so many at once."""
 
     loop: int
@@ -78,17 +78,17 @@ def add_up(
         the sums.
     """
     most = limit_of(sums[0].kind) if longest is None else longest
-    chains = _cut(loops, weight, most)
+    chains = cut(loops, weight, most)
     return _chain(function, loops, chains, dict(enumerate(one.count for one in loops)), places, sums, body)
 
 
 def length(loops: Sequence[Terms], weight: int, longest: int) -> int:
     """How many numbers ``add_up`` adds to the sums that it is given."""
     total = 1
-    chains = _cut(loops, weight, longest)
+    chains = cut(loops, weight, longest)
     if len(chains) == 1:
         total = weight
-    steps: dict[int, int] = {number: 1 for number in range(len(loops))}
+    steps: dict[int, int] = dict.fromkeys(range(len(loops)), 1)
     for chain in chains[1:]:
         for piece in chain:
             steps[piece.loop] = piece.step
@@ -97,9 +97,9 @@ def length(loops: Sequence[Terms], weight: int, longest: int) -> int:
     return total
 
 
-def _cut(loops: Sequence[Terms], weight: int, longest: int) -> list[list[_Piece]]:
+def cut(loops: Sequence[Terms], weight: int, longest: int) -> list[list[Piece]]:
     """The loops of each chain, the outermost one first."""
-    chains: list[list[_Piece]] = [[]]
+    chains: list[list[Piece]] = [[]]
     added = weight
     for number in reversed(range(len(loops))):
         step, count = 1, loops[number].most
@@ -107,12 +107,12 @@ def _cut(loops: Sequence[Terms], weight: int, longest: int) -> list[list[_Piece]
             room = longest // added
             if room > 1:
                 part = _part(count, room)
-                chains[-1].append(_Piece(number, step))
+                chains[-1].append(Piece(number, step))
                 step, count = step * part, -(-count // part)
             chains.append([])
             added = 1
-        if count > 1 or isinstance(loops[number].count, Value):
-            chains[-1].append(_Piece(number, step))
+        if count > 1 or step == 1:
+            chains[-1].append(Piece(number, step))
             added *= count
     return [chain[::-1] for chain in reversed(chains)]
 
@@ -126,7 +126,7 @@ def _part(count: int, most: int) -> int:
 def _chain(
     function: Function,
     loops: Sequence[Terms],
-    chains: Sequence[Sequence[_Piece]],
+    chains: Sequence[Sequence[Piece]],
     counts: dict[int, Number],
     places: Sequence[Value],
     sums: Sequence[Value],
@@ -135,7 +135,7 @@ def _chain(
     chain, *inner = chains
 
     def over(
-        pieces: Sequence[_Piece], counts: dict[int, Number], places: Sequence[Value], sums: Sequence[Value]
+        pieces: Sequence[Piece], counts: dict[int, Number], places: Sequence[Value], sums: Sequence[Value]
     ) -> list[Value]:
         if not pieces:
             if not inner:

@@ -13,7 +13,7 @@ from hloforge.pipelines.codegen.epilogues import EpilogueWriter
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, Value
-from hloforge.pipelines.codegen.loops import Share
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
 from hloforge.pipelines.codegen.products.results import Store

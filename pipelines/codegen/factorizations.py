@@ -21,7 +21,7 @@ from hloforge.pipelines.codegen.emit import accessing
 from hloforge.pipelines.codegen.graph import Op
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
-from hloforge.pipelines.codegen.loops import Share
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.library_calls.registry import CustomCall, target_of
 

@@ -19,7 +19,7 @@ from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispat
 from hloforge.pipelines.codegen.kernel_writer import MOST_BINDINGS, KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import X86_64
 from hloforge.pipelines.codegen.lang.outlining import ends
-from hloforge.pipelines.codegen.loops import Share
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.orders import shorten
 from hloforge.pipelines.codegen.origins import origins_of_results, origins_of_step
 from hloforge.pipelines.codegen.reading import forget, function_of

@@ -1,68 +1,33 @@
-"""Loops over places: in which order they run, and how sums are kept.
+"""Loops over places: in which order they run.
 
-Reductions along the last dimension
-carry their sums in registers, which LLVM makes vectors of. Reductions along outer dimensions alone keep a line of sums
-in the first-level cache, so that memory is read in its order.
+Reductions are in ``sums.py``; here are the order of loops, squares of what is read across, and blocks of short rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from hloforge.pipelines.codegen import index as places
-from hloforge.pipelines.codegen.elements import memory as elements
-from hloforge.pipelines.codegen.elements.memory import Element
-from hloforge.pipelines.codegen.emit import Emitter, Memory, parts
-from hloforge.pipelines.codegen.evaluate import Place
-from hloforge.pipelines.codegen.graph import Array, Op
-from hloforge.pipelines.codegen.groups import Group, factors_of, groups_of
-from hloforge.pipelines.codegen.index import Index, Symbol
-from hloforge.pipelines.codegen.kernel_writer import KernelWriter
-from hloforge.pipelines.codegen.lang.functions import UNROLLED, Function
-from hloforge.pipelines.codegen.lang.values import I8, Value
-from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_extreme, is_orderless, is_sum, row_blocks
-from hloforge.pipelines.codegen.scalars import combine
-from hloforge.pipelines.codegen.segments import Segment, segments_of, whole
+from hloforge.pipelines.codegen.chains import LONGEST
+from hloforge.pipelines.codegen.emit import Memory, parts
+from hloforge.pipelines.codegen.graph import Array
+from hloforge.pipelines.codegen.groups import Group, factors_of
+from hloforge.pipelines.codegen.index import Index
+from hloforge.pipelines.codegen.lang.functions import UNROLLED
+from hloforge.pipelines.codegen.lang.values import Value
+from hloforge.pipelines.codegen.nest_loops import element_of, sum_of
+from hloforge.pipelines.codegen.row_blocks import RowBlocks, is_float_sum, is_orderless, row_blocks
 from hloforge.pipelines.codegen.squares import SIDE, Held, Loop, Sizes, fill_square, lanes_of_square, short_rows
-from hloforge.pipelines.codegen.steps import Nest
+from hloforge.pipelines.codegen.sums import DEAR, SumLoops, is_choice
 
-# Rows that are added to a line of sums at once, if they cost no more together, in sums.
-_ROWS_AT_ONCE, _MOST_AT_ONCE = 4, 40
-# Bytes of a line of sums: a quarter of the smallest first-level cache.
-_LINE = 8192
-# Loops of so few iterations are written out: LLVM is asked for it, because by itself it would write out others, which
-# takes most of its time.
-_FEW, _FEW_TERMS = 4, 8
-# Terms of a sum that is written out if they cost little, in sums.
-_MOST_TERMS, _MOST_WRITTEN = 32, 128
-# Lanes of a vector: dear terms of rows of so many, or a multiple, leave none to be computed one by one.
-_LINE_OF_LANES = 16
-# Sums that the terms of short rows cost before they are computed by blocks.
-_DEAR = 12
 # The least sides of a square that is worth its tile: transposed in registers, or else read element by element.
 _LEAST_ALONG, _LEAST_ACROSS = 8, 8
 # Arrays that are kept for a square of the places, 4 KiB of f32 each.
 _MOST_HELD = 2
-# Lanes of a reduction that LLVM makes no vectors of: enough for the latency of a few operations.
-_LANES = 64
-_CHOICES = frozenset({"compare", "select", "and", "or", "not", "maximum", "minimum"})
-
-
-@dataclass(frozen=True)
-class Share:
-    """A part of the iterations: those of one workgroup.
-
-    Attributes:
-        number: of the workgroup.
-        count: of workgroups.
-    """
-
-    number: Value
-    count: int
 
 
 @dataclass(frozen=True)
@@ -80,43 +45,8 @@ class _Crossing:
     lanes: list[int]
 
 
-class NestWriter:
-    """Writes a nest.
-
-    Args:
-        memory: where an array in memory is, in the kernel's code.
-        share: the iterations of the outermost loop that run; None for all.
-    """
-
-    def __init__(
-        self,
-        writer: KernelWriter,
-        nest: Nest,
-        memory: Callable[[Array], Memory | None],
-        in_memory: Callable[[Array], bool],
-        share: Share | None = None,
-    ) -> None:
-        self._writer, self._nest, self._memory, self._share = writer, nest, memory, share
-        self._function: Function = writer.function
-        self._emitter = Emitter(self._function, memory)
-        self._emitter.hides_infinity = any(is_extreme(op) for op in nest.reductions)
-        self._in_memory = in_memory
-        self._groups = [] if 0 in nest.shape else groups_of(nest, in_memory)
-        self._counters: dict[int, Index] = {}
-        self._pieces = self._cut()
-        self._is_cutting = True
-
-    def _cut(self) -> dict[Group, list[Segment]]:
-        """The pieces of loops, where these are cut."""
-        nest = self._nest
-        if not self._groups:
-            return {}
-        place, found = nest.analysis(self._in_memory)
-        if not found.conditions:
-            return {}
-        kept = [group for group in self._groups if not nest.reductions or group.dims[0] in nest.dims]
-        loops = [(_symbol(place, group), group.size) for group in kept]
-        return dict(zip(kept, segments_of(loops, found.conditions, found.cost), strict=True))
+class NestWriter(SumLoops):
+    """Writes a nest."""
 
     def write(self) -> None:
         nest = self._nest
@@ -171,69 +101,6 @@ class NestWriter:
                     assert memory is not None
                     memory.store(value, number)
 
-    # Loops
-
-    def _over(self, groups: Sequence[Group], body: Callable[[], None]) -> None:
-        """Loops over groups, the first of which is shared out."""
-        if not groups:
-            body()
-            return
-        group, *rest = groups
-        start, stop = self._bounds(group.size)
-        for segment in self._segments(group):
-            with (
-                self._cutting(self._is_cutting and not segment.is_border),
-                self._iterations(segment, group, start, stop),
-            ):
-                self._over(rest, body)
-
-    @contextmanager
-    def _iterations(self, segment: Segment, group: Group, start: Value | int, stop: Value | int) -> Iterator[None]:
-        """A loop over a piece of a group, as far as it lies between two bounds."""
-        function, size = self._function, segment.size
-        is_shared = isinstance(start, Value)
-        if size == 1 and not is_shared:
-            with self._emitter.scope():
-                self._enter(group, places.constant(segment.start))
-                yield
-            return
-        first: Value | int = segment.start
-        last: Value | int = segment.stop
-        if is_shared:
-            first, last = function.index(start).maximum(segment.start), function.index(stop).minimum(segment.stop)
-        hints = UNROLLED if size <= _FEW and not is_shared else ""
-        with function.loop(first, last, hints=hints) as counter, self._emitter.scope():
-            self._enter(group, segment_index(counter, segment))
-            yield
-
-    def _segments(self, group: Group) -> list[Segment]:
-        return self._pieces.get(group, whole(group.size)) if self._is_cutting else whole(group.size)
-
-    @contextmanager
-    def _cutting(self, is_cutting: bool) -> Iterator[None]:
-        """Whether loops inside are cut."""
-        before, self._is_cutting = self._is_cutting, is_cutting
-        yield
-        self._is_cutting = before
-
-    def _bounds(self, size: int) -> tuple[Value | int, Value | int]:
-        share, self._share = self._share, None
-        if share is None:
-            return 0, size
-        function = self._function
-        start = (share.number * size).udiv(share.count)
-        stop = ((share.number + 1) * size).udiv(share.count)
-        return function.index(start), function.index(stop)
-
-    def _enter(self, group: Group, counter: Value | Index) -> None:
-        """Let the places of a group be those of a counter."""
-        index = counter if isinstance(counter, Index) else places.counter(group.size, counter)
-        for d, part in zip(group.dims, places.delinear(index, group.sizes), strict=True):
-            self._counters[d] = part
-
-    def _place(self) -> Place:
-        return tuple(self._counters[d] if size > 1 else places.ZERO for d, size in enumerate(self._nest.shape))
-
     def _crossed(self) -> _Crossing | None:
         """Arrays that are read across the order in which results are written."""
         groups = self._groups
@@ -272,8 +139,8 @@ class NestWriter:
 
                 def enter(inner_row: Value, inner_column: Value) -> Value:
                     """Be at a place of the square; its number there."""
-                    self._enter(first, _sum_of(row, first.size, inner_row))
-                    self._enter(second, _sum_of(column, second.size, inner_column))
+                    self._enter(first, sum_of(row, first.size, inner_row))
+                    self._enter(second, sum_of(column, second.size, inner_column))
                     return inner_row * SIDE + inner_column
 
                 for tile, (array, load), lanes in zip(tiles, crossing.loads, crossing.lanes, strict=True):
@@ -308,22 +175,11 @@ class NestWriter:
         place, _ = self._nest.analysis(self._in_memory)
         return dict(number.terms)[place[group.dims[-1]].terms[0][0]]
 
-    def _here(self, number: Index) -> Index:
-        """A number of an element in the counters of the loops that are being written."""
-        place, _ = self._nest.analysis(self._in_memory)
-        counters = {index.terms[0][0]: d for d, index in enumerate(place) if index.terms}
-        found = places.constant(number.offset)
-        for symbol, factor in number.terms:
-            found = found + self._counters[counters[symbol]] * factor
-        return found
-
     def _within(self, start: Value, size: int) -> Value | int:
         """How many iterations of a square there are."""
         if size % SIDE == 0:
             return SIDE
         return min(size, SIDE) if size <= SIDE else (self._function.index(size) - start).minimum(SIDE)
-
-    # Short rows
 
     def _short_rows(self) -> list[Held] | None:
         """What is read of rows that are added up, several at once."""
@@ -343,7 +199,7 @@ class NestWriter:
             first = (square * SIDE).minimum(rows.size - SIDE)
 
             def enter(row: Value, column: Value | Index) -> None:
-                self._enter(rows, _sum_of(first, rows.size, row))
+                self._enter(rows, sum_of(first, rows.size, row))
                 self._enter(columns, column)
 
             for tile, one in zip(tiles, held, strict=True):
@@ -377,8 +233,6 @@ class NestWriter:
                 for line, result in zip(lines, results, strict=True):
                     self._store(result, line.load(row), to)
 
-    # Blocks of rows
-
     def _row_blocks(self) -> RowBlocks | None:
         """Rows that are taken together: of maps, or those that reductions add up."""
         groups, nest = self._groups, self._nest
@@ -389,12 +243,12 @@ class NestWriter:
             adds_rows = rows.dims[0] in nest.dims
             if adds_rows == (columns.dims[0] in nest.dims):
                 return None
-            if adds_rows and not all(is_orderless(op) or _is_choice(op) for op in nest.reductions):
+            if adds_rows and not all(is_orderless(op) or is_choice(op) for op in nest.reductions):
                 return None
             if adds_rows and self._share is not None and len(groups) == 2:
                 # Columns are shared out.
                 return None
-            if not adds_rows and nest.analysis(self._in_memory)[1].cost < _DEAR:
+            if not adds_rows and nest.analysis(self._in_memory)[1].cost < DEAR:
                 return None
         place, found = nest.analysis(self._in_memory)
         uses = [factors for index in found.uses for factors in factors_of(index)]
@@ -420,7 +274,7 @@ class NestWriter:
             return
         rows, columns = self._groups[-2:]
         with self._function.loop(0, count) as row, self._emitter.scope():
-            self._enter(rows, _sum_of(first, rows.size, row))
+            self._enter(rows, sum_of(first, rows.size, row))
             self._enter(columns, places.ZERO)
             values = [self._emitter.load(array, self._here(number)) for array, number in blocks.spread]
             with self._function.loop(0, blocks.columns) as column:
@@ -431,7 +285,7 @@ class NestWriter:
         """Be at an element of the block that begins with an element."""
         rows, columns = self._groups[-2:]
         both = Group((*rows.dims, *columns.dims), (*rows.sizes, *columns.sizes))
-        self._enter(both, _sum_of(start, both.size, number))
+        self._enter(both, sum_of(start, both.size, number))
         for line, (array, load) in zip(lines, (*blocks.repeated, *blocks.spread), strict=True):
             self._emitter.known((array, self._here(load)), line.load(number))
 
@@ -472,7 +326,7 @@ class NestWriter:
                 for line, term in zip(held, terms, strict=True):
                     line.store(term, number)
             with function.loop(0, count) as row, emitter.scope():
-                self._enter(self._groups[-2], _sum_of(first, blocks.total, row))
+                self._enter(self._groups[-2], sum_of(first, blocks.total, row))
                 starts = [part for op in reductions for element in self._starts(op) for part in parts(element)]
                 loop = function.loop(0, blocks.columns, carried=starts, hints=UNROLLED)
                 with loop as (column, values), emitter.scope():
@@ -480,7 +334,7 @@ class NestWriter:
                     loop.next(self._joined(values, more))
                 totals, number = iter(loop.results), self._result_number()
                 for result in results:
-                    self._store(result, _element(result.element, totals), number)
+                    self._store(result, element_of(result.element, totals), number)
 
     def _sums_by_row_blocks(self, blocks: RowBlocks) -> None:
         function, emitter, reductions = self._function, self._emitter, self._nest.reductions
@@ -496,11 +350,24 @@ class NestWriter:
             for line, term in zip(lines, terms, strict=True):
                 line.store(term, number)
         whole, rest = divmod(blocks.total, blocks.rows)
-        with function.loop(1, whole) as block, emitter.scope():
-            self._spread(blocks, repeated, block * blocks.rows, blocks.rows)
-            with function.loop(0, blocks.size) as number, emitter.scope():
-                self._enter_element(blocks, repeated, block * blocks.size, number)
-                self._add_to(lines, number)
+
+        def add(first: Value | int, last: Value | int, step: int, lines: Sequence[Memory]) -> None:
+            if step > 1:
+                with function.loop(first, last, step) as block:
+                    inner = self._begun_lines(lines, blocks.size, blocks.size)
+                    add(block, (block + step).minimum(last), step // LONGEST, inner)
+                    self._add_parts(lines, inner, blocks.size)
+                return
+            with function.loop(first, last) as block, emitter.scope():
+                self._spread(blocks, repeated, block * blocks.rows, blocks.rows)
+                with function.loop(0, blocks.size) as number, emitter.scope():
+                    self._enter_element(blocks, repeated, block * blocks.size, number)
+                    self._add_to(lines, number)
+
+        step = 1
+        while any(map(is_float_sum, reductions)) and step * LONGEST < whole:
+            step *= LONGEST
+        add(1, whole, step, lines)
         if rest:
             self._spread(blocks, repeated, function.index(whole * blocks.rows), rest)
             with function.loop(0, rest * blocks.columns) as number, emitter.scope():
@@ -515,277 +382,4 @@ class NestWriter:
                 loop.next(found)
             totals, number = iter(loop.results), self._result_number()
             for result in results:
-                self._store(result, _element(result.element, totals), number)
-
-    def _joined(self, values: Sequence[Value], others: Sequence[Element]) -> list[Value]:
-        """Sums so far, as parts, with others."""
-        given, more = iter(values), iter(others)
-        found: list[Value] = []
-        for op in self._nest.reductions:
-            so_far = [_element(result.element, given) for result in op.results]
-            own = [next(more) for _ in op.results]
-            found += [part for one in combine(self._emitter, op.inner[0], so_far, own) for part in parts(one)]
-        return found
-
-    # Bodies
-
-    def _store_maps(self) -> None:
-        place = self._nest.at(self._place())
-        made = [self._emitter.made(array, place) for array in self._nest.maps]
-        for op in self._nest.reductions:
-            # All is read before anything is written, because maps may be stored where a loop's carries are.
-            self._terms(op)
-        for array, value in zip(self._nest.maps, made, strict=True):
-            if array in self._nest.unstored:
-                continue
-            memory = self._memory(array)
-            assert memory is not None
-            memory.store(value, self._emitter.value(self._nest.stored(array, place)))
-
-    def _starts(self, op: Op) -> list[Element]:
-        half = len(op.operands) // 2
-        return [self._emitter.element(start, ()) for start in op.operands[half:]]
-
-    def _terms(self, op: Op) -> list[Element]:
-        half = len(op.operands) // 2
-        place = self._nest.at(self._place())
-        return [self._emitter.element(operand, place) for operand in op.operands[:half]]
-
-    def _by_sums(self, reduced: Sequence[Group]) -> None:
-        """Reductions with sums in registers."""
-        reductions = self._nest.reductions
-        sums = [value for op in reductions for element in self._starts(op) for value in parts(element)]
-
-        def loops(groups: Sequence[Group], carried: list[Value]) -> list[Value]:
-            if not groups:
-                self._store_maps()
-                return self._combined(carried)
-            group, *rest = groups
-            segments = self._segments(group)
-            if not rest and len(segments) == 1 and self._gains_by_lanes(group):
-                return self._by_lanes(group, carried)
-            for segment in segments:
-                with self._cutting(self._is_cutting and not segment.is_border):
-                    carried = over(segment, group, rest, carried)
-            return carried
-
-        def over(segment: Segment, group: Group, rest: Sequence[Group], carried: list[Value]) -> list[Value]:
-            if segment.size == 1:
-                with self._emitter.scope():
-                    self._enter(group, places.constant(segment.start))
-                    return loops(rest, carried)
-            is_written = not rest and self._is_short(segment.size) and not self._is_plain(group)
-            hints = UNROLLED if is_written else ""
-            loop = self._function.loop(segment.start, segment.stop, carried=carried, hints=hints)
-            with loop as (counter, values), self._emitter.scope():
-                self._enter(group, segment_index(counter, segment))
-                loop.next(loops(rest, values))
-            return loop.results
-
-        results = iter(loops(reduced, sums))
-        number = self._result_number()
-        for op in reductions:
-            for result in op.results:
-                self._store(result, _element(result.element, results), number)
-
-    def _is_short(self, terms: int) -> bool:
-        """Whether a sum of so many terms is written out, so that LLVM makes vectors of the loop around it."""
-        _, found = self._nest.analysis(self._in_memory)
-        return terms <= _FEW_TERMS or (terms <= _MOST_TERMS and terms * found.cost <= _MOST_WRITTEN)
-
-    def _is_plain(self, group: Group) -> bool:
-        """Whether a reduction reads memory in its order, and is a sum: LLVM makes vectors of its terms."""
-        place, found = self._nest.analysis(self._in_memory)
-        if group.size <= _FEW_TERMS or (found.cost >= _DEAR and group.size % _LINE_OF_LANES):
-            return False
-        symbol = place[group.dims[-1]].terms[0][0]
-        factors = {dict(number.terms).get(symbol, 0) for _, number in found.loads}
-        return factors <= {0, 1} and 1 in factors and not found.is_irregular and all(map(is_sum, self._nest.reductions))
-
-    def _gains_by_lanes(self, group: Group) -> bool:
-        """Whether LLVM makes no vectors of a reduction, such as an extreme with its place."""
-        return group.size >= 4 * _LANES and all(_is_choice(op) for op in self._nest.reductions)
-
-    def _by_lanes(self, group: Group, carried: list[Value]) -> list[Value]:
-        """A reduction of every so many elements for each of some lanes, and then of these.
-
-        The results of lanes are in memory, where LLVM's vectors take them from.
-        """
-        function, emitter, reductions = self._function, self._emitter, self._nest.reductions
-        results = [result for op in reductions for result in op.results]
-        lines = [self._line(result, _LANES) for result in results]
-        with function.loop(0, _LANES) as lane, emitter.scope():
-            self._enter(group, _sum_of(function.index(0), group.size, lane))
-            self._store_maps()
-            terms = [term for op in reductions for term in self._terms(op)]
-            for line, term in zip(lines, terms, strict=True):
-                line.store(term, lane)
-        whole = group.size // _LANES * _LANES
-        with (
-            function.loop(_LANES, whole, _LANES) as begin,
-            emitter.scope(),
-            function.loop(0, _LANES) as lane,
-            emitter.scope(),
-        ):
-            self._enter(group, _sum_of(begin, group.size, lane))
-            self._add_to(lines, lane)
-        loop = function.loop(0, _LANES, carried=carried)
-        with loop as (lane, values), emitter.scope():
-            loop.next(self._joined(values, [line.load(lane) for line in lines]))
-        if whole == group.size:
-            return loop.results
-        rest = function.loop(whole, group.size, carried=loop.results)
-        with rest as (counter, values), emitter.scope():
-            self._enter(group, counter)
-            self._store_maps()
-            rest.next(self._combined(values))
-        return rest.results
-
-    def _add_to(self, lines: Sequence[Memory], column: Value) -> None:
-        """Combine the elements of a place with those of a column of lines."""
-        self._store_maps()
-        given = iter(lines)
-        for op in self._nest.reductions:
-            own = [next(given) for _ in op.results]
-            so_far = [line.load(column) for line in own]
-            made = combine(self._emitter, op.inner[0], so_far, self._terms(op))
-            for line, element in zip(own, made, strict=True):
-                line.store(element, column)
-
-    def _combined(self, carried: Sequence[Value]) -> list[Value]:
-        given = iter(carried)
-        found: list[Value] = []
-        for op in self._nest.reductions:
-            so_far = [_element(result.element, given) for result in op.results]
-            for element in combine(self._emitter, op.inner[0], so_far, self._terms(op)):
-                found += parts(element)
-        return found
-
-    def _by_lines(self, last: Group, reduced: Sequence[Group]) -> None:
-        """Reductions with a line of sums in memory."""
-        function, reductions = self._function, self._nest.reductions
-        results = [result for op in reductions for result in op.results]
-        total = sum(elements.size(result.element) for result in results)
-        length = min(last.size, max(_LINE // total, 16))
-        lines = [self._line(result, length) for result in results]
-        first, end = self._bounds(last.size)
-        with function.loop(first, end, length) as begin, self._emitter.scope():
-            stop: Value | int = length
-            if last.size % length or isinstance(end, Value):
-                # Compared as a whole, because a short line is the exception.
-                stop = (function.index(end) - begin).minimum(length)
-            with function.loop(0, stop) as column, self._emitter.scope():
-                starts = [element for op in reductions for element in self._starts(op)]
-                for line, element in zip(lines, starts, strict=True):
-                    line.store(element, column)
-            self._add_lines(reduced, lines, begin, stop, last, length)
-            with function.loop(0, stop) as column, self._emitter.scope():
-                self._enter_column(last, begin, column, length)
-                number = self._result_number()
-                for line, result in zip(lines, results, strict=True):
-                    self._store(result, line.load(column), number)
-
-    def _add_lines(
-        self,
-        reduced: Sequence[Group],
-        lines: Sequence[Memory],
-        begin: Value,
-        stop: Value | int,
-        last: Group,
-        length: int,
-    ) -> None:
-        if reduced:
-            group, *rest = reduced
-            several = 0 if rest else self._rows_at_once(group)
-            if several:
-                self._add_several(group, several, lines, begin, stop, last, length)
-            with self._function.loop(several, group.size) as counter, self._emitter.scope():
-                self._enter(group, counter)
-                self._add_lines(rest, lines, begin, stop, last, length)
-            return
-        with self._function.loop(0, stop) as column, self._emitter.scope():
-            self._enter_column(last, begin, column, length)
-            self._add_to(lines, column)
-
-    def _rows_at_once(self, group: Group) -> int:
-        """How many rows are added to a line by several at once."""
-        cost = self._nest.analysis(self._in_memory)[1].cost
-        is_cheap = cost * _ROWS_AT_ONCE <= _MOST_AT_ONCE and not self._nest.maps
-        return group.size // _ROWS_AT_ONCE * _ROWS_AT_ONCE if is_cheap else 0
-
-    def _add_several(
-        self,
-        group: Group,
-        count: int,
-        lines: Sequence[Memory],
-        begin: Value,
-        stop: Value | int,
-        last: Group,
-        length: int,
-    ) -> None:
-        """Add so many rows, some at once: a line is read and written less often, and more is on its way from memory."""
-        function, emitter = self._function, self._emitter
-        with (
-            function.loop(0, count, _ROWS_AT_ONCE) as counter,
-            emitter.scope(),
-            function.loop(0, stop) as column,
-            emitter.scope(),
-        ):
-            self._enter_column(last, begin, column, length)
-            values = [part for line in lines for part in parts(line.load(column))]
-            for row in range(_ROWS_AT_ONCE):
-                with emitter.scope():
-                    self._enter(group, Index(((Symbol(count - _ROWS_AT_ONCE, value=counter), 1),), row))
-                    values = self._combined(values)
-            given = iter(values)
-            for line in lines:
-                line.store(_element(line.element, given), column)
-
-    def _enter_column(self, last: Group, begin: Value, column: Value, length: int) -> None:
-        self._enter(last, _sum_of(begin, last.size, column) if not begin.is_constant else column)
-
-    def _line(self, result: Array, length: int) -> Memory:
-        size = elements.size(result.element) * length
-        self._writer.stack += size
-        pointer = self._function.stack(f"[{elements.size(result.element)} x {I8}]", length)
-        return Memory(pointer, result.element, "")
-
-    def _result_number(self) -> Value:
-        place = [index for d, index in enumerate(self._place()) if d not in self._nest.dims]
-        shape = [size for d, size in enumerate(self._nest.shape) if d not in self._nest.dims]
-        return self._emitter.value(places.linear(place, shape))
-
-    def _store(self, result: Array, value: Element, number: Value) -> None:
-        memory = self._memory(result)
-        assert memory is not None
-        memory.store(value, number)
-
-
-def _symbol(place: Place, group: Group) -> Symbol | None:
-    """The counter of a group in a place of counters, if it is one dimension's."""
-    return place[group.dims[0]].terms[0][0] if len(group.dims) == 1 else None
-
-
-def segment_index(counter: Value, segment: Segment) -> Index:
-    """The place of a counter that is known to lie in a segment."""
-    if segment.start == 0:
-        return Index(((Symbol(segment.stop - 1, value=counter), 1),))
-    return Index(((Symbol(segment.size - 1, value=counter - segment.start), 1),), segment.start)
-
-
-def _element(element: str, values: Iterable[Value]) -> Element:
-    """The next element of its parts."""
-    given = iter(values)
-    first = next(given)
-    return (first, next(given)) if element.startswith("complex") else first
-
-
-def _sum_of(start: Value, size: int, counter: Value) -> Index:
-    """The place of a counter after a start; both together are below the size."""
-    first = places.constant(int(start.text)) if start.is_constant else Index(((Symbol(size - 1, value=start), 1),))
-    return first + Index(((Symbol(size - 1, value=counter), 1),))
-
-
-def _is_choice(op: Op) -> bool:
-    """Whether a reduction keeps one of two pairs, whichever comes first, as extremes with their places do."""
-    return len(op.results) == 2 and all(inner.name in _CHOICES for inner in op.inner[0].ops)
+                self._store(result, element_of(result.element, totals), number)

@@ -15,7 +15,7 @@ from hloforge.pipelines.codegen.elements.memory import Element
 from hloforge.pipelines.codegen.emit import Emitter
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.lang.values import Value
-from hloforge.pipelines.codegen.loops import Share
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.scalars import Computation, combine
 from hloforge.pipelines.decompose.sort_keys import sort_keys
 

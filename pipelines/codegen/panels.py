@@ -24,8 +24,9 @@ from hloforge.pipelines.codegen.emit import Memory, accessing
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.values import I8
-from hloforge.pipelines.codegen.loops import NestWriter, Share
+from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.narrow_factors import free_dims
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.steps import Nest

@@ -89,6 +89,12 @@ def is_sum(op: Op) -> bool:
     return is_orderless(op) and not (is_extreme(op) and "f" in op.results[0].element)
 
 
+def is_float_sum(op: Op) -> bool:
+    """Whether a reduction adds floats whose sums are not rounded to fewer bits on the way, as those of 16 bits are."""
+    is_wide = op.results[0].element in ("f32", "f64", "complex<f32>", "complex<f64>")
+    return is_wide and is_orderless(op) and op.inner[0].ops[0].name == "add"
+
+
 def is_extreme(op: Op) -> bool:
     """Whether a reduction is a maximum or a minimum."""
     return is_orderless(op) and op.inner[0].ops[0].name in ("maximum", "minimum")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hloforge.pipelines.codegen.lang.values import I8, Number, Value
-from hloforge.pipelines.codegen.loops import Share
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.products.blocking import pieces_for
 from hloforge.pipelines.framework.machine import Machine
 

@@ -26,7 +26,8 @@ from hloforge.pipelines.codegen.factorizations import factorization_workgroups, 
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.lang.float_state import usual_floats
 from hloforge.pipelines.codegen.lang.values import I1, I32, I64, POINTER, Number, Value
-from hloforge.pipelines.codegen.loops import NestWriter, Share
+from hloforge.pipelines.codegen.loops import NestWriter
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.codegen.scalars import combine

@@ -15,7 +15,7 @@ from hloforge.pipelines.codegen.algorithms.real_fft import RealFFT
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import accessing
 from hloforge.pipelines.codegen.graph import Op
-from hloforge.pipelines.codegen.loops import Share
+from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.refusal import RefusedError
 
 if TYPE_CHECKING:

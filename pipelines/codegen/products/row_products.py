@@ -162,8 +162,7 @@ def write(
                 part(begin, (begin + step).minimum(stop), level - 1)
                 with each(function, 0, gemm.m) as row, each(function, 0, count) as vector:
                     here, there = (
-                        function.offset(line, kind, row * found.chunk + vector)
-                        for line in lines[level - 1 : level + 1]
+                        function.offset(line, kind, row * found.chunk + vector) for line in lines[level - 1 : level + 1]
                     )
                     function.store(function.load(there, kind) + function.load(here, kind), there)
 
