@@ -49,13 +49,17 @@ _MOST_PARTS = 64
 
 
 def lacks_kernel(op: ir.Operation) -> bool:
-    """Whether a ``convolution`` has groups of several channels or of images, more than three dimensions of space, or
-    more products for a result than an invocation of a shader sums."""
+    """Whether a ``convolution`` has groups of several channels or of images, along three dimensions of space several
+    features of each channel, more than three dimensions of space, or more products for a result than an invocation of
+    a shader sums."""
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     channels = int(op.operands[1].type.shape[numbers.kernel_input_feature_dimension])
     groups, images = _groups(op)
-    is_wide = len(numbers.input_spatial_dimensions) > _MOST_SPACE
-    return (groups > 1 and channels > 1) or images > 1 or is_wide or convolves_many(op)
+    features = int(op.operands[1].type.shape[numbers.kernel_output_feature_dimension])
+    space = len(numbers.input_spatial_dimensions)
+    is_multiplied = space == _MOST_SPACE and features > groups
+    by_groups = groups > 1 and (channels > 1 or is_multiplied)
+    return by_groups or images > 1 or space > _MOST_SPACE or convolves_many(op)
 
 
 def is_unfolded(op: ir.Operation) -> bool:

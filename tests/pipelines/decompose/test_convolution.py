@@ -18,6 +18,8 @@ from tests.engines import interpret
 _RANDOM = np.random.default_rng(5)
 _CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "features": ((2, 6, 7, 5), (4, 3, 3, 2), {"feature_group_count": 2, "rhs_dilation": [2, 1]}),
+    # IREE's kernel of these left zeros where another invocation had summed (Vulkan): ``habits`` 920002.
+    "features-of-a-channel": ((1, 2, 4, 3, 5), (6, 1, 2, 2, 3), {"feature_group_count": 2, "rhs_dilation": [1, 2, 1]}),
     "reversed": ((2, 6, 7), (8, 3, 3), {"feature_group_count": 2, "window_reversal": [True]}),
     "images": ((6, 3, 5, 4), (4, 3, 2, 3), {"batch_group_count": 2, "lhs_dilation": [2, 1]}),
     "order": (
