@@ -33,7 +33,8 @@ from hloforge.dialect.constants import constant, full
 from hloforge.dialect.element_types import Kind
 from hloforge.dialect.idioms import for_loop, take_rows, update_rows
 from hloforge.dialect.marks import IN_BOUNDS
-from hloforge.dialect.mlir import ir
+from hloforge.dialect.mlir import in_context, ir
+from hloforge.dialect.operations import defining_op, is_made_by, operations
 from hloforge.dialect.values import Value
 from hloforge.pipelines.decompose.scatter_combiner import Combiner
 from hloforge.pipelines.decompose.scatter_packing import can_pack, scatter_packed
@@ -44,6 +45,9 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, apply_pa
 
 # Up to so many windows are written one after the other, each under its own condition.
 _UNROLLED = 4
+
+_BARRIER = "stablehlo.optimization_barrier"
+_WIDE = 64
 
 _Combine = Callable[..., Value]
 
@@ -98,6 +102,16 @@ def rows_of_unsigned_as_signed(op: ir.Operation) -> Replacement:
     unique = ir.BoolAttr(op.attributes["unique_indices"]).value
     made = update_rows(moved[0], ops.reshape(rows, rows.dims[:-1]), moved[1], computation, unique=unique)
     return ops.bitcast_convert_type(made, row)
+
+
+def _with_wide_updates_apart(op: ir.Operation) -> None:
+    """Let no dispatch compute the updates of rows of 64 bits together with their scatter."""
+    updates = Value(op.operands[2]) if len(op.operands) == 3 else None
+    if IN_BOUNDS not in op.attributes or updates is None or updates.element_type.bits != _WIDE:
+        return
+    if defining_op(updates.ir) and not is_made_by(updates.ir, _BARRIER):
+        with ir.InsertionPoint(op), op.location:
+            op.operands[2] = ops.optimization_barrier(updates).ir
 
 
 def _leading(windows: Windows) -> int:
@@ -302,6 +316,8 @@ class DecomposeScatter(Pass):
         complex_by_elements: make loops of those of complex numbers: IREE crashes on them, for CUDA.
         unsigned_as_signed: for GPUs, where IREE refuses those of unsigned integers in loops ("unresolved
             materialization").
+        wide_updates_apart: for CUDA, where IREE does not end with dispatches that compute updates of 64 bits and
+            scatter them ("failed to apply fusion + hoisting patterns"; narrower ones only at O2).
     """
 
     name: ClassVar[str] = "decompose-scatter"
@@ -309,6 +325,7 @@ class DecomposeScatter(Pass):
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.SAFE_GATHERS})
     complex_by_elements: bool = False
     unsigned_as_signed: bool = False
+    wide_updates_apart: bool = False
 
     def run(self, module: ir.Module) -> None:
         if self.complex_by_elements:
@@ -316,3 +333,7 @@ class DecomposeScatter(Pass):
         apply_patterns(module, scatter_by_rows)
         if self.unsigned_as_signed:
             apply_patterns(module, rows_of_unsigned_as_signed)
+        if self.wide_updates_apart:
+            with in_context(module):
+                for op in operations(module, {"stablehlo.scatter"}):
+                    _with_wide_updates_apart(op)

@@ -98,6 +98,7 @@ CODE: tuple[Workaround, ...] = (
     Workaround(
         "endless-fusions",
         "compiles sums of a batch normalization for CUDA without end at O2, and fails on scatters",
+        passes=("decompose-scatter",),
         flags=("_SAFE_FUSION",),
         since="3.12.0",
         reproducer="endless_fusions.mlir",

@@ -16,7 +16,7 @@ from hloforge import ops
 from hloforge.dialect.element_types import element_type
 from hloforge.dialect.marks import IN_BOUNDS
 from hloforge.dialect.mlir import parse_module
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import is_made_by, operations
 from hloforge.pipelines.decompose.scatter import DecomposeScatter
 from hloforge.pipelines.framework.manager import PassManager
 from tests.engines import interpret, shared_reference
@@ -352,6 +352,25 @@ def test_unsigned_integers_in_loops_for_gpus(combine: str) -> None:
         np.testing.assert_array_equal(shared_reference("xla").prepare(hloforge.read(str(module)))(x, u), expected)
     for target in ("vulkan", "cuda:sm_80"):
         assert hloforge.compile(text, target).vmfb
+
+
+@pytest.mark.parametrize("made", ["constant", "gathered"])
+def test_updates_of_64_bits_are_made_apart_for_cuda(made: str) -> None:
+    """IREE does not end with dispatches that compute and scatter them: ``habits`` 920012."""
+    with hloforge.Builder(made) as builder:
+        x, i, u = (builder.parameter(n, shape) for n, shape in enumerate(("s64[4]", "s32[3,1]", "s64[3]")))
+        numbers = ops.ScatterDimensionNumbers([], [0], [0], 1)
+        updates = ops.constant(np.ones(3, np.int64)) if made == "constant" else u
+        combine = ops.add if made == "constant" else lambda _, new: new
+        program = builder.build(ops.scatter(x, i, updates, combine, numbers))
+    copy = program.clone()
+    PassManager([DecomposeScatter(wide_updates_apart=True)]).run(copy.module)
+    (scatter,) = operations(copy.module, {"stablehlo.scatter"})
+    assert is_made_by(scatter.operands[2], "stablehlo.optimization_barrier")
+    arguments = np.arange(4), np.array([[1], [7], [1]], np.int32), np.array([5, 6, 7])
+    (got,), (want,) = interpret(copy.module, *arguments), interpret(program.module, *arguments)
+    np.testing.assert_array_equal(got, want)
+    assert program.compile("cuda:sm_80").vmfb
 
 
 def test_computations_may_leave_the_updates_unread() -> None:
