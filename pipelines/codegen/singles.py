@@ -30,6 +30,7 @@ from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.orders import write_sort
 from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.codegen.row_blocks import is_float_sum
 from hloforge.pipelines.codegen.scalars import combine
 from hloforge.pipelines.codegen.steps import Nest
 from hloforge.pipelines.codegen.transforms import fft_workgroups, write_fft
@@ -173,7 +174,7 @@ def _reduce_window(generator: Generator, op: Op, share: Share | None) -> None:
     types = tuple(operand.element for operand in operands)
     lanes = generator.machine.vector_bytes // max(elements.size(element) for element in types)
     ordered = sums_16_bit_floats(op.mlir)
-    windows = ReduceWindow(_windows(op, operands[0].shape), types, lanes, ordered)
+    windows = ReduceWindow(_windows(op, operands[0].shape), types, lanes, ordered, is_float_sum(op))
 
     def joined(one: list[Element], other: list[Element]) -> list[Element]:
         return combine(emitter, op.inner[0], one, other)

@@ -18,6 +18,7 @@ from hloforge.pipelines.codegen.algorithms.scratch import Scratch, part
 from hloforge.pipelines.codegen.algorithms.window_blocks import WindowBlocks
 from hloforge.pipelines.codegen.algorithms.window_lines import UNROLLED, WindowLines
 from hloforge.pipelines.codegen.algorithms.windows import Window, in_order, merged, volume
+from hloforge.pipelines.codegen.chains import LONGEST
 from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
@@ -35,12 +36,14 @@ class ReduceWindow:
         elements: the type of each operand's elements.
         lanes: of vectors that the computation takes as well; 0 if it takes single elements only.
         ordered: whether each window is read whole and in its order, because each step is rounded.
+        adds: whether the computation adds floats, in chains of limited length.
     """
 
     windows: tuple[Window, ...]
     elements: tuple[str, ...]
     lanes: int = 0
     ordered: bool = False
+    adds: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,7 +82,7 @@ class ReduceWindow:
 
     @cached_property
     def _steps(self) -> _Passes:
-        return _Passes.of(self._inner, self.elements, self.lanes, self.ordered)
+        return _Passes.of(self._inner, self.elements, self.lanes, self.ordered, self.adds)
 
     def write(
         self,
@@ -138,20 +141,23 @@ class _Passes:
     elements: tuple[str, ...]
     lanes: int
     ordered: bool
+    adds: bool
 
     @classmethod
-    def of(cls, dims: list[Window], elements: tuple[str, ...], lanes: int, ordered: bool) -> _Passes:
+    def of(cls, dims: list[Window], elements: tuple[str, ...], lanes: int, ordered: bool, adds: bool) -> _Passes:
         moving = [place for place, dim in enumerate(dims) if not dim.is_plain]
         # Lanes are combined in another order.
         lanes = 0 if ordered else lanes
-        if _is_direct(dims, ordered) or len(moving) == 1:
-            return cls([dims], elements, lanes, ordered)
+        # Of windows with many elements sums along each dimension are shorter than those of all.
+        is_long = adds and volume(dims) > LONGEST
+        if (_is_direct(dims, ordered) and not is_long) or len(moving) == 1:
+            return cls([dims], elements, lanes, ordered, adds)
         steps, current = [], list(dims)
         for place in reversed(moving):
             plain = [Window(dim.n) for dim in current]
             steps.append(merged([*plain[:place], dims[place], *plain[place + 1 :]]))
             current[place] = Window(dims[place].count)
-        return cls(steps, elements, lanes, ordered)
+        return cls(steps, elements, lanes, ordered, adds)
 
     @property
     def is_direct(self) -> bool:
@@ -173,7 +179,7 @@ class _Passes:
         """Bytes that a call works in."""
         plan, _ = self._plan()
         blocks = [dims for dims in self.steps if not _is_direct(dims, self.ordered)]
-        sizes = (WindowBlocks.of(dims, self.elements, self.lanes).scratch for dims in blocks)
+        sizes = (WindowBlocks.of(dims, self.elements, self.lanes, self.adds).scratch for dims in blocks)
         return plan.size + max(sizes, default=0)
 
     def write(
@@ -199,5 +205,7 @@ class _Passes:
                     lines = WindowLines(part_, own, start, into, combine, goes_on=part_ is not parts[0])
                     lines.write(function, rows if len(self.steps) == 1 else None)
             else:
-                WindowBlocks.of(dims, self.elements, self.lanes).write(function, own, start, into, combine, rest)
+                WindowBlocks.of(dims, self.elements, self.lanes, self.adds).write(
+                    function, own, start, into, combine, rest
+                )
             own = into

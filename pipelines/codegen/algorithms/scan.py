@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hloforge.pipelines.codegen.algorithms.arrays import Combine, Element, Elements
 from hloforge.pipelines.codegen.algorithms.places import each, flat, fold, minus, plus
-from hloforge.pipelines.codegen.algorithms.vectors import chosen, flattened, lane, like, shuffled, spread
+from hloforge.pipelines.codegen.algorithms.vectors import chosen, flattened, lane, like, mapped, shuffled, spread
+from hloforge.pipelines.codegen.chains import LONGEST
+from hloforge.pipelines.codegen.elements import memory
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
+
+# Columns of which sums are kept at once.
+_COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,8 @@ class Scan:
     Attributes:
         reverse: whether the last element is the first one of the computation.
         lanes: of vectors that the computation takes as well; 0 if it takes single elements only.
+        adds: whether it adds floats, in chains of limited length: each part of the dimension has sums of its own, to
+            which what was before the part is added once (``chains.py``).
     """
 
     outer: int
@@ -31,6 +39,16 @@ class Scan:
     inner: int
     reverse: bool = False
     lanes: int = 0
+    adds: bool = False
+
+    def _parts(self, weight: int) -> list[int]:
+        """Elements of the parts of each level, the shortest first, where so many are one addition."""
+        found: list[int] = []
+        part = LONGEST * weight
+        while self.adds and part < self.n:
+            found.append(part)
+            part *= LONGEST
+        return found
 
     def write(
         self,
@@ -55,7 +73,9 @@ class Scan:
             return
         first, last = rows or (0, self.outer)
         with each(function, first, last) as row:
-            if self.inner > 1:
+            if self.inner > 1 and self._parts(1):
+                self._columns_in_parts(function, sources, start, targets, combine, row)
+            elif self.inner > 1:
                 self._columns(function, sources, start, targets, combine, row)
             else:
                 self._row(function, sources, start, targets, combine, row)
@@ -86,6 +106,48 @@ class Scan:
             before = plus(place, self.inner if self.reverse else -self.inner)
             _put(targets, place, self._joined(combine, _at(targets, before), _at(sources, place)))
 
+    def _columns_in_parts(
+        self,
+        function: Function,
+        sources: Sequence[Elements],
+        start: Sequence[Element],
+        targets: Sequence[Elements],
+        combine: Combine,
+        row: Value,
+    ) -> None:
+        """Some columns at a time, with a line of sums for each level of parts, and one of all that is before a part."""
+        parts = self._parts(1)
+        width = min(self.inner, _COLUMNS)
+        types = [target.element for target in targets]
+        sums, before = [_line(function, types, width) for _ in range(len(parts) + 1)], _line(function, types, width)
+        zeros = [_neutral(element) for element in start]
+        with each(function, 0, self.inner, width) as first:
+            count: Number = width if self.inner % width == 0 else (function.index(self.inner) - first).minimum(width)
+
+            def part(level: int, begin: Number, end: Number) -> None:
+                with each(function, 0, count) as column:
+                    _put(sums[level], column, zeros)
+                if level > 0:
+                    step = parts[level - 1]
+                    with each(function, begin, end, step) as number:
+                        part(level - 1, number, (number + step).minimum(end))
+                        with each(function, 0, count) as column:
+                            total = self._joined(combine, _at(sums[level], column), _at(sums[level - 1], column))
+                            _put(sums[level], column, total)
+                    return
+                with each(function, 0, count) as column:
+                    reached = list(start)
+                    for line in reversed(sums[1:]):
+                        reached = self._joined(combine, reached, _at(line, column))
+                    _put(before, column, reached)
+                with each(function, begin, end) as number, each(function, 0, count) as column:
+                    place = self._place(row, number, first + column)
+                    own = self._joined(combine, _at(sums[0], column), _at(sources, place))
+                    _put(sums[0], column, own)
+                    _put(targets, place, self._joined(combine, _at(before, column), own))
+
+            part(len(parts), 0, self.n)
+
     def _row(
         self,
         function: Function,
@@ -99,26 +161,50 @@ class Scan:
         lanes = self.lanes
         whole = self.n // lanes * lanes if lanes else 0
 
-        def block(number: Value, values: list[Value]) -> list[Value]:
+        def block(number: Value, values: list[Value], before: Sequence[Element]) -> list[Value]:
             so_far = like(values, start)
             # The least place of the block: its last element comes first if the order is reversed.
             place = self._place(row, number + (lanes - 1) if self.reverse else number, 0)
             found = self._within(function, [source.at(place, lanes) for source in sources], combine)
             found = self._joined(combine, [spread(element, lanes) for element in so_far], found)
-            _put(targets, place, found)
+            put(place, [spread(element, lanes) for element in before], found)
             return flattened([lane(element, 0 if self.reverse else lanes - 1) for element in found])
 
-        def single(number: Value, values: list[Value]) -> list[Value]:
+        def single(number: Value, values: list[Value], before: Sequence[Element]) -> list[Value]:
             place = self._place(row, number, 0)
             found = self._joined(combine, like(values, start), _at(sources, place))
-            _put(targets, place, found)
+            put(place, before, found)
             return flattened(found)
 
-        values = flattened(start)
+        def put(place: Number, before: Sequence[Element], found: list[Element]) -> None:
+            _put(targets, place, self._joined(combine, before, found) if before else found)
+
+        def part(level: int, begin: Number, end: Number, before: Sequence[Element], vectors: bool) -> list[Element]:
+            """What the elements of a part give, of which results are with what was before it."""
+            neutral = flattened([_neutral(element) for element in start])
+            if level == 0:
+                values = neutral if before else flattened(start)
+                body = partial(block if vectors else single, before=before)
+                return like(fold(function, begin, end, values, body, lanes if vectors else 1), start)
+            step = parts[level - 1]
+
+            def inner(number: Value, values: list[Value]) -> list[Value]:
+                own = like(values, start)
+                reached = self._joined(combine, before or start, own)
+                made = part(level - 1, number, (number + step).minimum(end), reached, vectors)
+                return flattened(self._joined(combine, own, made))
+
+            return like(fold(function, begin, end, neutral, inner, step), start)
+
+        parts = self._parts(lanes if whole else 1)
+        reached = list(start)
         if whole:
-            values = fold(function, 0, whole, values, block, lanes)
+            made = part(len(parts), 0, whole, [], True)
+            reached = self._joined(combine, start, made) if parts else made
         if whole < self.n:
-            fold(function, whole, self.n, values, single)
+            start = reached
+            rest = self._parts(1) if not whole else []
+            part(len(rest), whole, self.n, [], False)
 
     def _within(self, function: Function, elements: Sequence[Element], combine: Combine) -> list[Element]:
         """The computation of each lane's element and those before it in the vector."""
@@ -131,6 +217,15 @@ class Scan:
             found = [chosen(function, has_before, yes, no) for yes, no in zip(joined, found, strict=True)]
             step *= 2
         return found
+
+
+def _neutral(element: Element) -> Element:
+    """What changes no number that it is added to."""
+    return mapped(element, lambda value: value.function.constant(-0.0, value.kind))
+
+
+def _line(function: Function, types: Sequence[str], length: int) -> list[Elements]:
+    return [Elements(function.stack(f"[{memory.size(one)} x i8]", length), one) for one in types]
 
 
 def _at(arrays: Sequence[Elements], place: Number) -> list[Element]:

@@ -29,6 +29,7 @@ class WindowBlocks:
     Attributes:
         elements: the type of each operand's elements.
         lanes: of vectors that the computation takes as well; 0 if it takes single elements only.
+        adds: whether the computation adds floats, as of ``Scan``.
     """
 
     outer: int
@@ -36,13 +37,14 @@ class WindowBlocks:
     inner: int
     elements: tuple[str, ...]
     lanes: int
+    adds: bool = False
 
     @classmethod
-    def of(cls, dims: Sequence[Window], elements: tuple[str, ...], lanes: int) -> WindowBlocks:
+    def of(cls, dims: Sequence[Window], elements: tuple[str, ...], lanes: int, adds: bool) -> WindowBlocks:
         """The windows of several dimensions, of which one is no single element."""
         (place,) = (place for place, dim in enumerate(dims) if not dim.is_plain)
         before, after = prod(dim.n for dim in dims[:place]), prod(dim.n for dim in dims[place + 1 :])
-        return cls(before, dims[place], after, elements, lanes)
+        return cls(before, dims[place], after, elements, lanes, adds)
 
     @property
     def _row(self) -> int:
@@ -84,7 +86,7 @@ class WindowBlocks:
         """Write the loops; the arguments are those of ``ReduceWindow.write``."""
         window = self.window
         if window.is_cumulative:
-            scan = Scan(self.outer, window.n, self.inner, window.high > 0, self.lanes)
+            scan = Scan(self.outer, window.n, self.inner, window.high > 0, self.lanes, self.adds)
             scan.write(function, sources, start, targets, combine)
             return
         plan, count = Scratch(), len(self.elements)
@@ -96,7 +98,7 @@ class WindowBlocks:
             into = [array.moved(times(row, window.count * self.inner)) for array in targets]
             self._pad(function, own, start, copies)
             for reverse, found in ((False, prefixes), (True, suffixes)):
-                scan = Scan(self._blocks, window.size, self._row, reverse, self.lanes)
+                scan = Scan(self._blocks, window.size, self._row, reverse, self.lanes, self.adds)
                 scan.write(function, copies, start, found, combine)
             if window.stride == 1:
                 self._join(function, prefixes, suffixes, into, combine)

@@ -98,6 +98,30 @@ def _norms(draw: st.DrawFn) -> Kind:
     ]
 
 
+def _running(draw: st.DrawFn) -> Kind:
+    before, after = draw(st.integers(1, 4)), draw(st.sampled_from([1, 1, 2, 5, 16, 600]))
+    n = draw(st.integers(2, min(100_000, _WORK // 16 // after)))
+    reverse = draw(st.booleans())
+    return lambda x: jax.lax.cumsum(x, 1, reverse), [(before, n, after)]
+
+
+def _windows(draw: st.DrawFn) -> Kind:
+    sizes = [draw(st.integers(1, 70)) for _ in range(2)]
+    window = [draw(st.integers(1, size)) for size in sizes]
+    strides = [draw(st.integers(1, 70)) for _ in range(2)]
+    padding = draw(st.sampled_from(["VALID", "SAME"]))
+    batch, features = draw(st.integers(1, 3)), draw(st.integers(1, 20))
+    last = draw(st.booleans())
+
+    def moved(inner: list[int], one: int) -> tuple[int, ...]:
+        return (one, *inner, one) if last else (one, one, *inner)
+
+    shape = (batch, *sizes, features) if last else (batch, features, *sizes)
+    return lambda x: jax.lax.reduce_window(
+        x, np.float32(0), jax.lax.add, moved(window, 1), moved(strides, 1), padding
+    ), [shape]
+
+
 _KINDS: dict[str, Callable[[st.DrawFn], Kind]] = {
     "products": _products,
     "batched": _batched,
@@ -105,6 +129,8 @@ _KINDS: dict[str, Callable[[st.DrawFn], Kind]] = {
     "convolutions": _convolutions,
     "attention": _attention,
     "norms": _norms,
+    "running": _running,
+    "windows": _windows,
 }
 
 
