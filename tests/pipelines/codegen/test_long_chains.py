@@ -154,7 +154,7 @@ def _check(xla: ReferenceEngine, kind: Kind, seed: int, signed: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), seed=st.integers(0, 99), signed=st.booleans())
 def test_sums_are_as_near_to_float64_as_xlas(
     xla: ReferenceEngine, kind: str, data: st.DataObject, seed: int, signed: bool
