@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hloforge.dialect.errors import ArgumentError
 from hloforge.dialect.program import Program
@@ -33,6 +34,21 @@ class BoundedSize:
     least: int
     most: int | None
     places: tuple[Place, ...]
+
+    def to_json(self) -> list[Any]:
+        places = [[place.parameter, place.dimension, place.factor, place.rest] for place in self.places]
+        return [self.name, self.least, self.most, places]
+
+    @classmethod
+    def from_json(cls, entry: Sequence[Any]) -> BoundedSize:
+        """Read back ``to_json``. Raises ValueError for anything else."""
+        name, least, most, places = entry
+        if not isinstance(name, str):
+            raise ValueError("a size without a name")
+        where = tuple(Place(*(int(number) for number in place)) for place in places)
+        if not where or any(place.factor < 1 for place in where):
+            raise ValueError(f"the size {name} is nowhere")
+        return cls(name, int(least), None if most is None else int(most), where)
 
     def number(self, shapes: Sequence[Sequence[int]]) -> int:
         """The size ``n`` of arguments. Raises ArgumentError for places that contradict each other."""

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.marks import (
@@ -27,6 +27,9 @@ from hloforge.dialect.marks import (
 from hloforge.dialect.mlir import AnyOp, entries, in_context, ir
 from hloforge.dialect.operations import location_of
 from hloforge.dialect.shapes import Shape
+
+if TYPE_CHECKING:
+    from hloforge.dialect.bounded_sizes import BoundedSize
 
 ENTRY = "main"
 
@@ -249,6 +252,7 @@ class Program:
         name: the module's name.
         source: what to call the input in messages: a file name, ``<stdin>``, ``<string>``.
         template: makes the program for given sizes; ``module`` then only tells what it takes and returns.
+        open_sizes: of its arguments with their bounds (``BoundedSize``), where its source tells them.
     """
 
     module: Any
@@ -256,6 +260,7 @@ class Program:
     name: str
     source: str
     template: Template | None = None
+    open_sizes: tuple[BoundedSize, ...] = ()
 
     def text(self, *, locations: bool = False, elide: int | None = None) -> str:
         """The module as MLIR text; ``elide`` leaves out the values of constants larger than that many elements."""

@@ -12,10 +12,11 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hloforge.dialect.bounded_sizes import BoundedSize
 from hloforge.dialect.errors import ImporterError, Location, UnsupportedError
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
@@ -109,6 +110,7 @@ class Template:
     parse: _Parse
     child: Child
     signature: str | None = None
+    _ahead: dict[str, Program] = field(default_factory=dict)
 
     @property
     def size_parameters(self) -> tuple[int, ...]:
@@ -117,21 +119,40 @@ class Template:
 
     def specialize(self, shapes: Sequence[Shape], values: Mapping[int, Any]) -> Program:
         """The program for inputs of these shapes. Raises ImporterError, also for sizes that the model does not take."""
-        return self.read([list(shape.dimensions) for shape in shapes])
+        sizes = [list(shape.dimensions) for shape in shapes]
+        found = self._ahead.pop(json.dumps(sizes), None)
+        return self.read(sizes) if found is None else found
+
+    def read_ahead(self, wanted: Sequence[list[list[int]]]) -> None:
+        """Read the program for several choices of sizes, in one child: it loads the framework once.
+
+        What it cannot read is read again when it is asked for, and then says why.
+        """
+        with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+            output = Path(folder) / "program.mlirbc"
+            answer = self._run(self._command(output, json.dumps({"each": list(wanted)})))
+            for number, sizes in enumerate(wanted):
+                made = output.with_name(f"{output.name}.{number}")
+                if made.is_file():
+                    program = self.parse(made.read_bytes())
+                    program.name = answer["name"]
+                    self._ahead[json.dumps(sizes)] = program
+
+    def _command(self, output: Path, sizes: str) -> list[str]:
+        command = [sys.executable, "-m", self.child.worker, self.path, str(output), sizes]
+        return command + ([self.signature] if self.signature is not None else [])
 
     def read(self, sizes: list[list[int]] | None) -> Program:
         """The program for sizes; without them, as far as it is known."""
         with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
             output = Path(folder) / "program.mlirbc"
-            command = [sys.executable, "-m", self.child.worker, self.path, str(output)]
-            command += [json.dumps(sizes) if sizes is not None else ""]
-            command += [self.signature] if self.signature is not None else []
-            answer = self._run(command)
+            answer = self._run(self._command(output, json.dumps(sizes) if sizes is not None else ""))
             if not output.is_file():
                 notes = tuple(answer.get("notes", ()))
                 raise ImporterError(answer["message"], location=Location(self.path), hint=answer["hint"], notes=notes)
             program = self.parse(output.read_bytes())
         program.name = answer["name"]
+        program.open_sizes = tuple(map(BoundedSize.from_json, answer.get("open_sizes", ())))
         return program
 
     def _run(self, command: list[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hloforge.dialect import budget
@@ -44,7 +45,8 @@ def _build_program(program: Program, target: Target, options: CompileOptions, wa
     """Compile a program that was read; it is left as it was."""
     program, options = at_sizes(program, options)
     if program.template is not None:
-        return compile_dynamic(program, lambda form: _build_program(form, target, options, watch), target, options)
+        of_form = replace(options, buckets={})
+        return compile_dynamic(program, lambda form: _build_program(form, target, of_form, watch), target, options)
     if options.grid.devices > 1:
         # Loaded when it is needed, as in ``runtime/compile/compiler.py``; so is IREE's way below.
         from hloforge.pipelines.capability.check_needs import check_calls

@@ -142,5 +142,15 @@ def report_latency(session: Session | Replicas | Rank | Fed, call_arguments: Seq
     )
 
 
+def report_bucket(session: Any) -> None:
+    """Say on standard error which bucket has computed the last call, if the program has buckets."""
+    buckets = getattr(session, "buckets", ())
+    if not buckets:
+        return
+    bucket = session.last_bucket
+    chosen = ", ".join(f"{name} <= {size}" for name, size in bucket.sizes.items()) if bucket else "none fits"
+    click.echo(f"bucket: {chosen}; of {len(buckets)}", err=True)
+
+
 def _seconds(value: float) -> str:
     return f"{1e6 * value:.1f} µs" if value < 1e-3 else f"{1e3 * value:.2f} ms"

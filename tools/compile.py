@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from hloforge.tools.options import (
 )
 from hloforge.tools.progress import Stopwatch
 from hloforge.tools.streams import STDIO, check_writable, write_bytes
+
+if TYPE_CHECKING:
+    from hloforge.runtime.artifact.executable import Executable
 
 
 @click.command(
@@ -64,11 +67,20 @@ def command(
     watch = Stopwatch(is_detailed=timings)
     executable = build(source, target, options, watch, **reading)
     if not executable.vmfb:
-        executable.save(place)  # which refuses, and says what to do
+        with watch.step("buckets"):
+            executable = in_one_file(executable)
     with watch.step("write"):
         write_bytes(place, executable.vmfb)
     if timings:
         watch.report()
+
+
+def in_one_file(executable: Executable) -> Executable:
+    """A program that is compiled at its calls as a file of its buckets. Raises OptionError for one without any."""
+    from hloforge.runtime.compile.specialize import SpecializingExecutable
+
+    assert isinstance(executable, SpecializingExecutable)
+    return executable.in_one_file()
 
 
 def _default_output(source: str) -> str:

@@ -20,6 +20,7 @@ from hloforge.pipelines.capability.audit import describe
 from hloforge.pipelines.capability.capabilities import Verdict, capability
 from hloforge.pipelines.named import lower
 from hloforge.pipelines.normalize.normalization import normalize
+from hloforge.runtime.artifact.bucket_file import table_of
 from hloforge.runtime.artifact.functions import function
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.targets import Target
@@ -36,6 +37,7 @@ Facts: TypeAlias = dict[str, Any]
 def vmfb_facts(source: str | bytes) -> Facts:
     """What a vmfb says of itself. Raises LoadError."""
     manifest = read_manifest(source)
+    buckets = _buckets(source)
     return {
         "kind": "vmfb",
         "name": manifest.name,
@@ -44,7 +46,10 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "source": manifest.source,
         "target": manifest.target,
         "targets": list(manifest.targets or (manifest.target,)),
-        "functions": {name: str(read_manifest(function(source, name)).signature) for name in manifest.functions},
+        "functions": {
+            name: str(read_manifest(function(source, name)).signature) for name in manifest.functions if not buckets
+        },
+        "buckets": buckets,
         "code_generator": "hloforge's kernels" if manifest.is_generated else "IREE's compiler",
         "instructions": list(manifest.instructions),
         "flags": list(manifest.flags),
@@ -57,6 +62,15 @@ def vmfb_facts(source: str | bytes) -> Facts:
         "compiled_at": str(manifest.attempts),
         "failed_attempts": [{"attempt": name, "reason": reason} for name, reason in manifest.attempts.failed],
     }
+
+
+def _buckets(source: str | bytes) -> Facts:
+    """The largest sizes of each bucket by the name of its function; nothing of a file that has none."""
+    table = table_of(source)
+    if table is None:
+        return {}
+    names = [size.name for size in table.sizes]
+    return {each.function: dict(zip(names, each.sizes, strict=True)) for each in table.buckets}
 
 
 def _signature_facts(signature: Signature) -> Facts:
@@ -193,6 +207,7 @@ def show(facts: Facts) -> None:
             ("called with", facts["whole"]),
             *((f"function {name}", signature) for name, signature in facts["functions"].items()),
             ("host calls", ", ".join(facts["host_calls"]) or "none"),
+            ("buckets", "; ".join(_bucket_text(sizes) for sizes in facts["buckets"].values())),
             ("weights", f"{len(facts['weights'])} in {facts['weights_file']}" if facts["weights"] else ""),
             ("code of", facts["code_generator"]),
             ("needs", ", ".join(facts["instructions"])),
@@ -212,6 +227,10 @@ def show(facts: Facts) -> None:
         _print(console, "failed attempts", [[row["attempt"], row["reason"]] for row in facts["failed_attempts"]])
     if facts["kind"] == "program":
         _show_operations(console, facts)
+
+
+def _bucket_text(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{name} <= {size}" for name, size in sizes.items())
 
 
 def _show_operations(console: Console, facts: Facts) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -72,6 +72,19 @@ def _named_sizes(ctx: click.Context, param: click.Parameter, values: tuple[str, 
         if not name or not equals or not all(number.isdecimal() for number in numbers):
             raise click.BadParameter(f"{value!r} names no sizes; write x=8x4", ctx, param)
         found[name] = tuple(map(int, numbers))
+    return found
+
+
+def _named_buckets(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str] | str:
+    """Sizes of buckets by the names of open sizes: ``batch=1,8,32``; ``all`` for what has bounds."""
+    if values == ("all",):
+        return "all"
+    found = {}
+    for value in values:
+        name, equals, sizes = value.rpartition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{value!r} names no buckets; write batch=1,8,32, or all alone", ctx, param)
+        found[name] = sizes
     return found
 
 
@@ -226,6 +239,13 @@ def compiler_options(function: Function) -> Function:
                 help="Sizes of an argument of dynamic shape; repeatable.",
             ),
             click.option(
+                "--buckets",
+                multiple=True,
+                callback=_named_buckets,
+                metavar="NAME=1,8,32",
+                help="One program for ranges of an open size (batch, x.0): 1,8,32 or 1..64; all: each that has bounds.",
+            ),
+            click.option(
                 "--tuning",
                 type=click.Path(path_type=Path),
                 metavar="FILE",
@@ -315,6 +335,7 @@ def compile_options_of(
     *,
     dynamic_shapes: str = "auto",
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    buckets: Mapping[str, str | Sequence[int]] | str | None = None,
     tuning: Path | None = None,
     weights: Path | None = None,
     externalize_weights: Path | None = None,
@@ -333,12 +354,14 @@ def compile_options_of(
     cache: bool = True,
 ) -> CompileOptions:
     """``CompileOptions`` of the command line, with IREE's flags. Raises OptionError."""
+    from hloforge.runtime.bucket_sizes import normalized
     from hloforge.runtime.options import CompileOptions
 
     options = CompileOptions(
         flags=iree_flags(),
         dynamic_shapes=dynamic_shapes,
         shapes=shapes or {},
+        buckets=normalized(buckets or {}),
         weights=weights,
         externalize_weights=externalize_weights,
         host_calls=frozenset(host_calls),

@@ -172,6 +172,7 @@ def command(
     if fed and first:
         wanted = checking.expected_results(session.signature, expected, given)
     if timed or repeat:
+        calling.report_bucket(session)
         calling.report_latency(call, arguments, repeat or calling.REPEAT)
     if not first:
         return

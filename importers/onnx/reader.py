@@ -60,6 +60,16 @@ class OnnxTemplate(Template):
         inputs = [entry for entry in self.model.graph.input if entry.name not in own]
         return [Parameter(entry.name, _shape_of(entry, self.file)) for entry in inputs]
 
+    def size_texts(self) -> dict[tuple[int, int], str]:
+        """The names of open sizes (``dim_param``), by the number of the input and the dimension."""
+        entries = {entry.name: entry for entry in self.model.graph.input}
+        return {
+            (number, d): dim.dim_param
+            for number, parameter in enumerate(self.parameters())
+            for d, dim in enumerate(entries[parameter.name].type.tensor_type.shape.dim)
+            if dim.WhichOneof("value") == "dim_param" and dim.dim_param
+        }
+
     def declared_results(self) -> list[Shape]:
         zipped = {node.output[0] for node in self.model.graph.node if node.op_type == "ZipMap" and node.output}
         return [

@@ -1,8 +1,6 @@
-"""Programs of bounded sizes: one for each bucket, chosen by the sizes of a call, whose arrays are padded and cut.
+"""Programs of bounded sizes: one for each bucket, compiled when a call first needs it, or all into one file.
 
-A bucket is compiled when a call first needs it. It computes on arrays of its own sizes, and takes the real ones as
-numbers, so that padding changes no result. Where an operator has no rule for padding, the program is compiled for the
-sizes of each call instead, and says which operator.
+Where an operation has no rule for padding, the program is compiled for the sizes of each call instead, and says which.
 """
 
 from __future__ import annotations
@@ -11,31 +9,27 @@ import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
+from os import PathLike
+from typing import Any, Protocol, TypeAlias
 
 from hloforge.dialect.bounded_sizes import BoundedSize, Padded
 from hloforge.dialect.errors import OptionError, UnsupportedError
+from hloforge.dialect.program import Program
+from hloforge.pipelines.padding.open_sizes import names_of, open_sizes
+from hloforge.pipelines.weights import take_constants
+from hloforge.runtime.artifact.bucket_file import in_one_file
+from hloforge.runtime.artifact.dense_resources import inline_dense_resources
+from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.bucket_sizes import powers
+from hloforge.runtime.compile.families import padding_of
 from hloforge.runtime.compile.specialize import SpecializingExecutable, SpecializingSession
-from hloforge.runtime.session.convention import leaf_values
-from hloforge.runtime.session.session import Session
+from hloforge.runtime.session.bucketed import Bucketed, Loaded
+from hloforge.runtime.session.session import Session, load
 
-
-@dataclass
-class Bucket:
-    """The sizes up to which one program computes.
-
-    Attributes:
-        sizes: the largest ones, by the names of the bounded sizes (``x.0``: dimension 0 of ``x``).
-        calls: how many it has computed.
-        is_compiled: whether a call has needed it.
-    """
-
-    sizes: dict[str, int]
-    calls: int = 0
-    is_compiled: bool = False
+# A compiled bucket, and the cuts of its results.
+Made: TypeAlias = tuple[Executable, tuple[tuple[int, int], ...]]
+# Each takes its time to compile, and its room in a file.
+MOST_IN_FILE = 64
 
 
 def bucket_sizes(size: BoundedSize, wanted: Mapping[str, Sequence[int]] | str) -> tuple[int, ...]:
@@ -49,11 +43,13 @@ def bucket_sizes(size: BoundedSize, wanted: Mapping[str, Sequence[int]] | str) -
     """
     named = {} if isinstance(wanted, str) else wanted
     if size.name in named:
+        if size.most is not None and max(named[size.name]) > size.most:
+            raise OptionError(f"the size {size.name} is at most {size.most}", hint=f"{size.name}=1..{size.most}")
         return tuple(named[size.name])
     if size.most is None:
         raise OptionError(
             f"nothing bounds the size {size.name}",
-            hint=f"torch.export.Dim(…, max=…), or buckets={{{size.name!r}: '1..512'}}",
+            hint=f"buckets={{{size.name!r}: '1..512'}}, --buckets={size.name}=1..512, or bounds of the export itself",
         )
     return powers(max(size.least, 1), size.most)
 
@@ -65,13 +61,50 @@ class BucketedExecutable(SpecializingExecutable):
     Attributes:
         bounded: its sizes that have bounds.
         cuts: for each, the sizes of its buckets, ascending.
+        source: makes the buckets' programs.
+        weights_by_name: large constants of all buckets, equal ones once.
     """
 
     bounded: tuple[BoundedSize, ...] = field(kw_only=True)
     cuts: tuple[tuple[int, ...], ...] = field(kw_only=True)
+    source: Source = field(kw_only=True, repr=False)
+    weights_by_name: dict[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
+    _made: dict[tuple[int, ...], Made] = field(default_factory=dict, kw_only=True, repr=False)
 
     def load(self, *, device: str | None = None, threads: int | Sequence[int] | None = None, **options: Any) -> Session:
         return BucketSession(self, device, threads, options)
+
+    def compiled(self, key: tuple[int, ...]) -> Made:
+        """The program of a bucket, compiled once. Raises UnsupportedError as of ``Source.padded``."""
+        if key not in self._made:
+            padded = self.source.padded(key)
+            program = padded.program.clone()
+            inline_dense_resources(program.module)
+            self._made[key] = self.compile_form(take_constants(program, self.weights_by_name)), padded.cuts
+        return self._made[key]
+
+    def in_one_file(self) -> Executable:
+        """A vmfb that holds all buckets, and the weights once.
+
+        Raises:
+            OptionError: there are too many of them.
+            UnsupportedError: programs of a bucket that differ from those of the largest.
+        """
+        keys = list(itertools.product(*self.cuts))
+        if len(keys) > MOST_IN_FILE:
+            counts = ", ".join(f"{size.name}: {len(cuts)}" for size, cuts in zip(self.bounded, self.cuts, strict=True))
+            raise OptionError(
+                f"{len(keys)} buckets for one file, more than {MOST_IN_FILE} ({counts})",
+                hint="name fewer sizes: buckets={'x.0': [1, 8, 64]}, --buckets=x.0=1,8,64",
+            )
+        # The largest first: any tool of IREE runs it.
+        programs = {key: self.compiled(key) for key in sorted(keys, reverse=True)}
+        made = in_one_file(self.manifest, self.bounded, programs, self.weights_by_name)
+        return replace(made, host=self.host, libraries=self.libraries)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write one vmfb of all buckets; errors as of ``in_one_file``."""
+        self.in_one_file().save(path)
 
 
 def bucketed(executable: SpecializingExecutable, wanted: Mapping[str, Sequence[int]] | str) -> SpecializingExecutable:
@@ -80,60 +113,89 @@ def bucketed(executable: SpecializingExecutable, wanted: Mapping[str, Sequence[i
     Raises:
         OptionError: unknown names; sizes without bounds; more than a program's sizes allow.
     """
-    template: Any = executable.program.template
     names = {} if isinstance(wanted, str) else wanted
-    if not hasattr(template, "padded"):
-        raise OptionError(
-            "buckets are for modules and exports of PyTorch",
-            hint="hloforge.torch.compile(…), or hloforge.compile(torch.export.load(path), buckets=…)",
-        )
     try:
-        bounded = tuple(template.bounded_sizes())
-        unknown = sorted(set(names) - {size.name for size in bounded})
-        if unknown:
-            known = ", ".join(size.name for size in bounded)
-            raise OptionError(f"no open size is called {unknown[0]!r}", hint=f"open sizes: {known}")
-        cuts = tuple(bucket_sizes(size, wanted) for size in bounded)
-        # Whether all operators have rules: what is traced for one bucket is for all.
-        template.padded([sizes[-1] for sizes in cuts])
+        source = _source_of(executable.program, names, wanted)
     except UnsupportedError as error:
         what = f"{error.op}: " if error.op else ""
         refusal = f"no buckets, because padding might change results: {what}{error.message}"
         at = f" ({error.location})" if error.location else ""
-        warnings.warn(f"compiled for the sizes of each call; {refusal}{at}", stacklevel=2)
+        hint = f"; {error.hint}" if error.hint else ""
+        warnings.warn(f"compiled for the sizes of each call; {refusal}{at}{hint}", stacklevel=2)
         return replace(executable, refusal=refusal)
     fields = {name: getattr(executable, name) for name in SpecializingExecutable.__dataclass_fields__}
-    return BucketedExecutable(**fields, bounded=bounded, cuts=cuts)
+    return BucketedExecutable(**fields, bounded=source.sizes, cuts=source.cuts, source=source)
+
+
+def _source_of(
+    program: Program, names: Mapping[str, Sequence[int]], wanted: Mapping[str, Sequence[int]] | str
+) -> Source:
+    """What makes the programs of buckets, with rules for all operations. Raises UnsupportedError, OptionError."""
+    template: Any = program.template
+    of_operators = hasattr(template, "padded")
+    bounded = tuple(template.bounded_sizes()) if of_operators else open_sizes(program, names)
+    known = names_of(bounded, program)
+    cuts: dict[str, Sequence[int]] = {}
+    for name, sizes in names.items():
+        first = name.split("=")[0].strip()
+        if first not in known:
+            raise OptionError(
+                f"no open size is called {name!r}", hint=f"open sizes: {', '.join(s.name for s in bounded)}"
+            )
+        cuts[known[first]] = sizes
+    chosen = tuple(bucket_sizes(size, cuts if names else wanted) for size in bounded)
+    largest = [sizes[-1] for sizes in chosen]
+    if of_operators:
+        try:
+            # Whether all operators have rules: what is traced for one bucket is for all.
+            template.padded(largest)
+            return OfOperators(template, bounded, chosen)
+        except UnsupportedError:
+            pass
+    return padding_of(program, bounded, chosen, getattr(template, "check_sizes", None))
+
+
+class Source(Protocol):
+    """What makes the programs of buckets.
+
+    Attributes:
+        sizes: the open sizes.
+        cuts: for each the sizes of its buckets, ascending.
+    """
+
+    @property
+    def sizes(self) -> tuple[BoundedSize, ...]: ...
+
+    @property
+    def cuts(self) -> tuple[tuple[int, ...], ...]: ...
+
+    def padded(self, extents: Sequence[int]) -> Padded:
+        """The program of a bucket."""
+
+    def check_sizes(self, dimensions: Sequence[Sequence[int]]) -> None:
+        """Refuse sizes that the program does not take. Raises ArgumentError."""
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """How calls of one choice of sizes go.
+class OfOperators:
+    """A graph whose own operators have rules for padding (``hloforge.torch.bounded``)."""
 
-    Attributes:
-        bucket: whose program computes.
-        shapes: of the arguments that are padded, by their numbers.
-        reals: the real sizes, as the program takes them.
-    """
+    template: Any
+    sizes: tuple[BoundedSize, ...]
+    cuts: tuple[tuple[int, ...], ...]
 
-    bucket: Bucket
-    form: Session
-    cuts: tuple[tuple[int, int], ...]
-    shapes: tuple[tuple[int, tuple[int, ...]], ...]
-    reals: tuple[np.ndarray[Any, Any], ...]
+    def padded(self, extents: Sequence[int]) -> Padded:
+        found: Padded = self.template.padded(extents)
+        return found
 
-
-# Choices of sizes that a session remembers.
-_KEPT = 4096
+    def check_sizes(self, dimensions: Sequence[Sequence[int]]) -> None:
+        self.template.check_sizes(dimensions)
 
 
-class BucketSession(SpecializingSession):
-    """A session that computes in the smallest bucket in which the sizes of a call fit.
+class BucketSession(Bucketed, SpecializingSession):
+    """A session that compiles the program of a bucket when a call first needs it.
 
-    Sizes of 0, and calls that leave results on a device, are compiled for themselves.
-
-    Attributes:
-        buckets: all of them, with how many calls each has computed.
+    Sizes that no bucket holds, those of 0, and calls that leave results on a device are compiled for themselves.
     """
 
     def __init__(
@@ -144,101 +206,19 @@ class BucketSession(SpecializingSession):
         options: Mapping[str, Any],
     ) -> None:
         super().__init__(executable, driver, threads, options)
-        names = [size.name for size in executable.bounded]
-        self._bounded, self._cuts = executable.bounded, executable.cuts
-        self._buckets = {
-            sizes: Bucket(dict(zip(names, sizes, strict=True))) for sizes in itertools.product(*self._cuts)
-        }
-        self._programs: dict[tuple[int, ...], tuple[Session, tuple[tuple[int, int], ...]]] = {}
-        self._plans: dict[tuple[tuple[int, ...], ...], _Plan | None] = {}
+        self._bucketed = executable
+        self._prepare(executable.bounded, list(itertools.product(*executable.cuts)))
 
-    @property
-    def buckets(self) -> tuple[Bucket, ...]:
-        return tuple(self._buckets.values())
+    def _check(self, sizes: Sequence[Sequence[int]]) -> None:
+        self._bucketed.source.check_sizes(sizes)
 
-    def close(self) -> None:
-        super().close()
-        with self._lock:
-            programs = [form for form, _ in self._programs.values()]
-            self._programs.clear()
-            self._plans.clear()
-        for form in programs:
-            form.close()
+    def _for_itself(self, arguments: Sequence[Any]) -> Any:
+        return SpecializingSession.__call__(self, *arguments)
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        ordered = self._in_order(arguments, named)
-        flat = leaf_values(self.signature, ordered)
-        sizes = tuple(codec.sizes(value) for codec, value in zip(self._parameters, flat, strict=True))
-        try:
-            plan = self._plans[sizes]
-        except KeyError:
-            plan = self._planned(sizes)
-        if plan is None or self._is_closed:
-            return super().__call__(*ordered)
-        given = list(flat)
-        for number, shape in plan.shapes:
-            given[number] = _padded(given[number], shape)
-        found = plan.form(*given, *plan.reals)
-        plan.bucket.calls += 1
-        return self._nested(_cut(found if isinstance(found, tuple) else (found,), plan.cuts))
-
-    def _planned(self, sizes: tuple[tuple[int, ...], ...]) -> _Plan | None:
-        """How calls of these sizes go; None if they are compiled for themselves. Raises ArgumentError."""
-        template: Any = self._executable.program.template
-        numbers = [size.number(sizes) for size in self._bounded]
-        template.check_sizes(sizes)
-        places = [next((c for c in cuts if c >= n), 0) for n, cuts in zip(numbers, self._cuts, strict=True)]
-        plan = None
-        if 0 not in places and 0 not in numbers:
-            key = tuple(places)
-            form, cuts = self._program(key)
-            shapes = [list(dims) for dims in sizes]
-            for size, extent in zip(self._bounded, key, strict=True):
-                for place in size.places:
-                    shapes[place.parameter][place.dimension] = place.factor * extent + place.rest
-            padded = [(n, tuple(shape)) for n, shape in enumerate(shapes) if tuple(shape) != sizes[n]]
-            reals = tuple(np.array(number, np.int64) for number in numbers)
-            plan = _Plan(self._buckets[key], form, cuts, tuple(padded), reals)
-        with self._lock:
-            if len(self._plans) >= _KEPT:
-                self._plans.clear()
-            self._plans[sizes] = plan
-        return plan
-
-    def _program(self, key: tuple[int, ...]) -> tuple[Session, tuple[tuple[int, int], ...]]:
-        """The session of a bucket, compiled by whichever thread comes first."""
-        with self._lock:
-            found = self._programs.get(key)
-            if found is None:
-                template: Any = self._executable.program.template
-                padded: Padded = template.padded(key)
-                form = self._executable.compile_form(padded.program)
-                session = form.load(device=self.device or None, threads=self._threads, **self._options)
-                self.device, self._device = session.device, session._device
-                found = self._programs[key] = session, padded.cuts
-                self._buckets[key].is_compiled = True
-        return found
-
-
-def _padded(value: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """An argument in a larger array. Zeros are valid indices, and no NaN slows arithmetic down."""
-    array = np.asarray(value)
-    whole = np.zeros(shape, array.dtype)
-    whole[tuple(slice(0, size) for size in array.shape)] = array
-    return whole
-
-
-def _cut(found: Sequence[Any], cuts: Sequence[tuple[int, int]]) -> list[Any]:
-    """The results without their padding; the last ones are the real sizes."""
-    count = len(found) - len(cuts)
-    results = list(found[:count])
-    sizes: dict[int, dict[int, int]] = {}
-    for (number, dimension), size in zip(cuts, found[count:], strict=True):
-        sizes.setdefault(number, {})[dimension] = int(size)
-    for number, real in sizes.items():
-        array = results[number]
-        wanted = tuple(slice(0, real.get(d, size)) for d, size in enumerate(array.shape))
-        results[number] = np.ascontiguousarray(array[wanted]).reshape(
-            [real.get(d, size) for d, size in enumerate(array.shape)]
-        )
-    return results
+    def _load_bucket(self, key: tuple[int, ...]) -> Loaded:
+        made, cuts = self._bucketed.compiled(key)
+        # All buckets look them up in the same arrays.
+        own = {"weights": self._bucketed.weights_by_name} if made.manifest.weights else {}
+        session = load(made, device=self.device or None, threads=self._threads, **{**self._options, **own})
+        self.device, self._device = session.device, session._device
+        return session, cuts

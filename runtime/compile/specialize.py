@@ -62,7 +62,14 @@ def compile_dynamic(program: Program, compile_form: Compile, target: Target, opt
             return bucketed(executable, options.buckets)
         return executable
     if options.buckets:
-        raise OptionError("buckets are for programs of open sizes", hint="torch.export.export(…, dynamic_shapes=…)")
+        from hloforge.runtime.compile.buckets import bucketed
+
+        if not is_dynamic(program.module):
+            raise OptionError(
+                "buckets are for programs of open sizes",
+                hint="export it with dynamic shapes: torch.export.Dim, jax.export.symbolic_shape, dim_param of ONNX",
+            )
+        return bucketed(_specializing(program, compile_form, target, options, ""), options.buckets)
     if options.shapes:
         program = for_sizes(program, options.shapes)
     if options.dynamic_shapes == "keep" or not is_dynamic(program.module):
@@ -132,13 +139,18 @@ class SpecializingExecutable(Executable):
     compile_form: Compile = field(repr=False)
     refusal: str = ""
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Refuse: a vmfb holds one form of a program. Raises OptionError."""
+    def in_one_file(self) -> Executable:
+        """Refuse: a vmfb holds one form of a program, or its buckets. Raises OptionError."""
         raise OptionError(
             f"{self.manifest.name} is compiled for the sizes of each call, and a vmfb holds one form",
             notes=(f"for all sizes: {self.refusal}",) if self.refusal else (),
-            hint="name the sizes of its arguments: compile(…, shapes={'x': (8, 4)}), or --shape x=8x4",
+            hint="name the sizes of its arguments: compile(…, shapes={'x': (8, 4)}), or --shape x=8x4; or ranges of "
+            "them: buckets={'x.0': [1, 8]}, or --buckets x.0=1,8",
         )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a vmfb. Raises OptionError as of ``in_one_file``."""
+        self.in_one_file().save(path)
 
     def load(self, *, device: str | None = None, threads: int | Sequence[int] | None = None, **options: Any) -> Session:
         return SpecializingSession(self, device, threads, options)
@@ -154,6 +166,8 @@ class SpecializingSession(Session):
     """
 
     is_specializing = True
+    _lock: threading.Lock
+    _is_closed: bool
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from hloforge.dialect.errors import ArgumentError, Error, ExecutionError, LoadEr
 from hloforge.dialect.program import ENTRY, Signature
 from hloforge.pipelines.weight_names import WEIGHTS
 from hloforge.runtime.artifact import bundle
+from hloforge.runtime.artifact.bucket_file import table_of, weights_in
 from hloforge.runtime.artifact.code_signing import Key, Verified, verified
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.artifact.functions import function as named, functions_of
@@ -101,13 +102,48 @@ def load(
         host, libraries = {**source.host, **(host or {})}, (*libraries, *source.libraries)
         source = source.vmfb
     source = verified(source, *asked, compiled_here=here)
+    if function is None and (table := table_of(source)) is not None:
+        from hloforge.runtime.session.bucketed import BucketFileSession
+
+        given = {"host": host, "libraries": tuple(libraries), "deadline": deadline, "check_lifetimes": check_lifetimes}
+        return BucketFileSession(source, table, device, threads, feeds or Feeds(), given)
     if function is not None:
+        if weights is None and (table := table_of(source)) is not None:
+            near = weights_in(source, table)
         # A part of a file that was let in.
         source, here = named(source, function), True
     feeds = feeds or Feeds()
+    return loaded(
+        source,
+        here,
+        near,
+        feeds,
+        device=device,
+        threads=threads,
+        host=host,
+        libraries=libraries,
+        check_lifetimes=check_lifetimes,
+        deadline=deadline,
+    )
+
+
+def loaded(
+    source: str | PathLike[str] | bytes,
+    here: bool,
+    weights: Path | Mapping[str, np.ndarray[Any, Any]],
+    feeds: Feeds,
+    *,
+    device: str | None,
+    threads: int | Sequence[int] | None,
+    host: Mapping[str, Any] | None,
+    libraries: Sequence[str | PathLike[str]],
+    check_lifetimes: bool,
+    deadline: float | None,
+) -> Session:
+    """The session of a vmfb that was let in; arguments as of ``load``."""
     functions = {**refusals(), **feed_functions((feeds,)), **(host or {})}
     found = Host(functions, tuple(libraries), check_lifetimes)
-    session = Session(_module_for(source, device, here), device, threads, near, found, feeds, deadline)
+    session = Session(_module_for(source, device, here), device, threads, weights, found, feeds, deadline)
     session.call_natively(source)
     return session
 
@@ -128,6 +164,8 @@ def read_manifest(source: str | PathLike[str] | bytes | Executable) -> Manifest:
     module = vm_module(source, here)
     manifest = _manifest(_entry(module))
     others = tuple(str(bundle.target_of(entry)) for entry in bundle.appended(source))
+    if (table := table_of(source)) is not None:
+        manifest = table.manifest
     manifest = replace(manifest, functions=functions_of(source))
     return replace(manifest, targets=(manifest.target, *others)) if others else manifest
 

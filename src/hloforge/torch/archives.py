@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.export.pt2_archive._package import load_pt2
 
+from hloforge.dialect.bounded_sizes import BoundedSize
 from hloforge.dialect.errors import ImporterError, UnsupportedError
 from hloforge.dialect.program import Program
 from hloforge.dialect.shapes import Shape
@@ -52,13 +55,23 @@ def program_of_archive(path: str, sizes: Sequence[Sequence[int]] | None = None) 
     if sizes is None and any(not shape.is_static for shape in shapes):
         # The weights are read with the sizes: zeros, one number each, represent them.
         zeros = {n: np.broadcast_to(np.zeros((), w.dtype), w.shape) for n, w in weights.items()}
-        return _named(freeze(graph.placeholder(), zeros), exported)
+        program = _named(freeze(graph.placeholder(), zeros), exported)
+        # Whatever they are, the program can be made for each choice of sizes.
+        with suppress(UnsupportedError):
+            program.open_sizes = tuple(_without(weights, size) for size in graph.bounded_sizes())
+        return program
     if sizes is not None:
         given = iter(sizes)
         shapes = [s if n in weights else Shape.array(s.element, *next(given)) for n, s in enumerate(shapes)]
     program = _named(freeze(graph.specialize(shapes, {}), weights), exported)
     program.describe(aliases=overwritten(exported, program))
     return program
+
+
+def _without(weights: Collection[int], size: BoundedSize) -> BoundedSize:
+    """A size whose places count the parameters that are left."""
+    places = [replace(p, parameter=p.parameter - sum(n < p.parameter for n in weights)) for p in size.places]
+    return replace(size, places=tuple(places))
 
 
 def _named(program: Program, exported: ExportedProgram) -> Program:
