@@ -27,6 +27,7 @@ _SAMPLE = {
     "edges": 4,
     "habits": 2,
     "hlo": 1,
+    "long": 2,
     "onnx": 1,
     "onnx-edges": 1,
     "short": 4,

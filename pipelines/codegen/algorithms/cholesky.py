@@ -152,6 +152,7 @@ class Cholesky:
             (0, rows[0]),
             lambda place, number: conjugate(work.at(number, rows[place])),
             lambda number, place: work.at(number, columns[place], lanes),
+            most=self.n,
         )
         if store:
             for row, elements in zip(rows, totals, strict=True):

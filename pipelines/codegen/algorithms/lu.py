@@ -139,7 +139,7 @@ class _Elimination:
                 solve = Substitution(lanes, square, rows, self.registers, unit_diagonal=True)
                 solve.write(function, (end, side))
                 limits = (end, height), (end, side), (start, end)
-                subtract_product(function, self.work, self.work, self.work, *limits, self.registers)
+                subtract_product(function, self.work, self.work, self.work, *limits, self.registers, lanes)
             return failed
 
         return folded(function, 0, plan.pivots, [function.constant(0, I32)], panel, lanes)[0]

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements
+from hloforge.pipelines.codegen.algorithms.arrays import Element, Elements, parts
 from hloforge.pipelines.codegen.algorithms.places import each, fold, minus, plus, times
 from hloforge.pipelines.codegen.algorithms.vectors import flattened, like, mapped, spread
+from hloforge.pipelines.codegen.chains import Terms, add_up
+from hloforge.pipelines.codegen.elements import memory as element_memory
 from hloforge.pipelines.codegen.elements.kinds import pair, part_of, single, width
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import Number, Value
@@ -93,8 +95,8 @@ class Registers:
         # A square of ROWS is in one vector, if need be of several registers.
         most = max(ROWS, vector_bytes * 8 // width(part_of(element)))
         lanes = min(most, max(ROWS, 1 << (columns - 1).bit_length()))
-        parts = 1 if part_of(element) == element else 2
-        return cls(lanes, max(1, vector_bytes // 16 // parts))
+        numbers = 1 if part_of(element) == element else 2
+        return cls(lanes, max(1, vector_bytes // 16 // numbers))
 
     def padded(self, columns: int) -> int:
         """Columns as a multiple of the lanes."""
@@ -109,6 +111,12 @@ def minus_product(total: Element, a: Element, b: Element) -> Element:
     assert not isinstance(a, Value) and not isinstance(b, Value)
     (real, imaginary), (c, d), (e, f) = total, a, b
     return real - c * e + d * f, imaginary - c * f - d * e
+
+
+def sum_of(one: Element, other: Element) -> Element:
+    """``one + other``."""
+    made = [left + right for left, right in zip(parts(one), parts(other), strict=True)]
+    return made[0] if len(made) == 1 else (made[0], made[1])
 
 
 def conjugate(element: Element) -> Element:
@@ -127,21 +135,25 @@ def minus_products(
     limits: tuple[Number, Number],
     factor: Callable[[int, Value], Element],
     vector: Callable[[Value, int], Element],
+    *,
+    most: int,
 ) -> list[list[Element]]:
-    """Rows of vectors without the products of factors and vectors.
+    """Rows of vectors without the products of factors and vectors, which are added up in chains of limited length.
 
     Args:
         totals: the rows, each of some vectors.
         limits: the first number of a factor and the one after the last.
         factor: of a row, with a number.
         vector: with a number, beside others.
+        most: numbers at most.
     """
     forms = [element for row in totals for element in row]
     count = len(totals[0])
     first = forms[0] if isinstance(forms[0], Value) else forms[0][0]
     lanes = int(first.kind[1:].split()[0])
 
-    def turn(number: Value, values: list[Value]) -> list[Value]:
+    def turn(numbers: list[Value], values: list[Value]) -> list[Value]:
+        (number,) = numbers
         found = like(values, forms)
         vectors = [vector(number, place) for place in range(count)]
         for row in range(len(totals)):
@@ -151,7 +163,9 @@ def minus_products(
                 found[at] = minus_product(found[at], own, vectors[place])
         return flattened(found)
 
-    found = like(folded(function, *limits, flattened(forms), turn), forms)
+    begin, end = limits
+    terms = [Terms(minus(end, begin), most, (1,))]
+    found = like(add_up(function, terms, [function.index(begin)], flattened(forms), turn), forms)
     return [found[row * count : (row + 1) * count] for row in range(len(totals))]
 
 
@@ -188,24 +202,32 @@ def subtract_product(
     columns: tuple[Number, Number],
     inner: tuple[Number, Number],
     registers: Registers,
+    most: int,
 ) -> None:
-    """``c -= a b`` for some rows and columns of c, which are multiples of ``ROWS`` and of the lanes."""
+    """``c -= a b`` for some rows and columns of c, which are multiples of ``ROWS`` and of the lanes.
+
+    Args:
+        most: columns of a at most.
+    """
     lanes = registers.lanes
+    zero = spread(element_memory.constant(function, c.array.element, 0), lanes)
 
     def strip(column: Value, vectors: int) -> None:
         columns = [plus(column, place * lanes) for place in range(vectors)]
         with steps(function, *rows, ROWS) as row:
             own = [plus(row, place) for place in range(ROWS)]
-            totals = minus_products(
+            # c may go on from one call to the next: the products are one number that is added to it.
+            changes = minus_products(
                 function,
-                [[c.at(at, column, lanes) for column in columns] for at in own],
+                [[zero] * vectors] * ROWS,
                 inner,
                 lambda place, number: a.at(own[place], number),
                 lambda number, place: b.at(number, columns[place], lanes),
+                most=most,
             )
-            for at, elements in zip(own, totals, strict=True):
-                for place, element in enumerate(elements):
-                    c.put(element, at, columns[place])
+            for at, elements in zip(own, changes, strict=True):
+                for here, change in zip(columns, elements, strict=True):
+                    c.put(sum_of(c.at(at, here, lanes), change), at, here)
 
     each_columns(function, columns, registers, strip)
 
@@ -249,8 +271,8 @@ def _turned(lines: Sequence[Element]) -> list[Element]:
     """The transpose of a square of vectors."""
     if isinstance(lines[0], Value):
         return list(turned([single(line) for line in lines]))
-    parts = [turned([pair(line)[number] for line in lines]) for number in (0, 1)]
-    return list(zip(*parts, strict=True))
+    both = [turned([pair(line)[number] for line in lines]) for number in (0, 1)]
+    return list(zip(*both, strict=True))
 
 
 def turned(lines: Sequence[Value]) -> list[Value]:

@@ -255,11 +255,13 @@ class _Panel:
         fill(function, products, (0, lanes), lanes, zero)
         fill(function, rest, (0, lanes), room.side, zero)
         # Both are negative.
-        subtract_product(function, products, vectors.adjoint(), vectors, (0, lanes), (0, lanes), limits, registers)
+        subtract_product(
+            function, products, vectors.adjoint(), vectors, (0, lanes), (0, lanes), limits, registers, room.height
+        )
         columns = column, room.side
-        subtract_product(function, rest, vectors.adjoint(), work, (0, lanes), columns, limits, registers)
+        subtract_product(function, rest, vectors.adjoint(), work, (0, lanes), columns, limits, registers, room.height)
         self._substitute(function, columns, adjoint)
-        subtract_product(function, work, vectors, rest, limits, columns, (0, lanes), registers)
+        subtract_product(function, work, vectors, rest, limits, columns, (0, lanes), registers, lanes)
 
     def _vectors(self, function: Function, source: Matrix, stop: Value) -> None:
         """Copy the vectors, with their ones and zeros."""
@@ -288,6 +290,7 @@ class _Panel:
                     (0, row),
                     lambda _, number: products.at(row, number),
                     lambda number, place: rest.at(number, own[place], lanes),
+                    most=lanes,
                 )
                 tau = taus.at(0, row)
                 factor = spread(mapped(conjugate(tau) if adjoint else tau, lambda value: -value), lanes)

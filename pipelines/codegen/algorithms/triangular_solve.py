@@ -66,6 +66,7 @@ class Substitution:
             (0, rows[0]),
             lambda place, number: self.triangle.at(rows[place], number),
             lambda number, place: self.right.at(number, columns[place], lanes),
+            most=self.n,
         )
         for place, row in enumerate(rows):
             factors = [spread(self.triangle.at(row, above), lanes) for above in rows[:place]]
