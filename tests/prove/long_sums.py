@@ -6,6 +6,7 @@ numbers one after the other (``pipelines/codegen/chains.py``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -18,6 +19,8 @@ import hloforge
 
 # Against XLA's distance from float64 in norm, and what a few roundings of the result cost.
 _SLACK, _ROUNDINGS = 2.5, 1e-7
+# Results that are judged together, at least.
+_RESULTS = 24
 # Terms of all sums of a program, at most.
 _WORK = 1 << 22
 
@@ -147,27 +150,32 @@ KINDS: dict[str, Callable[[Random], Kind]] = {
 }
 
 
-def program_of(seed: int, kind: str = "") -> tuple[Callable[..., Any], list[np.ndarray[Any, Any]]]:
-    """A function with arguments: positive numbers, or of both signs."""
+def program_of(seed: int, kind: str = "") -> tuple[Callable[..., Any], Shapes, bool]:
+    """A function, the shapes of its arguments, and whether these have numbers of both signs."""
     r = Random(f"long sums {seed}")
     function, shapes = KINDS[kind or r.choice(sorted(KINDS))](r)
-    random, is_signed = np.random.default_rng(seed), r.random() < 0.5
-    draw = random.standard_normal if is_signed else random.random
-    return function, [np.asarray(draw(shape), np.float32) for shape in shapes]
+    return function, shapes, r.random() < 0.5
 
 
 def judge(seed: int, kind: str = "") -> str:
     """What is wrong with the results of a program; empty if nothing is."""
-    function, arguments = program_of(seed, kind)
-    lowered = jax.jit(function, keep_unused=True).lower(*arguments)
-    got = np.asarray(hloforge.compile(hloforge.as_program(lowered)).load()(*arguments))
-    expected = np.asarray(lowered.compile()(*arguments))
-    with jax.enable_x64(True):
-        truth = np.asarray(jax.jit(function)(*(one.astype(np.float64) for one in arguments)))
-    if truth.dtype != np.float64:
-        raise TypeError(f"{truth.dtype} is no float64")
-    size = float(np.linalg.norm(truth)) or 1.0
-    ours, theirs = (float(np.linalg.norm(one - truth)) / size for one in (got, expected))
-    if ours <= _SLACK * theirs + _ROUNDINGS:
+    function, shapes, is_signed = program_of(seed, kind)
+    random = np.random.default_rng(seed)
+    draw = random.standard_normal if is_signed else random.random
+    structs = [jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
+    lowered = jax.jit(function, keep_unused=True).lower(*structs)
+    session, theirs = hloforge.compile(hloforge.as_program(lowered)).load(), lowered.compile()
+    size, errors = 0.0, np.zeros(2)
+    # The error of a single number scatters: there are some results at least, of several calls if need be.
+    for _ in range(max(1, _RESULTS // math.prod(jax.eval_shape(function, *structs).shape))):
+        arguments = [np.asarray(draw(shape), np.float32) for shape in shapes]
+        with jax.enable_x64(True):
+            truth = np.asarray(jax.jit(function)(*(one.astype(np.float64) for one in arguments)))
+        if truth.dtype != np.float64:
+            raise TypeError(f"{truth.dtype} is no float64")
+        size += np.square(truth).sum()
+        errors += [np.square(np.asarray(call(*arguments)) - truth).sum() for call in (session, theirs)]
+    ours, xlas = (float(np.sqrt(one / (size or 1.0))) for one in errors)
+    if ours <= _SLACK * xlas + _ROUNDINGS:
         return ""
-    return f"{ours:.1e} from float64 in norm, XLA {theirs:.1e}: {[one.shape for one in arguments]}"
+    return f"{ours:.1e} from float64 in norm, XLA {xlas:.1e}: {shapes}"
