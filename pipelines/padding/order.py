@@ -18,7 +18,7 @@ from hloforge.pipelines.padding.layouts import plain
 def sort(frame: Frame, op: Any) -> None:
     """Real elements before padding, whatever the comparison says of it."""
     rank = len(op.operands[0].type.shape)
-    along = integer(op, "dimension") % rank
+    along = (integer(op, "dimension") if "dimension" in op.attributes else -1) % rank
     values, layout = frame.together([Value(operand) for operand in op.operands])
     if layout[along] is None:
         for number, value in enumerate(values):

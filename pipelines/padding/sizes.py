@@ -116,8 +116,10 @@ class Fits:
         bases: list[list[Size]] = [[single] for single in singles] + [[product] for product in products]
         bases += [singles] if count > 1 else []
         bases += [[*singles, product] for product in products]
+        # Two points more than terms are what a guess has to hold at, unless there are no sizes but the points.
+        spare = 1 if self._is_complete() else 3
         for basis in bases:
-            if len(basis) + 2 < len(self.points) and (found := self._combined(basis, values)) is not None:
+            if len(basis) + spare <= len(self.points) and (found := self._combined(basis, values)) is not None:
                 return found
         # A size that was learned, with a factor and a rest.
         known = [size for size in dict.fromkeys(self._known.values()) if size is not None]
@@ -125,6 +127,11 @@ class Fits:
             if (found := self._combined([size], values)) is not None:
                 return found
         return self._quotient(singles, values) or self._quotient(known, values)
+
+    def _is_complete(self) -> bool:
+        """Whether the points are all sizes in their range."""
+        ranges = [max(sizes) - min(sizes) + 1 for sizes in zip(*self.points, strict=True)]
+        return int(np.prod(ranges)) == len(set(self.points))
 
     def _quotient(self, sizes: Sequence[Size], values: Sequence[int]) -> Size | None:
         """``(size + rest) // divisor``, if all such expressions are the same between the points as well."""

@@ -88,7 +88,7 @@ class BucketedExecutable(SpecializingExecutable):
 
         Raises:
             OptionError: there are too many of them.
-            UnsupportedError: programs of a bucket that differ from those of the largest.
+            UnsupportedError: the largest bucket is refused; others are left out with a warning.
         """
         keys = list(itertools.product(*self.cuts))
         if len(keys) > MOST_IN_FILE:
@@ -98,7 +98,15 @@ class BucketedExecutable(SpecializingExecutable):
                 hint="name fewer sizes: buckets={'x.0': [1, 8, 64]}, --buckets=x.0=1,8,64",
             )
         # The largest first: any tool of IREE runs it.
-        programs = {key: self.compiled(key) for key in sorted(keys, reverse=True)}
+        programs: dict[tuple[int, ...], Made] = {}
+        for key in sorted(keys, reverse=True):
+            try:
+                programs[key] = self.compiled(key)
+            except UnsupportedError as error:
+                # Such as a size of 1, which PyTorch's exports may refuse.
+                if not programs:
+                    raise
+                warnings.warn(f"the file has no bucket of {key}: {error.message}", stacklevel=3)
         made = in_one_file(self.manifest, self.bounded, programs, self.weights_by_name)
         return replace(made, host=self.host, libraries=self.libraries)
 

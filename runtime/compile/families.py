@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +18,9 @@ from hloforge.pipelines.padding.family import Family
 from hloforge.pipelines.padding.pad import padded, with_sizes
 from hloforge.pipelines.padding.sizes import Point
 
-# Of a size: so many are all looked at.
-_ALL = 5
+# So many choices of sizes are all looked at.
+_ALL = 12
+_FEW_BUCKETS = 8
 
 
 @dataclass(eq=False)
@@ -35,6 +38,7 @@ class Padding:
     cuts: tuple[tuple[int, ...], ...]
     check: Callable[[Sequence[Sequence[int]]], None] | None = None
     _families: dict[Point, Family] = field(default_factory=dict)
+    _is_read: bool = False
 
     def __post_init__(self) -> None:
         if size_parameters(self.program):
@@ -93,6 +97,7 @@ class Padding:
         """
         names = tuple(size.name for size in self.sizes)
         fixed = tuple(e if self.lowest(n, e) >= e else 0 for n, e in enumerate(extents))
+        self._read_buckets()
         program = self._at(extents)
         if all(fixed):
             return with_sizes(program, names)
@@ -106,11 +111,22 @@ class Padding:
         ranges = [(min(self._lows(number)), max(self.cuts[number])) for number in opened]
 
         points = points_of(ranges)
+        self._read_ahead([self._numbers(fixed, opened, point) for point in points])
+        return Family(points, lambda point: self._at(self._numbers(fixed, opened, point)))
+
+    def _read_ahead(self, wanted: Sequence[Sequence[int]]) -> None:
+        """Have the programs for some sizes made at once, by a framework that takes seconds to load."""
         read_ahead = getattr(self.program.template, "read_ahead", None)
         if read_ahead is not None:
-            # Of a framework that takes seconds to load.
-            read_ahead([self._dims(self._numbers(fixed, opened, point)) for point in points])
-        return Family(points, lambda point: self._at(self._numbers(fixed, opened, point)))
+            read_ahead([self._dims(numbers) for numbers in wanted])
+
+    def _read_buckets(self) -> None:
+        """The programs of all buckets, unless they are many: each has the weights."""
+        if self._is_read:
+            return
+        self._is_read = True
+        if math.prod(map(len, self.cuts)) <= _FEW_BUCKETS:
+            self._read_ahead(list(itertools.product(*self.cuts)))
 
     @staticmethod
     def _numbers(fixed: Point, opened: Sequence[int], point: Point) -> list[int]:
@@ -127,14 +143,13 @@ class Padding:
 
 def points_of(ranges: Sequence[tuple[int, int]]) -> list[Point]:
     """Sizes at which a program is looked at: the largest first, the ends, neighbours, and some between."""
-    if len(ranges) == 1 and ranges[0][1] - ranges[0][0] < _ALL:
-        low, high = ranges[0]
-        return [(size,) for size in range(high, low - 1, -1)]
+    if math.prod(high - low + 1 for low, high in ranges) <= _ALL:
+        return list(itertools.product(*(range(high, low - 1, -1) for low, high in ranges)))
     lists = []
     for number, (low, high) in enumerate(ranges):
         span = high - low
         # Different parts for different sizes, so that no two of them are equal or in one ratio everywhere.
-        inner = [low + span * part // 89 for part in (34 + 11 * number, 55 - 7 * number)]
+        inner = [low + span * (part % 89) // 89 for part in (34 + 11 * number, 55 - 7 * number)]
         lists.append([high, low, low + 1, high - 1, *inner])
     count = len(ranges)
     turns = [tuple(lists[n][turn] for n in range(count)) for turn in range(6)]

@@ -152,7 +152,7 @@ class Bucketed(Session):
     def _loaded_or_none(self, key: tuple[int, ...]) -> Loaded | None:
         """The session of a bucket, made by whichever thread comes first; None if its programs have no padded form."""
         with self._lock:
-            if key in self._refused:
+            if key in self._refused or key not in self._buckets:
                 return None
             if key not in self._loaded:
                 try:

@@ -229,6 +229,22 @@ def test_sizes_are_found_from_their_values() -> None:
     assert fitted_number(fits, [np.float32(np.sin(n)) for n, _ in points]) is None
 
 
+def test_ranges_of_few_sizes_are_looked_at_whole() -> None:
+    assert points_of([(2, 3)]) == [(3,), (2,)]
+    assert len(points_of([(2, 4), (3, 6)])) == 12
+    assert all(
+        low <= n <= high
+        for point in points_of([(2, 90)] * 9)
+        for n, (low, high) in zip(point, [(2, 90)] * 9, strict=True)
+    )
+    few = Fits([(3,), (2,)])
+    found = few.of([24, 16])
+    assert found is not None
+    assert (found.at((2,)), found.at((3,))) == (16, 24)
+    # Of two sizes among many, anything is a sum.
+    assert Fits([(30,), (2,)]).of([24, 16]) is None
+
+
 def test_expressions_of_sizes() -> None:
     assert affine("2*m + 1", "x.0") == ("m", 2, 1)
     assert affine("m - 3", "x.0") == ("m", 1, -3)
