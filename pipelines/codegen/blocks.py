@@ -13,6 +13,8 @@ from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Emitter, Memory
+from hloforge.pipelines.codegen.fused_rows import FusedRows, with_fused_rows
+from hloforge.pipelines.codegen.fused_rows_writer import write_fused_rows
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ENTRY, HOST_BYTES
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
@@ -116,9 +118,13 @@ class Generator:
 
     def scratch_memory(self, size: int) -> Memory:
         """As ``scratch``, with the metadata that it shares no memory with arrays."""
-        slot = Slot(Where.TRANSIENT, size, "i8", offset=self.arena.take(size))
+        return self.writer.memory(self.room("i8", size))
+
+    def room(self, element: str, size: int) -> Slot:
+        """Memory of so many bytes until the kernel ends."""
+        slot = Slot(Where.TRANSIENT, size, element, offset=self.arena.take(size))
         self._dead.append(slot)
-        return self.writer.memory(slot)
+        return slot
 
     def required_scratch(self, size: int) -> Value:
         """As ``scratch``, for algorithms that take a pointer in any case."""
@@ -206,7 +212,8 @@ class BlockWriter:
         self._generator, self._block, self._targets = generator, block, list(targets)
         self._is_outer, self._carries = is_outer, list(carries)
         self.planner = Planner(block, generator.in_memory)
-        self.steps = self.planner.steps()
+        steps = self.planner.steps()
+        self.steps = with_fused_rows(steps, block, self.planner.in_memory, generator.machine)
         self._last = self._last_reads()
         self._wanted = self._wanted_slots()
         # Arrays that are still read, by their slots, and by the steps that read them last.
@@ -324,6 +331,10 @@ class BlockWriter:
     def write_step(self, number: int, step: Step, share: Share | None) -> None:
         if isinstance(step, Nest):
             self._write_nest(step, share)
+        elif isinstance(step, FusedRows):
+            for array in step.makes:
+                self._slot(array)
+            write_fused_rows(self._generator, step, share)
         else:
             assert isinstance(step, Single)
             if step.epilogue:
@@ -531,6 +542,9 @@ def _read(step: Step, in_memory: Callable[[Array], bool]) -> set[Array]:
     """The arrays in memory that a step reads, those of outer blocks as well."""
     if isinstance(step, Nest):
         return {array for array, _ in step.loads(in_memory)}
+    if isinstance(step, FusedRows):
+        made = {array for one in step.steps for array in one.makes}
+        return {array for one in step.steps for array in _read(one, in_memory)} - made
     assert isinstance(step, Single)
     op = step.operation
     found = {read for array in (*op.operands, *op.captured) for read in _tree(array, in_memory)}

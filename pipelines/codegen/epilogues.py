@@ -136,6 +136,12 @@ def fits(op: Op, maps: Sequence[Array], in_memory: InMemory) -> bool:
     return found.fits and not found.conditions and not found.is_irregular and found.work <= _DEAR
 
 
+def keeps_order(op: Op, maps: Sequence[Array], in_memory: InMemory) -> bool:
+    """Whether arrays that are computed of a product's sums have their places."""
+    order = _order(op.result, maps, in_memory)
+    return order is not None and order.dims is None and not order.bordered
+
+
 @dataclass(frozen=True)
 class _Order:
     """How the places of a loop are those of a product's result.

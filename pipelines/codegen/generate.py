@@ -13,6 +13,7 @@ from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator
 from hloforge.pipelines.codegen.elements import memory as elements
+from hloforge.pipelines.codegen.fused_rows import FusedRows
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_names import kernel_name
 from hloforge.pipelines.codegen.kernel_program import ArrayType, Binding, Dispatch, KernelProgram
@@ -172,6 +173,8 @@ class _Program:
         """How many workgroups a step is worth."""
         if isinstance(step, Single):
             return singles.workgroups(self._generator, step.operation)
+        if isinstance(step, FusedRows):
+            return min(max(map(self._shares, step.steps)), step.blocks)
         assert isinstance(step, Nest)
         first = next((d for d, size in enumerate(step.shape) if size > 1 and d not in step.dims), None)
         if first is None or 0 in step.shape:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hloforge.pipelines.codegen.fused_rows import FusedRows
 from hloforge.pipelines.codegen.steps import Nest, Single, Step
 
 # As many kinds of operations as a name has.
@@ -22,6 +23,7 @@ def kind_of(step: Step) -> str:
 
 def kernel_name(number: int, steps: Sequence[Step]) -> str:
     """Of a kernel by its number and its steps; algorithms first, because they take most of the time."""
-    ordered = sorted(steps, key=lambda step: not isinstance(step, Single))
+    parts = [part for step in steps for part in (step.steps if isinstance(step, FusedRows) else [step])]
+    ordered = sorted(parts, key=lambda step: not isinstance(step, Single))
     kinds = list(dict.fromkeys(map(kind_of, ordered))) or ["copy"]
     return "_".join([f"kernel_{number}", *(kind.replace(".", "_") for kind in kinds[:_MOST])])

@@ -58,6 +58,10 @@ class KernelWriter:
             self._memories[slot] = Memory(self._pointer(slot), slot.element, self._access())
         return self._memories[slot]
 
+    def let(self, slot: Slot, memory: Memory) -> None:
+        """Let a slot be found at another address in the code that follows."""
+        self._memories[slot] = memory
+
     def scratch(self, size: int, *, where: Slot | None) -> Value:
         """Memory for an algorithm: a slot, or the stack."""
         if where is not None:

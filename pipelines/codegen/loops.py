@@ -115,7 +115,7 @@ class NestWriter(SumLoops):
                 for array, number in dict.fromkeys(found.loads)
                 if dict(number.terms).get(symbol) == 1 and abs(dict(number.terms).get(last, 0)) > 1
             ]
-            plain = {index.terms[0][0] for index in place if index.terms}
+            plain = {symbol for index in (*place, *(self._nest.origin or ())) for symbol, _ in index.terms}
             held = [load for load in loads if all(symbol in plain for symbol, _ in load[1].terms)][:_MOST_HELD]
             sizes = Sizes(group.size, groups[-1].size)
             is_small = min(sizes.along, sizes.across) < SIDE

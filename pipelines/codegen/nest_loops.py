@@ -145,7 +145,9 @@ class NestLoops:
         counters = {index.terms[0][0]: d for d, index in enumerate(place) if index.terms}
         found = places.constant(number.offset)
         for symbol, factor in number.terms:
-            found = found + self._counters[counters[symbol]] * factor
+            # Others are of the place where the loops begin.
+            here = self._counters[counters[symbol]] if symbol in counters else Index(((symbol, 1),))
+            found = found + here * factor
         return found
 
     @property
@@ -262,8 +264,11 @@ class NestLoops:
         return Memory(pointer, result.element, "")
 
     def _result_number(self) -> Value:
-        place = [index for d, index in enumerate(self._place()) if d not in self._nest.dims]
-        shape = [size for d, size in enumerate(self._nest.shape) if d not in self._nest.dims]
+        nest, whole = self._nest, self._place()
+        shape: Sequence[int] = [size for d, size in enumerate(nest.shape) if d not in nest.dims]
+        if nest.origin is not None:
+            whole, shape = nest.at(whole), nest.reductions[0].results[0].shape
+        place = [index for d, index in enumerate(whole) if d not in nest.dims]
         return self._emitter.value(places.linear(place, shape))
 
     def _store(self, result: Array, value: Element, number: Value) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from hloforge.dialect.mlir import ir
+from hloforge.pipelines.codegen.fused_rows import FusedRows
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.steps import Nest, Single, Step
 
@@ -24,6 +25,8 @@ def origins_of_step(step: Step, in_memory: InMemory) -> frozenset[str]:
     if isinstance(step, Nest):
         own = [array.op for array in step.maps if array.op is not None] + step.reductions
         return _names(own, step.makes, in_memory)
+    if isinstance(step, FusedRows):
+        return frozenset[str]().union(*(origins_of_step(one, in_memory) for one in step.steps))
     assert isinstance(step, Single)
     own = [array.op for array in step.epilogue if array.op is not None]
     return _names([step.operation, *own], step.makes, in_memory)

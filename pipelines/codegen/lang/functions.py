@@ -152,6 +152,10 @@ class Function:
             return pointer
         return self.emit(f"getelementptr inbounds {kind}, ptr {pointer.text}, {self.index(place)}", POINTER)
 
+    def moved(self, pointer: Value, distance: Value) -> Value:
+        """An address so many bytes away, which may lie outside of its array."""
+        return self.emit(f"getelementptr i8, ptr {pointer.text}, {distance}", POINTER)
+
     def stack(self, kind: str, count: int = 1, align: int = 64) -> Value:
         """Memory of the call, not set, for ``count`` elements."""
         name = self.name()

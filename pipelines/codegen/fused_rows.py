@@ -1,0 +1,347 @@
+"""Steps over the same rows as one loop over blocks of rows, so that what they hand on stays in a cache (tile and fuse).
+
+Attention multiplies, takes a softmax, and multiplies again; each of its steps makes a row of its result of one row of
+what the step before made. Written step by step, all scores go to memory and come back three times. Fused, some
+rows at a time go through all steps::
+
+    for block of rows:
+        scores = q[block] k^T; largest = max(scores); weights = exp(scores - largest); ... out[block] = weights v
+
+A row is a place in the first dimensions of an array. Arrays that only these steps read have memory for a block of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from math import prod
+from operator import mul
+
+from hloforge.dialect.mlir import stablehlo
+from hloforge.pipelines.codegen import index as places
+from hloforge.pipelines.codegen.access import Accesses
+from hloforge.pipelines.codegen.elements.memory import size as element_size
+from hloforge.pipelines.codegen.epilogues import keeps_order
+from hloforge.pipelines.codegen.graph import Array, Block, Op
+from hloforge.pipelines.codegen.index import Index
+from hloforge.pipelines.codegen.steps import Nest, Single, Step, changed_by
+from hloforge.pipelines.framework.machine import Machine
+
+InMemory = Callable[[Array], bool]
+
+# How many steps after the first one are looked at, and how many are fused at most.
+_REACH, _MOST_STEPS = 24, 12
+# Arrays of fused steps, because a kernel has so many bindings.
+_MOST_ARRAYS = 20
+# Of the second-level cache: what a block of rows fills, and what the right factor of a product may fill beside it.
+_BLOCK, _FACTOR = 2, 1
+# What a block goes over at least, because each of its loops begins anew.
+_LEAST_BYTES = 1 << 13
+# Rows that a block with a product has at least, because each block reads the whole right factor.
+_LEAST_ROWS = 32
+# Columns of a row that make good vectors; numbers of one for each row do as well.
+_LEAST_COLUMNS = 32
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of fused steps.
+
+    Attributes:
+        outer: how many times there are ``size`` of them.
+        size: rows that no block crosses.
+    """
+
+    outer: int
+    size: int
+
+    @property
+    def count(self) -> int:
+        return self.outer * self.size
+
+    def dims(self, shape: Sequence[int]) -> int | None:
+        """How many first dimensions of a shape are the rows; None where its rows are others."""
+        counts = list(accumulate(shape, mul, initial=1))
+        if self.count not in counts:
+            return None
+        d = counts.index(self.count)
+        last = next((size for size in reversed(shape[:d]) if size != 1), 1)
+        return d if last % self.size == 0 else None
+
+
+@dataclass(eq=False, repr=False)
+class FusedRows(Step):
+    """Steps over the same rows.
+
+    Attributes:
+        steps: loops and products, in order.
+        rows: of all of them.
+        block: rows that are taken through all steps at a time.
+        local: arrays that only these steps read, each with the array whose memory it takes: itself, or one that is
+            read for the last time where it is made, element by element.
+    """
+
+    steps: list[Nest | Single] = field(default_factory=list)
+    rows: Rows = Rows(1, 1)
+    block: int = 1
+    local: dict[Array, Array] = field(default_factory=dict)
+
+    @property
+    def makes(self) -> Sequence[Array]:
+        return [array for step in self.steps for array in stored_by(step) if array not in self.local]
+
+    @property
+    def signature(self) -> str:
+        return " ".join(step.signature for step in self.steps)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of all rows."""
+        return self.rows.outer * -(-self.rows.size // self.block)
+
+
+def stored_by(step: Nest | Single) -> list[Array]:
+    """Arrays that are in memory after a step."""
+    return [array for array in step.makes if array not in step.unstored]
+
+
+def with_fused_rows(steps: list[Step], block: Block, in_memory: InMemory, machine: Machine) -> list[Step]:
+    """The steps of a block, those that gain by it fused.
+
+    Args:
+        in_memory: whether an array is in memory in the block's code.
+    """
+    done: list[Step] = []
+    waiting = list(steps)
+    while waiting:
+        grown = _Grown.of(waiting, in_memory, machine) if _is_large(waiting[0], machine) else None
+        fused = grown.fused(waiting, block) if grown is not None else None
+        if grown is None or fused is None:
+            done.append(waiting.pop(0))
+            continue
+        taken = {*grown.before, *grown.steps}
+        done += [*grown.before, fused]
+        waiting = [step for step in waiting if step not in taken]
+    return done
+
+
+def _is_large(step: Step, machine: Machine) -> bool:
+    """Whether a step goes over more elements than the second-level cache keeps, whatever their type."""
+    elements = prod(step.shape) if isinstance(step, Nest) else max((array.elements for array in step.makes), default=0)
+    return elements > machine.l2_bytes // 16
+
+
+def _bytes(array: Array) -> int:
+    return array.elements * element_size(array.element)
+
+
+@dataclass
+class _Grown:
+    """Steps over the same rows, from the first one on.
+
+    Attributes:
+        steps: so far.
+        before: steps that were after its first one and do not wait for it.
+        made: arrays in memory that it makes.
+        factors: bytes of the largest right factor.
+    """
+
+    rows: Rows
+    in_memory: InMemory
+    machine: Machine
+    steps: list[Nest | Single] = field(default_factory=list)
+    before: list[Step] = field(default_factory=list)
+    made: set[Array] = field(default_factory=set)
+    factors: int = 0
+
+    @staticmethod
+    def of(steps: Sequence[Step], in_memory: InMemory, machine: Machine) -> _Grown | None:
+        """What grows from the first of some steps; None where it has no rows."""
+        rows = _rows_of(steps[0])
+        if rows is None:
+            return None
+        grown = _Grown(rows, in_memory, machine)
+        if not grown._take(steps[0]):
+            return None
+        later: set[Array] = set()
+        for step in steps[1 : _REACH + 1]:
+            if isinstance(step, Single) and (changed_by(step.operation) or step.operation.has_effects):
+                break
+            if step.reads & later:
+                later |= set(step.makes)
+            elif len(grown.steps) == _MOST_STEPS or not grown._take(step):
+                if step.reads & grown.made:
+                    later |= set(step.makes)
+                else:
+                    grown.before.append(step)
+        return grown
+
+    def _take(self, step: Step) -> bool:
+        """Let a step be one of them, if it can be."""
+        fits = (
+            self._fits_nest(step) if isinstance(step, Nest) else isinstance(step, Single) and self._fits_product(step)
+        )
+        if not fits:
+            return False
+        assert isinstance(step, Nest | Single)
+        self.steps.append(step)
+        self.made.update(stored_by(step))
+        return True
+
+    def _fits_nest(self, nest: Nest) -> bool:
+        if nest.parts is not None or nest.origin is not None or nest.into is not None or 0 in nest.shape:
+            return False
+        dims = self.rows.dims(nest.shape)
+        if dims is None or any(d < dims for d in nest.dims) or nest.starts(self.in_memory) & self.made:
+            return False
+        columns = prod(nest.shape[dims:])
+        if 1 < columns < _LEAST_COLUMNS:
+            return False
+        place, found = nest.analysis(self.in_memory)
+        counters = {symbol for index in place[:dims] for symbol, _ in index.terms}
+        if any(symbol in counters for one in found.conditions for symbol, _ in one.index.terms):
+            return False
+        return self._reads_own_rows(place[:dims], nest.shape[:dims], found)
+
+    def _reads_own_rows(self, place: Sequence[Index], shape: Sequence[int], found: Accesses) -> bool:
+        """Whether of what these steps make only the place's own row is read."""
+        row = places.linear(place, shape)
+        for array, number in found.loads:
+            if array in self.made:
+                dims = self.rows.dims(array.shape)
+                if dims is None or number.over(prod(array.shape[dims:])) != row:
+                    return False
+        return True
+
+    def _fits_product(self, step: Single) -> bool:
+        op = step.operation
+        if op.name != "dot_general" or op.panel is not None:
+            return False
+        result = op.result
+        first = _row_dims(op)
+        if self.rows.dims(result.shape) != first or prod(result.shape[first:]) < _LEAST_COLUMNS:
+            return False
+        lhs, rhs = op.operands
+        if step.epilogue:
+            others = step.reads - {*op.operands, result}
+            if others & self.made or not keeps_order(op, step.epilogue, self.in_memory):
+                return False
+        matrices = prod(rhs.shape[d] for d in _numbers(op).rhs_batching_dimensions)
+        factor = _bytes(rhs) // max(matrices, 1)
+        if rhs in self.made or factor > self.machine.l2_bytes // _FACTOR or self.rows.size < _LEAST_ROWS:
+            return False
+        if lhs in self.made and not _has_rows_first(op):
+            return False
+        self.factors = max(self.factors, factor)
+        return True
+
+    def fused(self, steps: Sequence[Step], block: Block) -> FusedRows | None:
+        """The steps as one, if that gains."""
+        if len(self.steps) < 2:
+            return None
+        given = set(block.results)
+        others = [step for step in steps if step not in set(self.steps)]
+        read = {array for step in others for array in step.reads} | given
+        captured = {array for op in block.ops for array in op.captured}
+        local = self._rooms({array for array in self.made if array not in read | captured})
+        if _overwrites(self.steps, block, self.in_memory):
+            return None
+        uses = [array for step in self.steps for array in self._touched(step)]
+        arrays = set(uses)
+        if len(arrays) > _MOST_ARRAYS:
+            return None
+        again = [array for array in arrays if uses.count(array) > 1]
+        if sum(map(_bytes, again)) <= self.machine.l2_bytes:
+            return None
+        has_products = any(isinstance(step, Single) for step in self.steps)
+        own = (array for array in arrays if self.rows.dims(array.shape) is not None)
+        row = sum(_bytes(array) for array in own if local.get(array, array) is array) // self.rows.count
+        room = self.machine.l2_bytes // _BLOCK
+        most = max(room // max(row, 1), _LEAST_ROWS if has_products else 1)
+        if row * min(most, self.rows.size) > 2 * room:
+            return None
+        count = -(-self.rows.size // most)
+        if row * -(-self.rows.size // count) < _LEAST_BYTES:
+            return None
+        reads = {array for step in self.steps for array in step.reads} - self.made
+        return FusedRows(reads, list(self.steps), self.rows, -(-self.rows.size // count), local)
+
+    def _rooms(self, local: set[Array]) -> dict[Array, Array]:
+        """Arrays that only these steps read, with those whose memory they take."""
+        last = {array: step for step in self.steps for array in self._touched(step)}
+        rooms: dict[Array, Array] = {}
+        for step in self.steps:
+            free = [array for array in rooms if last[array] is step and _reads_in_place(step, array, self.in_memory)]
+            for array in stored_by(step):
+                if array in local:
+                    like = (other for other in free if isinstance(step, Nest) and array in step.maps)
+                    old = next((other for other in like if _is_alike(array, other)), None)
+                    rooms[array] = rooms[old] if old is not None else array
+                    if old is not None:
+                        free.remove(old)
+        return rooms
+
+    def _touched(self, step: Nest | Single) -> set[Array]:
+        if isinstance(step, Nest):
+            return {array for array, _ in step.loads(self.in_memory)} | set(stored_by(step))
+        return {*step.operation.operands, *step.reads, *stored_by(step)}
+
+
+def _reads_in_place(step: Nest | Single, array: Array, in_memory: InMemory) -> bool:
+    """Whether a loop reads an array at its own place alone, so that what it makes there may take its place."""
+    if not isinstance(step, Nest) or array in step.makes:
+        return False
+    place, found = step.analysis(in_memory)
+    own = places.linear(place, step.shape)
+    return all(number == own for loaded, number in found.loads if loaded is array)
+
+
+def _is_alike(array: Array, other: Array) -> bool:
+    return array.elements == other.elements and element_size(array.element) == element_size(other.element)
+
+
+def _rows_of(step: Step) -> Rows | None:
+    """The rows of a step with which fused steps may begin: a product, or sums of rows."""
+    if isinstance(step, Single):
+        if step.operation.name != "dot_general":
+            return None
+        shape = step.operation.result.shape[: _row_dims(step.operation)]
+    elif isinstance(step, Nest) and step.reductions:
+        shape = step.shape[: min(step.dims)]
+    else:
+        return None
+    count = prod(shape)
+    size = next((size for size in reversed(shape) if size != 1), 1)
+    return Rows(count // size, size) if count > 1 else None
+
+
+def _numbers(op: Op) -> stablehlo.DotDimensionNumbers:
+    return stablehlo.DotDimensionNumbers(op.attribute("dot_dimension_numbers"))
+
+
+def _row_dims(op: Op) -> int:
+    """How many first dimensions of a product's result are its batch and the left factor's own."""
+    return op.operands[0].rank - len(_numbers(op).lhs_contracting_dimensions)
+
+
+def _has_rows_first(op: Op) -> bool:
+    """Whether the left factor's rows are in its first dimensions, in the result's order."""
+    numbers, lhs = _numbers(op), op.operands[0]
+    batch, summed = list(numbers.lhs_batching_dimensions), list(numbers.lhs_contracting_dimensions)
+    first = lhs.rank - len(summed)
+    return batch == list(range(len(batch))) and sorted(summed) == list(range(first, lhs.rank))
+
+
+def _overwrites(steps: Sequence[Nest | Single], block: Block, in_memory: InMemory) -> bool:
+    """Whether a loop would write a carry where it reads it, which a block whose rows are computed twice must not."""
+    if block.owner is None or block.owner.name != "while":
+        return False
+    made = {array for step in steps for array in step.makes}
+    read: set[Array] = set()
+    for step in steps:
+        read |= (
+            {array for array, _ in step.loads(in_memory)} if isinstance(step, Nest) else set(step.operation.operands)
+        )
+    carries = zip(block.results, block.arguments, strict=False)
+    return any(result in made and argument in read for result, argument in carries)

@@ -1,0 +1,221 @@
+"""Steps over the same rows that run block by block, for a second-level cache so small that short programs have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import hloforge
+from hloforge.dialect.program import Program
+from hloforge.pipelines.codegen import index as places
+from hloforge.pipelines.codegen.fused_rows import FusedRows, Rows, with_fused_rows
+from hloforge.pipelines.codegen.lowering import lower
+from hloforge.pipelines.codegen.reading import function_of
+from hloforge.pipelines.codegen.steps import Planner
+from hloforge.pipelines.framework.machine import Machine
+from tests.pipelines.codegen.jax_programs import check, normal
+
+# Bytes of a second-level cache, which scores of some hundred rows and columns fill.
+_SMALL = 1 << 16
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_cache() -> Iterator[None]:
+    """Programs are compiled for a processor with such a cache, which no option of the compiler has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Machine, "with_settings", lambda machine, _: replace(machine, l2_bytes=_SMALL))
+        yield
+
+
+def _program(function: Callable[..., Any], *arguments: Any) -> Program:
+    with jax.enable_x64(True):
+        return hloforge.as_program(jax.jit(function, keep_unused=True).lower(*arguments))
+
+
+def _fused(function: Callable[..., Any], *arguments: Any) -> list[FusedRows]:
+    """The fused steps of a function's program."""
+    program = _program(function, *arguments).clone()
+    lower(program.module)
+    block = function_of(program.module)
+    stored = {*block.arguments, *(op.result for op in block.ops if op.name == "constant" and not op.is_splat)}
+    planner = Planner(block, stored.__contains__)
+    machine = replace(Machine(), l2_bytes=_SMALL)
+    steps = with_fused_rows(planner.steps(), block, planner.in_memory, machine)
+    return [step for step in steps if isinstance(step, FusedRows)]
+
+
+def _attention(q: Any, k: Any, v: Any) -> Any:
+    scores = jnp.einsum("bhid,bhjd->bhij", q, k) * 0.3
+    return jnp.einsum("bhij,bhjd->bhid", jax.nn.softmax(scores, -1), v)
+
+
+def _masked(q: Any, k: Any, v: Any) -> Any:
+    scores = jnp.einsum("bhid,bhjd->bhij", q, k)
+    rows, columns = scores.shape[-2:]
+    seen = jnp.tril(jnp.ones((rows, columns), bool))
+    return jnp.einsum("bhij,bhjd->bhid", jax.nn.softmax(jnp.where(seen, scores, -1e9), -1), v)
+
+
+def _heads_last(q: Any, k: Any, v: Any) -> Any:
+    """Queries, keys and values as ``[batch, place, head, number]``."""
+    q, k, v = (jnp.swapaxes(x, 1, 2) for x in (q, k, v))
+    scores = jnp.einsum("bihd,bjhd->bhij", q, k)
+    return jnp.einsum("bhij,bjhd->bihd", jax.nn.softmax(scores, -1), v)
+
+
+def _biased(q: Any, k: Any, v: Any) -> Any:
+    """A bias that the first product's epilogue adds, and scores that are a result as well."""
+    scores = jnp.einsum("bhid,bhjd->bhij", q, k) + jnp.float32(0.5) * q[..., :1]
+    weights = jax.nn.softmax(scores, -1)
+    return jnp.einsum("bhij,bhjd->bhid", weights, v), scores
+
+
+def _norm(x: Any, scale: Any, shift: Any) -> Any:
+    mean = x.mean(-1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift
+
+
+def _loss(x: Any, y: Any) -> Any:
+    return -(jax.nn.log_softmax(x) * y).sum(-1).mean()
+
+
+def _in_a_loop(x: Any) -> Any:
+    """The last of fused steps makes what the loop carries."""
+
+    def step(_: Any, state: Any) -> Any:
+        return state + jax.nn.softmax(jnp.cumsum(state, 0), -1)
+
+    return jax.lax.fori_loop(0, 3, step, x)
+
+
+def _flat(x: Any, w: Any) -> Any:
+    """Rows of two dimensions that a reshape makes one."""
+    weights = jax.nn.softmax(x, -1).reshape(-1, x.shape[-1])
+    return (weights @ w).reshape(*x.shape[:-1], -1)
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "attention": (_attention, (normal(2, 3, 70, 16), normal(2, 3, 90, 16), normal(2, 3, 90, 33))),
+    "causal attention": (_masked, (normal(1, 4, 96, 16), normal(1, 4, 96, 16), normal(1, 4, 96, 32))),
+    "attention, heads last": (_heads_last, (normal(2, 2, 80, 16), normal(2, 2, 80, 16), normal(2, 2, 80, 40))),
+    "attention, biased": (_biased, (normal(1, 2, 101, 8), normal(1, 2, 101, 8), normal(1, 2, 101, 32))),
+    "attention of bf16": (_attention, tuple(normal(1, 2, 97, 32, dtype=jnp.bfloat16) for _ in range(3))),
+    "attention of f16": (_attention, tuple(normal(1, 2, 97, 32, dtype=np.float16) for _ in range(3))),
+    "attention of f64": (_attention, tuple(normal(1, 2, 65, 32, dtype=np.float64) for _ in range(3))),
+    "layer norm": (_norm, (normal(3, 67, 130), normal(130), normal(130))),
+    "softmax of middle dimensions": (lambda x: jax.nn.softmax(x, 1), (normal(90, 50, 7),)),
+    "loss and its gradient": (jax.value_and_grad(_loss), (normal(101, 300), normal(101, 300))),
+    "gradient of attention": (
+        jax.grad(lambda *given: (_attention(*given) ** 2).sum(), (0, 1, 2)),
+        (normal(1, 2, 77, 16), normal(1, 2, 77, 16), normal(1, 2, 77, 32)),
+    ),
+    "complex rows": (
+        lambda x: (x - x.mean(-1, keepdims=True)) * jnp.abs(x).sum(-1, keepdims=True),
+        (normal(70, 130, dtype=np.complex64),),
+    ),
+    "a loop's carry": (_in_a_loop, (normal(50, 200),)),
+    "rows of two dimensions": (_flat, (normal(3, 64, 150), normal(150, 40))),
+}
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_programs(name: str) -> None:
+    function, arguments = PROGRAMS[name]
+    check(function, *arguments)
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "a loop's carry"])
+def test_these_programs_have_fused_steps(name: str) -> None:
+    function, arguments = PROGRAMS[name]
+    assert _fused(function, *arguments)
+
+
+def test_scores_have_memory_for_a_block_of_rows() -> None:
+    (fused,) = _fused(_attention, *PROGRAMS["attention"][1])
+    assert [type(step).__name__ for step in fused.steps] == ["Single", "Nest", "Nest", "Nest", "Single"]
+    assert fused.rows == Rows(6, 70)
+    scores = [array for array in fused.local if array.shape == (2, 3, 70, 90)]
+    assert len(scores) == 3
+    assert len({fused.local[array] for array in scores}) == 1
+    assert fused.block < 70
+
+
+def test_what_others_read_keeps_its_memory() -> None:
+    (fused,) = _fused(_biased, *PROGRAMS["attention, biased"][1])
+    assert [array for array in fused.makes if array.shape == (1, 2, 101, 101)]
+
+
+def test_rows_that_see_others_are_not_fused() -> None:
+    """The second sum goes over rows, and reads what the first one makes of all of them."""
+
+    def across(x: Any) -> Any:
+        weights = jnp.exp(x - x.max(-1, keepdims=True))
+        return weights / weights.sum(0)
+
+    for fused in _fused(across, normal(70, 300)):
+        assert all(step.dims != (0,) for step in fused.steps if hasattr(step, "dims"))
+    check(across, normal(70, 300))
+
+
+def test_small_arrays_are_not_fused() -> None:
+    assert not _fused(lambda x: jax.nn.softmax(x, -1), normal(8, 64))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims"),
+    [((6, 70), 2), ((420,), 1), ((2, 3, 70, 5), 3), ((1, 6, 1, 70, 1, 4), 4), ((70, 6), None), ((), None)],
+)
+def test_the_rows_of_a_shape(shape: tuple[int, ...], dims: int | None) -> None:
+    assert Rows(6, 70).dims(shape) == dims
+
+
+def test_a_place_in_flat_rows_has_no_quotient() -> None:
+    start = places.counter(6) * 70 + places.counter(50)
+    assert all(symbol.quotient is None for index in places.delinear(start, (6, 70)) for symbol, _ in index.terms)
+
+
+_STEPS: list[Callable[[Any, Any], Any]] = [
+    lambda x, w: x - x.max(-1, keepdims=True),
+    lambda x, w: jnp.exp(-jnp.abs(x)),
+    lambda x, w: x / (1 + jnp.abs(x).sum(-1, keepdims=True)),
+    lambda x, w: x * jax.lax.rsqrt(1 + (x * x).mean(-1, keepdims=True)),
+    lambda x, w: x @ w,
+    lambda x, w: x + x[:, ::-1],
+    lambda x, w: jnp.cumsum(x, -1) / 50,
+    lambda x, w: x - x.mean(-1).sum(),
+    lambda x, w: jnp.where(x > 0, x, x.min(-1, keepdims=True)),
+    lambda x, w: x + jnp.roll(x, 1, 0),
+    lambda x, w: x + jnp.arange(x.shape[0], dtype=x.dtype)[:, None] / 50,
+]
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(st.integers(0, len(_STEPS) - 1), min_size=3, max_size=7),
+    st.integers(33, 90),
+    st.integers(32, 150),
+    st.booleans(),
+    st.booleans(),
+)
+def test_random_steps(numbers: list[int], rows: int, columns: int, batched: bool, keeps: bool) -> None:
+    """Steps of rows, and some that are none, one after the other; results between them are returned as well."""
+
+    def function(x: Any, w: Any) -> Any:
+        kept = []
+        for number in numbers:
+            x = _STEPS[number](x, w)
+            kept.append(x)
+        return kept if keeps else kept[-1]
+
+    shape = (3, rows, columns) if batched else (rows, columns)
+    weights = (3, columns, columns) if batched else (columns, columns)
+    function_of_all = jax.vmap(function) if batched else function
+    check(function_of_all, normal(*shape), normal(*weights) / columns, tolerance=1e-4)
