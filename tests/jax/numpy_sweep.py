@@ -29,6 +29,7 @@ TABLES = (
     "shaping",
     "indexing",
     "functions",
+    "gradients",
     "linear_algebra",
     "lax_functions",
     "lax_contractions",

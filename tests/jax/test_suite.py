@@ -23,6 +23,7 @@ class Ends(unittest.TestCase):
     def test_e_skip(self): OURS and self.skipTest("not here")
     def test_f_fails_everywhere(self): self.fail()
     def test_g_pass(self): pass
+    def test_h_slow(self): time.sleep(7 if OURS else 2)
 """
 
 
@@ -39,7 +40,7 @@ def test_each_way_to_end_costs_one_test(
     assert suite.main() == 1
     text = capsys.readouterr().out
     assert (
-        "of 6 tests that pass on JAX's CPU: {'passed': 2, 'failed': 1, 'crashed': 1, 'timeout': 1, 'skipped': 1}"
+        "of 7 tests that pass on JAX's CPU: {'passed': 3, 'failed': 1, 'crashed': 1, 'timeout': 1, 'skipped': 1}"
         in text
     )
     assert "1 others do not pass there" in text

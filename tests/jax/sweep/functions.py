@@ -19,10 +19,11 @@ hard_silu hard_tanh elu celu selu gelu glu squareplus mish identity log_softmax 
 """
 _SPECIAL_1 = """
 bernoulli digamma entr erf erfc erfinv expi expit exp1 factorial gammaln loggamma gamma gammasgn i0 i0e i1 i1e
-log_ndtr log_softmax logit ndtr ndtri sici spence fresnel softmax logsumexp zeta ellipk
+log_ndtr log_softmax logit ndtr ndtri sici spence fresnel softmax logsumexp zeta ellipk dawsn erfcx
 """
 _SPECIAL_2 = (
-    "beta betaln gammainc gammaincc kl_div poch rel_entr xlog1py xlogy zeta polygamma expn comb stirling2 boxcox"
+    "beta betaln gammainc gammaincc kl_div poch rel_entr xlog1py xlogy zeta polygamma expn comb stirling2 boxcox "
+    "boxcox1p owens_t"
 )
 _DISTRIBUTIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "bernoulli": ("logpmf pmf cdf ppf", (0.3,)),
@@ -42,7 +43,7 @@ _DISTRIBUTIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "nbinom": ("logpmf pmf", (4, 0.3)),
     "norm": ("logpdf pdf cdf logcdf sf logsf isf ppf", ()),
     "pareto": ("logpdf pdf cdf logcdf sf logsf ppf", (2.5,)),
-    "poisson": ("logpmf pmf cdf", (3.2,)),
+    "poisson": ("logpmf pmf cdf entropy", (3.2,)),
     "t": ("logpdf pdf", (3.5,)),
     "truncnorm": ("logpdf pdf cdf logcdf sf logsf", (-1.0, 2.0)),
     "uniform": ("logpdf pdf cdf ppf", ()),
@@ -195,6 +196,7 @@ def _special() -> Iterator[Case]:
         array(9, kind="positive"),
         array(9, kind="positive"),
     )
+    yield from rows("special.wofz", jsp.special.wofz, array(30, kind="plain"), dtypes=COMPLEX)
     yield from rows("special.bernoulli", lambda: jsp.special.bernoulli(9), dtypes=("f",))
     yield from rows(
         "special.sph_harm",
