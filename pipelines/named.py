@@ -354,6 +354,8 @@ def _for_gpus(stage: Stage, target: str) -> Stage:
         return replace(stage, entry=chosen)
     if isinstance(stage.entry, LowerCollectives) and target in _CONNECTED:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
+    if isinstance(stage.entry, LegalizeSlicedOperands) and target == "vulkan":
+        return replace(stage, entry=LegalizeSlicedOperands(rows_without_shape=True))
     if isinstance(stage.entry, DecomposeFft):
         return replace(stage, entry=DecomposeFft())
     return stage

@@ -22,6 +22,12 @@ or that is between elements, is such a slice too, for gathers of it, windows of 
 A conversion that widens IREE repeats in the dispatches of all that read it, and there forgets the steps of a slice of
 it where something else reads it too: silently, ``y[::2] * 2`` of ``y = x.astype(f32)`` had the first elements of ``y``.
 What is read with steps is therefore what was converted.
+
+For Vulkan it has no code for arithmetic on steps of one row: ``-x[1, ::2]`` ("unresolved materialization" from
+``memref<32xf32>`` to ``memref<2x16xf32>``). There the row is a part of the array without its shape::
+
+    %s = stablehlo.slice %x [1:2, 0:16:2] : (tensor<2x16xf32>) -> tensor<1x8xf32>
+    %s = reshape (slice (reshape %x : tensor<32xf32>) [16:32:2])
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ from hloforge.dialect.emission import emit
 from hloforge.dialect.mlir import AnyOp, SSAValue, ir
 from hloforge.dialect.operations import defining_op, integers, is_made_by
 from hloforge.dialect.values import Value
+from hloforge.pipelines.analysis.forms import is_static
 from hloforge.pipelines.analysis.origins import is_sliced_by_padding, origin
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
@@ -105,6 +112,28 @@ def narrow_part(op: ir.Operation) -> Replacement:
     # With its attributes: one of them may say that a number is within the integers.
     attributes = {name: source.attributes[name] for name in source.attributes}
     return emit(source.name, [part], op.results[0].type, **attributes)
+
+
+@pattern(_SLICE)
+def row_without_shape(op: ir.Operation) -> Replacement:
+    """slice with steps along one dimension, of one place along that before -> the same of both as one dimension."""
+    source, result = Value(op.operands[0]), Value(op.results[0])
+    if not is_static(op):
+        return NoMatch("dynamic size")
+    starts, limits, steps = (integers(op, name) for name in ("start_indices", "limit_indices", "strides"))
+    dims, places = source.dims, result.dims
+    rows = [d for d in range(len(dims) - 1) if places[d] == 1 and steps[d + 1] > 1]
+    if not rows:
+        return NoMatch("it has no steps of one row")
+    first = rows[0]
+    before = starts[first] * dims[first + 1]
+    if (cut := origin(source.ir)) is not None and cut.name == "stablehlo.dynamic_slice":
+        source = ops.optimization_barrier(source)  # a row whose place is known at run time
+    flat = ops.reshape(source, [*dims[:first], dims[first] * dims[first + 1], *dims[first + 2 :]])
+    bounds = [[*values[:first], *values[first + 1 :]] for values in (starts, limits, steps)]
+    bounds[0][first] += before
+    bounds[1][first] += before
+    return ops.reshape(ops.slice(flat, *bounds), places)
 
 
 def _widens(op: AnyOp) -> bool:
@@ -188,10 +217,17 @@ def _is_of_rows(value: Any) -> bool:
 @register
 @dataclass(frozen=True)
 class LegalizeSlicedOperands(Pass):
-    """Put barriers between slices and scatters into them, and between strided slices and operations that index them."""
+    """Put barriers between slices and scatters into them, and between strided slices and operations that index them.
+
+    Attributes:
+        rows_without_shape: take steps of one row from the array without its shape, for Vulkan.
+    """
 
     name: ClassVar[str] = "legalize-sliced-operands"
+    rows_without_shape: bool = False
 
     def run(self, module: ir.Module) -> None:
+        if self.rows_without_shape:
+            apply_patterns(module, row_without_shape)
         apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier)
         apply_patterns(module, (*apart, *widened_behind_a_barrier, *narrow_part))

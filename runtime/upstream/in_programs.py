@@ -108,6 +108,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="sliced_operands.mlir",
     ),
     Workaround(
+        "row-with-steps",
+        "has no SPIR-V for arithmetic on steps of one row",
+        passes=("legalize-sliced-operands",),
+        reproducer="row_with_steps.mlir",
+    ),
+    Workaround(
         "nested-pads",
         "merges two paddings with the same value, and forgets the steps of the first one",
         passes=("legalize-paddings",),
