@@ -254,7 +254,7 @@ def test_what_windows_skip_is_computed_too() -> None:
     ("dims", "row", "start"), [((2, 16), 1, 0), ((1, 17), 0, 0), ((2, 3, 16), 1, 1), ((2, 64), None, 3)], ids=str
 )
 def test_steps_of_one_row_for_vulkan(dims: tuple[int, ...], row: int | None, start: int) -> None:
-    """IREE has no SPIR-V for ``-x[1, ::2]``: ``short`` 920025. Without a number, the row is known at run time."""
+    """IREE has no SPIR-V for ``-x[1, ::2]``. Without a number, the row is known at run time."""
     with Builder("row") as builder:
         x, place = builder.parameter(0, Shape.array("f32", *dims)), builder.parameter(1, "s32[]")
         first = [0 if row is None else row] * (len(dims) - 1)
