@@ -144,6 +144,11 @@ class CompileOptions:
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         object.__setattr__(self, "buckets", normalized(self.buckets))
         object.__setattr__(self, "libraries", tuple(map(Path, self.libraries)))
+        if self.buckets and self.externalize_weights is not None:
+            raise OptionError(
+                "a file of buckets has its weights inside, once; externalize_weights is for other programs",
+                hint="leave one of the two out",
+            )
         if self.weights is not None and self.externalize_weights is not None:
             raise OptionError("a program takes its weights from one file: either weights or externalize_weights")
         if self.isolation not in ISOLATIONS:

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import hloforge
 from hloforge.dialect.errors import ArgumentError, LoadError, OptionError
 from hloforge.runtime.artifact.bucket_file import BucketTable, table_of, weights_in
+from hloforge.runtime.options import CompileOptions
 from hloforge.tools.main import cli
 
 WEIGHTS = np.random.default_rng(0).normal(size=(128, 128)).astype(np.float32) / 8
@@ -129,3 +130,8 @@ def test_too_many_buckets_for_one_file_are_refused() -> None:
         many.save("unused.vmfb")
     with pytest.raises(OptionError, match="at most 8"):
         hloforge.compile(_program(), buckets={"arg0.0": [9]})
+
+
+def test_a_file_of_weights_beside_buckets_is_refused() -> None:
+    with pytest.raises(OptionError, match="externalize_weights is for other programs"):
+        CompileOptions(buckets="all", externalize_weights="weights.irpa")
