@@ -129,7 +129,13 @@ pointwise("aten.special_i1", kind=_FLOAT, wide=True)(special.i1)
 pointwise("aten.special_i1e", kind=_FLOAT, wide=True)(special.i1e)
 pointwise("aten.special_ndtri", kind=_FLOAT, wide=True)(special.ndtri)
 pointwise("aten.special_zeta", kind=_FLOAT, wide=True)(special.zeta)
-pointwise("aten.special_log_ndtr", kind=_FLOAT, wide=True)(special.log_ndtr)
+
+
+@pointwise("aten.special_log_ndtr", kind=_FLOAT, wide=True)
+def _log_ndtr(x: jax.Array) -> jax.Array:
+    # JAX's takes the logarithm of a number near 1 there, which leaves few digits.
+    upper = jnp.log1p(-special.erfc(x * np.sqrt(0.5).astype(x.dtype)) / 2)
+    return jnp.where(x > 0, upper, special.log_ndtr(jnp.minimum(x, 0)))
 
 
 @lowers("aten.add", "prims.add")
