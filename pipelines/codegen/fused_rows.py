@@ -127,7 +127,7 @@ def with_fused_rows(steps: list[Step], block: Block, in_memory: InMemory, machin
 
 
 def _is_large(step: Step, machine: Machine) -> bool:
-    """Whether a step goes over more elements than the second-level cache keeps, whatever their type."""
+    """Whether a step goes over so many elements that a closer look may pay: a few bytes of each fill the cache."""
     elements = prod(step.shape) if isinstance(step, Nest) else max((array.elements for array in step.makes), default=0)
     return elements > machine.l2_bytes // 16
 
@@ -144,7 +144,6 @@ class _Grown:
         steps: so far.
         before: steps that were after its first one and do not wait for it.
         made: arrays in memory that it makes.
-        factors: bytes of the largest right factor.
     """
 
     rows: Rows
@@ -153,7 +152,6 @@ class _Grown:
     steps: list[Nest | Single] = field(default_factory=list)
     before: list[Step] = field(default_factory=list)
     made: set[Array] = field(default_factory=set)
-    factors: int = 0
 
     @staticmethod
     def of(steps: Sequence[Step], in_memory: InMemory, machine: Machine) -> _Grown | None:
@@ -231,10 +229,7 @@ class _Grown:
         factor = _bytes(rhs) // max(matrices, 1)
         if rhs in self.made or factor > self.machine.l2_bytes // _FACTOR or self.rows.size < _LEAST_ROWS:
             return False
-        if lhs in self.made and not _has_rows_first(op):
-            return False
-        self.factors = max(self.factors, factor)
-        return True
+        return lhs not in self.made or _has_rows_first(op)
 
     def fused(self, steps: Sequence[Step], block: Block) -> FusedRows | None:
         """The steps as one, if that gains."""
@@ -334,7 +329,7 @@ def _has_rows_first(op: Op) -> bool:
 
 
 def _overwrites(steps: Sequence[Nest | Single], block: Block, in_memory: InMemory) -> bool:
-    """Whether a loop would write a carry where it reads it, which a block whose rows are computed twice must not."""
+    """Whether a loop writes a carry where it reads it: a block, whose rows may be computed twice, would need a copy."""
     if block.owner is None or block.owner.name != "while":
         return False
     made = {array for step in steps for array in step.makes}
