@@ -61,6 +61,8 @@ RESULT_ALIASES = "hloforge.result_aliases"
 
 # Facts about a module or operation that a pass has established.
 PHYSICAL_ABI, GRID, SHARDED = "hloforge.physical_abi", "hloforge.grid", "hloforge.sharded"
+# Of a module for code generation: the sizes of what main returns, some of which are results after it.
+BOUNDED_RESULTS = "hloforge.bounded_results"
 HOST_FUNCTIONS, HOST_CALL = "hloforge.host_functions", "hloforge.host_call"
 DROPPED_ATTRIBUTES, ELIDED = "hloforge.dropped_attributes", "hloforge.elided"
 # Of a scatter or gather: its indices lie in bounds, and a scatter's rows lead, so that IREE takes it as it is.
@@ -127,6 +129,7 @@ _ALL = (
     Mark(PARTITIONED, On.MODULE, "importers/reader.py", "pipelines/replicas/annotations.py", carried=True),
     Mark(PHYSICAL_ABI, On.MODULE, "pipelines/legalize/entry_abi.py", "pipelines/legalize/entry_abi.py"),
     Mark(GRID, On.MODULE, "pipelines/replicas/grid.py", _REPLICAS),
+    Mark(BOUNDED_RESULTS, On.MODULE, "codegen/passes/bounded_results.py", "codegen/generate.py"),
     Mark(SHARDED, On.MODULE, "pipelines/replicas/shards.py", "pipelines/replicas/shards.py"),
     Mark(HOST_FUNCTIONS, On.MODULE, "pipelines/host_calls.py", "pipelines/host_calls.py"),
     Mark(DROPPED_ATTRIBUTES, On.MODULE, "importers/reader.py", "who called hloforge.read"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from hloforge.dialect import budget
 from hloforge.dialect.dense_values import constant_of
+from hloforge.dialect.marks import BOUNDED_RESULTS
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.blocks import BlockWriter, Generator
@@ -67,9 +68,17 @@ def generate(
         check(block)
         shorten(block)
         generator = Generator(machine, extensions, architecture)
-        return _Program(block, generator, apart=apart, aliases=aliases or {}).made()
+        return _Program(block, generator, apart=apart, aliases=aliases or {}, sizes=_sizes(module)).made()
     finally:
         forget(_all_ops(block))
+
+
+def _sizes(module: ir.Module) -> tuple[tuple[int, ...], ...]:
+    """Of what the program returns, where they are known at run time (``legalize-bounded-results``)."""
+    attributes = module.operation.attributes
+    if BOUNDED_RESULTS not in attributes:
+        return ()
+    return tuple(tuple(ir.DenseI64ArrayAttr(dims)) for dims in ir.ArrayAttr(attributes[BOUNDED_RESULTS]))
 
 
 def _all_ops(block: Block) -> Iterator[Op]:
@@ -80,7 +89,16 @@ def _all_ops(block: Block) -> Iterator[Op]:
 
 
 class _Program:
-    def __init__(self, block: Block, generator: Generator, *, apart: bool, aliases: Mapping[int, int]) -> None:
+    def __init__(
+        self,
+        block: Block,
+        generator: Generator,
+        *,
+        apart: bool,
+        aliases: Mapping[int, int],
+        sizes: tuple[tuple[int, ...], ...],
+    ) -> None:
+        self._sizes = sizes
         self._block, self._generator, self._is_apart = block, generator, apart
         arrays = block.results, block.arguments
         self._aliases = {one: other for one, other in aliases.items() if _fit(arrays[0][one], arrays[1][other])}
@@ -127,6 +145,7 @@ class _Program:
             weights=tuple((name, _type(array).size) for name, array in block.weights.items()),
             kernels=tuple(self._kernels),
             names=tuple(self._names),
+            sizes=self._sizes,
             dispatches=tuple(
                 Dispatch(kernel, tuple(map(self._binding, slots)), count, origins)
                 for kernel, slots, count, origins in self._dispatches

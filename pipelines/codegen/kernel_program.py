@@ -75,11 +75,13 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class KernelProgram:
-    """A program of static sizes.
+    """A program of static sizes, but for what it returns.
 
     Attributes:
         parameters: arrays of the caller, which no kernel writes but those that results lie in.
         results: arrays that the program makes, each in a buffer of its own or in a parameter's.
+        sizes: of the arrays that are returned, if each call has others: -1 - n is the number in result n.
+            Results after them are such numbers of 32 bits. What is returned lies at the beginning of its result.
         aliases: the parameters that results lie in, by the numbers of these. Such a result has no other buffer.
         transient: bytes of the buffer that is gone after the call; 0 for none.
         constants: what the constant buffer holds; empty for none.
@@ -104,6 +106,13 @@ class KernelProgram:
     weights: tuple[tuple[str, int], ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
     names: tuple[str, ...] = ()
+    sizes: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def returned(self) -> tuple[tuple[ArrayType, tuple[int, ...]], ...]:
+        """The results that a caller gets, each with its sizes as of ``sizes``."""
+        sizes = self.sizes or [result.shape for result in self.results]
+        return tuple(zip(self.results, sizes, strict=False))
 
     def name(self, kernel: int) -> str:
         """Of a kernel by its number."""

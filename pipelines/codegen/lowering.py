@@ -9,6 +9,7 @@ from __future__ import annotations
 from hloforge.dialect.mlir import ir
 from hloforge.pipelines.codegen.factorizations import NATIVE
 from hloforge.pipelines.codegen.passes.bit_widths import DecomposeBitWidths
+from hloforge.pipelines.codegen.passes.bounded_results import LegalizeBoundedResults
 from hloforge.pipelines.codegen.passes.excess_precision import LegalizeExcessPrecision
 from hloforge.pipelines.codegen.passes.fold_constants import FoldConstants
 from hloforge.pipelines.codegen.passes.half_factorizations import LegalizeHalfFactorizations
@@ -54,6 +55,7 @@ from hloforge.pipelines.workarounds.independent_reductions import LegalizeIndepe
 
 STAGES: tuple[Stage, ...] = (
     *NORMALIZE,
+    Stage(LegalizeBoundedResults(), "all after it is static; layouts say where the elements that are there begin"),
     Stage(LowerCollectives(), "other devices are reached through the host; makes host calls and arithmetic"),
     Stage(LowerFeeds(), "feeds and channels are queues of the host; makes host calls"),
     Stage(LegalizeHostCalls(), "a function of the host gets arrays as they lie in memory; effects keep their order"),

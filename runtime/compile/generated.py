@@ -103,7 +103,7 @@ def _made(
 ) -> tuple[Executable, KernelProgram]:
     processor = processor_of(target)
     assert processor is not None  # is_asked said so
-    copy = program.clone()
+    copy, signature = program.clone(), program.signature
     inline_dense_resources(copy.module)
     machine = target.machine.with_settings(options.machine)
     with timings.part("lowering"):
@@ -118,13 +118,13 @@ def _made(
             extensions=extensions_of(target.variant, target.features),
             architecture=processor.architecture,
             apart=apart,
-            aliases=aliased_results(copy.signature),
+            aliases=aliased_results(signature),
         )
     # Threads have nothing to share in kernels of one workgroup.
     is_shared = any(dispatch.workgroups > 1 for dispatch in kernels.dispatches)
     manifest = Manifest(
         name=copy.name,
-        signature=copy.signature,
+        signature=signature,
         target=str(target),
         versions=tuple(sorted({**dict(tool_versions()), LLVM: _version()}.items())),
         work=heaviest_operation(copy.module, machine) if is_shared else 0,

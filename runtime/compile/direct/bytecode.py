@@ -18,6 +18,7 @@ from hloforge.runtime.compile.direct.host import DirectError
 
 # Opcodes that ``Code.compute`` takes.
 ADD_I32, AND_I32, LESS_I32, NONZERO_I64, NONNULL = 0x22, 0x33, 0x4B, 0x52, 0x55
+MUL_I64, EXTEND_I32_I64 = 0x2C, 0x48
 
 _LOAD, _STORE, _NULL, _RODATA, _ELEMENT = 0x08, 0x09, 0x10, 0x11, 0x1A
 _ZERO, _LITERAL, _CONSTANT = {32: 0x0C, 64: 0x0E}, {32: 0x0D, 64: 0x0F}, {32: "<BIH", 64: "<BQH"}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hloforge.pipelines.codegen.kernel_program import HOST_BYTES, KernelProgram
 from hloforge.runtime.compile.direct import hal
-from hloforge.runtime.compile.direct.bytecode import Code, Function
+from hloforge.runtime.compile.direct.bytecode import EXTEND_I32_I64, MUL_I64, Code, Function
 from hloforge.runtime.compile.direct.rodata import Rodata
 from hloforge.runtime.compile.direct.schedule import slots_of
 from hloforge.runtime.compile.direct.shared import ALLOCATOR, COMMANDS, DEVICE, WEIGHT, await_fence, code_of
+
+# Of a size among the results.
+_SIZE_BYTES = 4
 
 
 def main_of(program: KernelProgram, rodata: Rodata) -> Function:
@@ -26,17 +31,19 @@ def main_of(program: KernelProgram, rodata: Rodata) -> Function:
         buffers.append(_allocated(code, allocator, program.transient))
     if program.dispatches:
         _run(code, program, device, buffers)
+    results = buffers[len(program.parameters) :]
     views = []
-    for result, buffer in zip(program.results, buffers[len(program.parameters) :], strict=False):
+    for number, (result, shape) in enumerate(program.returned):
+        sizes = [code.i64(size) if size >= 0 else _loaded(code, results[-1 - size]) for size in shape]
         views.append(code.reference())
         code.call(
             "hal.buffer_view.create",
-            code.moved(buffer),
+            code.moved(results[number]),
             code.i64(0),
-            code.i64(result.size),
+            _bytes(code, program, number, sizes),
             code.i32(hal.element_type(result)),
             code.i32(hal.DENSE),
-            [code.i64(size) for size in result.shape],
+            sizes,
             results=[views[-1]],
         )
     code.return_(*views)
@@ -93,6 +100,26 @@ def _allocated(code: Code, allocator: int, size: int) -> int:
         results=[buffer],
     )
     return buffer
+
+
+def _loaded(code: Code, buffer: int) -> int:
+    """The number of 32 bits in a result, as one of 64."""
+    short, number = code.number(32), code.number(64)
+    code.call("hal.buffer.load", buffer, code.i64(0), code.i32(_SIZE_BYTES), results=[short])
+    code.compute(EXTEND_I32_I64, short, number)
+    return number
+
+
+def _bytes(code: Code, program: KernelProgram, number: int, sizes: Sequence[int]) -> int:
+    """How many bytes a result has of these sizes, by the registers that hold them."""
+    result, shape = program.returned[number]
+    if min(shape, default=0) >= 0:
+        return code.i64(result.size)
+    product = code.i64(result.element_bytes)
+    for size in sizes:
+        before, product = product, code.number(64)
+        code.compute(MUL_I64, before, size, product)
+    return product
 
 
 def _host(code: Code) -> int:

@@ -6,6 +6,7 @@ Source: iree-org/iree, ``runtime/src/iree/modules/hal/exports.inl`` and ``runtim
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from hloforge.dialect.host_calls import MODULE, TABLE
 from hloforge.pipelines.codegen.kernel_program import ArrayType, KernelProgram
@@ -18,6 +19,7 @@ IMPORTS = {
     "hal.allocator.allocate": "0rIiiI_r",
     "hal.allocator.import": "0riIiirII_r",
     "hal.buffer.assert": "0rrrIii_v",
+    "hal.buffer.load": "0rIi_i",
     "hal.buffer_view.assert": "0rriiCID_v",
     "hal.buffer_view.buffer": "0r_r",
     "hal.buffer_view.create": "0rIIiiCID_r",
@@ -95,9 +97,13 @@ def element_type(array: ArrayType) -> int:
     return found
 
 
-def declared(array: ArrayType) -> str:
-    """An array as IREE declares it: integers have no sign, and what the program says of it stands beside."""
-    sizes = "".join(f"{size}x" for size in array.shape)
+def declared(array: ArrayType, shape: Sequence[int]) -> str:
+    """An array as IREE declares it: integers have no sign, and what the program says of it stands beside.
+
+    Args:
+        shape: its sizes; negative ones are dynamic.
+    """
+    sizes = "".join(f"{'?' if size < 0 else size}x" for size in shape)
     plain = re.sub("^[su]i", "i", array.element)
     said = f"tensor<{sizes}{plain}>"
     return said if plain == array.element else f"{said} {{iree.abi.encoding = tensor<{sizes}{array.element}>}}"

@@ -56,7 +56,7 @@ def module_of(
         requirements |= function.requirements
     pairs = {"iree.abi.declaration": _declaration(program), **attributes}
     said = flat.vector([flat.table((flat.text(key), flat.text(value))) for key, value in pairs.items()])
-    convention = f"0{'r' * len(program.parameters) or 'v'}_{'r' * len(program.results) or 'v'}"
+    convention = f"0{'r' * len(program.parameters) or 'v'}_{'r' * len(program.returned) or 'v'}"
     signatures = [flat.table((flat.text(convention), said)), flat.table((flat.text("0v_v"),))]
     if program.weights:
         signatures.append(flat.table((flat.text(f"0v_{'r' * len(program.weights)}"),)))
@@ -101,6 +101,8 @@ def _common(imported: tuple[tuple[str, str], ...]) -> tuple[flat.Piece, ...]:
 
 def _declaration(program: KernelProgram) -> str:
     """What ``main`` is, as IREE's compiler declares it."""
-    taken = ", ".join(f"%input{number}: {hal.declared(one)}" for number, one in enumerate(program.parameters))
-    returned = ", ".join(f"%output{number}: {hal.declared(one)}" for number, one in enumerate(program.results))
+    taken = ", ".join(
+        f"%input{number}: {hal.declared(one, one.shape)}" for number, one in enumerate(program.parameters)
+    )
+    returned = ", ".join(f"%output{number}: {hal.declared(*one)}" for number, one in enumerate(program.returned))
     return f"sync func @{_MAIN}({taken}) -> ({returned})"
