@@ -64,16 +64,17 @@ def choose_tile(kind: str, rows: int, columns: int, depth: int, machine: Machine
     """
     lanes = lanes_for(kind, columns, machine)
     across = -(-columns // lanes)
-
-    def cycles(tile: Tile) -> float:
-        sums = tile.rows * tile.vectors
-        step = max(sums / _RATE, _LATENCY) + _LOAD_CYCLES * (tile.rows + tile.vectors)
-        tiles = -(-rows // tile.rows) * -(-across // tile.vectors)
-        return tiles * (depth * step + _SUM_CYCLES * sums + _TILE_CYCLES)
-
     tiles = [Tile(lanes, *shape) for shape in _shapes(rows, across, machine.vector_count)]
     # Of equal ones the largest: it reads the factors least often.
-    return min(tiles, key=lambda tile: (cycles(tile), -tile.rows * tile.vectors))
+    return min(tiles, key=lambda tile: (cycles_of(tile, rows, columns, depth), -tile.rows * tile.vectors))
+
+
+def cycles_of(tile: Tile, rows: int, columns: int, depth: int) -> float:
+    """How long a product of these sizes takes by a tile, by the same model."""
+    sums = tile.rows * tile.vectors
+    step = max(sums / _RATE, _LATENCY) + _LOAD_CYCLES * (tile.rows + tile.vectors)
+    tiles = -(-rows // tile.rows) * -(-columns // tile.columns)
+    return tiles * (depth * step + _SUM_CYCLES * sums + _TILE_CYCLES)
 
 
 def _shapes(rows: int, across: int, registers: int) -> Iterator[tuple[int, int]]:

@@ -12,8 +12,8 @@ from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.operands import clamped, strided
 from hloforge.pipelines.codegen.products.packing import element
 
-# Elements that are moved at once.
-_MOVED = 16
+# Elements that are moved at once, and phases that pixels are dealt out to in registers.
+_MOVED, _DEALT = 16, 4
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,12 @@ class Axis:
         return first, max(first, min(self.size, (self.padded - 1 - self.low) // self.base + 1))
 
     @property
+    def phases_seen(self) -> int:
+        """How many of the phases that windows begin with, of ``stride``, windows see: the first ones."""
+        is_dense = self.dilation == 1 or self.window == 1
+        return min(self.window, self.stride) if is_dense else self.stride
+
+    @property
     def is_plain(self) -> bool:
         """Whether windows see pixels of the image alone."""
         return self.base == 1 and self.low <= 0 and self.padded + -self.low <= self.size
@@ -134,6 +140,11 @@ class Copy:
     phase_strides: tuple[int, ...]
     size: int
     arithmetic: Arithmetic
+
+    def place_of(self, axis: int, position: int) -> int:
+        """The distance of a known position."""
+        count = self.phases[axis]
+        return position // count * self.strides[axis] + position % count * self.phase_strides[axis]
 
     def place(self, axis: int, position: Value) -> Value:
         """The distance of a position of the padded image, in bytes."""
@@ -176,7 +187,10 @@ class Copy:
             first = self.axes[0]
             with each(function, *first.seen) as pixel:
                 row = pixel * first.base + first.low - origin
-                with function.if_(row.compare("ult", rows)):
+                is_copied = row.compare("ult", rows)
+                if self.phases[0] > first.phases_seen:
+                    is_copied = is_copied & row.urem(self.phases[0]).compare("ult", first.phases_seen)
+                with function.if_(is_copied):
                     at = strided(function, start, image.kind, [pixel], [image.spatial[0]])
                     self._rest(function, image, at, strided(function, to, I8, [self.place(0, row)], [1]), 1)
 
@@ -188,6 +202,9 @@ class Copy:
             place = self.place(axis, function.index(first + dimension.low))
             start = function.offset(source, image.kind, first * image.spatial[axis])
             self._run(function, image, start, strided(function, target, I8, [place], [1]), (last - first) * length)
+            return
+        if is_last and self._is_dealt(image):
+            self._deal(function, image, source, target)
             return
         with each(function, first, last) as pixel:
             at = strided(function, source, image.kind, [pixel], [image.spatial[axis]])
@@ -203,6 +220,36 @@ class Copy:
                 with each(function, 0, self.features) as feature:
                     start = strided(function, at, image.kind, [feature], [image.feature])
                     self._run(function, image, start, strided(function, to, I8, [feature], [self.feature]), 1)
+
+    def _is_dealt(self, image: Image) -> bool:
+        """Whether pixels of a row follow each other in the image, and are dealt out to a few rows of the copy."""
+        is_dense = self.axes[-1].base == 1 and image.spatial[-1] == 1 and not self._is_by_pixels
+        return is_dense and 1 < self.phases[-1] <= _DEALT
+
+    def _deal(self, function: Function, image: Image, source: Value, target: Value) -> None:
+        """Deal a row's pixels out, as many vectors at once as there are phases."""
+        axis, count = self.axes[-1], self.phases[-1]
+        first, last = axis.seen
+        turns, rest = divmod(last - first, count)
+        places = {
+            number: self.place_of(len(self.axes) - 1, first + axis.low + number)
+            for number in range(count)
+            if (first + axis.low + number) % count < axis.phases_seen
+        }
+        if turns:
+            lanes = min(_MOVED, 1 << (turns.bit_length() - 1))
+            with each(function, 0, turns, lanes) as reached:
+                turn = clamped(function, reached, turns - lanes) if turns % lanes else reached
+                start = strided(function, function.offset(source, image.kind, first), image.kind, [turn], [count])
+                pixels = element(function, self.arithmetic, image, start, lanes * count)
+                to = strided(function, target, self.arithmetic.element, [turn], [1])
+                for number, place in places.items():
+                    dealt = function.shuffle(pixels, None, range(number, lanes * count, count))
+                    function.store(dealt, function.offset(to, I8, place))
+        for number in sorted(places.keys() & range(rest)):
+            start = function.offset(source, image.kind, first + turns * count + number)
+            to = function.offset(target, I8, places[number] + turns * self.strides[-1])
+            function.store(element(function, self.arithmetic, image, start, 1), to)
 
     def _run_of_pixels(self, image: Image) -> int:
         """The elements of each pixel, where pixels of a row follow each other both in the image and in the copy."""

@@ -15,6 +15,8 @@ pixels out (``images.by_planes``)::
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -26,7 +28,7 @@ from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
 from hloforge.pipelines.codegen.products import images
 from hloforge.pipelines.codegen.products.arithmetic import one_by_one
-from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile
+from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile, cycles_of
 from hloforge.pipelines.codegen.products.images import Copy
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import Side, add_terms, loops_of, wide, zeros
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
 _SHARE = 3
 # Rows that are cut into two chunks so that there are pieces for workers.
 _LEAST_ROWS = 8
+# Numbers of chunks that are compared beyond twice the least one, and bytes of an image that are copied in a cycle.
+_MORE_CHUNKS, _COPIED_BYTES = 4, 16
+# Sums of a tile by weights that are written out at most.
+_WRITTEN_OUT = 256
 _LINE = 64
 
 
@@ -64,26 +70,38 @@ class PlanesPlan:
     copy: Copy | None
 
 
+@functools.lru_cache(maxsize=64)
 def plan(one: Convolution, machine: Machine) -> PlanesPlan:
-    """A plan for two spatial dimensions at least."""
-    rows, size = one.axes[0].out, bits_of(one.sums) // 8
-    wanted = one.pieces(machine)
-    while wanted > 1 and rows >= _LEAST_ROWS and -(-one.axes[0].out // rows) * one.batch * one.groups < 2 * wanted:
-        rows = -(-rows // 2)
-    while True:
-        rows = -(-one.axes[0].out // -(-one.axes[0].out // rows))
-        copy = images.by_planes(one.axes, one.inputs, one.axes[0].rows_for(rows), 0, one_by_one(one.sums))
-        in_place = _is_in_place(one)
-        pitches = one.image.spatial if in_place else tuple(stride // size for stride in copy.strides)
-        counts = [rows, *(axis.out for axis in one.axes[1:])]
-        columns = 1 + sum((count - 1) * pitch for count, pitch in zip(counts, pitches, strict=True))
-        largest = max(0 if in_place else copy.size, one.outputs * columns * size)
-        if rows == 1 or largest <= machine.l2_bytes // _SHARE:
-            break
-        rows = -(-rows // 2)
+    """A plan for two spatial dimensions at least, with the chunks of rows that take the fewest cycles together."""
+    out = one.axes[0].out
+    least, wanted = 1, one.pieces(machine)
+    while wanted > 1 and -(-out // least) >= _LEAST_ROWS and least * one.batch * one.groups < 2 * wanted:
+        least *= 2
+    while -(-out // least) > 1 and _chunk(one, -(-out // least), machine)[1] > machine.l2_bytes // _SHARE:
+        least *= 2
+    rows = {-(-out // count) for count in range(least, 2 * least + _MORE_CHUNKS)}
+    terms = one.inputs * math.prod(axis.window for axis in one.axes)
+
+    def cycles(found: PlanesPlan) -> float:
+        copied = found.copy.size if found.copy is not None else 0
+        each = cycles_of(found.tile, one.outputs, found.columns, terms) + copied / _COPIED_BYTES
+        return -(-out // found.rows) * each
+
+    return min((_chunk(one, count, machine)[0] for count in sorted(rows, reverse=True)), key=cycles)
+
+
+def _chunk(one: Convolution, rows: int, machine: Machine) -> tuple[PlanesPlan, int]:
+    """The plan for chunks of so many rows, and the bytes of the larger of its copy and its sums."""
+    size = bits_of(one.sums) // 8
+    copy = images.by_planes(one.axes, one.inputs, one.axes[0].rows_for(rows), 0, one_by_one(one.sums))
+    in_place = _is_in_place(one)
+    pitches = one.image.spatial if in_place else tuple(stride // size for stride in copy.strides)
+    counts = [rows, *(axis.out for axis in one.axes[1:])]
+    columns = 1 + sum((count - 1) * pitch for count, pitch in zip(counts, pitches, strict=True))
     terms = one.inputs * math.prod(axis.window for axis in one.axes)
     tile = choose_tile(one.sums, one.outputs, columns, terms, machine)
-    return PlanesPlan(tile, rows, pitches, columns, None if in_place else copy)
+    largest = max(0 if in_place else copy.size, one.outputs * columns * size)
+    return PlanesPlan(tile, rows, pitches, columns, None if in_place else copy), largest
 
 
 def _is_in_place(one: Convolution) -> bool:
@@ -146,8 +164,8 @@ class PlaneProduct:
         function, one = self.function, self.one
         image, out = one.image, one.axes[0].out
         counts: Sequence[Number] = [axis.window for axis in one.axes]
-        if not self.phases:
-            self._write_table(counts)
+        if not self.phases and self._looped:
+            self._write_table(counts[: self._looped])
         with each(function, first, last) as unit:
             number, group, *chosen, chunk = split_index(function, unit, units(one, self.plan, self.phases))
             begin = chunk * self.plan.rows
@@ -208,19 +226,7 @@ class PlaneProduct:
 
     def _tiles(self, image: Value, kernel: Value, counts: Sequence[Number]) -> None:
         function, one, tile = self.function, self.one, self.tile
-        arithmetic, size = one_by_one(one.sums), bits_of(one.sums) // 8
-        weights = one.kernel
-        left = Side(
-            weights.kind, weights.output * weights.bytes, weights.input * weights.bytes, weights.bytes, weights.signed
-        )
-        plane = self.plan.copy.feature if self.plan.copy is not None else one.image.feature * one.image.bytes
-        right = Side(one.sums, tile.lanes * size, plane, size)
-        kind = wide(one.sums, tile.lanes)
-        total_count: Number = 1
-        for window in counts:
-            total_count = window * total_count
-        most = math.prod(axis.window for axis in one.axes)
-        weight = length(loops_of(one.inputs, left, right, ()), arithmetic.group, limit_of(one.sums))
+        weights, kind = one.kernel, wide(one.sums, tile.lanes)
         with each(function, 0, self.plan.columns, tile.columns) as strip:
             columns = [
                 clamped(function, strip + place * tile.lanes, self.plan.columns - tile.lanes)
@@ -230,16 +236,7 @@ class PlaneProduct:
             with each(function, 0, one.outputs, tile.rows) as reached:
                 row = clamped(function, reached, one.outputs - tile.rows)
                 start = strided(function, kernel, weights.kind, [row], [weights.output])
-
-                def add(number: Sequence[Value], sums: Sequence[Value], start: Value = start) -> list[Value]:
-                    entry = function.offset(self.table, I64, number[0] * 2)
-                    rows = [function.offset(start, I8, function.load(entry, I64))]
-                    moved = function.load(function.offset(entry, I64, 1), I64)
-                    places = [function.offset(vector, I8, moved) for vector in vectors]
-                    return add_terms(function, tile, arithmetic, left, right, rows, places, one.inputs, sums)
-
-                zero, weights_of_all = zeros(function, tile, one.sums), [Terms(total_count, most, (1,))]
-                totals = add_up(function, weights_of_all, [function.index(0)], zero, add, weight=weight)
+                totals = self._sums_by_weights(start, vectors, counts) if self.phases else self._sums(start, vectors)
                 kept = strided(function, self.sums, one.sums, [row], [self.plan.columns])
                 for place, column in enumerate(columns):
                     at = function.offset(kept, one.sums, column)
@@ -247,6 +244,99 @@ class PlaneProduct:
                         total = totals[number_of_row * tile.vectors + place]
                         assert total.kind == kind
                         function.store(total, function.offset(at, one.sums, number_of_row * self.plan.columns))
+
+    @property
+    def _sides(self) -> tuple[Side, Side]:
+        """How weights of a feature, and planes of the image, are read."""
+        one, weights = self.one, self.one.kernel
+        size = bits_of(one.sums) // 8
+        left = Side(
+            weights.kind, weights.output * weights.bytes, weights.input * weights.bytes, weights.bytes, weights.signed
+        )
+        plane = self.plan.copy.feature if self.plan.copy is not None else one.image.feature * one.image.bytes
+        return left, Side(one.sums, self.tile.lanes * size, plane, size)
+
+    def _sums(self, start: Value, vectors: Sequence[Value]) -> list[Value]:
+        """Of a tile, feature by feature of the image: all weights of one read about the same lines of the cache.
+
+        Args:
+            start: the address of the first weight.
+            vectors: the address of each vector's first pixel.
+        """
+        function, one, tile = self.function, self.one, self.tile
+        arithmetic, (left, right) = one_by_one(one.sums), self._sides
+        outer = self._looped
+        windows = [axis.window for axis in one.axes]
+        count = math.prod(windows[:outer])
+        loops = [Terms(one.inputs, one.inputs, (left.along, right.along, 0)), Terms(count, count, (0, 0, 1))]
+
+        def add(places: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+            at, moved_by, number = places
+            if outer:
+                entry = function.offset(self.table, I64, number * 2)
+                at = at + function.load(entry, I64)
+                moved_by = moved_by + function.load(function.offset(entry, I64, 1), I64)
+            rows = function.offset(start, I8, at)
+            moved = [function.offset(vector, I8, moved_by) for vector in vectors]
+            totals = list(sums)
+            for weight in itertools.product(*map(range, windows[outer:])):
+                distances = [self._distances(axis, place) for axis, place in enumerate(weight, outer)]
+                in_kernel, in_image = (sum(side) for side in zip((0, 0), *distances, strict=True))
+                loaded = [
+                    arithmetic.right(
+                        function.load(function.offset(vector, I8, in_image), wide(right.kind, tile.lanes), right.align),
+                        signed=right.signed,
+                    )
+                    for vector in moved
+                ]
+                for row in range(tile.rows):
+                    address = function.offset(rows, I8, row * left.across + in_kernel)
+                    factor = function.load(address, left.kind, left.align)
+                    spread = arithmetic.left(factor, tile.lanes, signed=left.signed)
+                    for number_of_vector, vector in enumerate(loaded):
+                        slot = row * tile.vectors + number_of_vector
+                        totals[slot] = arithmetic.multiply_add(spread, vector, totals[slot])
+            return totals
+
+        zero = zeros(function, tile, one.sums)
+        return add_up(function, loops, [function.index(0)] * 3, zero, add, weight=math.prod(windows[outer:]))
+
+    @property
+    def _looped(self) -> int:
+        """How many of the window's dimensions, from the first one on, are a loop; the others are written out."""
+        sums, windows = self.tile.rows * self.tile.vectors, [axis.window for axis in self.one.axes]
+        outer = len(windows)
+        while outer and math.prod(windows[outer - 1 :]) * sums <= _WRITTEN_OUT:
+            outer -= 1
+        return outer
+
+    def _distances(self, axis: int, weight: int) -> tuple[int, int]:
+        """Bytes from the first weight of a dimension to another one, in the kernel and in the image."""
+        one, position = self.one, weight * self.one.axes[axis].dilation
+        in_kernel = weight * one.kernel.spatial[axis] * one.kernel.bytes
+        if self.plan.copy is not None:
+            return in_kernel, self.plan.copy.place_of(axis, position)
+        return in_kernel, position * one.image.spatial[axis] * one.image.bytes
+
+    def _sums_by_weights(self, start: Value, vectors: Sequence[Value], counts: Sequence[Number]) -> list[Value]:
+        """Of a tile, weight by weight, of which there are so many along each dimension."""
+        function, one, tile = self.function, self.one, self.tile
+        arithmetic, (left, right) = one_by_one(one.sums), self._sides
+        total_count: Number = 1
+        for window in counts:
+            total_count = window * total_count
+        most = math.prod(axis.window for axis in one.axes)
+        weight = length(loops_of(one.inputs, left, right, ()), arithmetic.group, limit_of(one.sums))
+
+        def add(number: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+            entry = function.offset(self.table, I64, number[0] * 2)
+            rows = [function.offset(start, I8, function.load(entry, I64))]
+            moved = function.load(function.offset(entry, I64, 1), I64)
+            places = [function.offset(vector, I8, moved) for vector in vectors]
+            return add_terms(function, tile, arithmetic, left, right, rows, places, one.inputs, sums)
+
+        zero, weights_of_all = zeros(function, tile, one.sums), [Terms(total_count, most, (1,))]
+        return add_up(function, weights_of_all, [function.index(0)], zero, add, weight=weight)
 
     def _finish(self, batch: Value, begin: Value) -> None:
         """Store the sums of a chunk, without those in gaps."""
