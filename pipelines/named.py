@@ -24,6 +24,7 @@ from hloforge.pipelines.decompose.dot_algorithm import DecomposeDotAlgorithm
 from hloforge.pipelines.decompose.einsum import DecomposeEinsum
 from hloforge.pipelines.decompose.exponential import DecomposeExponential
 from hloforge.pipelines.decompose.fft import DecomposeFft
+from hloforge.pipelines.decompose.gamma_functions import DecomposeGammaFunctions
 from hloforge.pipelines.decompose.leading_zeros import DecomposeLeadingZeros
 from hloforge.pipelines.decompose.logarithm import DecomposeLogarithm
 from hloforge.pipelines.decompose.map import DecomposeMap
@@ -172,6 +173,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(DecomposeConvolution(), "IREE's SPIR-V for groups is wrong; sees what the pass above leaves"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),
     Stage(DecomposeComplexHyperbolic(), "CHLO's expansion of complex sinh and cosh cancels"),
+    Stage(DecomposeGammaFunctions(), "CHLO's expansions lose the digits of zeros"),
     Stage(LegalizeSmallErf(), "jaxlib's expansion has products that IREE flushes"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "IREE reads no CHLO here; these expand to StableHLO"),
     Stage(

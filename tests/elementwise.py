@@ -25,12 +25,12 @@ PAIRS = tuple(np.array([(x, y) for x in SPECIAL for y in SPECIAL]).T)
 
 
 def program(op: str, dtype: Any, sizes: str, operands: int = 1) -> str:
-    """``main`` with one elementwise operation; complex results leave as their parts."""
+    """``main`` with one elementwise operation, of StableHLO or "chlo.f"; complex results leave as their parts."""
     row = element_type(dtype)
     shape = f"{sizes}x" if sizes else ""
     tensor = f"tensor<{shape}{row.mlir}>"
     names = ["%x", "%y"][:operands]
-    body = f'%r = "stablehlo.{op}"({", ".join(names)}) : ({", ".join([tensor] * operands)}) -> {tensor}'
+    body = f'%r = "{_named(op)}"({", ".join(names)}) : ({", ".join([tensor] * operands)}) -> {tensor}'
     arguments = ", ".join(f"{name}: {tensor}" for name in names)
     if not row.is_complex:
         return f"func.func @main({arguments}) -> {tensor} {{ {body} return %r : {tensor} }}"
@@ -42,12 +42,16 @@ def program(op: str, dtype: Any, sizes: str, operands: int = 1) -> str:
       return %a, %b : {part}, {part} }}"""
 
 
+def _named(op: str) -> str:
+    return op if "." in op else f"stablehlo.{op}"
+
+
 def evaluate(op: str, passes: tuple[Pass, ...], *inputs: Array) -> Array:
     """The operation's results by the passes and StableHLO's interpreter, which has no fused or flushed arithmetic."""
     sizes = "x".join(map(str, inputs[0].shape))
     module = parse_module(program(op, inputs[0].dtype, sizes, len(inputs)))
     PassManager(list(passes)).run(module)
-    left = [inner for inner in operations(module, [f"stablehlo.{op}"]) if inner.results[0].type == operand_type(module)]
+    left = [inner for inner in operations(module, [_named(op)]) if inner.results[0].type == operand_type(module)]
     assert not left, f"{op} is still there"
     parts = interpret(module, *inputs)
     return parts[0] if len(parts) == 1 else complex_array(*parts)

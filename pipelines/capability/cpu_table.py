@@ -364,6 +364,13 @@ ROWS: tuple[Capability, ...] = (
         elements=("c64", "c128"),
     ),
     *decompose(
+        "decompose-gamma-functions",
+        "CHLO's expansion has no digits at the zeros",
+        "chlo.digamma",
+        "chlo.lgamma",
+        elements=("f16", "bf16", "f32", "f64"),
+    ),
+    *decompose(
         "legalize-small-erf",
         "jaxlib's expansion has products that IREE flushes",
         "chlo.erf",

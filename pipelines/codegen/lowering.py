@@ -28,6 +28,7 @@ from hloforge.pipelines.decompose.complex_hyperbolic import DecomposeComplexHype
 from hloforge.pipelines.decompose.composites import LowerComposites
 from hloforge.pipelines.decompose.dot_algorithm import DecomposeDotAlgorithm
 from hloforge.pipelines.decompose.einsum import DecomposeEinsum
+from hloforge.pipelines.decompose.gamma_functions import DecomposeGammaFunctions
 from hloforge.pipelines.decompose.map import DecomposeMap
 from hloforge.pipelines.decompose.reverse_scan import DecomposeReverseScan
 from hloforge.pipelines.decompose.rng import DecomposeRng
@@ -76,6 +77,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(LegalizeNarrowFloats(), "floats of 4 and 8 bits are computed in f32"),
     Stage(DecomposeReverseScan(), "jaxlib's expansion of scans ignores is_reverse"),
     Stage(DecomposeComplexHyperbolic(), "CHLO's expansion of complex sinh and cosh cancels"),
+    Stage(DecomposeGammaFunctions(), "CHLO's expansions lose the digits of zeros"),
     Stage(KeepFunctions(), "error and hyperbolic functions have code, shorter and more exact than CHLO's expansion"),
     Stage(NativePass("func.func(chlo-legalize-to-stablehlo)"), "CHLO expands to StableHLO"),
     Stage(FoldKnownSizes(), "CHLO's expansions ask for sizes that types say"),

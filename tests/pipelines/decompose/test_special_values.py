@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.special
 
 from hloforge.dialect.element_types import ElementType, element_type
 from hloforge.dialect.mlir import parse_module
@@ -27,6 +28,8 @@ BINARY = {
     "stablehlo": "add atan2 divide maximum minimum multiply power remainder subtract",
     "chlo": "next_after polygamma zeta",
 }
+# Where both engines have no digit at a zero, scipy's answer in float64 is a third one.
+EXACT = {"lgamma": scipy.special.gammaln}
 # Above a few units in the last place, which is what the engines differ by; narrow types compute in wider ones.
 TOLERANCES = {"f16": 5e-3, "bf16": 2e-2, "f32": 1e-4, "f64": 1e-9}
 
@@ -75,7 +78,9 @@ def test_special_values_are_those_of_an_engine(name: str, names: dict[str, str],
     ops = [name for listed in names.values() for name in listed.split()]
     wrong = {}
     for op, got, *wanted in zip(ops, found, *engines, strict=True):
-        bad = ~np.any([agree(got, want, row) for want in wanted], axis=0)
+        with np.errstate(over="ignore"):
+            known = [EXACT[op](*(x.astype(np.float64) for x in inputs)).astype(row.dtype)] if op in EXACT else []
+        bad = ~np.any([agree(got, want, row) for want in [*wanted, *known]], axis=0)
         if bad.any():
             wrong[op] = [tuple(x[bad][:5] for x in inputs), got[bad][:5], *(np.asarray(w)[bad][:5] for w in wanted)]
     assert not wrong
