@@ -181,3 +181,15 @@ def test_the_gradient_of_the_operator_in_pytorch() -> None:
         results.append(torch.autograd.grad(sum(output.sin().sum() for output in outputs), given))
     for one, other in zip(*results, strict=True):
         assert_close(one, other)
+
+
+@pytest.mark.filterwarnings("ignore:.*is compiled for the sizes of each call")
+def test_settings_that_dynamo_takes_for_numbers_that_may_change() -> None:
+    """``dynamic=True`` makes a symbol of the dropout; a new value is another graph."""
+    model = _copying(0.25)
+    run = torch.compile(lambda x: model(x)[0], backend="hloforge", dynamic=True)
+    with torch.no_grad():
+        _assert_three_quarters_are_kept(run(torch.zeros(20, 8, 3)))
+        model.dropout = 0.0
+        x = torch.randn(20, 8, 3)
+        assert_close(run(x), model(x)[0], 1e-5)

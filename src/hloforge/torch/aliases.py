@@ -6,9 +6,9 @@ knows of the view is what the graph returned: its sizes, strides and storage off
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import fx
@@ -66,8 +66,14 @@ class Placement:
         return found
 
 
-def placements(graph: fx.GraphModule, shared: Mapping[int, int | None]) -> list[Placement]:
-    """Where a graph of fixed sizes has some of its outputs, by numbers and inputs as ``shared_outputs`` gives them."""
+def placements(
+    graph: fx.GraphModule, shared: Mapping[int, int | None], at: Callable[[Any], int | None] = int
+) -> list[Placement]:
+    """Where a graph has some of its outputs, by numbers and inputs as ``shared_outputs`` gives them.
+
+    Args:
+        at: what a size, stride or offset is; an output of which it does not know one is left out.
+    """
     nodes = list(graph.graph.nodes)
     starts = {
         value.untyped_storage()._cdata: value.storage_offset()
@@ -80,6 +86,12 @@ def placements(graph: fx.GraphModule, shared: Mapping[int, int | None]) -> list[
         node = returned[number]
         value = node.meta.get("val") if isinstance(node, fx.Node) else None
         if isinstance(value, torch.Tensor) and node.op != "placeholder":
-            offset = value.storage_offset() - starts.get(value.untyped_storage()._cdata, 0)
-            found.append(Placement(number, tuple(value.shape), tuple(value.stride()), offset, base))
+            offset = at(value.storage_offset() - starts.get(value.untyped_storage()._cdata, 0))
+            sizes, strides = tuple(map(at, value.shape)), tuple(map(at, value.stride()))
+            if offset is not None and _are_known(sizes) and _are_known(strides):
+                found.append(Placement(number, sizes, strides, offset, base))
     return found
+
+
+def _are_known(numbers: tuple[int | None, ...]) -> TypeGuard[tuple[int, ...]]:
+    return None not in numbers

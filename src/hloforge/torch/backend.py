@@ -3,8 +3,9 @@
 AOTAutograd makes functional graphs of ATen operators of each captured graph, one for the forward and one for the
 backward pass; each becomes one program. What Dynamo does not capture runs in PyTorch as ever.
 
-Sizes are fixed in a program. A graph with symbolic sizes (``dynamic=True``) is compiled for each choice of sizes that
-it is called with, and the programs of the last ``sizes`` choices are kept in memory; the cache on disk keeps more.
+A graph with symbolic sizes (``dynamic=True``) has a program for each bucket of sizes that it is called with: those up
+to the next powers of two. Where an operator has no rule for padding, it has one for each choice of sizes. The last
+``sizes`` programs are kept in memory; the cache on disk keeps more.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hloforge.dialect.errors import CompileError, OptionError, UnsupportedError
+from hloforge.runtime.bucket_sizes import sizes_of
 from hloforge.torch.aliases import Placement, placements, shared_outputs
 from hloforge.torch.decompositions import decompositions
 from hloforge.torch.graph_program import GraphProgram, at_sizes
+from hloforge.torch.open_sizes import Bucket, OpenSizes
 from hloforge.torch.recurrent import keep_recurrent
 
 _SIZES = 64
-_OWN = ("target", "fallback", "sizes", "freezing")
+_OWN = ("target", "fallback", "sizes", "freezing", "buckets")
 
 Program = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -51,9 +54,10 @@ def hloforge(
         graph, inputs: what Dynamo captured, and examples of its inputs.
         mode: none but the default.
         options: of ``torch.compile(…, options={…})``: ``target``; ``fallback``, whether graphs that cannot be compiled
-            run in PyTorch, with a warning, instead of raising; ``sizes``, how many choices of symbolic sizes are kept;
-            ``freezing``, whether parameters and buffers are taken to change seldom where no gradients are computed
-            (frozen.py); and those of ``hloforge.compile``.
+            run in PyTorch, with a warning, instead of raising; ``buckets``, whether one program computes for a range of
+            symbolic sizes, or the ends of these ranges; ``sizes``, how many programs of a graph are kept; ``freezing``,
+            whether parameters and buffers are taken to change seldom where no gradients are computed (frozen.py); and
+            those of ``hloforge.compile``.
 
     Raises:
         UnsupportedError: operators that are not imported, by name with the lines of the user's program.
@@ -97,6 +101,7 @@ class _Settings:
     fallback: bool = False
     sizes: int = _SIZES
     freezing: bool = False
+    buckets: bool | Sequence[int] = True
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -104,6 +109,9 @@ class _Settings:
         own = {name: value for name, value in options.items() if name in _OWN}
         if own.get("sizes", 1) < 1:
             raise OptionError(f"sizes={own['sizes']} must be at least 1")
+        buckets = own.get("buckets", True)
+        if not isinstance(buckets, bool):
+            own["buckets"] = sizes_of("sizes", buckets)
         return _Settings(**own, others={name: value for name, value in options.items() if name not in own})
 
 
@@ -171,6 +179,7 @@ class _Programs:
         self._shared = shared or {}
         self._examples = inputs
         self.is_static = not any(_is_symbolic(each) for each in inputs)
+        self._open = None if self.is_static or not settings.buckets else _open_sizes(graph)
         self._found: OrderedDict[Any, Program] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -179,16 +188,53 @@ class _Programs:
 
     def program(self, arguments: Sequence[Any]) -> Program:
         """The program for arguments like these, compiled by whichever thread comes first."""
-        key = () if self.is_static else tuple(map(_sizes, arguments))
+        numbers = None if self._open is None else self._open.numbers(arguments)
+        bucket = None if numbers is None or self._open is None else self._open.bucket(numbers, self._settings.buckets)
         with self._lock:
-            found = self._found.get(key)
-            if found is None:
-                found = self._found[key] = self._compile(arguments)
-                if len(self._found) > self._settings.sizes:
-                    self._found.popitem(last=False)
-            elif not self.is_static:
-                self._found.move_to_end(key)
+            if bucket is not None and self._open is not None:
+                found = self._kept(bucket.extents, lambda: self._compile_bucket(arguments, bucket))
+                if found is not None:
+                    return found
+            key = () if self.is_static else tuple(map(_sizes, arguments))
+            found = self._kept(key, lambda: self._compile(arguments))
+        assert found is not None  # or it raises
         return found
+
+    def _kept(self, key: Any, compile: Callable[[], Program | None]) -> Program | None:
+        """The program of a key, compiled if there is none, and not kept if that gives none."""
+        found = self._found.get(key)
+        if found is not None:
+            self._found.move_to_end(key)
+            return found
+        found = compile()
+        if found is not None:
+            self._found[key] = found
+            if len(self._found) > self._settings.sizes:
+                self._found.popitem(last=False)
+        return found
+
+    def _compile_bucket(self, arguments: Sequence[Any], bucket: Bucket) -> Program | None:
+        """The program of a bucket; None, from now on, if an operator has no rule for padding."""
+        try:
+            with unset_fake_temporarily():
+                program = GraphProgram(
+                    self._graph,
+                    arguments,
+                    self._name,
+                    self._settings.target,
+                    frozen=self._frozen,
+                    bucket=bucket,
+                    **self._settings.others,
+                )
+        except (UnsupportedError, CompileError) as error:
+            self._open = None
+            reasons = [error.message, *error.notes]
+            at = f" ({error.location})" if error.location else ""
+            warnings.warn(
+                f"the {self._name} graph is compiled for the sizes of each call: {'; '.join(reasons)}{at}", stacklevel=2
+            )
+            return None
+        return _PlacedAtSizes(program, self._graph, bucket.sizes, self._shared) if self._shared else program
 
     def _compile(self, arguments: Sequence[Any]) -> Program:
         settings = self._settings
@@ -210,6 +256,33 @@ class _Programs:
                 raise
             warnings.warn(f"a graph runs in PyTorch, because hloforge cannot compile it: {error}", stacklevel=2)
             return partial(_eager, self._graph)
+
+
+class _PlacedAtSizes:
+    """A program for a range of sizes whose results share memory in PyTorch."""
+
+    def __init__(
+        self, program: GraphProgram, graph: fx.GraphModule, sizes: OpenSizes, shared: Mapping[int, int | None]
+    ) -> None:
+        self._program, self._graph, self._sizes, self._shared = program, graph, sizes, shared
+        self._found: dict[tuple[int, ...], Sequence[Placement]] = {}
+
+    def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        numbers = self._sizes.numbers(arguments)
+        placed = self._found.get(numbers)
+        if placed is None:
+            if len(self._found) >= _SIZES:
+                self._found.clear()
+            placed = placements(self._graph, self._shared, lambda size: self._sizes.at(size, numbers))
+            self._found[numbers] = placed
+        return _placed(self._program, placed, arguments)
+
+
+def _open_sizes(graph: fx.GraphModule) -> OpenSizes | None:
+    try:
+        return OpenSizes(graph)
+    except UnsupportedError:
+        return None
 
 
 def _placed(program: Program, placed: Sequence[Placement], arguments: Sequence[Any]) -> Sequence[Any]:

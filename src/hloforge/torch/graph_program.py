@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,19 +14,24 @@ import torch
 from torch import fx
 from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from hloforge import api
 from hloforge.jax import platform
 from hloforge.runtime.compile.targets import Target
 from hloforge.runtime.devices import devices
 from hloforge.runtime.session.session import Session
-from hloforge.torch.bounded.sizes import Sizes, open_dims
+from hloforge.torch.bounded.sizes import Sizes, open_dims, opened
 from hloforge.torch.compiled import draw_seed
 from hloforge.torch.frozen import Weights, fixed_nodes, taken_out
 from hloforge.torch.interpreter import Interpreter, calls, check, is_token
 from hloforge.torch.memory import Argument, Order, Range, Result, detach, inverse, order_of
+from hloforge.torch.open_sizes import Bucket, cut, padded
 from hloforge.torch.registry import is_random
 from hloforge.torch.types import dtype_of, torch_dtype_of
+
+# Choices of sizes that the program of a bucket remembers.
+_KEPT = 4096
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Output:
         value: what it always is, if it is neither.
         is_number: whether the result is a number of Python's, not a tensor.
         sizes: dimensions that are padded, with the number of the result that is their real size.
+        said: what PyTorch says of it, if sizes of arguments decide it or its sizes.
     """
 
     argument: int | None = None
@@ -45,6 +52,7 @@ class Output:
     value: Any = None
     is_number: bool = False
     sizes: tuple[tuple[int, int], ...] = ()
+    said: Any = None
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,23 @@ class _Loaded:
     borrowed: tuple[Range, ...]
 
 
+@dataclass(frozen=True)
+class _Cuts:
+    """How a call of some sizes goes, in a program for a range of them.
+
+    Attributes:
+        numbers: the sizes.
+        reals: IREE's views of them.
+        outputs: by the number of an output, its value, or its sizes with the order of its dimensions in memory.
+    """
+
+    numbers: tuple[int, ...]
+    reals: tuple[Any, ...]
+    outputs: Mapping[int, Any]
+
+
 class GraphProgram:
-    """A graph compiled for fixed sizes. Calls are safe from several threads at once.
+    """A graph compiled for fixed sizes, or for those of a bucket. Calls are safe from several threads at once.
 
     Args:
         graph: of functional ATen operators; its outputs are a list of tensors, integers and None.
@@ -78,12 +101,15 @@ class GraphProgram:
         frozen: numbers of tensors that seldom change. They are no arguments: the program is loaded again when one of
             them lies elsewhere or was changed in place since the last call, and what depends on them alone is computed
             then.
+        bucket: sizes up to which the program computes, where those of the graph are symbols; ``inputs`` are then
+            arguments of a call.
 
     Attributes:
         executable: the vmfb and its manifest.
 
     Raises:
-        UnsupportedError: operators that are not imported, by name with the lines of the user's program.
+        UnsupportedError: operators that are not imported, or have no rule for padding, by name with the lines of the
+            user's program.
         ArgumentError: an input is sparse, or not on the CPU.
         Errors as of ``hloforge.compile``.
     """
@@ -96,17 +122,33 @@ class GraphProgram:
         target: Target | str = "cpu",
         *,
         frozen: Collection[int] = (),
+        bucket: Bucket | None = None,
         **options: Any,
     ) -> None:
-        check(graph)
         platform.register()
         inputs = _without_tokens(graph, inputs)
+        self._bucket, self._cuts = bucket, dict[tuple[int, ...], _Cuts]()
+        with nullcontext() if bucket is None else opened(bucket.largest):
+            check(graph)
+            if bucket is not None:
+                inputs = bucket.likes(inputs)
+            self._compile(graph, inputs, name, target, frozen, options)
+
+    def _compile(
+        self,
+        graph: fx.GraphModule,
+        inputs: list[Any],
+        name: str,
+        target: Target | str,
+        frozen: Collection[int],
+        options: Mapping[str, Any],
+    ) -> None:
         self._weights = weights = Weights(graph, inputs, frozen)
         graph, self._inputs = weights.graph, weights.inputs
         numbers = [n for n, each in enumerate(self._inputs) if isinstance(each, torch.Tensor)]
         self._varying = [n for n in numbers if n not in weights.numbers]
         self._draws = _is_random(graph)
-        self._traced = traced = _Traced(graph, self._inputs)
+        self._traced = traced = _Traced(graph, self._inputs, self._bucket)
         lowered = traced.lower(name, with_seed=self._draws)
         self._outputs = traced.outputs
         self._constants = [np.asarray(each) for each in platform.constant_arguments(lowered)]
@@ -144,16 +186,47 @@ class GraphProgram:
         if loaded is None or (self._weights.numbers and loaded.state != self._weights.state(arguments)):
             loaded = self._loaded = self._load(arguments)
         session, borrowed = loaded.session, list(loaded.borrowed)
-        views = [argument.view(arguments[n], borrowed) for n, argument in loaded.arguments]
+        cuts = None if self._bucket is None else self._cuts_of(session, loaded, arguments)
+        given = arguments
+        if cuts is not None:
+            given = list(arguments)
+            for n, _ in loaded.arguments:
+                given[n] = padded(given[n], self._inputs[n])
+        views = [argument.view(given[n], borrowed) for n, argument in loaded.arguments]
         seed = (
             [session.put(np.array(draw_seed(), np.int64), len(loaded.constants) + len(views)).buffer_view]
             if self._draws
             else []
         )
-        found = session.call_views([*loaded.constants, *views, *seed])
+        found = session.call_views([*loaded.constants, *views, *seed, *(() if cuts is None else cuts.reals)])
         tensors = [result.tensor(view) for result, view in zip(loaded.results, found, strict=True)]
         detach(tensors, loaded.results, borrowed)
-        return [_taken(output, arguments, tensors) for output in self._outputs]
+        results = [_taken(output, arguments, tensors) for output in self._outputs]
+        for n, how in () if cuts is None else cuts.outputs.items():
+            results[n] = cut(results[n], *how) if isinstance(how, tuple) else how
+        return results
+
+    def _cuts_of(self, session: Session, loaded: _Loaded, arguments: Sequence[Any]) -> _Cuts:
+        """How calls of these sizes go."""
+        assert self._bucket is not None
+        sizes = self._bucket.sizes
+        numbers = sizes.numbers(arguments)
+        if (found := self._cuts.get(numbers)) is not None:
+            return found
+        outputs: dict[int, Any] = {}
+        for number, output in enumerate(self._outputs):
+            if isinstance(output.said, torch.Tensor):
+                outputs[number] = sizes.placed(output.said, numbers)
+            elif output.said is not None:
+                outputs[number] = sizes.at(output.said, numbers)
+        first = len(loaded.constants) + len(loaded.arguments) + self._draws
+        reals = tuple(
+            session.put(np.array(number, np.int64), first + n).buffer_view for n, number in enumerate(numbers)
+        )
+        if len(self._cuts) >= _KEPT:
+            self._cuts.clear()
+        self._cuts[numbers] = _Cuts(numbers, reals, outputs)
+        return self._cuts[numbers]
 
 
 def _taken(output: Output, arguments: Sequence[Any], results: Sequence[torch.Tensor]) -> Any:
@@ -188,8 +261,8 @@ class _Traced:
         nodes: of the results.
     """
 
-    def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any]) -> None:
-        self._graph, self._inputs = graph, inputs
+    def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any], bucket: Bucket | None = None) -> None:
+        self._graph, self._inputs, self._bucket = graph, inputs, bucket
         self._orders = [order_of(each) if isinstance(each, torch.Tensor) else None for each in inputs]
         self.outputs: list[Output] = []
         self.results: list[tuple[Order, torch.dtype]] = []
@@ -199,28 +272,33 @@ class _Traced:
         """What JAX lowers the graph to.
 
         Args:
-            with_seed: whether the last parameter is a seed, ``s64[]``.
+            with_seed: whether a parameter follows that is a seed, ``s64[]``; after it come the sizes of a bucket.
         """
+        reals = 0 if self._bucket is None else len(self._bucket.extents)
 
         def function(*arrays: Any) -> list[Any]:
-            return self._run(arrays[:-1] if with_seed else arrays, arrays[-1] if with_seed else None)
+            first = len(arrays) - reals
+            given = arrays[: first - with_seed]
+            return self._run(given, arrays[first - 1] if with_seed else None, arrays[first:])
 
         function.__name__ = name
         pairs = zip(self._inputs, self._orders, strict=True)
         with jax.enable_x64(True):
             shapes = [_aval(each, order) for each, order in pairs if order is not None]
-            if with_seed:
-                shapes.append(jax.ShapeDtypeStruct((), np.int64))
+            shapes += [jax.ShapeDtypeStruct((), np.int64)] * (with_seed + reals)
             traced = jax.jit(function, keep_unused=True).trace(*shapes)
             return traced.lower(lowering_platforms=(platform.PLATFORM,))
 
-    def _run(self, arrays: Sequence[Any], seed: Any) -> list[Any]:
+    def _run(self, arrays: Sequence[Any], seed: Any, reals: Sequence[Any]) -> list[Any]:
+        interpreter = Interpreter(seed)
+        if self._bucket is not None:
+            for (symbol, extent), real in zip(self._bucket.largest.items(), reals, strict=True):
+                interpreter.sizes.open(symbol, extent, real)
         given = iter(arrays)
         arguments = [
-            each if order is None else next(given).transpose(inverse(order))
+            interpreter.sizes.real(each) if order is None else next(given).transpose(inverse(order))
             for each, order in zip(self._inputs, self._orders, strict=True)
         ]
-        interpreter = Interpreter(seed)
         found = interpreter.run(self._graph, arguments)
         returned = next(iter(reversed(self._graph.graph.nodes))).args[0]
         return self._returned(returned, found, interpreter.sizes)
@@ -240,22 +318,47 @@ class _Traced:
             return len(results) - 1
 
         for node, value in zip(nodes, values, strict=True):
-            if not isinstance(node, fx.Node) or not isinstance(value, jax.Array | np.ndarray):
+            if not isinstance(node, fx.Node):
                 self.outputs.append(Output(value=value))
             elif node in places:
                 self.outputs.append(Output(argument=places[node]))
+            elif self._follows(node.meta.get("val")):
+                self.outputs.append(Output(said=node.meta["val"]))
+            elif not isinstance(value, jax.Array | np.ndarray):
+                self.outputs.append(Output(value=value))
             else:
                 said = node.meta["val"]
                 is_number = not isinstance(said, torch.Tensor)  # such as a counter of a while_loop
                 if node not in numbers:
-                    is_open = bool(open_dims(said))
-                    order = tuple(range(value.ndim)) if is_number or is_open else order_of(said)
+                    order = tuple(range(value.ndim)) if is_number else self._order(said)
                     numbers[node] = add(node, value, order, torch_dtype_of(value.dtype) if is_number else said.dtype)
                     counted[node] = tuple(
-                        (d, add(node, jnp.asarray(sizes.real(said.shape[d])), (), torch.int64)) for d in open_dims(said)
+                        (d, add(node, jnp.asarray(sizes.real(said.shape[d])), (), torch.int64))
+                        for d in open_dims(said)
+                        if free_unbacked_symbols(said.shape[d])
                     )
-                self.outputs.append(Output(result=numbers[node], is_number=is_number, sizes=counted[node]))
+                is_cut = self._bucket is not None and isinstance(said, torch.Tensor) and bool(open_dims(said))
+                self.outputs.append(
+                    Output(
+                        result=numbers[node],
+                        is_number=is_number,
+                        sizes=counted[node],
+                        said=said if is_cut else None,
+                    )
+                )
         return results
+
+    def _follows(self, said: Any) -> bool:
+        """Whether a number follows from the sizes of the arguments."""
+        return self._bucket is not None and isinstance(said, torch.SymInt) and not free_unbacked_symbols(said)
+
+    def _order(self, said: torch.Tensor) -> Order:
+        """In which the dimensions of a result lie in memory."""
+        if not open_dims(said):
+            return order_of(said)
+        if self._bucket is None:
+            return tuple(range(said.ndim))
+        return self._bucket.sizes.placed(said, self._bucket.extents)[1]
 
 
 def _aval(tensor: torch.Tensor, order: Order) -> Any:

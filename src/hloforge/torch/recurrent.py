@@ -125,6 +125,7 @@ def _keep_in(module: fx.GraphModule) -> None:
         if node.op != "call_function" or node.target not in _KINDS:
             continue
         kind, given = _KINDS[node.target], _given(node)
+        given |= {name: _known(given[name]) for name in _SETTINGS}
         if not isinstance(given["params"], list | tuple) or any(isinstance(given[n], fx.Node) for n in _SETTINGS):
             raise UnsupportedError(f"{kind} with weights or settings that are computed is not imported")
         function, arguments = (_packed, (kind, *given.values())) if "data" in given else (_padded, _of(kind, given))
@@ -135,6 +136,15 @@ def _keep_in(module: fx.GraphModule) -> None:
         node.replace_all_uses_with(own)
         graph.erase_node(node)
     module.recompile()
+
+
+def _known(setting: Any) -> Any:
+    """The value of a setting, which Dynamo guards then, where ``dynamic=True`` makes it a number that may change."""
+    value = setting.meta.get("example_value") if isinstance(setting, fx.Node) else setting
+    for kind, number in ((bool, torch.SymBool), (int, torch.SymInt), (float, torch.SymFloat)):
+        if isinstance(value, kind | number):
+            return kind(value)
+    return setting
 
 
 def _given(node: fx.Node) -> dict[str, Any]:

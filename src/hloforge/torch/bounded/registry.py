@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from torch.utils import _pytree as pytree
 
 from hloforge.dialect.errors import UnsupportedError
-from hloforge.torch.bounded.sizes import Sizes, fit, open_dims
+from hloforge.torch.bounded.sizes import Sizes, fit, is_open, open_dims
 from hloforge.torch.registry import Call, Lowering, lowering_of, name_of
 
 Rule = Callable[..., Any]
@@ -49,6 +50,12 @@ class OpenCall(Call):
     def shape(self) -> tuple[int, ...]:
         """The sizes of the result's array."""
         return tuple(self.wanted.shape)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a size of an argument, or of the result, is open."""
+        leaves = pytree.tree_leaves((self.said, self.result))
+        return any(open_dims(leaf) or is_open(leaf) for leaf in leaves)
 
     def plain(self, *arguments: Any, **named: Any) -> Any:
         """What the operator's lowering makes of arrays.

@@ -41,9 +41,12 @@ def nothing(call: OpenCall, *arguments: Any, **named: Any) -> None:
     return None
 
 
-@bounded("higher_order.cond", "higher_order.wrap_with_set_grad_enabled", "higher_order.wrap_with_autocast")
+@bounded(
+    *("higher_order.cond", "higher_order.wrap_with_set_grad_enabled", "higher_order.wrap_with_autocast"),
+    *("higher_order.run_and_save_rng_state", "higher_order.run_with_rng_state"),
+)
 def inner(call: OpenCall, *arguments: Any, **named: Any) -> Any:
-    """What it calls are graphs, whose nodes have rules of their own."""
+    """What it calls are graphs and operators that have rules of their own."""
     return call.plain(*arguments, **named)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import sympy
 import torch
 
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.torch.bounded.registry import OpenCall, bounded, within
 from hloforge.torch.bounded.sizes import fit, is_open
 from hloforge.torch.interpreter import converted
@@ -60,6 +61,28 @@ def reshaped(call: OpenCall, x: Any, before: Sequence[Any], after: Sequence[Any]
         source += place % real * stride
         place, stride = place // real, stride * extent
     return jnp.take(x.reshape(-1), source, mode="clip") if x.size else jnp.zeros(extents, x.dtype)
+
+
+@bounded("aten.as_strided", "aten.as_strided_copy", "prims.as_strided")
+def as_strided(call: OpenCall, x: Any, sizes: Any, strides: Any, offset: Any = None) -> Any:
+    """Where it is a reshape: all elements in their order."""
+    said = [list(each) for each in (call.said[0].shape, call.result.shape)]
+    are_dense = _is_dense(call.said[0]) and _is_dense(call.result)
+    elements = [sympy.prod([_expression(size) for size in each]) for each in said]
+    if not are_dense or sympy.expand(elements[0] - elements[1]) != 0 or (not isinstance(offset, int | None)) or offset:
+        raise UnsupportedError("a view by strides that is no reshape")
+    return reshaped(call, x, *said)
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie in the order of the dimensions, whatever the sizes are."""
+    expected: Any = sympy.Integer(1)
+    for size, stride in reversed(list(zip(tensor.shape, tensor.stride(), strict=True))):
+        if not _is_one(size):
+            if sympy.expand(_expression(stride) - expected) != 0:
+                return False
+            expected *= _expression(size)
+    return True
 
 
 def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[list[int], list[int]]] | None:

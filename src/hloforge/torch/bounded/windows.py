@@ -46,8 +46,13 @@ def avg_pool(
 ) -> Any:
     rank = int(str(call.target).partition("avg_pool")[2][0])
     dims = _spatial(call, x, rank)
+    check_averages(dims, padding, ceil_mode, count_include_pad)
+    x = masked(call, x, dims, 0)
+    return call.plain(x, window, stride, padding, ceil_mode, count_include_pad, *arguments)
+
+
+def check_averages(dims: Sequence[int], padding: Any, ceil_mode: bool, count_include_pad: bool) -> None:
+    """Refuse averages whose number of elements depends on an open size. Raises UnsupportedError."""
     is_padded = any(padding) if isinstance(padding, list | tuple) else bool(padding)
     if dims and (ceil_mode or (is_padded and not count_include_pad)):
         raise UnsupportedError("averages at the end of an open size divide by fewer elements")
-    x = masked(call, x, dims, 0)
-    return call.plain(x, window, stride, padding, ceil_mode, count_include_pad, *arguments)

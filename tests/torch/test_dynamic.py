@@ -1,0 +1,253 @@
+"""One program for a range of sizes under ``torch.compile(dynamic=True)``, with whatever lies in the padding.
+
+Expected values, gradients and strides are those of eager PyTorch.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+pytest.importorskip("jax", reason="needs the extra `torch`")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from hloforge.torch import backend, graph_program  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
+# Padding of integers are positions in tables.
+_INTEGER = 1
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The graph programs that are compiled from here on, which get NaN in all padding."""
+    made: list[Any] = []
+
+    class Counted(backend.GraphProgram):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            made.append(self)
+
+    def padded(tensor: Any, like: Any) -> Any:
+        found = real(tensor, like)
+        if found is tensor:
+            return found
+        hidden = torch.full_like(found, torch.nan if found.is_floating_point() else _INTEGER)
+        hidden[tuple(slice(0, size) for size in tensor.shape)] = tensor.detach()
+        return hidden
+
+    real = graph_program.padded
+    monkeypatch.setattr(backend, "GraphProgram", Counted)
+    monkeypatch.setattr(graph_program, "padded", padded)
+    return made
+
+
+def _agree(model: Any, calls: Sequence[tuple[Any, ...]], *, backward: bool, in_buckets: bool = True) -> None:
+    """Calls of one compiled model give what eager mode gives, and so do the gradients."""
+    twin = copy.deepcopy(model)
+    fast = torch.compile(model, backend="hloforge", dynamic=True)
+    with warnings.catch_warnings():
+        if in_buckets:
+            warnings.filterwarnings("error", message=".*compiled for the sizes of each call")
+        for call in calls:
+            given = [[_leaf(each, backward) for each in call] for _ in range(2)]
+            with torch.set_grad_enabled(backward):
+                found, expected = (_flat(m(*g)) for m, g in zip((fast, twin), given, strict=True))
+            for one, other in zip(found, expected, strict=True):
+                _assert_same(one, other)
+                assert not isinstance(one, torch.Tensor) or one.stride() == other.stride()
+            if backward:
+                for results in (found, expected):
+                    sum((r * r).sum() for r in results if isinstance(r, torch.Tensor) and r.requires_grad).backward()
+                for one, other in zip([*model.parameters(), *given[0]], [*twin.parameters(), *given[1]], strict=True):
+                    if isinstance(other, torch.Tensor) and other.grad is not None:
+                        _assert_same(one.grad, other.grad)
+
+
+def _leaf(value: Any, backward: bool) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.clone().requires_grad_(backward and value.is_floating_point())
+
+
+def _flat(results: Any) -> list[Any]:
+    leaves: list[Any] = torch.utils._pytree.tree_leaves(results)
+    return leaves
+
+
+def _assert_same(found: Any, expected: Any) -> None:
+    if not isinstance(expected, torch.Tensor):
+        assert found == expected and type(found) is type(expected)
+        return
+    scale = max(1.0, float(expected.detach().abs().max())) if expected.numel() else 1.0
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-5 * scale)
+
+
+class _Language(nn.Module):
+    """A decoder with its loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(30, 16), nn.Embedding(64, 16)
+        self.layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True, norm_first=True)
+        self.head = nn.Linear(16, 30)
+
+    def forward(self, tokens: Any) -> Any:
+        length = tokens.shape[1]
+        mask = torch.triu(torch.full((length, length), -torch.inf), 1)
+        x = self.head(self.layer(self.words(tokens) + self.places(torch.arange(length)), src_mask=mask))
+        return x, functional.cross_entropy(x[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+
+class _Of(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *given: Any) -> Any:
+        return self.function(*given)
+
+
+def _rows(*sizes: int) -> list[tuple[Any, ...]]:
+    return [(torch.randn(size, 8),) for size in sizes]
+
+
+def _images(*sizes: tuple[int, int, int]) -> list[tuple[Any, ...]]:
+    return [(torch.randn(batch, 3, high, wide),) for batch, high, wide in sizes]
+
+
+def _tokens(*sizes: tuple[int, int]) -> list[tuple[Any, ...]]:
+    return [(torch.randint(0, 30, size),) for size in sizes]
+
+
+def _convolutions() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 8, 3, stride=2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, 4),
+    )
+
+
+def _up_and_down() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1), nn.GroupNorm(2, 8), nn.SiLU(), nn.ConvTranspose2d(8, 3, 2, 2), nn.AvgPool2d(2)
+    )
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Sequence[tuple[Any, ...]]], int]] = {
+    # What makes it, calls, and how many buckets they need.
+    "dense": (
+        lambda: nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4)),
+        lambda: _rows(5, 6, 7, 3, 11, 8),
+        3,
+    ),
+    "over rows": (lambda: _Of(lambda x: (x.softmax(0) * x.cumsum(0), x.std(0))), lambda: _rows(5, 7, 11, 13), 2),
+    "a language model": (_Language, lambda: _tokens((3, 5), (4, 7), (3, 8), (5, 9), (7, 12)), 2),
+    "convolutions": (_convolutions, lambda: _images((5, 16, 18), (6, 12, 17), (7, 20, 14), (6, 30, 11)), 2),
+    "transposed convolutions": (_up_and_down, lambda: _images((5, 8, 8), (6, 8, 8), (7, 8, 8)), 1),
+    "bags": (
+        lambda: nn.EmbeddingBag(30, 4, mode="mean", padding_idx=2),
+        lambda: _tokens((3, 5), (4, 7), (4, 6)),
+        1,
+    ),
+    "joined": (
+        lambda: _Of(lambda x, y: (torch.cat([x, y]).cumsum(0), x.sum(0) + y.mean(0), y.sort(0)[0])),
+        lambda: [(torch.randn(a, 4), torch.randn(b, 4)) for a, b in ((3, 5), (4, 7), (2, 6))],
+        2,
+    ),
+    "written into": (
+        lambda: _Of(lambda x: torch.select_scatter(torch.slice_scatter(x, x[1:-1] * 2, 0, 2), x[0] * 3, 0, -1)),
+        lambda: _rows(5, 7, 6),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_inference(name: str, programs: list[Any]) -> None:
+    model, calls, buckets = MODELS[name]
+    _agree(model().eval(), calls(), backward=False)
+    assert len(programs) == buckets
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients(name: str, programs: list[Any]) -> None:
+    model, calls, buckets = MODELS[name]
+    _agree(model(), calls(), backward=True)
+    assert len(programs) == 2 * buckets
+
+
+def test_what_shares_memory_numbers_and_other_orders_of_memory(programs: list[Any]) -> None:
+    def views(x: Any) -> Any:
+        return x.t(), x[1:], x.reshape(-1), x.shape[0] * 2, x.unsqueeze(0), (x * 2).t()
+
+    for x in (torch.randn(5, 8), torch.randn(8, 7).t(), torch.randn(14, 16)[::2, ::2]):
+        _agree(_Of(views), [(x,), (torch.cat([x, x])[:6],)], backward=False)
+    assert len(programs) == 2
+
+
+def test_a_number_that_sizes_follow_from(programs: list[Any]) -> None:
+    def counted(x: Any, n: int) -> Any:
+        return x * n + torch.arange(n).sum(), torch.zeros(n)
+
+    _agree(_Of(counted), [(torch.randn(4), n) for n in (5, 6, 7, 8)], backward=False)
+    assert len(programs) == 1
+
+
+def test_results_can_be_changed_in_place(programs: list[Any]) -> None:
+    layer = nn.Linear(8, 4)
+    fast = torch.compile(layer, backend="hloforge", dynamic=True)
+    x = torch.randn(5, 8)
+    found = fast(x)
+    found.mul_(2)
+    found.sum().backward()
+    torch.testing.assert_close(layer.weight.grad, 2 * x.sum(0).expand(4, 8), rtol=1e-5, atol=1e-5)
+
+
+def test_dropped_elements_are_those_of_the_forward_pass(programs: list[Any]) -> None:
+    fast = torch.compile(lambda x: functional.dropout(x, 0.5), backend="hloforge", dynamic=True)
+    for size in (50, 60):
+        x = torch.ones(size, 10, requires_grad=True)
+        found = fast(x)
+        found.sum().backward()
+        assert torch.equal(x.grad, found.detach()) and 0.3 < float((found > 0).float().mean()) < 0.7
+    assert len(programs) == 2
+
+
+def test_buckets_of_the_users_choice_and_none(programs: list[Any]) -> None:
+    def rows(x: Any) -> Any:
+        return x.softmax(0)
+
+    for buckets, count in (([6, 30], 2), (False, 4)):
+        torch._dynamo.reset()
+        programs.clear()
+        fast = torch.compile(rows, backend="hloforge", dynamic=True, options={"buckets": buckets})
+        for size in (5, 6, 7, 25):
+            x = torch.randn(size, 3)
+            _assert_same(fast(x), rows(x))
+        assert len(programs) == count
+
+
+def test_what_has_no_rule_is_compiled_for_each_size_and_named(programs: list[Any]) -> None:
+    fast = torch.compile(lambda x: torch.fft.fft(x, dim=0).abs(), backend="hloforge", dynamic=True)
+    x = torch.randn(5, 3)
+    with pytest.warns(UserWarning, match=r"compiled for the sizes of each call.*fft"):
+        found = fast(x)
+    _assert_same(found, torch.fft.fft(x, dim=0).abs())
+    x = torch.randn(6, 3)
+    _assert_same(fast(x), torch.fft.fft(x, dim=0).abs())
+    assert len(programs) == 2
