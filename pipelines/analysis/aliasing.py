@@ -61,8 +61,8 @@ _CASTS = frozenset(
 _NAMES = traits.NAMES | {"util.optimization_barrier"}
 # Of so few values it is soon found what they are made of.
 _FEW_VALUES = 100
-# Operations whose results lie in the buffers of their first operands.
-_KEEPING = _NAMES | {UPDATE, SCATTER}
+# Operations whose results lie in the buffers of their first operands; the same bits of another type do, too.
+_KEEPING = _NAMES | {UPDATE, SCATTER, "flow.tensor.bitcast", "stablehlo.bitcast_convert"}
 # Operations that take or join parts, whose results may be names after all: what was padded or joined is sliced again.
 _PARTS = frozenset(f"stablehlo.{name}" for name in ("concatenate", "dynamic_slice", "pad", "slice"))
 # Operations that keep the order of elements if they have no more and no less of them.

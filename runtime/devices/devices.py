@@ -68,6 +68,9 @@ _NAMING_SECONDS = 5.0
 # take at most this much; beyond it everything is given back. IREE bounds the kept ones' number by 64.
 _ALLOCATOR = "caching:*=*;512mib"
 
+# IREE 3.13 keeps up to 16 recordings of a command buffer for Vulkan and runs them again. In loops it ran them before
+# what they wait for, with no error: results that nobody wrote, calls without end, VK_ERROR_DEVICE_LOST.
+_NO_REPLAYS = "--vulkan_cached_bda_replay_instances=0"
 
 # By these IREE knows that mpiexec started it.
 _MPI_VARIABLES = ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "MPIEXEC_HOSTNAME")
@@ -135,6 +138,8 @@ class _Devices:
 def _create_gpu(name: str) -> Any:
     kind, _, path = name.partition("://")
     drivers.prepare(kind)
+    if kind == "vulkan":
+        rt.flags.parse_flags(_NO_REPLAYS)
     try:
         with _without_mpi():
             driver = rt._binding.create_hal_driver(kind)

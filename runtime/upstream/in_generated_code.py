@@ -61,6 +61,13 @@ CODE: tuple[Workaround, ...] = (
         reproducer="exact_floats.mlir",
     ),
     Workaround(
+        "replays",
+        "runs kept recordings of command buffers before what they wait for, on Vulkan",
+        flags=("_NO_REPLAYS",),
+        unshown="its runtime needs a Vulkan device: on lavapipe three of four calls that sort two arrays by one "
+        "of them have results that nobody wrote, do not end, or end with VK_ERROR_DEVICE_LOST",
+    ),
+    Workaround(
         "own-maxima",
         "calls fmax and fmin for WebAssembly, which it does not link",
         where=("runtime/codegen_fixes/wasm_maxima.py",),

@@ -13,7 +13,8 @@ class Workaround:
         name: in kebab-case; the reproducer's file is called like it.
         fault: what IREE does, in one line.
         passes: names of the passes that keep programs from the fault.
-        flags: names of the constants in ``runtime/compile/by_iree.py`` that hold flags of IREE.
+        flags: names of the constants in ``runtime/compile/by_iree.py`` or ``runtime/devices/devices.py`` that hold
+            flags of IREE.
         where: files of the repository that go when the fault is fixed. Empty if the workaround is a part of a file
             that has other reasons to stay.
         upstream: IREE's issue, as ``iree-org/iree#24753``; empty if none is known.

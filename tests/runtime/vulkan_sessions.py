@@ -173,6 +173,40 @@ def test_loops_beyond_lavapipes_limit(axis: int) -> None:
     np.testing.assert_array_equal(session(x), [70_001] * 3)
 
 
+def test_loops_wait_for_what_they_read() -> None:
+    """A sorting network is a loop of dispatches, one recording for all its turns: ``habits`` 920072."""
+    rng = np.random.default_rng(3)
+    for size in (5, 7):
+        x, y = rng.integers(-9, 9, size).astype(np.int32), rng.normal(size=size).astype(np.float32)
+        lowered = jax.jit(lambda x, y: jax.lax.sort((x, y), num_keys=1, is_stable=True)).lower(x, y)
+        session = _compiled(lowered).load(deadline=60)
+        order = np.argsort(x, kind="stable")
+        for _ in range(3):
+            for found, given in zip(session(x, y), (x, y), strict=True):
+                np.testing.assert_array_equal(found, given[order])
+
+
+def test_nested_loops_of_int4_that_begin_alike() -> None:
+    """Loops of known length, both of whose carries begin as one array: ``habits`` 920020."""
+
+    def function(x: jax.Array, row: jax.Array) -> tuple[jax.Array, ...]:
+        def inner(n: jax.Array, c: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            a, b = c
+            return b, jax.lax.dynamic_update_slice(a, jax.lax.dynamic_slice(b, (n, 0), (1, 4)), (n + 1, 0))
+
+        def outer(n: jax.Array, c: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            a, b = jax.lax.fori_loop(0, 1, lambda m, d: inner(n + m, d), c)
+            return jax.lax.dynamic_update_slice(b, row, (n, 0)), a
+
+        return *jax.lax.fori_loop(0, 3, outer, (x, x)), x
+
+    numbers = np.random.default_rng(4).integers(-8, 8, (5, 4))
+    given = jnp.asarray(numbers[:4], "int4"), jnp.asarray(numbers[4:], "int4")
+    session = _compiled(jax.jit(function).lower(*given)).load(deadline=60)
+    for found, expected in zip(session(*map(np.asarray, given)), jax.jit(function)(*given), strict=True):
+        np.testing.assert_array_equal(np.asarray(found).astype(int), np.asarray(expected).astype(int))
+
+
 def test_windows_that_no_shader_reads_are_refused() -> None:
     x, kernel = (jax.ShapeDtypeStruct((1, 1, n, n), np.float32) for n in (6000, 5900))
     program = jax.jit(lambda a, k: jax.lax.conv(a, k, (1, 1), "VALID")).lower(x, kernel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hloforge.runtime.compile import by_iree
+from hloforge.runtime.devices import devices
 from hloforge.runtime.upstream.ledger import WORKAROUNDS, Workaround
 from tests.upstream.report import unreported
 from tests.upstream.reproducer import FOLDER, Reproducer
@@ -30,7 +31,7 @@ def lines_of(records: tuple[Workaround, ...]) -> int:
 
 def _row(record: Workaround) -> str:
     means = [f"`{name}`" for name in record.passes]
-    means += [f"`{getattr(by_iree, name)}`" for name in record.flags]
+    means += [f"`{vars(by_iree).get(name) or getattr(devices, name)}`" for name in record.flags]
     means += [f"`{path}`" for path in record.where if not record.passes]
     kind = record.unshown
     if record.reproducer:

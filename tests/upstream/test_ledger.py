@@ -20,6 +20,7 @@ from hloforge.runtime.codegen_fixes.idle_invocations import without_idle_invocat
 from hloforge.runtime.codegen_fixes.repeated_threads import without_repeated_threads
 from hloforge.runtime.codegen_fixes.workgroup_barriers import with_barriers
 from hloforge.runtime.compile import by_iree
+from hloforge.runtime.devices import devices
 from hloforge.runtime.upstream.ledger import NO_WORKAROUNDS, OTHER_FLAGS, WORKAROUNDS, Workaround
 from tests.upstream import __main__ as command, page, reproducer
 from tests.upstream.reproducer import FOLDER, GONE, THERE, UNKNOWN, Outcome, Reproducer, Tools, judged
@@ -34,8 +35,9 @@ WITH_REPRODUCER = [record for record in WORKAROUNDS if record.reproducer]
 
 
 def flag_constants() -> set[str]:
-    """Constants of ``runtime/compile/by_iree.py`` that are flags."""
-    return {name for name, value in vars(by_iree).items() if isinstance(value, str) and value.startswith("--")}
+    """Constants of ``runtime/compile/by_iree.py`` and ``runtime/devices/devices.py`` that are flags."""
+    found = [*vars(by_iree).items(), *vars(devices).items()]
+    return {name for name, value in found if isinstance(value, str) and value.startswith("--")}
 
 
 def amending_files() -> set[str]:

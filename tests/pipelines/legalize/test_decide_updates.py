@@ -82,6 +82,13 @@ def kept_in_another_shape(x: Value) -> tuple[Value, ...]:
     return ops.dynamic_update_slice(flat, ops.reshape(ops.slice(x, [0, 0], [1, 9]), [9]), [9]), ops.abs(doubled)
 
 
+def shifted_as_other_bits(x: Value) -> tuple[Value, ...]:
+    """What is updated, and the part of it that is written, are the same array by another type."""
+    doubled = ops.mul(x, 2)
+    part = ops.bitcast_convert_type(ops.slice(doubled, [0, 0], [1, 9]), "u32")
+    return (ops.dynamic_update_slice(ops.bitcast_convert_type(doubled, "u32"), part, [1, 0]),)
+
+
 def in_a_branch(x: Value) -> tuple[Value, ...]:
     """An update in one of two branches, of an array that nobody reads afterwards."""
     doubled = ops.mul(x, 2)
@@ -131,7 +138,7 @@ def built(build: Build, rows: int, element: str = "s32") -> Program:
     ("build", "copies"),
     [
         *((kept, 1), (shifted, 2), (shifted_and_negated, 2), (once, 0), (exchanged, 3), (kept_behind_a_barrier, 1)),
-        *((kept_in_another_shape, 1), (in_a_branch, 0), (kept_beside_a_branch, 1)),
+        *((kept_in_another_shape, 1), (shifted_as_other_bits, 1), (in_a_branch, 0), (kept_beside_a_branch, 1)),
     ],
 )
 def test_copies(build: Build, copies: int) -> None:
