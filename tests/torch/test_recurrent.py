@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("jax", reason="needs the extra `torch`")
 
+import hloforge.torch  # noqa: E402
 from hloforge.torch.recurrent import keep_recurrent  # noqa: E402
 from tests.torch.families import Recurrent  # noqa: E402
 from tests.torch.test_models import ROUTES, assert_close, by_backend  # noqa: E402
@@ -183,7 +184,6 @@ def test_the_gradient_of_the_operator_in_pytorch() -> None:
         assert_close(one, other)
 
 
-@pytest.mark.filterwarnings("ignore:.*is compiled for the sizes of each call")
 def test_settings_that_dynamo_takes_for_numbers_that_may_change() -> None:
     """``dynamic=True`` makes a symbol of the dropout; a new value is another graph."""
     model = _copying(0.25)
@@ -193,3 +193,17 @@ def test_settings_that_dynamo_takes_for_numbers_that_may_change() -> None:
         model.dropout = 0.0
         x = torch.randn(20, 8, 3)
         assert_close(run(x), model(x)[0], 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_sequences_of_dynamic_length_are_exported(kind: str) -> None:
+    """``torch.export`` alone takes the length for a constant."""
+    model = getattr(nn, kind)(5, 7, 2, batch_first=True, bidirectional=True).eval()
+    sizes = {"input": {0: torch.export.Dim("rows", min=2, max=8), 1: torch.export.Dim("length", min=2, max=16)}}
+    program = hloforge.torch.compile(model, (torch.randn(3, 6, 5),), dynamic_shapes=sizes, buckets="all")
+    with torch.no_grad():
+        for rows, length in ((3, 6), (4, 7), (3, 8), (8, 16)):
+            x = torch.randn(rows, length, 5)
+            for found, expected in zip(pytree.tree_leaves(program(x)), pytree.tree_leaves(model(x)), strict=True):
+                assert_close(found, expected, 1e-5)
+    assert len([bucket for bucket in program.session.buckets if bucket.is_compiled]) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from hloforge.torch.exported import Convention, Result, convention_of, leaves_of
 from hloforge.torch.host_operators import PREFIX
 from hloforge.torch.importer import SEED, program_of
 from hloforge.torch.memory import Argument, Range, Result as Shown, detach
+from hloforge.torch.recurrent import RecurrentKept
 from hloforge.torch.types import to_numpy, to_torch, torch_dtype_of
 
 
@@ -59,9 +61,10 @@ def compile(
         if isinstance(module, ExportedProgram):
             exported = module
         else:
-            exported = torch.export.export(
-                module, example_args, example_kwargs, dynamic_shapes=dynamic_shapes, strict=strict
-            )
+            with RecurrentKept() if dynamic_shapes is not None else nullcontext():
+                exported = torch.export.export(
+                    module, example_args, example_kwargs, dynamic_shapes=dynamic_shapes, strict=strict
+                )
             state = dict(module.named_parameters(remove_duplicate=False))
             state |= dict(module.named_buffers(remove_duplicate=False))
         exported = prepared(exported)

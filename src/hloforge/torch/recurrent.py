@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from hloforge.dialect.errors import UnsupportedError
 
@@ -46,8 +47,18 @@ def _in_pytorch(
 def _sizes(
     x: Tensor, states: list[Tensor], weights: list[Tensor], kind: str, biases: bool, layers: int, *others: bool
 ) -> list[Tensor]:
-    width = states[0].shape[-1] * (2 if others[0] else 1)
-    return [x.new_empty(*x.shape[:2], width), *(torch.empty_like(state) for state in states)]
+    bidirectional, batch_first = others
+    # Sizes that have to be equal are then one symbol for PyTorch, or known.
+    torch._check(x.shape[-1] == weights[0].shape[-1])
+    for state in states:
+        torch._check(state.shape[0] == layers * (2 if bidirectional else 1))
+        torch._check(state.shape[1] == x.shape[0 if batch_first else 1])
+    torch._check(states[0].shape[-1] == weights[1].shape[-1])
+    width = states[0].shape[-1] * (2 if bidirectional else 1)
+    rows, columns = x.shape[:2]
+    # The sequence is the major dimension in memory.
+    output = x.new_empty(columns, rows, width).transpose(0, 1) if batch_first else x.new_empty(rows, columns, width)
+    return [output, *(torch.empty_like(state) for state in states)]
 
 
 def _gradient_in_pytorch(
@@ -106,6 +117,17 @@ _RECURRENT.register_fake(_sizes)
 _RECURRENT.register_autograd(_backward, setup_context=_keep)
 _GRADIENT: Any = torch.library.custom_op("hloforge::recurrent_backward", _gradient_in_pytorch, mutates_args=())
 _GRADIENT.register_fake(_gradient_sizes)
+
+
+class RecurrentKept(TorchFunctionMode):  # type: ignore[misc]  # PyTorch's overrides have no types
+    """``torch.export`` of recurrent layers along sequences of dynamic length, which its own operators make constant."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kind = _KINDS.get(func)
+        given = dict(zip(_PADDED, args, strict=False)) | (kwargs or {})
+        if kind is None or len(given) != len(_PADDED) or isinstance(given["params"], Tensor):
+            return func(*args, **(kwargs or {}))
+        return tuple(_padded(*_of(kind, {name: given[name] for name in _PADDED})))
 
 
 def keep_recurrent(graph_module: fx.GraphModule) -> None:

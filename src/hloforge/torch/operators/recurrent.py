@@ -50,6 +50,8 @@ def layers_of(
     bidirectional: bool,
     batch_first: bool,
     dropped: Callable[[Any], Any] | None = None,
+    *,
+    length: Any = None,
 ) -> list[Any]:
     """What ``torch.lstm``, ``torch.gru``, ``torch.rnn_tanh`` and ``torch.rnn_relu`` compute.
 
@@ -59,6 +61,7 @@ def layers_of(
         weights: for each layer and direction those of the input and of the state, then their biases if there are any,
             then that of an LSTM's projection if there is one.
         dropped: the dropout between layers.
+        length: of the sequence, if what is behind it is padding.
 
     Returns:
         the last layer's hidden states along the sequence, and the last states.
@@ -72,7 +75,8 @@ def layers_of(
         for number in range(layer * directions, (layer + 1) * directions):
             first = tuple(state[number] for state in states)
             chosen = weights[number * each : (number + 1) * each]
-            ended, output = _along(_STEPS[kind], sequence, first, chosen, biases, reverse=number % directions == 1)
+            backward = number % directions == 1
+            ended, output = _along(_STEPS[kind], sequence, first, chosen, biases, length, reverse=backward)
             last.append(ended)
             outputs.append(output)
         sequence = jnp.concatenate(outputs, -1)
@@ -83,7 +87,14 @@ def layers_of(
 
 
 def _along(
-    step: _Step, sequence: Any, first: tuple[Any, ...], weights: Sequence[Any], biases: bool, *, reverse: bool
+    step: _Step,
+    sequence: Any,
+    first: tuple[Any, ...],
+    weights: Sequence[Any],
+    biases: bool,
+    length: Any,
+    *,
+    reverse: bool,
 ) -> Any:
     """The last states and the hidden state at each position of the sequence."""
     given = sequence @ weights[0].T
@@ -98,6 +109,13 @@ def _along(
             hidden = hidden @ projection.T
         return (hidden, *others), hidden
 
+    def turn_inside(states: tuple[Any, ...], row: Any) -> Any:
+        place, own = row
+        new, hidden = turn(states, own)
+        return tuple(jnp.where(place < length, n, s) for n, s in zip(new, states, strict=True)), hidden
+
+    if length is not None:
+        return jax.lax.scan(turn_inside, first, (jnp.arange(given.shape[0]), given), reverse=reverse)
     return jax.lax.scan(turn, first, given, reverse=reverse)
 
 
@@ -108,12 +126,12 @@ def recurrent(call: Call, *arguments: Any) -> list[Any]:
 
 @lowers("hloforge.recurrent_backward")
 def recurrent_backward(
-    call: Call, gradients: Sequence[Any], x: Any, states: Any, weights: Any, *settings: Any
+    call: Call, gradients: Sequence[Any], x: Any, states: Any, weights: Any, *settings: Any, length: Any = None
 ) -> list[Any]:
     """Computed from the arguments: no state along the sequence is kept from the forward pass."""
 
     def forward(*leaves: Any) -> list[Any]:
-        return layers_of(*leaves, *settings)
+        return layers_of(*leaves, *settings, length=length)
 
     _, backward = jax.vjp(forward, x, list(states), list(weights))
     of_x, of_states, of_weights = backward(list(gradients))
