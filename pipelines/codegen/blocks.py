@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hloforge.pipelines.codegen import singles
 from hloforge.pipelines.codegen.algorithms.arrays import Elements
+from hloforge.pipelines.codegen.contractions import pack_before
 from hloforge.pipelines.codegen.elements import memory as elements
 from hloforge.pipelines.codegen.emit import Emitter, Memory
 from hloforge.pipelines.codegen.fused_rows import FusedRows, with_fused_rows
@@ -45,6 +46,7 @@ class Generator:
         constants: the bytes of the program's constants.
         writer: the kernel that is being written.
         host_calls: the records of functions of the host that it calls, with their numbers.
+        packed: the strips of products in loops (``Op.packed``).
     """
 
     def __init__(self, machine: Machine, extensions: frozenset[str] = frozenset(), architecture: str = X86_64) -> None:
@@ -58,6 +60,7 @@ class Generator:
         self.host_calls: dict[str, int] = {}
         self._host_numbers: list[Slot] = []
         self._host = Slot(Where.HOST, HOST_BYTES, "i64")
+        self.packed: dict[Op, Slot] = {}
         self._dead: list[Slot] = []
         self._stack = 0
         self._count: Slot | None = None
@@ -483,6 +486,7 @@ class BlockWriter:
             self.copy(operand, slot)
         for block in (condition, body):
             generator.slots.update(zip(block.arguments, carries, strict=True))
+        pack_before(generator, op)
         function = generator.writer.function
         head, inside, after = function.label(), function.label(), function.label()
         function.do(f"br label %{head}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +16,7 @@ from hloforge.pipelines.codegen.lang.values import I8, Value
 from hloforge.pipelines.codegen.nest_loops import Share
 from hloforge.pipelines.codegen.products.gemm import Gemm
 from hloforge.pipelines.codegen.products.operands import Matrix
+from hloforge.pipelines.codegen.products.packed import PackedGemm, gains
 from hloforge.pipelines.codegen.products.results import Store
 from hloforge.pipelines.codegen.refusal import RefusedError
 from hloforge.pipelines.framework.machine import Machine
@@ -48,14 +49,20 @@ class Product(Protocol):
 
 
 def emit(
-    generator: Generator, op: Op, product: Product, share: Share | None, after: EpilogueWriter | None = None
+    generator: Generator,
+    op: Op,
+    product: Product,
+    share: Share | None,
+    after: EpilogueWriter | None = None,
+    factors: tuple[Value, Value] | None = None,
 ) -> None:
     """Write a product of two arrays in memory, or a workgroup's part of it.
 
     Args:
         after: writes what is stored instead of its sums.
+        factors: where they are; None for the operands themselves.
     """
-    lhs, rhs = (generator.pointer(operand) for operand in op.operands)
+    lhs, rhs = factors or tuple(map(generator.pointer, op.operands))
     # Nobody stores where sums would be.
     out = lhs if after else generator.pointer(op.result)
     scratch = scratch_of(generator, product.scratch(generator.machine), share)
@@ -79,8 +86,54 @@ def scratch_of(generator: Generator, size: int, share: Share | None) -> Value | 
 
 def write_dot_general(generator: Generator, op: Op, share: Share | None, epilogue: Sequence[Array] = ()) -> None:
     """The code of a ``stablehlo.dot_general``."""
-    product = product_of(op, generator.extensions)
-    emit(generator, op, product, share, EpilogueWriter(generator, op, epilogue) if epilogue else None)
+    after = EpilogueWriter(generator, op, epilogue) if epilogue else None
+    if op.packed is None:
+        emit(generator, op, product_of(op, generator.extensions), share, after)
+        return
+    strips = generator.writer.memory(generator.packed[op]).pointer
+    factors = generator.pointer(op.operands[1 - op.packed]), strips
+    emit(generator, op, _packed_product(op, op.packed, generator.extensions), None, after, factors)
+
+
+def pack_before(generator: Generator, loop: Op) -> None:
+    """Pack factors of products in a loop that are in memory before it, where that pays."""
+    for op in _products_in(loop):
+        if op.packed is not None or op.panel is not None:
+            continue
+        side = _packed_side(op, loop, generator)
+        if side is None:
+            continue
+        product = _packed_product(op, side, generator.extensions)
+        slot = generator.room("i8", -(-product.packed_bytes(generator.machine) // LINE) * LINE)
+        function, factor = generator.writer.function, generator.pointer(op.operands[side])
+        with accessing(function, ""):
+            product.pack(function, factor, generator.writer.memory(slot).pointer, machine=generator.machine)
+        op.packed, generator.packed[op] = side, slot
+
+
+def _products_in(loop: Op) -> Iterator[Op]:
+    for block in loop.inner:
+        for op in block.ops:
+            if op.name == "dot_general":
+                yield op
+            yield from _products_in(op)
+
+
+def _packed_side(op: Op, loop: Op, generator: Generator) -> int | None:
+    """The factor of a product that is to be packed before a loop; None for neither."""
+    if any(array.element.startswith("complex") or not array.elements for array in (*op.operands, op.result)):
+        return None
+    side = 1 if product_of(op, generator.extensions).form(generator.machine) != "transposed" else 0
+    factor = op.operands[side]
+    if not generator.in_memory(factor) or any(factor.block.inside(block) for block in loop.inner):
+        return None
+    product = _packed_product(op, side, generator.extensions)
+    return side if gains(product.gemm, generator.machine) else None
+
+
+def _packed_product(op: Op, side: int, extensions: frozenset[str]) -> PackedGemm:
+    gemm = product_of(op, extensions)
+    return PackedGemm(gemm) if side else PackedGemm(gemm.transposed(), exchanged=True)
 
 
 def product_of(op: Op, extensions: frozenset[str]) -> Gemm:

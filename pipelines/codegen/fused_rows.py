@@ -214,7 +214,7 @@ class _Grown:
 
     def _fits_product(self, step: Single) -> bool:
         op = step.operation
-        if op.name != "dot_general" or op.panel is not None:
+        if op.name != "dot_general" or op.panel is not None or op.packed is not None:
             return False
         result = op.result
         first = _row_dims(op)

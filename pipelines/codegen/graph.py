@@ -49,6 +49,7 @@ class Op:
         inner: the blocks of its regions.
         captured: arrays from outside that these read, each once.
         panel: of a product, the number of the factor that it computes as it goes; None where both are in memory.
+        packed: of a product, the number of the factor that is packed before the loop that the product stands in.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Op:
     inner: tuple[Block, ...] = ()
     captured: tuple[Array, ...] = ()
     panel: int | None = None
+    packed: int | None = None
 
     @property
     def result(self) -> Array:

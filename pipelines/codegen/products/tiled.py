@@ -162,6 +162,17 @@ def units(gemm: Gemm, found: TiledPlan) -> tuple[int, int, int]:
     return gemm.count, -(-tiles // found.chunk), -(-gemm.n // tile.columns)
 
 
+def packed_bytes(gemm: Gemm, found: TiledPlan) -> int:
+    """Of the strips of all of the right factor."""
+    count, _, strips = units(gemm, found)
+    return count * strips * _whole(packing.strip_bytes(found.tile, found.arithmetic, found.steps))
+
+
+def gains_by_strips(gemm: Gemm, found: TiledPlan) -> bool:
+    """Whether strips that are packed already are read faster than the right factor in place."""
+    return found.packs_right or gemm.rhs.row * gemm.rhs.bytes > _NEAR
+
+
 def scratch_bytes(gemm: Gemm, found: TiledPlan) -> int:
     return sum(_areas(gemm, found))
 
@@ -185,6 +196,7 @@ class TiledProduct:
         turns: loops of terms around the innermost one, of the matrix that is being computed.
         shift: bytes by which its rows begin later than the left factor says.
         packs: whether the unit's strip has to be packed; None if it always has.
+        is_packed: whether the right factor is the strips that ``pack`` has written before (``packed.py``).
     """
 
     def __init__(
@@ -196,14 +208,18 @@ class TiledProduct:
         rhs: Value,
         results: Results,
         scratch: Value | None,
+        *,
+        is_packed: bool = False,
     ) -> None:
         self.function, self.gemm, self.plan, self.tile = function, gemm, found, found.tile
+        self.is_packed = is_packed
         self.lhs, self.rhs, self.results = lhs, rhs, results
         self.kind, self.arithmetic = gemm.sums, found.arithmetic
         self.turns = found.left.turns
         self.shift: Value | None = None
         self.packs: Value | None = None
         right, left, _ = _areas(gemm, found)
+        right = 0 if is_packed else right
         self.strip = self.copied = self.waiting = scratch
         if scratch is not None:
             self.copied = function.offset(scratch, I8, right)
@@ -229,14 +245,38 @@ class TiledProduct:
                 assert self.copied is not None
                 with function.if_(strip.equals(0) | unit.equals(first)):
                     self.plan.left.prepare(function, lhs, begin, end, self.copied)
-            columns = [
-                clamped(function, _plus(strip, self.tile.columns, place * self.tile.lanes), gemm.n - self.tile.lanes)
-                for place in range(self.tile.vectors)
-            ]
+            columns = self._columns(strip)
+            if self.is_packed:
+                self.strip = strided(
+                    function, self.rhs, I8, [batch, strip], [self._strip_bytes * counts[2], self._strip_bytes]
+                )
             if self.plan.is_blocked:
                 self._blocks(batch, lhs, rhs, begin, end, columns)
             else:
                 self._whole_depth(batch, lhs, rhs, begin, end, columns)
+
+    def pack(self, target: Value) -> None:
+        """Write all strips of the right factor, of each matrix of the batch."""
+        function, (count, _, strips) = self.function, units(self.gemm, self.plan)
+        with each(function, 0, count * strips) as unit:
+            batch, strip = split_index(function, unit, (count, strips))
+            _, rhs = self._factors(split_index(function, batch, self.gemm.batch))
+            self.strip = strided(function, target, I8, [unit], [self._strip_bytes])
+            matrix = self.gemm.rhs
+            places = [strided(function, rhs, matrix.kind, [one], [matrix.column]) for one in self._columns(strip)]
+            self._pack_runs(places, self.plan.left.run, ())
+
+    @property
+    def _strip_bytes(self) -> int:
+        return _whole(packing.strip_bytes(self.tile, self.arithmetic, self.plan.steps))
+
+    def _columns(self, strip: Value) -> list[Value]:
+        """The first columns of a strip's vectors."""
+        lanes = self.tile.lanes
+        return [
+            clamped(self.function, _plus(strip, self.tile.columns, place * lanes), self.gemm.n - lanes)
+            for place in range(self.tile.vectors)
+        ]
 
     def _factors(self, places: Sequence[Value]) -> tuple[Value, Value]:
         """The addresses of a matrix of the batch in both factors."""
@@ -265,7 +305,9 @@ class TiledProduct:
             return places, Side(matrix.kind, tile.lanes * matrix.bytes, row, matrix.bytes, matrix.signed), tuple(turns)
         assert self.strip is not None
         size = self.arithmetic.unit_bytes
-        if self.packs is None:
+        if self.is_packed:
+            pass
+        elif self.packs is None:
             self._pack_runs(places, terms, turns)
         else:
             with function.if_(self.packs):
