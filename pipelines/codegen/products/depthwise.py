@@ -3,10 +3,13 @@
 Some pixels of a row of the result are computed together, which share the weights and most pixels that they see::
 
     for unit in piece:                        # of the batch, chunks of rows of the result
-        copy the image's rows that they see, if there is padding
+        copy the image's rows that they see, if they have to be of another type
         for row, vector of features, pixels:
-            sums = 0; for each row of the window, for each weight: sums += weight * pixels
+            sums = 0; for each row of the window in the image, for each weight: sums += weight * pixels
             store sums
+
+Padding is not read: rows of the window outside of the image are left out, and the first and last pixels of a row have
+loops of their own, without the weights that see no pixel.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from hloforge.pipelines.codegen.lang.values import I8, Value, bits_of
 from hloforge.pipelines.codegen.products import depthwise_bytes, images
 from hloforge.pipelines.codegen.products.arithmetic import Arithmetic, one_by_one
 from hloforge.pipelines.codegen.products.blocking import lanes_for
-from hloforge.pipelines.codegen.products.images import Copy, Image
+from hloforge.pipelines.codegen.products.images import Axis, Copy, Image
 from hloforge.pipelines.codegen.products.loops import each
 from hloforge.pipelines.codegen.products.micro_kernel import wide
 from hloforge.pipelines.codegen.products.operands import clamped, split_index, strided
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 # Pixels that are computed together, and weights of a row of the window that are written out.
 _PIXELS, _WRITTEN_OUT = 8, 7
+# Tiles of pixels at the borders of a row that have code of their own at most.
+_BORDERS = 3
 # Of the second-level cache, what the copy of an image's rows may fill.
 _SHARE = 3
 # Pieces for workers are chunks of rows: so many of them at least where there are rows.
@@ -73,9 +78,13 @@ def plan(one: Convolution, machine: Machine) -> DepthwisePlan:
     """A plan for two spatial dimensions at least."""
     width, rows = one.axes[-1].out, one.axes[0].out
     rows = -(-rows // min(_CHUNKS, rows))
-    is_plain = all(axis.is_plain for axis in one.axes) and one.image.kind == one.sums
     lanes = lanes_for(one.sums, one.groups, machine)
     groups = depthwise_bytes.arithmetic_of(one, lanes, machine)
+    # Of equal numbers of tiles the smallest ones, which overlap least.
+    pixels = -(-width // -(-width // min(width, _PIXELS)))
+    is_plain = one.image.kind == one.sums and (
+        all(axis.is_plain for axis in one.axes) or (groups is None and _may_read_in_place(one, pixels))
+    )
     while True:
         seen = one.axes[0].rows_for(rows)
         copy = images.by_pixels(one.axes, one.groups, seen, one_by_one(one.sums))
@@ -83,12 +92,28 @@ def plan(one: Convolution, machine: Machine) -> DepthwisePlan:
         if is_plain or rows == 1 or size <= machine.l2_bytes // _SHARE:
             break
         rows = -(-rows // 2)
-    # Of equal numbers of tiles the smallest ones, which overlap least.
-    tiles = -(-width // min(width, _PIXELS))
     kept = None if is_plain else copy
     if groups is not None:
         kept = depthwise_bytes.byte_copy(one, one.axes[0].rows_for(rows))
-    return DepthwisePlan(lanes, -(-width // tiles), rows, kept, groups)
+    return DepthwisePlan(lanes, pixels, rows, kept, groups)
+
+
+def _may_read_in_place(one: Convolution, pixels: int) -> bool:
+    """Whether few tiles of pixels see padding before and after a row."""
+    if len(one.axes) != 2 or any(axis.base != 1 for axis in one.axes) or one.axes[-1].window > _WRITTEN_OUT:
+        return False
+    return sum(not _is_inside(one.axes[-1], first, pixels) for first in _tiles(one.axes[-1], pixels)) <= _BORDERS
+
+
+def _tiles(axis: Axis, pixels: int) -> list[int]:
+    """The first pixels of a row's tiles, of which the last one ends with the row."""
+    return [min(first, axis.out - pixels) for first in range(0, axis.out, pixels)]
+
+
+def _is_inside(axis: Axis, first: int, pixels: int) -> bool:
+    """Whether the windows of some pixels see the image alone."""
+    start = first * axis.stride - axis.low
+    return start >= 0 and start + axis.rows_for(pixels) <= axis.size
 
 
 def units(one: Convolution, found: DepthwisePlan) -> tuple[int, int]:
@@ -108,6 +133,14 @@ def _areas(one: Convolution, found: DepthwisePlan) -> tuple[int, int, int]:
 
 def scratch_bytes(one: Convolution, found: DepthwisePlan) -> int:
     return sum(_areas(one, found))
+
+
+def _distance(function: Function, places: Sequence[Value], strides: Sequence[int]) -> Value:
+    """Bytes to a place."""
+    total = function.index(0)
+    for place, stride in zip(places, strides, strict=True):
+        total = total + place * stride
+    return total
 
 
 class DepthwiseProduct:
@@ -160,7 +193,7 @@ class DepthwiseProduct:
             start = strided(function, self.image, image.kind, [number], [image.batch])
             if found.copy is None:
                 skipped = sum(-axis.low * stride for axis, stride in zip(axes, strides, strict=True))
-                start = strided(function, function.offset(start, I8, skipped), I8, [begin], [steps[0]])
+                start = function.moved(start, begin * steps[0] + skipped)
             else:
                 rows = function.index(axes[0].rows_for(found.rows))
                 found.copy.fill(function, image, start, begin * axes[0].stride, rows, self.copy)
@@ -169,15 +202,47 @@ class DepthwiseProduct:
                 self._pack(start, strides)
                 start = self.packed
             with each(function, 0, math.prod(counts)) as line:
-                row = strided(function, start, I8, split_index(function, line, counts), inside[:-1])
+                places = split_index(function, line, counts)
+                row = function.moved(start, _distance(function, places, inside[:-1]))
+                rows_of_window = self._rows_of_window(begin + places[0])
                 pixels = (begin * math.prod(counts[1:]) + line) * axes[-1].out
                 with each(function, 0, one.groups, found.lanes) as reached:
                     feature = clamped(function, reached, one.groups - found.lanes)
-                    with each(function, 0, axes[-1].out, found.pixels) as place:
-                        pixel = clamped(function, place, axes[-1].out - found.pixels)
-                        at = strided(function, row, I8, [pixel, feature], [inside[-1], bits_of(one.sums) // 8])
-                        sums = self._sums(at, feature, strides)
-                        self._store(sums, number, pixels + pixel, feature)
+                    for begun, stop in self._runs():
+                        with each(function, begun, stop, found.pixels) as place:
+                            pixel = clamped(function, place, axes[-1].out - found.pixels)
+                            distance = _distance(function, [pixel, feature], [inside[-1], bits_of(one.sums) // 8])
+                            at = function.moved(row, distance)
+                            sums = self._sums(at, feature, strides, rows_of_window, pixel)
+                            self._store(sums, number, pixels + pixel, feature)
+
+    def _runs(self) -> list[tuple[int, int]]:
+        """Pixels of a row whose tiles are one loop: those that see no padding, and each of the others."""
+        axis, count = self.one.axes[-1], self.plan.pixels
+        if self.plan.copy is not None:
+            return [(0, axis.out)]
+        runs: list[tuple[int, int]] = []
+        is_joined = False
+        for number, first in enumerate(_tiles(axis, count)):
+            begin, is_inside = number * count, _is_inside(axis, first, count)
+            if is_inside and is_joined:
+                runs[-1] = runs[-1][0], min(begin + count, axis.out)
+            else:
+                runs.append((begin, min(begin + count, axis.out)))
+            is_joined = is_inside
+        return runs
+
+    def _rows_of_window(self, row: Value) -> tuple[Value, Value] | None:
+        """The first row of the window that is in the image, and how many are, for a row of the result; None for all."""
+        function, axis = self.function, self.one.axes[0]
+        if self.plan.copy is not None or axis.is_plain or self.plan.groups is not None:
+            return None
+        start = row * axis.stride - axis.low
+        # Numbers stay positive for the divisions.
+        above = (function.index(0) - start).maximum(0) + (axis.dilation - 1)
+        below = (function.index(axis.size) - start).maximum(0) + (axis.dilation - 1)
+        first = above.udiv(axis.dilation).minimum(axis.window)
+        return first, (below.udiv(axis.dilation).minimum(axis.window) - first).maximum(0)
 
     def _pack(self, start: Value, strides: Sequence[int]) -> None:
         """Pack the rows that a chunk sees, from the address of their first pixel on."""
@@ -203,8 +268,15 @@ class DepthwiseProduct:
             value = element(function, one_by_one(one.sums), kernel, source, lanes)
             function.store(value, function.offset(self.weights, one.sums, weight * one.groups + feature))
 
-    def _sums(self, at: Value, feature: Value, strides: Sequence[int]) -> list[Value]:
-        """Of some pixels, whose windows begin at an address and steps further."""
+    def _sums(
+        self,
+        at: Value,
+        feature: Value,
+        strides: Sequence[int],
+        rows_of_window: tuple[Value, Value] | None,
+        begin: Value,
+    ) -> list[Value]:
+        """Of some pixels, from ``begin`` on, whose windows begin at an address and steps further."""
         function, one, found = self.function, self.one, self.plan
         if found.groups is not None:
             packed = depthwise_bytes.strides_of(one, one.axes[0].rows_for(found.rows))[:-1]
@@ -215,29 +287,41 @@ class DepthwiseProduct:
         zero = [function.constant(0, kind)] * self.plan.pixels
         weights = function.offset(self.weights, one.sums, feature)
         last = one.axes[-1]
+        is_border = found.copy is None and not last.is_plain and begin.is_constant
         written = last.window if last.window <= _WRITTEN_OUT else 1
         outer = [axis.window for axis in one.axes[:-1]]
         steps = [axis.dilation * stride for axis, stride in zip(one.axes, strides, strict=True)]
         if written < last.window:
             outer.append(last.window)
 
+        def is_seen(pixel: int, place: int) -> bool:
+            if not is_border:
+                return True
+            return 0 <= (int(begin.text) + pixel) * last.stride + place * last.dilation - last.low < last.size
+
         def add(turns: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
             (turn,) = turns
-            start = strided(function, at, I8, split_index(function, turn, outer), steps[: len(outer)])
+            start = function.moved(at, _distance(function, split_index(function, turn, outer), steps[: len(outer)]))
             weight = strided(function, weights, I8, [turn], [written * one.groups * size])
             loaded: dict[int, Value] = {}
             totals = list(sums)
             for place in range(written):
+                pixels = [pixel for pixel in range(self.plan.pixels) if is_seen(pixel, place)]
+                if not pixels:
+                    continue
                 factor = function.load(function.offset(weight, one.sums, place * one.groups), kind)
-                for pixel in range(self.plan.pixels):
+                for pixel in pixels:
                     distance = pixel * last.stride * strides[-1] + place * steps[-1]
                     if distance not in loaded:
-                        loaded[distance] = function.load(function.offset(start, I8, distance), kind)
+                        loaded[distance] = function.load(function.moved(start, function.index(distance)), kind)
                     totals[pixel] = one_by_one(one.sums).multiply_add(loaded[distance], factor, totals[pixel])
             return totals
 
-        turns = [Terms(math.prod(outer), math.prod(outer), (1,))]
-        return add_up(function, turns, [function.index(0)], zero, add, weight=written)
+        count, most = math.prod(outer), math.prod(outer)
+        if rows_of_window is None:
+            return add_up(function, [Terms(count, most, (1,))], [function.index(0)], zero, add, weight=written)
+        first, rows = rows_of_window
+        return add_up(function, [Terms(rows, most, (1,))], [first], zero, add, weight=written)
 
     def _store(self, sums: Sequence[Value], batch: Value, row: Value, column: Value) -> None:
         function, out = self.function, self.one.out

@@ -170,16 +170,32 @@ class Copy:
             and self.strides[-1] in (self._element_bytes, self.features * self._element_bytes)
         )
 
-    def fill(self, function: Function, image: Image, source: Value, origin: Value, rows: Value, target: Value) -> None:
+    def clear(self, function: Function, target: Value) -> None:
+        """Write the zeros that belong to no pixel."""
+        if not self._is_covered:
+            function.clear(target, self.size)
+
+    def fill(
+        self,
+        function: Function,
+        image: Image,
+        source: Value,
+        origin: Value,
+        rows: Value,
+        target: Value,
+        *,
+        is_cleared: bool = False,
+    ) -> None:
         """Copy a part of an image.
 
         Args:
             source: the address of the image's first pixel and of its first feature that counts.
             origin: the first row that is copied, counted with the padding.
             rows: how many are.
+            is_cleared: whether ``clear`` was called, and since then all parts that were copied had this origin.
         """
-        if not self._is_covered:
-            function.clear(target, self.size)
+        if not is_cleared:
+            self.clear(function, target)
         planes = 1 if self._is_by_pixels else self.features
         with each(function, 0, planes) as plane:
             start = strided(function, source, image.kind, [plane], [image.feature])

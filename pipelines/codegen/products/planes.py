@@ -166,6 +166,10 @@ class PlaneProduct:
         counts: Sequence[Number] = [axis.window for axis in one.axes]
         if not self.phases and self._looped:
             self._write_table(counts[: self._looped])
+        # Chunks of whole images all have their padding at the same places.
+        is_whole = self.plan.rows == out
+        if self.plan.copy is not None and is_whole:
+            self.plan.copy.clear(function, self.copy)
         with each(function, first, last) as unit:
             number, group, *chosen, chunk = split_index(function, unit, units(one, self.plan, self.phases))
             begin = chunk * self.plan.rows
@@ -178,7 +182,8 @@ class PlaneProduct:
                 start = strided(function, start, image.kind, [begin], [image.spatial[0]])
             else:
                 rows = function.index(one.axes[0].rows_for(self.plan.rows))
-                self.plan.copy.fill(function, image, start, begin * one.axes[0].stride, rows, self.copy)
+                origin = begin * one.axes[0].stride
+                self.plan.copy.fill(function, image, start, origin, rows, self.copy, is_cleared=is_whole)
                 start = self.copy
             weights = strided(function, self.kernel, one.kernel.kind, [group], [one.kernel.group])
             batch = number * one.groups + group
