@@ -6,13 +6,14 @@ read once. What is computed in a loop of nothing that the loop changes is read b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hloforge.dialect.marks import HOST_CALL, KEY, RNG_BLOCKS
 from hloforge.dialect.mlir import ir
 from hloforge.dialect.operations import string_attribute
 from hloforge.dialect.program import entry_function
+from hloforge.pipelines.codegen.dead_code import captured, eliminate
 from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.hoisting import hoist
 from hloforge.pipelines.codegen.narrow_factors import PRODUCTS, unwidened
@@ -48,10 +49,12 @@ def function_of(module: ir.Module) -> Block:
         elif name not in _COUNT:
             raise RefusedError("a module with globals")
     try:
-        return _block(entry_function(module).operation.regions[0].blocks, None, known)
+        block = _block(entry_function(module).operation.regions[0].blocks, None, known)
     except RefusedError:
         forget(known.ops)
         raise
+    eliminate(block)
+    return block
 
 
 def forget(ops: Iterable[Op]) -> None:
@@ -141,7 +144,7 @@ def _read(operation: Any, block: Block, known: _Known) -> None:
             hoist(inner, block)
     elif len(operation.regions):
         op.inner = tuple(_block(region.blocks, op, known) for region in operation.regions)
-    op.captured = tuple(dict.fromkeys(_captured(op)))
+    op.captured = tuple(dict.fromkeys(captured(op)))
     for array in (*op.operands, *op.captured):
         array.readers.append(op)
     for result in results:
@@ -162,20 +165,6 @@ def _changed(operation: Any) -> list[int]:
     body = operation.regions[1].blocks[0]
     returned = list(list(body.operations)[-1].operation.operands)
     return [number for number, argument in enumerate(body.arguments) if returned[number] != argument]
-
-
-def _captured(op: Op) -> Iterator[Array]:
-    def visit(block: Block) -> Iterator[Array]:
-        for inner in block.ops:
-            yield from inner.operands
-            for deeper in inner.inner:
-                yield from visit(deeper)
-        yield from block.results
-
-    for block in op.inner:
-        for array in visit(block):
-            if not any(array.block.inside(inside) for inside in op.inner):
-                yield array
 
 
 def _array(type_: Any, op: Op | None, block: Block) -> Array:
