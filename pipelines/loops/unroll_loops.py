@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
-from hloforge.dialect.operations import defining_op, operations, splat
+from hloforge.dialect.operations import copied, defining_op, operations, splat
 from hloforge.dialect.regions import ELEMENTWISE
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.machine import Machine
@@ -139,10 +139,7 @@ def _unroll(loop: Any, count: Count, times: int) -> None:
             following[count.number] = ops.add(counter, number * count.step).ir
             known = dict(zip(body.arguments, following, strict=True))
             for op in turn:
-                copy = op.clone().operation
-                for place, operand in enumerate(op.operands):
-                    copy.operands[place] = known.get(operand, operand)
-                known |= dict(zip(op.results, copy.results, strict=True))
+                copied(op, known)
             following = [known.get(value, value) for value in returned]
         following[count.number] = ops.add(counter, times * count.step).ir
     for place, value in enumerate(following):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hloforge.dialect.mlir import SSAValue, in_context, ir
-from hloforge.dialect.operations import operations
+from hloforge.dialect.operations import copied, operations, values_read
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import sums_16_bit_floats
 from hloforge.pipelines.framework.passes import Pass, register
@@ -58,7 +58,7 @@ def _needed(block: ir.Block, number: int) -> set[SSAValue]:
     needed = {end.operands[number]}
     for op in reversed(inner):
         if needed.intersection(op.results):
-            needed |= set(op.operands)
+            needed |= values_read(op)
     return needed
 
 
@@ -74,17 +74,13 @@ def _alone(op: ir.Operation, number: int) -> Value:
     )
     arguments = [source.arguments[number], source.arguments[count + number]]
     block = ir.Block.create_at_start(made.regions[0], [argument.type for argument in arguments])
-    known = dict(zip(arguments, block.arguments, strict=True))
+    known: dict[SSAValue, SSAValue] = dict(zip(arguments, block.arguments, strict=True))
     needed = _needed(source, number)
     *inner, end = (one.operation for one in source.operations)
     with ir.InsertionPoint(block):
         for one in inner:
-            if not needed.intersection(one.results):
-                continue
-            copy = one.clone()
-            for position, operand in enumerate(one.operands):
-                copy.operation.operands[position] = known.get(operand, operand)
-            known |= dict(zip(one.results, copy.operation.results, strict=True))
+            if needed.intersection(one.results):
+                copied(one, known)
         result = end.operands[number]
         ir.Operation.create("stablehlo.return", operands=[known.get(result, result)])
     if not sums_16_bit_floats(made):

@@ -63,3 +63,22 @@ def test_a_sum_of_16_bit_floats_beside_another_reduction_is_carried_in_f32() -> 
     total, least = hloforge.compile(text, cache=False).load()(x)
     np.testing.assert_array_equal(least, (x * 2).min(1))
     np.testing.assert_allclose(np.asarray(total, np.float64), x.astype(np.float64).sum(1), rtol=2**-8, atol=1e-5)
+
+
+def test_branches_in_a_computation() -> None:
+    """What a branch reads from around it belongs to the reduction that is taken out."""
+    x, y = np.arange(3, dtype=np.int8), np.arange(1, 4, dtype=np.int16)
+
+    def both(one: Any, other: Any) -> Any:
+        nested = jax.lax.cond(one[0] == other[0], lambda: one[0] - other[0], lambda: one[0] ^ other[0])
+        return nested, one[1] + other[1]
+
+    def reduced(a: Any, b: Any) -> Any:
+        return jax.lax.reduce((a, b), (np.int8(0), np.int16(0)), both, (0,))
+
+    text = jax.jit(reduced).lower(x, y).as_text()
+    assert "stablehlo.case" in text
+    assert reductions(text) == 2
+    found = hloforge.compile(text, cache=False).load()(x, y)
+    for got, want in zip(found, jax.jit(reduced)(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
