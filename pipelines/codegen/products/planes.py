@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from hloforge.pipelines.codegen.chains import Terms, add_up, length, limit_of
 from hloforge.pipelines.codegen.lang.functions import Function
 from hloforge.pipelines.codegen.lang.values import I8, I64, Number, Value, bits_of
-from hloforge.pipelines.codegen.products import images
+from hloforge.pipelines.codegen.products import depthwise_planes, images
 from hloforge.pipelines.codegen.products.arithmetic import one_by_one
 from hloforge.pipelines.codegen.products.blocking import Tile, choose_tile, cycles_of
 from hloforge.pipelines.codegen.products.images import Copy
@@ -61,6 +61,8 @@ class PlanesPlan:
         pitches: of the result's pixels among the columns, for each spatial dimension.
         columns: pixels of a chunk with the gaps between them.
         copy: of the image; None to read it in place.
+        at_once: rows of a depthwise convolution's result that are computed together (``depthwise_planes.py``); 0 where
+            rows follow each other.
     """
 
     tile: Tile
@@ -68,6 +70,7 @@ class PlanesPlan:
     pitches: tuple[int, ...]
     columns: int
     copy: Copy | None
+    at_once: int = 0
 
 
 @functools.lru_cache(maxsize=64)
@@ -101,7 +104,8 @@ def _chunk(one: Convolution, rows: int, machine: Machine) -> tuple[PlanesPlan, i
     terms = one.inputs * math.prod(axis.window for axis in one.axes)
     tile = choose_tile(one.sums, one.outputs, columns, terms, machine)
     largest = max(0 if in_place else copy.size, one.outputs * columns * size)
-    return PlanesPlan(tile, rows, pitches, columns, None if in_place else copy), largest
+    at_once = depthwise_planes.rows_at_once(one, rows, pitches[0], tile.lanes)
+    return PlanesPlan(tile, rows, pitches, columns, None if in_place else copy, at_once), largest
 
 
 def _is_in_place(one: Convolution) -> bool:
@@ -192,7 +196,10 @@ class PlaneProduct:
                 for phase, place in zip(self.phases, chosen, strict=True):
                     batch = batch * phase.count + place
                 self._write_table(counts)
-            self._tiles(start, weights, counts)
+            if self.plan.at_once and not self.phases:
+                self._rows_at_once(start, weights)
+            else:
+                self._tiles(start, weights, counts)
             self._finish(batch, begin)
 
     def _choose(self, chosen: Sequence[Value], image: Value, kernel: Value) -> tuple[Value, Value, list[Number]]:
@@ -228,6 +235,22 @@ class PlaneProduct:
             entry = function.offset(self.table, I64, number * 2)
             function.store(left, entry)
             function.store(right, function.offset(entry, I64, 1))
+
+    def _rows_at_once(self, image: Value, kernel: Value) -> None:
+        """Sums of a depthwise convolution."""
+        function, one, lanes = self.function, self.one, self.tile.lanes
+        count, pitch, width = self.plan.at_once, self.plan.pitches[0], one.axes[1].out
+        vectors, row_bytes = depthwise_planes.vectors_of(width, lanes), pitch * bits_of(one.sums) // 8
+        with each(function, 0, self.plan.rows, count) as reached:
+            row = clamped(function, reached, self.plan.rows - count)
+            with each(function, 0, width, vectors * lanes) as strip:
+                columns = [clamped(function, strip + place * lanes, width - lanes) for place in range(vectors)]
+                places = [row * pitch + column for column in columns]
+                starts = [function.offset(image, one.sums, place) for place in places]
+                totals = depthwise_planes.sums(function, one, count, row_bytes, lanes, kernel, starts, self._distances)
+                for number, total in enumerate(totals):
+                    to = function.offset(self.sums, one.sums, places[number % vectors])
+                    function.store(total, function.offset(to, one.sums, number // vectors * pitch))
 
     def _tiles(self, image: Value, kernel: Value, counts: Sequence[Number]) -> None:
         function, one, tile = self.function, self.one, self.tile

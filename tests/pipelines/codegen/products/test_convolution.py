@@ -309,6 +309,20 @@ def test_random_convolutions(
     check(one, biased=biased, at_end=at_end)
 
 
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2), (1, 2)], ids=str)
+@pytest.mark.parametrize("window", [(2, 3), (3, 3), (5, 5), (7, 7), (4, 9)], ids=str)
+def test_rows_of_depthwise_planes(window: tuple[int, int], strides: tuple[int, int], dilation: int) -> None:
+    """Some rows at once, with and without padding, of rows that do and do not fill vectors."""
+    for sizes, low in (((19, 41), 3), ((17, 32), 0), ((23, 77), -1)):
+        axes = [
+            axis(size, side, stride=stride, dilation=dilation, low=low, high=max(low, 0) + 2)
+            for size, side, stride in zip(sizes, window, strides, strict=True)
+        ]
+        for kind in ("float", "bfloat"):
+            check(convolution(1, axes, 1, 1, groups=3, orders=PLANES, kind=kind), at_end=low == 0)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 2), st.lists(_axes(), min_size=1, max_size=2), st.integers(2, 40), st.booleans())
 def test_random_depthwise_convolutions(batch: int, axes: list[Axis], groups: int, at_end: bool) -> None:
