@@ -69,7 +69,9 @@ def as_strided(call: OpenCall, x: Any, sizes: Any, strides: Any, offset: Any = N
     said = [list(each) for each in (call.said[0].shape, call.result.shape)]
     are_dense = _is_dense(call.said[0]) and _is_dense(call.result)
     elements = [sympy.prod([_expression(size) for size in each]) for each in said]
-    if not are_dense or sympy.expand(elements[0] - elements[1]) != 0 or (not isinstance(offset, int | None)) or offset:
+    starts = [_expression(each.storage_offset()) for each in (call.said[0], call.result)]
+    is_same = sympy.expand(elements[0] - elements[1]) == 0 and sympy.expand(starts[0] - starts[1]) == 0
+    if not are_dense or not is_same:
         raise UnsupportedError("a view by strides that is no reshape")
     return reshaped(call, x, *said)
 

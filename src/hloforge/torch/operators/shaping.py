@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hloforge.dialect.errors import UnsupportedError
 from hloforge.jax import platform
 from hloforge.torch.interpreter import converted
 from hloforge.torch.registry import Call, lowers, number
@@ -217,7 +218,24 @@ def constant_pad(call: Call, x: Any, widths: Sequence[Any], value: Any = 0) -> A
 
 @lowers("aten.as_strided", "aten.as_strided_copy", "prims.as_strided")
 def as_strided(call: Call, x: Any, sizes: Sequence[int], strides: Sequence[int], offset: int | None = None) -> Any:
-    return x.reshape(-1)[strided_positions(sizes, strides, offset or 0)]
+    return x.reshape(-1)[_elements_at(call, sizes, strides, offset)]
+
+
+def _elements_at(call: Call, sizes: Sequence[int], strides: Sequence[int], offset: int | None) -> np.ndarray[Any, Any]:
+    """The numbers of the first argument's elements that a strided view of its memory shows.
+
+    Raises:
+        UnsupportedError: it shows memory that is none of the argument's.
+    """
+    like = call.arguments[0]
+    first = like.storage_offset()
+    own = strided_positions(like.shape, like.stride(), first).reshape(-1)
+    wanted = strided_positions(sizes, strides, first if offset is None else offset)
+    order = np.argsort(own, kind="stable")
+    found = np.minimum(np.searchsorted(own[order], wanted), max(own.size - 1, 0))
+    if wanted.size and (not own.size or (own[order[found]] != wanted).any()):
+        raise UnsupportedError("a view by strides of memory that is not the tensor's own")
+    return order[found] if wanted.size else wanted
 
 
 def strided_positions(sizes: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray[Any, Any]:
@@ -232,8 +250,7 @@ def strided_positions(sizes: Sequence[int], strides: Sequence[int], offset: int)
 def as_strided_scatter(
     call: Call, x: Any, source: Any, sizes: Sequence[int], strides: Sequence[int], offset: int | None = None
 ) -> Any:
-    positions = strided_positions(sizes, strides, offset or 0)
-    return x.reshape(-1).at[positions].set(source).reshape(x.shape)
+    return x.reshape(-1).at[_elements_at(call, sizes, strides, offset)].set(source).reshape(x.shape)
 
 
 # --- New tensors.
