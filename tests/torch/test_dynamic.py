@@ -19,6 +19,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from hloforge.torch import backend, graph_program  # noqa: E402
+from hloforge.torch.open_sizes import end_of  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
@@ -256,6 +257,24 @@ def test_dropped_elements_are_those_of_the_forward_pass(programs: list[Any]) -> 
         found.sum().backward()
         assert torch.equal(x.grad, found.detach()) and 0.3 < float((found > 0).float().mean()) < 0.7
     assert len(programs) == 2
+
+
+def test_ends_of_buckets() -> None:
+    assert [end_of(size) for size in (1, 2, 3, 5, 33, 64)] == [1, 2, 4, 8, 64, 64]
+    assert [end_of(size) for size in (65, 80, 81, 112, 113, 129, 224, 288, 1000)] == [
+        80,
+        80,
+        96,
+        112,
+        128,
+        160,
+        224,
+        320,
+        1024,
+    ]
+    assert all(
+        size <= end_of(size) <= 1.25 * size + 1 and end_of(end_of(size)) == end_of(size) for size in range(65, 5000)
+    )
 
 
 def test_buckets_of_the_users_choice_and_none(programs: list[Any]) -> None:

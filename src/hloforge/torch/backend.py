@@ -3,8 +3,8 @@
 AOTAutograd makes functional graphs of ATen operators of each captured graph, one for the forward and one for the
 backward pass; each becomes one program. What Dynamo does not capture runs in PyTorch as ever.
 
-A graph with symbolic sizes (``dynamic=True``) has a program for each bucket of sizes that it is called with: those up
-to the next powers of two. Where an operator has no rule for padding, it has one for each choice of sizes. The last
+A graph with symbolic sizes (``dynamic=True``) has a program for each bucket of sizes that it is called with
+(open_sizes.py). Where an operator has no rule for padding, it has one for each choice of sizes. The last
 ``sizes`` programs are kept in memory; the cache on disk keeps more.
 """
 

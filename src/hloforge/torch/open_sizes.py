@@ -22,6 +22,8 @@ from hloforge.torch.memory import Order, dense_order, inverse
 
 # A bound beyond it says nothing.
 _MOST = 1 << 31
+# Sizes up to it have buckets that end at powers of two.
+_FEW = 64
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,14 @@ class OpenSizes:
         """The smallest bucket that holds some sizes; none holds 0.
 
         Args:
-            ends: those of the buckets, ascending; by default powers of two, and the bound of a size.
+            ends: those of the buckets, ascending; by default those of ``end_of``, and the bound of a size.
         """
         if not numbers or min(numbers) < 1:
             return None
         extents = []
         for number, most in zip(numbers, self._most, strict=True):
             if isinstance(ends, bool):
-                extent = 1 << (number - 1).bit_length()
+                extent = end_of(number)
             else:
                 extent = next((end for end in ends if end >= number), 0)
             if not extent:
@@ -146,6 +148,16 @@ class Bucket:
                 extents = [known.extent(value.shape[d]) for d in order]
                 likes.append(torch.empty(extents, dtype=value.dtype).permute(inverse(order)))
         return likes
+
+
+def end_of(size: int) -> int:
+    """The end of the bucket of a size: powers of two, and from 64 on three more between two of them.
+
+    Programs of few elements take the time of a call; work on images grows with the square.
+    """
+    octave = (size - 1).bit_length()
+    step = 1 << max(octave - 3, 0) if size > _FEW else 1 << octave
+    return -(-size // step) * step
 
 
 def padded(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
