@@ -178,6 +178,11 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Sequence[tuple[Any
     "over rows": (lambda: _Of(lambda x: (x.softmax(0) * x.cumsum(0), x.std(0))), lambda: _rows(5, 7, 11, 13), 2),
     "a language model": (_Language, lambda: _tokens((3, 5), (4, 7), (3, 8), (5, 9), (7, 12)), 2),
     "convolutions": (_convolutions, lambda: _images((5, 16, 18), (6, 12, 17), (7, 20, 14), (6, 30, 11)), 2),
+    "flattened images": (
+        lambda: nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.MaxPool2d(2), nn.Flatten()),
+        lambda: _images((5, 8, 8), (6, 8, 8), (7, 8, 8)),
+        1,
+    ),
     "transposed convolutions": (_up_and_down, lambda: _images((5, 8, 8), (6, 8, 8), (7, 8, 8)), 1),
     "bags": (
         lambda: nn.EmbeddingBag(30, 4, mode="mean", padding_idx=2),

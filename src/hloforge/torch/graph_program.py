@@ -292,8 +292,7 @@ class _Traced:
     def _run(self, arrays: Sequence[Any], seed: Any, reals: Sequence[Any]) -> list[Any]:
         interpreter = Interpreter(seed)
         if self._bucket is not None:
-            for (symbol, extent), real in zip(self._bucket.largest.items(), reals, strict=True):
-                interpreter.sizes.open(symbol, extent, real)
+            self._bucket.open_in(interpreter.sizes, reals)
         given = iter(arrays)
         arguments = [
             interpreter.sizes.real(each) if order is None else next(given).transpose(inverse(order))

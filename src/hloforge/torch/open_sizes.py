@@ -47,6 +47,7 @@ class OpenSizes:
     Attributes:
         values: what PyTorch says of the inputs.
         symbols: of the open sizes.
+        least: what each size is at least.
 
     Raises:
         UnsupportedError: no input tells one of them.
@@ -68,6 +69,8 @@ class OpenSizes:
         self._sources = tuple(found.values())
         ranges = [nodes[symbol].shape_env.var_to_range.get(symbol) for symbol in found]
         self._most = [_MOST if known is None or known.upper >= _MOST else int(known.upper) for known in ranges]
+        # Dynamo compiles other graphs for sizes that are less.
+        self.least = tuple(1 if known is None or known.lower < 1 else int(known.lower) for known in ranges)
 
     def _sizes(self) -> Iterator[tuple[int, int | None, torch.SymInt]]:
         for number, value in enumerate(self.values):
@@ -87,7 +90,7 @@ class OpenSizes:
         Args:
             ends: those of the buckets, ascending; by default those of ``end_of``, and the bound of a size.
         """
-        if not numbers or min(numbers) < 1:
+        if not numbers or any(number < least for number, least in zip(numbers, self.least, strict=True)):
             return None
         extents = []
         for number, most in zip(numbers, self._most, strict=True):
@@ -129,6 +132,15 @@ class Bucket:
         """The extents by symbols."""
         return dict(zip(self.sizes.symbols, self.extents, strict=True))
 
+    def open_in(self, sizes: Sizes, reals: Sequence[Any]) -> None:
+        """Say what the symbols are.
+
+        Args:
+            reals: the real sizes, scalar arrays of s64.
+        """
+        for known in zip(self.sizes.symbols, self.extents, reals, self.sizes.least, strict=True):
+            sizes.open(*known)
+
     def likes(self, arguments: Sequence[Any]) -> list[Any]:
         """The inputs that the program takes, for a call with these arguments: FakeTensors where sizes are open.
 
@@ -136,8 +148,7 @@ class Bucket:
             UnsupportedError: a size that may be infinite.
         """
         known = Sizes()
-        for symbol, extent in self.largest.items():
-            known.open(symbol, extent, None)
+        self.open_in(known, [None] * len(self.extents))
         likes: list[Any] = []
         with FakeTensorMode():
             for value, given in zip(self.sizes.values, arguments, strict=True):

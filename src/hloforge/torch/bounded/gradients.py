@@ -42,7 +42,8 @@ def max_pool_backward(call: OpenCall, gradient: Any, x: Any, *arguments: Any) ->
         real = jnp.maximum(jnp.asarray(call.count(1, dim)).astype(places.dtype), 1)
         found += places % real * stride
         places, stride = places // real, stride * x.shape[dim]
-    return call.plain(_without_padding(call, 0, gradient), x, *windows, found)
+    # PyTorch may say the sizes of both by other expressions, whose bounds differ.
+    return call.plain(fit(_without_padding(call, 0, gradient), found.shape), x, *windows, found)
 
 
 @bounded("aten.avg_pool2d_backward", "aten.avg_pool3d_backward")

@@ -60,15 +60,15 @@ class Sizes:
         inner._certain, inner._least = dict(self._certain), dict(self._least)
         return inner
 
-    def open(self, symbol: Any, largest: int, real: Any) -> None:
+    def open(self, symbol: Any, largest: int, real: Any, least: int = 1) -> None:
         """Say what the symbol of an argument's size is.
 
         Args:
-            real: a scalar array of s64, from 1 to ``largest``.
+            real: a scalar array of s64, from ``least`` to ``largest``.
         """
         self._largest[symbol] = self._certain[symbol] = largest
         self._real[symbol] = real
-        self._least[symbol] = 1
+        self._least[symbol] = least
 
     def bind(self, size: Any, largest: int | None, real: Any) -> None:
         """Say what a size is, if it is a symbol that nothing was said about.
