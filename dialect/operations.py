@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from hloforge.dialect.errors import Location
-from hloforge.dialect.mlir import AnyOp, SSAValue, ir, rewrite
+from hloforge.dialect.mlir import AnyOp, ir, rewrite
 
 
 class _Census(threading.local):
@@ -158,33 +158,6 @@ def drop_argument_locations(module: ir.Module) -> None:
         for block in blocks(op):
             for argument in block.arguments:
                 argument.set_location(nowhere)
-
-
-def values_read(op: AnyOp) -> set[SSAValue]:
-    """What an operation and those in its regions read of what is made outside of it."""
-    read: set[SSAValue] = set(op.operation.operands)
-    own: set[SSAValue] = set()
-    for inner in operations(op):
-        read.update(inner.operands)
-        own.update(inner.results)
-    for holder in (op, *operations(op)):
-        own.update(argument for block in blocks(holder) for argument in block.arguments)
-    return read - own
-
-
-def copied(op: AnyOp, known: dict[SSAValue, SSAValue]) -> ir.Operation:
-    """A copy at the insertion point that reads other values, in its regions too.
-
-    Args:
-        known: what stands for which value; it learns the results.
-    """
-    copy = op.operation.clone().operation
-    for inner in (copy, *operations(copy)):
-        for place, operand in enumerate(inner.operands):
-            if operand in known:
-                inner.operands[place] = known[operand]
-    known.update(zip(op.results, copy.results, strict=True))
-    return copy
 
 
 def in_block(op: ir.Operation | None, block: ir.Block) -> Any:

@@ -27,8 +27,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from hloforge.dialect import ops
 from hloforge.dialect.mlir import AnyOp, SSAValue, in_context, ir
-from hloforge.dialect.operations import copied, defining_op, operations, splat
-from hloforge.dialect.regions import ELEMENTWISE
+from hloforge.dialect.operations import defining_op, operations, splat
+from hloforge.dialect.regions import ELEMENTWISE, clone_with
 from hloforge.dialect.values import Value
 from hloforge.pipelines.framework.machine import Machine
 from hloforge.pipelines.framework.passes import CPU, MachinePass, register
@@ -139,7 +139,7 @@ def _unroll(loop: Any, count: Count, times: int) -> None:
             following[count.number] = ops.add(counter, number * count.step).ir
             known = dict(zip(body.arguments, following, strict=True))
             for op in turn:
-                copied(op, known)
+                known.update(zip(op.results, clone_with(op, known).results, strict=True))
             following = [known.get(value, value) for value in returned]
         following[count.number] = ops.add(counter, times * count.step).ir
     for place, value in enumerate(following):

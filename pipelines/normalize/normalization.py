@@ -15,6 +15,7 @@ from hloforge.pipelines.normalize.drop_bounds import DropBounds
 from hloforge.pipelines.normalize.drop_copies import DropCopies
 from hloforge.pipelines.normalize.drop_identity_calls import DropIdentityCalls
 from hloforge.pipelines.normalize.fill_empty_gathers import FillEmptyGathers
+from hloforge.pipelines.normalize.flatten_computations import FlattenComputations
 from hloforge.pipelines.normalize.flatten_tuples import FlattenTuples
 from hloforge.pipelines.normalize.inline_calls import InlineCalls
 from hloforge.pipelines.normalize.inline_fusions import InlineFusions
@@ -31,6 +32,7 @@ NORMALIZE: tuple[Stage, ...] = (
     Stage(InlineCalls(), "calls in HLO are a naming device: one function lets every later pass see the whole"),
     Stage(ChooseBranches(), "branches never taken have other sizes in programs of TensorFlow; constants are inlined"),
     Stage(FlattenTuples(), "IREE has no tuples; calls are gone, and every later pass sees arrays alone"),
+    Stage(FlattenComputations(), "no later pass has to know branches and loops of scalars; calls and tuples are gone"),
     Stage(LowerBitcast(), "the only operation whose meaning depends on layouts, which no later pass knows"),
     Stage(DropCopies(), "a copy decides about buffers, and IREE's bufferization decides anew"),
     Stage(DropIdentityCalls(), "annotations for XLA's partitioner and memory spaces"),

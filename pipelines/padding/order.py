@@ -8,7 +8,8 @@ from hloforge.dialect import ops
 from hloforge.dialect.constants import constant
 from hloforge.dialect.emission import create, flag, i64
 from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import copied, integer, integers
+from hloforge.dialect.operations import integer, integers
+from hloforge.dialect.regions import clone_with
 from hloforge.dialect.values import Value
 from hloforge.pipelines.padding.frame import Frame, least, refuse, rule
 from hloforge.pipelines.padding.layouts import plain
@@ -56,7 +57,7 @@ def _compare(old: Any, made: Any, count: int) -> None:
             if inner.name == "stablehlo.return":
                 before = Value(known[inner.operands[0]])
                 break
-            copied(inner, known)
+            known.update(zip(inner.results, clone_with(inner, known).results, strict=True))
         one, other = (Value(argument) for argument in list(block.arguments)[-2:])
         real_first = ops.and_(ops.not_(one), other)
         both = ops.not_(ops.xor(one, other))

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hloforge.dialect.mlir import SSAValue, in_context, ir
-from hloforge.dialect.operations import copied, operations, values_read
+from hloforge.dialect.operations import operations
+from hloforge.dialect.regions import clone_with, read_values
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import sums_16_bit_floats
 from hloforge.pipelines.framework.passes import Pass, register
@@ -58,7 +59,7 @@ def _needed(block: ir.Block, number: int) -> set[SSAValue]:
     needed = {end.operands[number]}
     for op in reversed(inner):
         if needed.intersection(op.results):
-            needed |= values_read(op)
+            needed.update(read_values(op))
     return needed
 
 
@@ -80,7 +81,7 @@ def _alone(op: ir.Operation, number: int) -> Value:
     with ir.InsertionPoint(block):
         for one in inner:
             if needed.intersection(one.results):
-                copied(one, known)
+                known.update(zip(one.results, clone_with(one, known).results, strict=True))
         result = end.operands[number]
         ir.Operation.create("stablehlo.return", operands=[known.get(result, result)])
     if not sums_16_bit_floats(made):
