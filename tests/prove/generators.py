@@ -81,6 +81,7 @@ GENERATORS = {
     "builder": Generator("tests.fuzz.generator", "programs of the builder's operations (tests/fuzz)", 192, 16),
     "jax": Generator("tests.prove.jax_functions", "chains of jnp, lax, nn, linalg and random, with control flow"),
     "habits": Generator("tests.prove.jax_habits", "JAX as other people write it, each habit in a few lines", 192, 16),
+    "algorithms": Generator("tests.prove.jax_algorithms", "known algorithms and methods as people write them in JAX"),
     "short": Generator("tests.prove.jax_short", "two lines of JAX: a view and an update, of every type", 320, 32),
     "hlo": Generator("tests.prove.jax_hlo", "the same functions as optimized HLO text of XLA"),
     "onnx": Generator(
@@ -104,4 +105,4 @@ GENERATORS = {
     "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 48),
 }
 # Those whose programs are judged for any target.
-ON_DEVICES = ("builder", "jax", "short", "hlo", "edges", "habits")
+ON_DEVICES = ("builder", "jax", "short", "hlo", "edges", "habits", "algorithms")

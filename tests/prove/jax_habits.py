@@ -29,7 +29,7 @@ _COUNTED = (*INTEGERS, "int32", "float32", "float32", "float64")
 _MOVED = (*INTEGERS, *TINY, "float32", "float64", "bfloat16", "float16", "complex64", "complex128", "bool")
 
 
-class _Plan:
+class Plan:
     """The choices of a function, and its arguments."""
 
     def __init__(self, seed: int) -> None:
@@ -52,22 +52,22 @@ class _Plan:
             dims[dims.index(max(dims))] = self.of(1, 2, 3)
         return tuple(dims)
 
-    def _put(self, array: Any, dtype: str) -> int:
+    def put(self, array: Any, dtype: str) -> int:
         with np.errstate(all="ignore"):
             self.arguments.append(np.asarray(array).astype(getattr(ml_dtypes, dtype, dtype)))
         return len(self.arguments) - 1
 
-    def _numbers(self) -> np.random.Generator:
+    def numbers(self) -> np.random.Generator:
         return np.random.default_rng(self.random.getrandbits(64))
 
     def counted(self, shape: Dims, dtype: str) -> int:
         """The place of an argument of small integers, also in floats."""
         low = 0 if dtype.startswith("u") or dtype == "bool" else -3
-        return self._put(self._numbers().integers(low, 2 if dtype == "bool" else 5, shape), dtype)
+        return self.put(self.numbers().integers(low, 2 if dtype == "bool" else 5, shape), dtype)
 
     def wild(self, shape: Dims, dtype: str) -> int:
         """The place of an argument of any bits: the ends of the range, NaN, infinities, both zeros; none subnormal."""
-        g = self._numbers()
+        g = self.numbers()
         type_ = np.dtype(getattr(ml_dtypes, dtype, dtype))
         if dtype == "bool" or dtype in ("int4", "uint4"):
             return self.counted(shape, dtype)
@@ -75,12 +75,12 @@ class _Plan:
             row = np.iinfo(type_)
             ends = np.array([row.min, row.max, 0, 1, row.max - 1, row.min + 1, 2], type_)
             numbers = g.integers(row.min, row.max, shape, type_, endpoint=True)
-            return self._put(np.where(g.random(shape) < 0.4, g.choice(ends, shape), numbers), dtype)
+            return self.put(np.where(g.random(shape) < 0.4, g.choice(ends, shape), numbers), dtype)
         if dtype.startswith("complex"):
             made = np.empty(shape, np.complex128)
             made.real, made.imag = self._reals(g, shape), self._reals(g, shape)
-            return self._put(made, dtype)
-        return self._put(self._reals(g, shape), dtype)
+            return self.put(made, dtype)
+        return self.put(self._reals(g, shape), dtype)
 
     @staticmethod
     def _reals(g: np.random.Generator, shape: Dims) -> Array:
@@ -91,10 +91,10 @@ class _Plan:
 
 
 Function: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
-Habit: TypeAlias = Callable[[_Plan], Function]
+Habit: TypeAlias = Callable[[Plan], Function]
 
 
-def _scanned(p: _Plan) -> Function:
+def _scanned(p: Plan) -> Function:
     """A scan over a tree of arrays of several types, whose carries trade places."""
     length, width = p.of(0, 1, 2, 3, 5), p.of(1, 2, 3)
     kinds = [p.of(*_COUNTED) for _ in range(3)]
@@ -117,7 +117,7 @@ def _scanned(p: _Plan) -> Function:
     return function
 
 
-def _convolved(p: _Plan) -> Function:
+def _convolved(p: Plan) -> Function:
     """A convolution with all attributes."""
     rank = p.of(0, 1, 1, 2, 2, 3)
     features, batches = p.of((1, 1), (2, 1), (3, 1), (1, 2), (1, 3))
@@ -153,7 +153,7 @@ def _convolved(p: _Plan) -> Function:
     return function
 
 
-def _windowed(p: _Plan) -> Function:
+def _windowed(p: Plan) -> Function:
     """A reduction of windows with all attributes, and its derivative."""
     element, dims = p.of("float32", "float64", "int32", "int8", "uint8", "int64"), p.dims(1, 3, 200)
     x, rank = p.counted(dims, element), len(dims)
@@ -179,7 +179,7 @@ def _windowed(p: _Plan) -> Function:
     return function
 
 
-def _aliasing(p: _Plan) -> Function:
+def _aliasing(p: Plan) -> Function:
     """Windows written in loops in loops, of carries that are the same array, trade places, or read each other."""
     element, dims = p.of(*_MOVED), tuple(size or 2 for size in p.dims(1, 2, 60))
     x, row = p.wild(dims, element), p.wild((1, *dims[1:]), element)
@@ -204,7 +204,7 @@ def _aliasing(p: _Plan) -> Function:
     return function
 
 
-def _summed(p: _Plan) -> Function:
+def _summed(p: Plan) -> Function:
     """An einsum of one to three operands, with diagonals, sums of one operand and free dimensions."""
     sizes = {letter: p.of(0, 1, 2, 2, 3, 4) if p.of(1, 1, 0) else 2 for letter in "ijklm"}
     terms = ["".join(p.of(*"ijklm") for _ in range(p.between(0, 3))) for _ in range(p.of(1, 2, 2, 3))]
@@ -215,7 +215,7 @@ def _summed(p: _Plan) -> Function:
     return lambda v: [jnp.einsum(f"{','.join(terms)}->{out}", *(v[n] for n in places))]
 
 
-def _composed(p: _Plan) -> Function:
+def _composed(p: Plan) -> Function:
     """Associative scans, of pairs too, and running results along any axis in both directions."""
     element, dims = p.of("int32", "int64", "uint8", "float64", "int16"), p.dims(1, 3, 200)
     x, y = p.counted(dims, element), p.counted(dims, element)
@@ -234,7 +234,7 @@ def _composed(p: _Plan) -> Function:
     return function
 
 
-def _sorted(p: _Plan) -> Function:
+def _sorted(p: Plan) -> Function:
     """Several operands by several keys; the largest ones; the places of extremes and of equal numbers."""
     types = [p.of("int32", "int8", "uint32", "float32", "int64", "bool", "bfloat16", "float64") for _ in range(3)]
     dims = p.dims(1, 3, 200)
@@ -253,12 +253,12 @@ def _sorted(p: _Plan) -> Function:
     return function
 
 
-def _segments(p: _Plan) -> Function:
+def _segments(p: Plan) -> Function:
     """Sums, products and extremes by numbers of segments, some of them outside."""
     element, count, width = p.of("int32", "uint8", "int64", "float32", "float64"), p.of(0, 1, 3, 8, 17), p.of(0, 1, 2)
     x = p.counted((count, width) if p.of(0, 1) else (count,), element)
     segments = p.of(0, 1, 3, 5)
-    numbers = p._put(p._numbers().integers(-2, segments + 2, (count,)), p.of("int32", "int8", "uint8", "int64"))
+    numbers = p.put(p.numbers().integers(-2, segments + 2, (count,)), p.of("int32", "int8", "uint8", "int64"))
     reduce = p.of(jax.ops.segment_sum, jax.ops.segment_max, jax.ops.segment_min, jax.ops.segment_prod)
     return lambda v: [
         reduce(v[x], v[numbers], num_segments=segments),
@@ -266,7 +266,7 @@ def _segments(p: _Plan) -> Function:
     ]
 
 
-def _derived(p: _Plan) -> Function:
+def _derived(p: Plan) -> Function:
     """Rules of one's own for derivatives, and checkpoints, under transformations."""
     size, factor, kind = p.of(1, 2, 3, 5), p.of(2.0, -1.0), p.of(0, 1, 2, 3)
     x = p.counted((size, size), p.of("float32", "float64"))
@@ -298,7 +298,7 @@ def _derived(p: _Plan) -> Function:
     return function
 
 
-def _bits(p: _Plan) -> Function:
+def _bits(p: Plan) -> Function:
     """Shifts beyond the width, counts of bits, and the same bits as numbers of another width."""
     element, dims = p.of(*INTEGERS), p.dims(0, 2, 100)
     x, places = p.wild(dims, element), p.wild(dims, element) if p.of(0, 1) else p.counted(dims, element)
@@ -315,7 +315,7 @@ def _bits(p: _Plan) -> Function:
     return function
 
 
-def _divided(p: _Plan) -> Function:
+def _divided(p: Plan) -> Function:
     """Quotients, remainders, powers, and signs of integers at the ends: the least one by -1, all by 0."""
     element, dims = p.of(*INTEGERS), p.dims(0, 2, 100)
     x, y = p.wild(dims, element), p.wild(dims, element) if p.of(0, 1) else p.counted(dims, element)
@@ -328,7 +328,7 @@ def _divided(p: _Plan) -> Function:
     return function
 
 
-def _converted(p: _Plan) -> Function:
+def _converted(p: Plan) -> Function:
     """Between all types, also out of range; comparisons and classes of what is there."""
     source, target, dims = p.of(*_MOVED), [p.of(*_MOVED) for _ in range(3)], p.dims(0, 2, 100)
     x = p.wild(dims, source)
@@ -345,7 +345,7 @@ def _converted(p: _Plan) -> Function:
     return function
 
 
-def _tiny(p: _Plan) -> Function:
+def _tiny(p: Plan) -> Function:
     """Numbers of 4 and 8 bits: moved, counted where they are integers, and as wide ones."""
     element, dims = p.of(*TINY), p.dims(0, 3, 200)
     x, y = p.counted(dims, element), p.counted(dims, element)
@@ -360,7 +360,7 @@ def _tiny(p: _Plan) -> Function:
     return function
 
 
-def _complex(p: _Plan) -> Function:
+def _complex(p: Plan) -> Function:
     """Parts of complex numbers, made of any bits and taken apart."""
     dims, part = p.dims(0, 3, 100), p.of("float32", "float64")
     x, y = p.wild(dims, part), p.wild(dims, part)
@@ -374,7 +374,7 @@ def _complex(p: _Plan) -> Function:
     return function
 
 
-def _ranks(p: _Plan) -> Function:
+def _ranks(p: Plan) -> Function:
     """Of rank 0 to 7: transposed, reshaped, reduced, joined, broadcast and cut."""
     rank, element = p.of(0, 5, 6, 6, 7), p.of("int32", "float32", "int8", "uint64", "bool", "complex64", "bfloat16")
     dims = tuple(p.of(1, 1, 2, 2, 3, 0 if p.of(0, 0, 1) else 2) for _ in range(rank))
@@ -393,7 +393,7 @@ def _ranks(p: _Plan) -> Function:
     return function
 
 
-def _batched(p: _Plan) -> Function:
+def _batched(p: Plan) -> Function:
     """Loops, branches, windows and updates of which each row has its own, by ``vmap``."""
     count, width, element = (
         p.of(0, 1, 2, 3, 5),
@@ -422,7 +422,7 @@ def _batched(p: _Plan) -> Function:
     ]
 
 
-def _counting(p: _Plan) -> Function:
+def _counting(p: Plan) -> Function:
     """What has a size of its own in numpy: unique numbers, places, intersections, of a size that is given."""
     element, size = p.of("int32", "int8", "float32", "bool", "uint8"), p.of(0, 1, 2, 5, 8, 17)
     x, y = p.counted((size,), element), p.counted((p.of(1, 3, 5),), element)
@@ -443,10 +443,10 @@ _HABITS: tuple[Habit, ...] = (
 )  # fmt: skip
 
 
-def function_of(seed: int) -> RandomFunction:
-    """The function of a seed."""
-    plan = _Plan(seed)
-    parts = [plan.of(*_HABITS)(plan) for _ in range(plan.of(1, 2, 3))]
+def function_of(seed: int, habits: Sequence[Habit] = _HABITS) -> RandomFunction:
+    """The function of a seed, of one to three of the habits."""
+    plan = Plan(seed)
+    parts = [plan.of(*habits)(plan) for _ in range(plan.of(1, 2, 3))]
 
     def function(*values: Any) -> Any:
         results: list[Any] = []

@@ -23,6 +23,7 @@ from tests.prove.ledger import Entry, Ledger, table
 # Programs of each generator that every run of the tests judges; those of the builder are in tests/fuzz, one of JAX is
 # in ``test_a_wrong_number_is_a_finding``, one of devices in ``test_devices_agree``.
 _SAMPLE = {
+    "algorithms": 1,
     "calls": 1,
     "edges": 4,
     "habits": 2,
