@@ -8,6 +8,9 @@ After::
 
     %y = (%x - %mean) * (rsqrt(%variance + epsilon) * %scale) + %offset      (vectors broadcast along dimension 1)
 
+Those of bf16 are computed in f32, and rounded at the end: XLA's CPU client normalizes the floats of these operations
+whole.
+
 Source: XLA "BatchNormTraining", "BatchNormInference", "BatchNormGrad"; Ioffe & Szegedy 2015 for the gradient.
 """
 
@@ -61,6 +64,18 @@ class _Feature:
     def reciprocal_deviation(self, variance: Value) -> Value:
         shifted = variance + full(variance, self.epsilon)
         return emit("stablehlo.rsqrt", [shifted], shifted.type)
+
+
+@pattern(_TRAINING, _INFERENCE, _GRAD)
+def in_f32(op: ir.Operation) -> Replacement:
+    """The same operation of f32, between conversions."""
+    if not isinstance(op.results[0].type.element_type, ir.BF16Type):
+        return NoMatch("not of bf16")
+    operands = [ops.convert_element_type(Value(operand), "f32").ir for operand in op.operands]
+    types = [ir.RankedTensorType.get(result.type.shape, ir.F32Type.get()) for result in op.results]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    wide = ir.Operation.create(op.name, results=types, operands=operands, attributes=attributes)
+    return [ops.convert_element_type(Value(result), "bf16") for result in wide.results]
 
 
 @pattern(_INFERENCE)
@@ -124,4 +139,4 @@ class DecomposeBatchNorm(PatternPass):
 
     name: ClassVar[str] = "decompose-batch-norm"
     breaks: ClassVar[Facts] = REWRITES | frozenset({Fact.WIDE_SUMS})
-    patterns: ClassVar[tuple[Pattern, ...]] = (*inference, *training, *gradient)
+    patterns: ClassVar[tuple[Pattern, ...]] = (*in_f32, *inference, *training, *gradient)
