@@ -119,7 +119,7 @@ from hloforge.pipelines.workarounds.independent_reductions import LegalizeIndepe
 from hloforge.pipelines.workarounds.long_chains import LegalizeLongChains
 from hloforge.pipelines.workarounds.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.workarounds.loop_carries import LegalizeLoopCarries
-from hloforge.pipelines.workarounds.many_arguments import LegalizeManyArguments
+from hloforge.pipelines.workarounds.many_arguments import MOST_OF_CUDA, LegalizeManyArguments
 from hloforge.pipelines.workarounds.paddings import LegalizePaddings
 from hloforge.pipelines.workarounds.product_factors import LegalizeProductFactors
 from hloforge.pipelines.workarounds.rearranged_operands import LegalizeRearrangedOperands
@@ -358,6 +358,8 @@ def _for_gpus(stage: Stage, target: str) -> Stage:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
     if isinstance(stage.entry, LegalizeSlicedOperands) and target == "vulkan":
         return replace(stage, entry=LegalizeSlicedOperands(rows_without_shape=True))
+    if isinstance(stage.entry, LegalizeManyArguments) and target == "cuda":
+        return replace(stage, entry=LegalizeManyArguments(most=MOST_OF_CUDA))
     if isinstance(stage.entry, DecomposeFft):
         return replace(stage, entry=DecomposeFft())
     return stage

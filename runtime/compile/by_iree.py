@@ -38,7 +38,7 @@ from hloforge.runtime.codegen_fixes import (
     workgroup_barriers,
 )
 from hloforge.runtime.codegen_fixes.branch_moves import with_ordered_moves
-from hloforge.runtime.compile import in_place_audit, iree, reproducers, timings
+from hloforge.runtime.compile import bindings, in_place_audit, iree, reproducers, timings
 from hloforge.runtime.compile.compiler_process import TIMEOUT, run_compiler
 from hloforge.runtime.compile.cost import gains_by_data_tiling, heaviest_operation, hoists_in_vain
 from hloforge.runtime.compile.diagnostics import failure
@@ -322,6 +322,8 @@ def _compile_once(
         # The audit's flags change how IREE prints, and what it prints here is compiled further.
         _compile_audited(text, (*flags, _TO_SCHEDULE), lowered, options)
         code = _compile_in_child(text, (*flags, _STOP), lowered.name, options)
+        if target.pipeline == "cuda":
+            bindings.check(code, lowered)
         vmfb = _compile_in_child(amend(code), (*flags, _RESUME), lowered.name, options)
     elif in_process:
         made = iree.compile_in_process(text, flags)

@@ -19,9 +19,11 @@ from hloforge.dialect.errors import CompileError
 from hloforge.dialect.program import Program
 from hloforge.pipelines.legalize.decide_updates import DecideUpdates
 from hloforge.pipelines.loops.carries_in_place import without_links
+from hloforge.pipelines.workarounds.many_arguments import LegalizeManyArguments
 from hloforge.runtime.artifact.attempts import AS_IS, Attempts
 from hloforge.runtime.artifact.executable import Executable
 from hloforge.runtime.compile import reproducers
+from hloforge.runtime.compile.bindings import TooManyArraysError
 from hloforge.runtime.compile.in_place_audit import OverwrittenError
 
 # Folders of files, which say where the user keeps programs, and where IREE's compiler had its temporary files.
@@ -69,6 +71,11 @@ def refused_in_process(failures: Sequence[Failure]) -> bool:
 def overwritten(failures: Sequence[Failure]) -> bool:
     """IREE would overwrite an array that is still read."""
     return bool(failures) and isinstance(failures[-1].error, OverwrittenError)
+
+
+def with_too_many_arrays(failures: Sequence[Failure]) -> bool:
+    """A dispatch has more arrays than IREE's runtime takes."""
+    return bool(failures) and isinstance(failures[-1].error, TooManyArraysError)
 
 
 def overwritten_by_its_reader(failures: Sequence[Failure]) -> bool:
@@ -122,8 +129,20 @@ def _with_copies_of_all(module: Any) -> bool:
     return True
 
 
+def _with_arrays_counted(module: Any) -> bool:
+    LegalizeManyArguments(most=8, of_all=True).run(module)
+    return True
+
+
+def _with_few_arrays(module: Any) -> bool:
+    LegalizeManyArguments(most=3, of_all=True).run(module)
+    return True
+
+
 # What is tried with the same flags after each rung of flags.
 REPAIRS: tuple[Rung, ...] = (
+    Rung("with all arrays counted", with_too_many_arrays, change=_with_arrays_counted, workaround="many-arguments"),
+    Rung("with few arrays", with_too_many_arrays, change=_with_few_arrays, workaround="many-arguments"),
     # IREE takes away copies that updates need where its arrays are linked to the device.
     Rung("without links", overwritten_by_another, change=without_links, workaround="overwritten-operands"),
     # IREE places what is written where it belongs, also if the dispatch that computes it reads the array.

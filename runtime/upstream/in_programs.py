@@ -139,9 +139,9 @@ PROGRAMS: tuple[Workaround, ...] = (
     ),
     Workaround(
         "many-arguments",
-        "binds more than 32 arrays to a dispatch, and refuses it when the module is loaded",
+        "binds more than 32 arrays to a dispatch (16 for CUDA), and refuses it when the module is loaded",
         passes=("legalize-many-arguments",),
-        where=("pipelines/workarounds/many_arguments.py",),
+        where=("pipelines/workarounds/many_arguments.py", "runtime/compile/bindings.py"),
         since="3.12.0",
         reproducer="many_arguments.mlir",
     ),
