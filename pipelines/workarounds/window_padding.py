@@ -18,6 +18,9 @@ IREE makes a scan of a window as long as its dimension and padded by one less on
 leaves out its initial value. One that is not known to be the identity is therefore combined with the results, as XLA
 does. It takes windows with padding on the other side too for running sums, and fails: these are padded before.
 
+Windows over an array without elements, in padding alone, it takes for windows of another size: each is a reduction of
+initial values, and all are equal.
+
 A convolution or reduction that has room for one window, as of 7 positions in an image padded to 8 with strides of 2,
 leaves the end of the image unread. IREE folds that window's position away and takes the image to be as long as the
 window, which is an error of its compiler. Here a convolution's padding is made so much smaller, or negative: 7
@@ -66,6 +69,21 @@ def over_padded(op: ir.Operation) -> Replacement:
     made = create(op.name, [*padded, *operands[count:]], [result.type for result in op.results], 1, **attributes)
     op.regions[0].blocks[0].append_to(made.regions[0])
     return [Value(result) for result in made.results]
+
+
+@pattern("stablehlo.reduce_window")
+def of_nothing(op: ir.Operation) -> Replacement:
+    """reduce_window of an empty array -> broadcast (reduce (broadcast init))."""
+    count = len(op.results)
+    inits = [Value(operand) for operand in list(op.operands)[count:]]
+    if not is_static(op) or 0 not in Value(op.operands[0]).dims or 0 in Value(op.results[0]).dims:
+        return NoMatch("it has elements, or no windows")
+    window = integers(op, "window_dimensions")
+    padding = [ops.broadcast(init, window) for init in inits]
+    along = ir.DenseI64ArrayAttr.get(list(range(len(window))))
+    made = create("stablehlo.reduce", [*padding, *inits], [init.type for init in inits], 1, dimensions=along)
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    return [ops.broadcast(Value(one), Value(op.results[0]).dims) for one in made.results]
 
 
 @pattern("stablehlo.convolution")
@@ -143,4 +161,4 @@ class LegalizeWindowPadding(PatternPass):
     """Pad unsigned integers and booleans before windowed operations; cut arrays where the only window ends."""
 
     name: ClassVar[str] = "legalize-window-padding"
-    patterns: ClassVar[tuple[Pattern, ...]] = (*of_running_sums, *over_padded, *of_one_window)
+    patterns: ClassVar[tuple[Pattern, ...]] = (*of_nothing, *of_running_sums, *over_padded, *of_one_window)

@@ -221,6 +221,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="unsigned_windows.mlir",
     ),
     Workaround(
+        "empty-windows",
+        "takes windows over arrays without elements for windows of another size",
+        passes=("legalize-window-padding",),
+        reproducer="empty_windows.mlir",
+    ),
+    Workaround(
         "scanned-windows",
         "makes a scan of windows as long as their dimension, and leaves out the initial value",
         passes=("legalize-window-padding",),

@@ -9,6 +9,7 @@ import pytest
 import hloforge
 from hloforge import ops
 from hloforge.dialect.mlir import parse_module
+from hloforge.pipelines.framework.manager import PassManager
 from hloforge.pipelines.workarounds.window_padding import LegalizeWindowPadding
 from tests.engines import interpret
 
@@ -135,3 +136,29 @@ def test_windows_that_are_no_running_sums(edges: tuple[int, int]) -> None:
     x = np.array([1, 10, 100], np.float32)
     padded = np.pad(x, edges)
     np.testing.assert_array_equal(program.compile()(x), [padded[place : place + 3].sum() for place in range(6)])
+
+
+@pytest.mark.parametrize("returned", ["%m, %n", "%d, %b"])
+def test_windows_of_nothing_have_initial_values(returned: str) -> None:
+    """IREE takes them for windows of another size: ``edges`` 920072."""
+    text = f"""
+    func.func @main(%x: tensor<16x0xi8>, %y: tensor<16x0xi8>, %c: tensor<i8>, %k: tensor<i8>)
+        -> (tensor<5x1xi8>, tensor<5x1xi8>) {{
+      %0:2 = "stablehlo.reduce_window"(%x, %y, %c, %k) <{{padding = dense<[[0, -1], [1, 2]]> : tensor<2x2xi64>,
+          window_dimensions = array<i64: 1, 2>, window_strides = array<i64: 3, 2>}}> ({{
+      ^bb0(%a: tensor<i8>, %b: tensor<i8>, %d: tensor<i8>, %e: tensor<i8>):
+        %m = stablehlo.add %a, %d : tensor<i8>
+        %n = stablehlo.minimum %b, %e : tensor<i8>
+        stablehlo.return {returned} : tensor<i8>, tensor<i8>
+      }}) : (tensor<16x0xi8>, tensor<16x0xi8>, tensor<i8>, tensor<i8>) -> (tensor<5x1xi8>, tensor<5x1xi8>)
+      return %0#0, %0#1 : tensor<5x1xi8>, tensor<5x1xi8>
+    }}"""
+    given = (np.zeros((16, 0), np.int8), np.zeros((16, 0), np.int8), np.int8(3), np.int8(-5))
+    wanted = interpret(text, *given)
+    module = parse_module(text)
+    PassManager([LegalizeWindowPadding()]).run(module)
+    assert "reduce_window" not in str(module)
+    for found, expected in zip(interpret(module, *given), wanted, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for target in ("vulkan", "cuda:sm_80"):
+        assert hloforge.compile(text, target=target, cache=False).vmfb
