@@ -357,7 +357,7 @@ def _for_gpus(stage: Stage, target: str) -> Stage:
     if isinstance(stage.entry, LowerCollectives) and target in _CONNECTED:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
     if isinstance(stage.entry, LegalizeSlicedOperands) and target == "vulkan":
-        return replace(stage, entry=LegalizeSlicedOperands(rows_without_shape=True))
+        return replace(stage, entry=LegalizeSlicedOperands(for_vulkan=True))
     if isinstance(stage.entry, LegalizeManyArguments) and target == "cuda":
         return replace(stage, entry=LegalizeManyArguments(most=MOST_OF_CUDA))
     if isinstance(stage.entry, DecomposeFft):

@@ -28,6 +28,13 @@ For Vulkan it has no code for arithmetic on steps of one row: ``-x[1, ::2]`` ("u
 
     %s = stablehlo.slice %x [1:2, 0:16:2] : (tensor<2x16xf32>) -> tensor<1x8xf32>
     %s = reshape (slice (reshape %x : tensor<32xf32>) [16:32:2])
+
+So are steps of a row that another slice takes, ``-x[1][::2]``. Where that begins is known at run time, there is a
+barrier between the two.
+
+What it shares out among the threads of a workgroup for Vulkan forgets the steps of what it reads: ``x[::2].sum(0)``
+added the first rows up, silently, and ``x[::2, 0][:, None] * x[::2, 1]`` multiplied them. A slice with steps is in
+memory there before anything reads it. Nor has it code for sums of what is joined (``concatenate([x, y]).sum(0)``).
 """
 
 from __future__ import annotations
@@ -51,6 +58,8 @@ _BARRIER = "stablehlo.optimization_barrier"
 _SLICE = "stablehlo.slice"
 _SLICES = (_SLICE, "stablehlo.dynamic_slice")
 _PADDED_APART = ("stablehlo.gather", "stablehlo.reduce_window")
+# What their operands are in memory for.
+_STORED = (_BARRIER, "func.return", "stablehlo.return", "stablehlo.while")
 _SMALL = 64  # Elements of a concatenation that IREE 3.13 does not share out among workers; measured for each width.
 
 
@@ -134,6 +143,60 @@ def row_without_shape(op: ir.Operation) -> Replacement:
     bounds[0][first] += before
     bounds[1][first] += before
     return ops.reshape(ops.slice(flat, *bounds), places)
+
+
+@pattern(_SLICE)
+def steps_of_row(op: ir.Operation) -> Replacement:
+    """slice with steps (slice of one row) -> the same of the array as one dimension."""
+    row = Value(op.operands[0])
+    starts, limits, steps = (integers(op, name) for name in ("start_indices", "limit_indices", "strides"))
+    if not is_static(op) or max(steps, default=1) == 1 or sum(size > 1 for size in row.dims) != 1:
+        return NoMatch("it has no steps of one row")
+    cut = defining_op(_reshaped(op.operands[0]))
+    if cut is None or cut.name not in _SLICES:
+        return NoMatch("it reads no slice")
+    if cut.name != _SLICE:
+        op.operands[0] = ops.optimization_barrier(row).ir
+        return REWRITTEN
+    source, (along,) = Value(cut.operands[0]), [d for d, size in enumerate(row.dims) if size > 1]
+    taken = [d for d, size in enumerate(Value(cut.results[0]).dims) if size > 1]
+    if set(integers(cut, "strides")) != {1} or prod(source.dims[taken[0] + 1 :]) != 1:
+        return NoMatch("its elements are no neighbours")
+    first = 0
+    for size, start in zip(source.dims, integers(cut, "start_indices"), strict=True):
+        first = first * size + start
+    flat = ops.reshape(source, [prod(source.dims)])
+    part = ops.slice(flat, [first + starts[along]], [first + limits[along]], [steps[along]])
+    return ops.reshape(part, Value(op.results[0]).dims)
+
+
+@pattern(_SLICE)
+def steps_in_memory(op: ir.Operation) -> Replacement:
+    """slice with steps -> optimization_barrier (slice with steps)."""
+    result: Any = op.results[0]
+    uses = [use for use in result.uses if use.owner.operation.name not in _STORED]
+    if not is_static(op) or max(integers(op, "strides"), default=1) == 1 or not uses:
+        return NoMatch("it has no steps, or is in memory")
+    with ir.InsertionPoint.after(op), op.location:
+        stored = ops.optimization_barrier(Value(result)).ir
+    for use in uses:
+        use.owner.operands[use.operand_number] = stored
+    return REWRITTEN
+
+
+@pattern("stablehlo.reduce")
+def joined_before_sums(op: ir.Operation) -> Replacement:
+    """Reduce what is joined behind a barrier."""
+    sources = [origin(op.operands[number]) for number in range(len(op.results))]
+    joined = [n for n, source in enumerate(sources) if source is not None and source.name == "stablehlo.concatenate"]
+    return _keep_apart(op, joined)
+
+
+def _reshaped(value: Any) -> Any:
+    """What a value is a reshape of, or the value."""
+    while is_made_by(value, "stablehlo.reshape"):
+        value = value.owner.operation.operands[0]
+    return value
 
 
 def _widens(op: AnyOp) -> bool:
@@ -220,14 +283,16 @@ class LegalizeSlicedOperands(Pass):
     """Put barriers between slices and scatters into them, and between strided slices and operations that index them.
 
     Attributes:
-        rows_without_shape: take steps of one row from the array without its shape, for Vulkan.
+        for_vulkan: take steps of one row from the array without its shape, and have what has steps, and what is joined
+            before sums, in memory.
     """
 
     name: ClassVar[str] = "legalize-sliced-operands"
-    rows_without_shape: bool = False
+    for_vulkan: bool = False
 
     def run(self, module: ir.Module) -> None:
-        if self.rows_without_shape:
-            apply_patterns(module, row_without_shape)
+        if self.for_vulkan:
+            apply_patterns(module, (*row_without_shape, *steps_of_row))
+            apply_patterns(module, (*steps_in_memory, *joined_before_sums))
         apart = (*read_behind_a_barrier, *skipped_behind_a_barrier, *updated_behind_a_barrier)
         apply_patterns(module, (*apart, *widened_behind_a_barrier, *narrow_part))

@@ -114,6 +114,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="row_with_steps.mlir",
     ),
     Workaround(
+        "reduced-steps",
+        "forgets the steps of a slice that a reduction reads, for Vulkan",
+        passes=("legalize-sliced-operands",),
+        reproducer="reduced_steps.mlir",
+    ),
+    Workaround(
         "nested-pads",
         "merges two paddings with the same value, and forgets the steps of the first one",
         passes=("legalize-paddings",),

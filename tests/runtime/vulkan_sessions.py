@@ -186,6 +186,19 @@ def test_loops_wait_for_what_they_read() -> None:
                 np.testing.assert_array_equal(found, given[order])
 
 
+def test_threads_read_with_steps() -> None:
+    """IREE forgets steps of what it shares out among the threads of a workgroup."""
+
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        outer = x[::2, 0][:, None] * x[::2, 1]
+        return x[::2].sum(0), x[:, ::2].sum(1), outer, (x[1::3] * 2).max(0), x[::2] @ x[:8].T, jnp.cumsum(x[::2], 0)
+
+    x = np.arange(48, dtype=np.float32).reshape(16, 3) % 7
+    lowered = jax.jit(function).lower(x)
+    for found, expected in zip(_compiled(lowered).load(deadline=60)(x), jax.jit(function)(x), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_nested_loops_of_int4_that_begin_alike() -> None:
     """Loops of known length, both of whose carries begin as one array: ``habits`` 920020."""
 

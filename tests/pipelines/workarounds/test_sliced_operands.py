@@ -263,10 +263,53 @@ def test_steps_of_one_row_for_vulkan(dims: tuple[int, ...], row: int | None, sta
         steps = ops.slice(x, [*first, start], [*(n + 1 for n in first), dims[-1]], [*(1 for _ in first), 2])
         built = builder.build(ops.neg(ops.reshape(steps, [steps.dims[-1]])))
     copy = built.clone()
-    PassManager([LegalizeSlicedOperands(rows_without_shape=True)]).run(copy.module)
+    PassManager([LegalizeSlicedOperands(for_vulkan=True)]).run(copy.module)
     (taken,) = operations(copy.module, {"stablehlo.slice"})
     assert taken.operands[0].type.rank == 1
     array = np.random.default_rng(1).normal(size=dims).astype(np.float32)
     (got,) = interpret(copy.module, array, np.int32(1))
     np.testing.assert_array_equal(got, -array[(1 if row is None else row,) * (len(dims) - 1)][start::2])
+    assert built.compile("vulkan").vmfb
+
+
+def test_what_vulkan_shares_out_reads_steps_from_memory() -> None:
+    """IREE forgot them: ``x[::2].sum(0)`` added the first rows up."""
+    with Builder("steps") as builder:
+        x = builder.parameter(0, "f32[16,3]")
+        sums = ops.reduce(ops.mul(ops.slice(x, [0, 0], [16, 3], [2, 1]), 2.0), 0.0, ops.add, [0])
+        first, second = (ops.slice(x, [0, n], [16, n + 1], [2, 1]) for n in (0, 1))
+        across = ops.broadcast_in_dim(ops.reshape(second, [8]), [8, 8], [1])
+        outer = ops.mul(ops.broadcast_in_dim(first, [8, 8], [0, 1]), across)
+        joined = ops.reduce(ops.concat_in_dim([ops.slice(x, [0, 0], [8, 3]), x], 0), 0.0, ops.add, [0])
+        built = builder.build((sums, outer, joined))
+    copy = built.clone()
+    PassManager([LegalizeSlicedOperands(for_vulkan=True)]).run(copy.module)
+    stepped = [op for op in operations(copy.module, {"stablehlo.slice"}) if 2 in op.attributes["strides"]]
+    readers = {use.owner.operation.name for op in stepped for use in op.results[0].uses}
+    assert len(stepped) == 3
+    assert readers == {"stablehlo.optimization_barrier"}
+    array = np.arange(48, dtype=np.float32).reshape(16, 3)
+    got = interpret(copy.module, array)
+    np.testing.assert_array_equal(got[0], 2 * array[::2].sum(0))
+    np.testing.assert_array_equal(got[1], np.outer(array[::2, 0], array[::2, 1]))
+    np.testing.assert_array_equal(got[2], array[:8].sum(0) + array.sum(0))
+    assert built.compile("vulkan").vmfb
+
+
+@pytest.mark.parametrize("start", [None, 1])
+def test_steps_of_a_row_that_a_slice_takes(start: int | None) -> None:
+    """``-x[1][::2]``; without a number, the row is known at run time: ``short`` 920025."""
+    with Builder("row") as builder:
+        x, place = builder.parameter(0, "f32[2,16]"), builder.parameter(1, "s32[]")
+        row = (
+            ops.dynamic_slice(x, [place, ops.constant(0, "s32")], [1, 16])
+            if start is None
+            else ops.slice(x, [start, 0], [start + 1, 16])
+        )
+        built = builder.build(ops.neg(ops.slice(ops.reshape(row, [16]), [3], [14], [2])))
+    copy = built.clone()
+    PassManager([LegalizeSlicedOperands(for_vulkan=True)]).run(copy.module)
+    array = np.random.default_rng(2).normal(size=(2, 16)).astype(np.float32)
+    (got,) = interpret(copy.module, array, np.int32(1))
+    np.testing.assert_array_equal(got, -array[1, 3:14:2])
     assert built.compile("vulkan").vmfb
