@@ -86,8 +86,8 @@ def _steps_of_time(p: Plan) -> Function:
 def _solvers(p: Plan) -> Function:
     """Elimination with pivots, Gram and Schmidt, conjugate gradients, Newton, Jacobi's rotations, powers, bisection."""
     n, kind = p.of(1, 2, 3, 5, 8), p.of(0, 1, 2, 3, 4, 5, 6)
-    a, b = _reals(p, (n, n), "float64", "float32"), 1
-    _reals(p, (n,), p.arguments[a].dtype.name)
+    a = _reals(p, (n, n), "float64", "float32")
+    b = _reals(p, (n,), p.arguments[a].dtype.name)
 
     def eliminate(m: Any, r: Any) -> Any:
         t = jnp.concatenate([m, r[:, None]], 1)
@@ -342,8 +342,8 @@ def _layers(p: Plan) -> Function:
 def _derivatives(p: Plan) -> Function:
     """Hessians, derivatives of loops in both directions, products with vectors, roots by a rule, branches by rows."""
     n, kind, turns = p.of(1, 2, 4), p.of(0, 1, 2, 3, 4, 5), p.of(1, 3)
-    x, y = _reals(p, (n,), "float64", "float32"), 1
-    _reals(p, (n,), p.arguments[x].dtype.name)
+    x = _reals(p, (n,), "float64", "float32")
+    y = _reals(p, (n,), p.arguments[x].dtype.name)
 
     def energy(a: Any, b: Any) -> Any:
         chained = lax.fori_loop(0, turns, lambda _, c: jnp.sin(c) * a + b, a)
