@@ -18,7 +18,8 @@ others, whatever those do. Arrays then end with their last reference, which cost
 
 IREE joins dispatches before and after a loop whose number of iterations it knows, and then fails to order them and the
 loop between them ("circular dependency"): where ``y`` is a loop's first value and is read beside the loop's result. It
-moves nothing across what calls a function, so each loop and conditional calls one inside.
+moves nothing across what calls a function, so each loop and conditional calls one inside; but none whose condition is
+computed from arrays, where IREE does not end ("maximum iteration count exceeded in fixed point pipeline").
 
 An array that a branch hands on as it is, and that is read after the conditional too, may lose its register to the
 conditional's result ("ref is null", or another array): there the branch hands on a copy.
@@ -84,9 +85,16 @@ def _bodies(block: ir.Block) -> Iterator[ir.Block]:
     for op in block.operations:
         if op.operation.name in _CONTROL:
             inner = [inside for region in op.operation.regions for inside in region.blocks]
-            yield inner[-1]
+            if not (op.operation.name == "stablehlo.while" and _reads_arrays(inner[0])):
+                yield inner[-1]
             for inside in inner:
                 yield from _bodies(inside)
+
+
+def _reads_arrays(condition: Any) -> bool:
+    """Whether something in a loop's condition is computed from arrays, so that IREE does not know its turns."""
+    operands = [operand for op in condition.operations for operand in op.operation.operands]
+    return any(isinstance(operand.type, ir.RankedTensorType) and operand.type.rank for operand in operands)
 
 
 def _copy_kept(conditional: Any) -> None:

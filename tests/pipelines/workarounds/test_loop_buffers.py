@@ -198,7 +198,19 @@ def chosen_by_the_counter(x: Value) -> Value:
     return ops.dot(z, y)
 
 
-@pytest.mark.parametrize("build", [read_behind_the_loop, read_in_the_loop, chosen_by_the_counter])
+def while_any_is_less(x: Value) -> Value:
+    """The condition is computed from arrays, as of loops under ``vmap``: ``habits`` 920094."""
+    start = ops.broadcast(ops.constant(0, "s32"), [8])
+    last = ops.iota("s32", [8], 0)
+
+    def turn(i: Value, c: Value) -> list[Value]:
+        return [ops.add(i, 1), ops.rev(c, [0])]
+
+    found = ops.while_(lambda i, _: ops.reduce(ops.lt(i, last), False, ops.or_, [0]), turn, [start, x])
+    return found[1]
+
+
+@pytest.mark.parametrize("build", [read_behind_the_loop, read_in_the_loop, chosen_by_the_counter, while_any_is_less])
 def test_nothing_moves_across_loops_of_known_length(build: Callable[[Value], Value]) -> None:
     """IREE joins what is before and behind them, and refuses it: "circular dependency"."""
     with hloforge.Builder(build.__name__) as builder:
