@@ -1,6 +1,7 @@
 """Samples of PyTorch's own operator database: a few compiled by hloforge in `make test`, all in `make test-all`.
 
-All of them run on JAX's CPU client, which is quick; what is judged is the graph that hloforge imports.
+They run on JAX's CPU client, which is quick; what is judged is the graph that hloforge imports. Those that call the
+host are compiled by hloforge.
 ``expected_failures.txt`` is strict: a sample without a line that fails, and one with a line that passes, fails the run.
 ``python -m tests.torch.record`` measures the samples anew and writes the file.
 """
@@ -54,6 +55,9 @@ def test_operators(part: int) -> None:
     for name in sorted(operators())[part::GROUP]:
         for case in cases_of(name, COUNT):
             outcome = judge(case)
+            if "NOT_FOUND" in outcome.message:
+                # Calls of the host, of which JAX's client knows nothing.
+                outcome = judging.judge([case])[case.name]
             expected = known[case.name].stage if case.name in known else ""
             if outcome.stage != expected:
                 surprises.append(f"{case.name}: {_told(outcome)}, expected {expected or 'to pass'}")
