@@ -6,12 +6,27 @@
 // CHECK: sym_name = "hloforge.keep_buffers", sym_visibility = "private"
 // CHECK: func.func @main
 // CHECK-NEXT: "util.call"() {callee = @hloforge.keep_buffers}
-// CHECK-NEXT: [[R:%[a-zA-Z0-9_]+]] = stablehlo.while({{%[a-zA-Z0-9_]+}} = %arg0)
+// CHECK-NEXT: [[R:%[a-zA-Z0-9_]+]]:2 = stablehlo.while({{%[a-zA-Z0-9_]+}} = %arg0
 // CHECK: } do {
 // CHECK-NEXT: "util.call"() {callee = @hloforge.keep_buffers}
-// CHECK: return [[R]]
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  %r = stablehlo.while(%a = %x) : tensor<4xf32>
+// The condition of the next loop is computed from an array.
+// CHECK: [[S:%[a-zA-Z0-9_]+]] = stablehlo.while({{%[a-zA-Z0-9_]+}} = [[R]]#0)
+// CHECK: } do {
+// CHECK-NEXT: stablehlo.add
+// CHECK: return [[S]]
+func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+  %r:2 = stablehlo.while(%a = %x, %i = %n) : tensor<4xf32>, tensor<i32>
+  cond {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %c = stablehlo.compare GT, %i, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %b = stablehlo.add %a, %a : tensor<4xf32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.subtract %i, %one : tensor<i32>
+    stablehlo.return %b, %j : tensor<4xf32>, tensor<i32>
+  }
+  %t = stablehlo.while(%a = %r#0) : tensor<4xf32>
   cond {
     %ten = stablehlo.constant dense<10.0> : tensor<f32>
     %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -23,5 +38,5 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     %d = stablehlo.add %a, %a : tensor<4xf32>
     stablehlo.return %d : tensor<4xf32>
   }
-  return %r : tensor<4xf32>
+  return %t : tensor<4xf32>
 }
