@@ -358,6 +358,8 @@ def _for_gpus(stage: Stage, target: str) -> Stage:
         return Stage(LowerToChannels(), "IREE connects these devices itself; reads groups of devices alone")
     if isinstance(stage.entry, LegalizeSlicedOperands) and target == "vulkan":
         return replace(stage, entry=LegalizeSlicedOperands(for_vulkan=True))
+    if isinstance(stage.entry, LegalizePaddings) and target == "vulkan":
+        return replace(stage, entry=LegalizePaddings(for_vulkan=True))
     if isinstance(stage.entry, LegalizeManyArguments) and target == "cuda":
         return replace(stage, entry=LegalizeManyArguments(most=MOST_OF_CUDA))
     if isinstance(stage.entry, DecomposeFft):

@@ -45,16 +45,21 @@ def is_sliced_by_padding(op: Any | None) -> bool:
     """Whether an operation is a padding that cuts something off, or that writes with steps."""
     if op is None or op.name != "stablehlo.pad":
         return False
-    return cuts(op) or max(integers(op, "interior_padding"), default=0) > 0
+    return cuts(op) or steps_between(op)
+
+
+def steps_between(op: ir.Operation) -> bool:
+    """Whether a padding, also of windows or of an image, writes with steps."""
+    dilations = (*integers(op, "base_dilations"), *integers(op, "lhs_dilation"))
+    return max(integers(op, "interior_padding"), default=0) > 0 or max(dilations, default=1) > 1
 
 
 def padded_operands(op: ir.Operation) -> list[int]:
     """The numbers of the operands that IREE pads: of a padding, and of windows with edges or dilated bases."""
     if op.name == "stablehlo.pad":
         return [0]
-    dilations = (*integers(op, "base_dilations"), *integers(op, "lhs_dilation"))
     edges = np.array(op.attributes["padding"]) if "padding" in op.attributes else np.zeros(0)
-    if not edges.any() and all(step == 1 for step in dilations):
+    if not edges.any() and not steps_between(op):
         return []
     return list(range(len(op.results)))
 

@@ -21,6 +21,15 @@ affecting operations on global resources are restricted to workgroup distributed
 A negative padding it takes for a padding and a slice afterwards, which computes what is cut off, and it has no code for
 some where nothing of the array is left ("failed to translate the MLIR LLVM dialect"). Source: StableHLO spec "pad".
 
+For Vulkan it has no code that writes a computed row with steps, of which the rest is padding ("unresolved
+materialization" from ``memref<16xi64>`` to ``memref<8x2xi64>``): the even and odd elements that an associative scan
+joins, where one of them is computed. Windows over a row with dilations are such paddings. There the row is in memory
+before it is padded::
+
+    %m = stablehlo.minimum %x, %y : tensor<8x1xi64>
+    %b = stablehlo.optimization_barrier %m : tensor<8x1xi64>
+    %p = stablehlo.pad %b, %z, low = [0, 1], high = [0, 0], interior = [0, 1] : ... -> tensor<8x2xi64>
+
 It stands after every pass that moves rearrangements or splits complex numbers, too: they bring two paddings together.
 """
 
@@ -30,11 +39,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hloforge.dialect import ops
-from hloforge.dialect.mlir import ir
-from hloforge.dialect.operations import integers
+from hloforge.dialect.mlir import SSAValue, ir
+from hloforge.dialect.operations import integers, is_made_by
 from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static
-from hloforge.pipelines.analysis.origins import PADDING, cuts, padded_in_steps
+from hloforge.pipelines.analysis.origins import PADDING, cuts, padded_in_steps, steps_between
 from hloforge.pipelines.framework.facts import Fact, Facts
 from hloforge.pipelines.framework.passes import Pass, register
 from hloforge.pipelines.framework.patterns import REWRITTEN, NoMatch, Replacement, apply_patterns, pattern
@@ -75,14 +84,40 @@ def padded_after_a_barrier(op: ir.Operation) -> Replacement:
     return REWRITTEN
 
 
+@pattern("stablehlo.pad", "stablehlo.reduce_window")
+def row_in_memory(op: ir.Operation) -> Replacement:
+    """Write the elements of a row with steps after a barrier: not while they are computed."""
+    row = Value(op.operands[0])
+    if not is_static(op) or not steps_between(op) or sum(size > 1 for size in row.dims) != 1:
+        return NoMatch("it writes no row with steps")
+    read = range(1 if op.name == "stablehlo.pad" else len(op.results))
+    computed = [n for n in read if not _is_in_memory(op.operands[n])]
+    if not computed:
+        return NoMatch("its rows are in memory")
+    for number in computed:
+        op.operands[number] = ops.optimization_barrier(Value(op.operands[number])).ir
+    return REWRITTEN
+
+
+def _is_in_memory(value: SSAValue) -> bool:
+    return isinstance(value.owner, ir.Block) or is_made_by(value, "stablehlo.optimization_barrier")
+
+
 @register
 @dataclass(frozen=True)
 class LegalizePaddings(Pass):
-    """Slice before paddings, and put barriers between paddings and the scatters or paddings that they read."""
+    """Slice before paddings, and put barriers between paddings and the scatters or paddings that they read.
+
+    Attributes:
+        for_vulkan: have rows that are written with steps in memory before.
+    """
 
     name: ClassVar[str] = "legalize-paddings"
+    for_vulkan: bool = False
     establishes: ClassVar[Facts] = frozenset({Fact.SEPARATE_PADS})
 
     def run(self, module: ir.Module) -> None:
         apply_patterns(module, cut_before)
         apply_patterns(module, padded_after_a_barrier)
+        if self.for_vulkan:
+            apply_patterns(module, row_in_memory)

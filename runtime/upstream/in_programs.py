@@ -128,6 +128,12 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="nested_pads.mlir",
     ),
     Workaround(
+        "written-steps",
+        "has no SPIR-V for paddings with steps of computed numbers in a row",
+        passes=("legalize-paddings",),
+        reproducer="written_steps.mlir",
+    ),
+    Workaround(
         "widened-broadcasts",
         "merges conversions of two broadcasts of a reshape too late, and refuses what it makes of them",
         passes=("legalize-widened-broadcasts",),

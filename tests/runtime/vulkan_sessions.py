@@ -199,6 +199,20 @@ def test_threads_read_with_steps() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+def test_rows_are_spread_by_steps() -> None:
+    """An associative scan joins even and odd elements; IREE has no SPIR-V where some are one computed row."""
+
+    def function(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+        scanned = jax.lax.associative_scan(lambda a, b: (a[0] * b[0] % 7, jnp.minimum(a[1], b[1])), (x, y), axis=1)
+        row = jax.lax.pad(jnp.minimum(x, y)[:, :1], 0, [(1, 2, 1), (1, 0, 1)])
+        return *scanned, row
+
+    given = [np.random.default_rng(seed).integers(-4, 5, (8, 5)).astype(np.int32) for seed in (0, 1)]
+    session = _compiled(jax.jit(function).lower(*given)).load(deadline=60)
+    for found, expected in zip(session(*given), jax.jit(function)(*given), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_nested_loops_of_int4_that_begin_alike() -> None:
     """Loops of known length, both of whose carries begin as one array: ``habits`` 920020."""
 
