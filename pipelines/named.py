@@ -123,6 +123,7 @@ from hloforge.pipelines.workarounds.many_arguments import MOST_OF_CUDA, Legalize
 from hloforge.pipelines.workarounds.paddings import LegalizePaddings
 from hloforge.pipelines.workarounds.product_factors import LegalizeProductFactors
 from hloforge.pipelines.workarounds.rearranged_operands import LegalizeRearrangedOperands
+from hloforge.pipelines.workarounds.reduced_dimensions import LegalizeReducedDimensions
 from hloforge.pipelines.workarounds.sign_conversions import LegalizeSignConversions
 from hloforge.pipelines.workarounds.slice_starts import LegalizeSliceStarts
 from hloforge.pipelines.workarounds.sliced_operands import LegalizeSlicedOperands
@@ -252,6 +253,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeDynamicContractions(), "IREE takes dynamic dots and convolutions in some forms only"),
     Stage(LegalizeDynamicShapes(), "IREE supports few operations on sizes known only at a call; leaves lower dialects"),
     Stage(LegalizeCrossedUses(), "IREE reads rows of a fused reduction before they are computed; sees the final uses"),
+    Stage(LegalizeReducedDimensions(), "IREE reads wrong elements of some; runs after the last canonicalization"),
     Stage(LegalizePaddings(), "IREE pads before it cuts off; slices are seen by the next pass"),
     Stage(LegalizeSlicedOperands(), "IREE has no code for updates of slices, and for gathers from strided slices"),
     Stage(

@@ -498,6 +498,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="bf16_reductions.mlir",
     ),
     Workaround(
+        "reduced-dimensions",
+        "reads the first of three dimensions that are reduced at 0 only, for Vulkan",
+        passes=("legalize-reduced-dimensions",),
+        where=("pipelines/workarounds/reduced_dimensions.py",),
+        reproducer="reduced_dimensions.mlir",
+    ),
+    Workaround(
         "grouped-convolutions",
         "writes wrong SPIR-V for convolutions by groups",
         passes=("decompose-convolution",),

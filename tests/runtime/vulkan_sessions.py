@@ -213,6 +213,30 @@ def test_rows_are_spread_by_steps() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+def test_reductions_of_dimensions_that_are_apart() -> None:
+    """Of three dimensions that IREE deals out to threads, the first was read at 0 only: ``habits`` 970022."""
+
+    def function(x: jax.Array, y: jax.Array, row: jax.Array) -> tuple[jax.Array, ...]:
+        half = x.astype(jnp.bfloat16)
+        return (
+            x.sum((0, 2, 4)),
+            x - x.max((0, 2, 4), keepdims=True),
+            half.sum((0, 2, 4)).astype(jnp.float32),
+            (x > 2).all((0, 2, 4)),
+            (y * y.transpose(0, 2, 1, 3)).sum((1, 2, 3)),
+            (y * row[:, None]).min((1, 2, 3)),
+            jnp.einsum("dabc,ab,ac->", y, y[0, :, :, 0], y[1, :, 0]),
+        )
+
+    rng = np.random.default_rng(0)
+    shapes = (2, 3, 2, 3, 2), (3, 2, 2, 16), (2,)
+    given = [rng.integers(-4, 5, shape).astype(np.float32) for shape in shapes]
+    lowered = jax.jit(function).lower(*given)
+    session = _compiled(lowered).load(deadline=60)
+    for found, expected in zip(session(*given), jax.jit(function)(*given), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_nested_loops_of_int4_that_begin_alike() -> None:
     """Loops of known length, both of whose carries begin as one array: ``habits`` 920020."""
 

@@ -1,0 +1,20 @@
+// RUN: hloforge opt %s --pass=legalize-reduced-dimensions | filecheck %s
+
+// CHECK-LABEL: func.func @main
+// CHECK: [[T:%.+]] = stablehlo.transpose %arg0, dims = [1, 3, 0, 2, 4]
+// CHECK: [[B:%.+]] = stablehlo.optimization_barrier [[T]]
+// CHECK: [[R:%.+]] = stablehlo.reshape [[B]] : (tensor<3x3x2x2x2xf32>) -> tensor<3x3x8xf32>
+// CHECK: stablehlo.reduce([[R]] init: %{{.+}}) applies stablehlo.add across dimensions = [2]
+func.func @main(%x: tensor<2x3x2x3x2xf32>, %a: tensor<f32>) -> tensor<3x3xf32> {
+  %s = stablehlo.reduce(%x init: %a) applies stablehlo.add across dimensions = [0, 2, 4]
+    : (tensor<2x3x2x3x2xf32>, tensor<f32>) -> tensor<3x3xf32>
+  return %s : tensor<3x3xf32>
+}
+
+// CHECK-LABEL: func.func @two_groups
+// CHECK: stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = [0, 2, 3]
+func.func @two_groups(%x: tensor<2x3x2x3xf32>, %a: tensor<f32>) -> tensor<3xf32> {
+  %s = stablehlo.reduce(%x init: %a) applies stablehlo.add across dimensions = [0, 2, 3]
+    : (tensor<2x3x2x3xf32>, tensor<f32>) -> tensor<3xf32>
+  return %s : tensor<3xf32>
+}
