@@ -19,7 +19,8 @@ sizes and on the device, so this pass asks for the dimensions alone.
 
 IREE takes dimensions that lie side by side in all arrays that it reads for one. They are apart where it reads an array
 in another order (``(x * y.T).sum()``), or one that lacks some of them (``(x * row).sum()``), with what it computes of
-arrays before it reduces. Source: XLA "Reduce".
+arrays before it reduces. Where a size is known only at the call, IREE makes one of those in memory itself, without the
+reshape. Source: XLA "Reduce".
 """
 
 from __future__ import annotations
@@ -48,19 +49,17 @@ _STORED = frozenset(
 @pattern("stablehlo.reduce")
 def as_one_dimension(op: ir.Operation) -> Replacement:
     """The reduction of the last dimension of arrays in memory."""
-    if not is_static(op):
-        return NoMatch("dynamic size")
     arrays = [Value(op.operands[number]) for number in range(len(op.results))]
     dims, reduced = arrays[0].dims, sorted(integers(op, "dimensions"))
-    long = [d for d in reduced if dims[d] > 1]
+    long = [d for d in reduced if dims[d] != 1]
     apart = [pair for pair in pairwise(long) if not all(_are_neighbours(array.ir, *pair) for array in arrays)]
     if len(apart) < _MOST or 0 in dims:
         return NoMatch("it reduces at most two groups of dimensions")
     kept = [d for d in range(len(dims)) if d not in reduced]
     for number, array in enumerate(arrays):
         ordered = ops.optimization_barrier(ops.transpose(array, [*kept, *reduced]))
-        op.operands[number] = ordered.reshape(*(dims[d] for d in kept), -1).ir
-    op.attributes["dimensions"] = ir.DenseI64ArrayAttr.get([len(kept)])
+        op.operands[number] = (ordered.reshape(*(dims[d] for d in kept), -1) if is_static(op) else ordered).ir
+    op.attributes["dimensions"] = ir.DenseI64ArrayAttr.get(list(range(len(kept), Value(op.operands[0]).rank)))
     return REWRITTEN
 
 

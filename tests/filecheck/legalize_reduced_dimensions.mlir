@@ -18,3 +18,13 @@ func.func @two_groups(%x: tensor<2x3x2x3xf32>, %a: tensor<f32>) -> tensor<3xf32>
     : (tensor<2x3x2x3xf32>, tensor<f32>) -> tensor<3xf32>
   return %s : tensor<3xf32>
 }
+
+// CHECK-LABEL: func.func @dynamic
+// CHECK: [[T:%.+]] = stablehlo.transpose %arg0, dims = [1, 3, 0, 2, 4]
+// CHECK: [[B:%.+]] = stablehlo.optimization_barrier [[T]] : tensor<?x3x2x2x2xf32>
+// CHECK: stablehlo.reduce([[B]] init: %{{.+}}) applies stablehlo.add across dimensions = [2, 3, 4]
+func.func @dynamic(%x: tensor<2x?x2x3x2xf32>, %a: tensor<f32>) -> tensor<?x3xf32> {
+  %s = stablehlo.reduce(%x init: %a) applies stablehlo.add across dimensions = [0, 2, 4]
+    : (tensor<2x?x2x3x2xf32>, tensor<f32>) -> tensor<?x3xf32>
+  return %s : tensor<?x3xf32>
+}

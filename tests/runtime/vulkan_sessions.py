@@ -237,6 +237,20 @@ def test_reductions_of_dimensions_that_are_apart() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+def test_reductions_of_dimensions_that_are_apart_in_arrays_of_any_size() -> None:
+    sizes = "tensor<2x?x2x3x2xf32>"
+    session = _compiled(f"""
+func.func @main(%x: {sizes}) -> tensor<?x3xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %r = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0, 2, 4]
+    : ({sizes}, tensor<f32>) -> tensor<?x3xf32>
+  return %r : tensor<?x3xf32>
+}}""").load(deadline=60)
+    for size in (1, 4):
+        x = np.random.default_rng(size).integers(-4, 5, (2, size, 2, 3, 2)).astype(np.float32)
+        np.testing.assert_array_equal(session(x), x.astype(np.float64).sum((0, 2, 4)))
+
+
 def test_nested_loops_of_int4_that_begin_alike() -> None:
     """Loops of known length, both of whose carries begin as one array: ``habits`` 920020."""
 
