@@ -48,6 +48,7 @@ from hloforge.runtime.compile.limited import within
 from hloforge.runtime.compile.limits import check_elements
 from hloforge.runtime.compile.progress import COMPILER
 from hloforge.runtime.compile.targets import Target
+from hloforge.runtime.compile.uneven_products import has_uneven_narrow_products
 from hloforge.runtime.data.files import temporary_folder
 from hloforge.runtime.options import CompileOptions
 
@@ -78,6 +79,8 @@ _NO_DISTRIBUTION = "--iree-codegen-llvmgpu-use-vector-distribution=false"
 _WARP_REDUCTIONS = "--iree-codegen-llvmgpu-use-reduction-vector-distribution=false"
 # Convolutions of 16 bits by groups of the batch, as products of CUDA's tensor cores, were zero in most positions.
 _NO_IMPLICIT_PRODUCTS = "--iree-codegen-llvmgpu-use-igemm=false"
+# Batches of uneven products of 16 bits, padded for tensor cores, read beyond their factors; others keep tensor cores.
+_NO_PADDED_PRODUCTS = "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false"
 # Where IREE has decided what runs when, and what is overwritten.
 _TO_SCHEDULE = "--compile-to=stream"
 # Where IREE has written code in SPIR-V's or LLVM's dialect, not yet as bytes.
@@ -236,7 +239,7 @@ def _optimizations_for_gpus(module: ir.Module, target: Target) -> tuple[Rung, ..
         without_hoisting = Rung("without hoisting", flags=(_NO_HOISTING,), workaround="hoisted-constants")
         return (Rung(AS_IS, flags=()), without_hoisting)
     fast = () if is_dynamic(module) else (_SAFE_FUSION,)
-    exact = (_NO_IMPLICIT_PRODUCTS,) if target.kind == "cuda" and _has_narrow_convolutions(module) else ()
+    exact = _for_tensor_cores(module) if target.kind == "cuda" else ()
     safe = (*exact, _WARP_REDUCTIONS)
     apart = (*safe, _NO_DISTRIBUTION)
     return in_order(
@@ -247,6 +250,12 @@ def _optimizations_for_gpus(module: ir.Module, target: Target) -> tuple[Rung, ..
             Rung("without hoisting", flags=(*apart, _NO_HOISTING), workaround="hoisted-constants"),
         )
     )
+
+
+def _for_tensor_cores(module: ir.Module) -> tuple[str, ...]:
+    """The flags that keep what IREE gets wrong from CUDA's tensor cores."""
+    convolutions = (_NO_IMPLICIT_PRODUCTS,) if _has_narrow_convolutions(module) else ()
+    return (*convolutions, _NO_PADDED_PRODUCTS) if has_uneven_narrow_products(module) else convolutions
 
 
 def _has_narrow_convolutions(module: ir.Module) -> bool:

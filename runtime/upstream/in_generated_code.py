@@ -131,4 +131,11 @@ CODE: tuple[Workaround, ...] = (
         since="3.12.0",
         reproducer="implicit_products.mlir",
     ),
+    Workaround(
+        "uneven-products",
+        "reads beyond the factors of a batch of uneven products of 16 bits, for CUDA",
+        flags=("_NO_PADDED_PRODUCTS",),
+        where=("runtime/compile/uneven_products.py",),
+        reproducer="uneven_products.mlir",
+    ),
 )
