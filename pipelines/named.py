@@ -107,6 +107,7 @@ from hloforge.pipelines.workarounds.clamp_gather_indices import ClampGatherIndic
 from hloforge.pipelines.workarounds.complex_constants import LegalizeComplexConstants
 from hloforge.pipelines.workarounds.complex_parts import LegalizeComplexParts
 from hloforge.pipelines.workarounds.complex_products import LegalizeComplexProducts
+from hloforge.pipelines.workarounds.complex_reductions import LegalizeComplexReductions
 from hloforge.pipelines.workarounds.concatenations import LegalizeConcatenations
 from hloforge.pipelines.workarounds.constant_reductions import LegalizeConstantReductions
 from hloforge.pipelines.workarounds.crossed_uses import LegalizeCrossedUses
@@ -249,6 +250,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeBf16Constants(), "IREE has no SPIR-V for those; a canonicalization would undo it"),
     Stage(LegalizeBf16Reductions(), "IREE has no SPIR-V for some; runs after the last canonicalization"),
     Stage(LegalizeBf16Products(), "IREE has no SPIR-V for products that read or write bf16; sees every conversion"),
+    Stage(LegalizeComplexReductions(), "IREE crashes on complex numbers in memory that threads share"),
     Stage(CheckEqualSizes(), "a call with arrays of unequal sizes would read beyond the smaller one"),
     Stage(LegalizeDynamicContractions(), "IREE takes dynamic dots and convolutions in some forms only"),
     Stage(LegalizeDynamicShapes(), "IREE supports few operations on sizes known only at a call; leaves lower dialects"),

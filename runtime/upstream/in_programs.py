@@ -490,6 +490,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="bf16_products.mlir",
     ),
     Workaround(
+        "complex-reductions",
+        "crashes on one complex number in memory that a block's threads share, for CUDA",
+        passes=("legalize-complex-reductions",),
+        where=("pipelines/workarounds/complex_reductions.py",),
+        reproducer="complex_reductions.mlir",
+    ),
+    Workaround(
         "bf16-reductions",
         "has no SPIR-V for the least and greatest bf16",
         passes=("legalize-bf16-reductions",),
