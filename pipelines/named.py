@@ -104,6 +104,7 @@ from hloforge.pipelines.workarounds.bf16_constants import LegalizeBf16Constants
 from hloforge.pipelines.workarounds.bf16_products import LegalizeBf16Products
 from hloforge.pipelines.workarounds.bf16_reductions import LegalizeBf16Reductions
 from hloforge.pipelines.workarounds.clamp_gather_indices import ClampGatherIndices
+from hloforge.pipelines.workarounds.column_reductions import LegalizeColumnReductions
 from hloforge.pipelines.workarounds.complex_constants import LegalizeComplexConstants
 from hloforge.pipelines.workarounds.complex_parts import LegalizeComplexParts
 from hloforge.pipelines.workarounds.complex_products import LegalizeComplexProducts
@@ -255,6 +256,7 @@ FINISH: tuple[Stage, ...] = (
     Stage(LegalizeDynamicContractions(), "IREE takes dynamic dots and convolutions in some forms only"),
     Stage(LegalizeDynamicShapes(), "IREE supports few operations on sizes known only at a call; leaves lower dialects"),
     Stage(LegalizeCrossedUses(), "IREE reads rows of a fused reduction before they are computed; sees the final uses"),
+    Stage(LegalizeColumnReductions(), "IREE has no SPIR-V for some of them with their readers; after the last folds"),
     Stage(LegalizeReducedDimensions(), "IREE reads wrong elements of some; runs after the last canonicalization"),
     Stage(LegalizePaddings(), "IREE pads before it cuts off; slices are seen by the next pass"),
     Stage(LegalizeSlicedOperands(), "IREE has no code for updates of slices, and for gathers from strided slices"),

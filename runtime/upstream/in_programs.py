@@ -505,6 +505,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="bf16_reductions.mlir",
     ),
     Workaround(
+        "column-reductions",
+        "has no SPIR-V for columns that are reduced and read again in one dispatch, for Vulkan",
+        passes=("legalize-column-reductions",),
+        where=("pipelines/workarounds/column_reductions.py",),
+        reproducer="column_reductions.mlir",
+    ),
+    Workaround(
         "reduced-dimensions",
         "reads the first of three dimensions that are reduced at 0 only, for Vulkan",
         passes=("legalize-reduced-dimensions",),

@@ -213,6 +213,16 @@ def test_rows_are_spread_by_steps() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("shape", [(64, 8), (256, 24), (2, 64, 8)])
+def test_columns_that_are_read_again(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+
+    def function(x: jax.Array) -> jax.Array:
+        return jax.nn.softmax(x, len(shape) - 2)
+
+    np.testing.assert_allclose(_compiled(jax.jit(function).lower(x)).load()(x), function(x), rtol=1e-5)
+
+
 def test_reductions_of_dimensions_that_are_apart() -> None:
     """Of three dimensions that IREE deals out to threads, the first was read at 0 only: ``habits`` 970022."""
 
