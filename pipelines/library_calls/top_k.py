@@ -57,11 +57,16 @@ def _computation(call: CustomCall) -> ir.Operation:
 
 
 def _first(call: CustomCall, arrays: Sequence[Value], dimension: int) -> list[Value]:
-    """As many elements as the results have, in the order of the call's comparator."""
+    """As many elements as the results have, in the order of the call's comparator.
+
+    That of an optimized program compares keys alone, two numbers, though there are positions beside them.
+    """
     comparator = _computation(call)
+    count = len(comparator.regions[0].blocks[0].arguments)
 
     def before(*elements: Value) -> Value:
-        (result,) = inlined_func_call(comparator, [element.ir for element in elements], call.op.location)
+        compared = [element.ir for element in elements[:count]]
+        (result,) = inlined_func_call(comparator, compared, call.op.location)
         return Value(result)
 
     ordered = leaves(ops.sort(arrays, before, dimension, is_stable=True))

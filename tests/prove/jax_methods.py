@@ -199,7 +199,7 @@ def _signals(p: Plan) -> Function:
             c = v[numbers].astype("int32")
             counts = jnp.bincount(c, length=50)
             level = (jnp.cumsum(counts) * 49) // len(c)
-            return [level[c], counts, jnp.histogram(c, 5, (0, 50))[0], jnp.percentile(c.astype("float32"), 50)]
+            return [level[c], counts, jnp.histogram(c, 5, (-0.5, 49.5))[0], jnp.percentile(c.astype("float32"), 50)]
         smooth = lambda s, e: ((s + e) / 2,) * 2  # noqa: E731
         pole = lambda s, e: ((e - 0.5 * s[0] + 0.25 * s[1], s[0]), s[0])  # noqa: E731
         zero = jnp.zeros_like(x[0])
