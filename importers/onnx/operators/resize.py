@@ -16,7 +16,7 @@ from hloforge.dialect.errors import UnsupportedError
 from hloforge.dialect.values import Value
 from hloforge.importers.onnx.node import Node
 from hloforge.importers.onnx.registry import operator
-from hloforge.importers.tensors import Array, along, axis_of, broadcast_to, cast, lift, take
+from hloforge.importers.tensors import Array, along, axis_of, broadcast_to, cast, fill, lift, take
 
 # More neighbours than this are a matrix product.
 _FEW = 4
@@ -28,6 +28,8 @@ def resize(node: Node) -> Value:
     x = node.value(0)
     axes = [axis_of(axis, x.rank) for axis in node.attribute("axes") or range(x.rank)]
     scales, sizes = _scales_and_sizes(node, x, axes)
+    if 0 in x.dims:
+        return _empty(x, axes, sizes)
     roi = node.known(1).reshape(-1) if node.has(1) and node.dims(1) != (0,) else None
     mode = node.attribute("coordinate_transformation_mode", "half_pixel")
     outside: list[Array | None] = []
@@ -46,6 +48,16 @@ def resize(node: Node) -> Value:
             filler = np.asarray(node.attribute("extrapolation_value", 0.0)).astype(x.element_type.dtype)
             x = ops.select(mask, broadcast_to(lift(filler), x.dims), x)
     return x
+
+
+def _empty(x: Value, axes: Sequence[int], sizes: Sequence[int]) -> Value:
+    """An array without elements, resized along its other dimensions."""
+    dims = list(x.dims)
+    for axis, size in zip(axes, sizes, strict=True):
+        if not dims[axis] and size:
+            raise UnsupportedError(f"no element of dimension {axis} is there to make {size} of")
+        dims[axis] = size
+    return fill(dims, 0, x.element_type)
 
 
 @operator("Resize", since=10)
@@ -77,7 +89,7 @@ def _scales_and_sizes(node: Node, x: Value, axes: Sequence[int]) -> tuple[list[f
         scales = [float(scale) for scale in node.known(2).reshape(-1)]
         return scales, [math.floor(x.dims[axis] * scale) for axis, scale in zip(axes, scales, strict=True)]
     wanted = node.integers(3)
-    ratios = [size / x.dims[axis] for axis, size in zip(axes, wanted, strict=True)]
+    ratios = [size / x.dims[axis] if x.dims[axis] else 1.0 for axis, size in zip(axes, wanted, strict=True)]
     policy = node.attribute("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
         return ratios, wanted
