@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -203,7 +204,10 @@ def test_a_process_goes_on_after_a_crash(tmp_path: Path) -> None:
 def test_memory_of_the_process_is_filled() -> None:
     """Else a result that nobody wrote is zero by chance, and right."""
     with TargetProcess() as process:
-        told = Path(f"/proc/{process._live().pid}/environ").read_bytes().split(b"\0")
+        environment, until = Path(f"/proc/{process._live().pid}/environ"), time.monotonic() + 20
+        # Empty between the fork and the end of exec.
+        while not (told := environment.read_bytes().split(b"\0"))[0] and time.monotonic() < until:
+            time.sleep(0.01)
     assert b"MALLOC_PERTURB_=170" in told
 
 
