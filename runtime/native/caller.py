@@ -287,9 +287,14 @@ def _address(name: Any) -> int:
     return found
 
 
+# What code in use points to. Threads that ask at once may each make one, of which ``cache`` keeps the last.
+_KEPT: list[_Method | _Entries] = []
+
+
 @cache
 def _method() -> _Method:
-    return _Method(b"run", _code().call, _FAST, None)
+    _KEPT.append(method := _Method(b"run", _code().call, _FAST, None))
+    return method
 
 
 @dataclass(frozen=True)
@@ -312,7 +317,8 @@ def _code() -> _Entries:
     memory.memory[: section.size] = section.data
     memory.protect(0, section.size, mmap.PROT_READ | mmap.PROT_EXEC)
     call, work = (memory.start + unit.defined[name].value for name in ("call", "work"))
-    return _Entries(memory, call, work)
+    _KEPT.append(entries := _Entries(memory, call, work))
+    return entries
 
 
 def _has_code() -> bool:
