@@ -220,6 +220,11 @@ _FUNCTIONS: dict[str, Callable[[Any], int]] = {
 }
 
 
+# Tables whose addresses handlers may keep. Threads that ask at once may each make one, of which ``cache`` keeps the
+# last.
+_KEPT: list[Any] = []
+
+
 @cache
 def api() -> Any:
     """The table of functions, one a process: handlers may keep its address."""
@@ -227,6 +232,7 @@ def api() -> Any:
     table.api_version = structs.ApiVersion(major_version=structs.API_VERSION[0], minor_version=structs.API_VERSION[1])
     for name, function in _FUNCTIONS.items():
         setattr(table, name, structs.Function(_entry(structs.ARGUMENTS[name], function)))
+    _KEPT.append(table)
     return table
 
 
