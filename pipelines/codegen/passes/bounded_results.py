@@ -56,12 +56,12 @@ class _Padded:
     array: Value
     sizes: Mapping[int, Value] = field(default_factory=dict)
 
-    def cut(self, type_: Any) -> Value:
+    def cut(self) -> Value:
         """The array of dynamic sizes."""
         found = self.array
         for number, (dimension, size) in enumerate(self.sizes.items()):
             dims = [-1 if d in list(self.sizes)[: number + 1] else extent for d, extent in enumerate(self.array.dims)]
-            found = emit(_SET, [found, size], Shape(type_.element, tuple(dims)), dimension=i64(dimension))
+            found = emit(_SET, [found, size], Shape(found.element_type, tuple(dims)), dimension=i64(dimension))
         return found
 
 
@@ -77,7 +77,7 @@ def padded_elements(op: ir.Operation) -> Replacement:
         return NoMatch("its operands have other sizes")
     shape = Shape.of_type(op.results[0].type)
     result = emit(op.name, [one.array for one in arrays], Shape(shape.element, first.array.dims), **_attributes(op))
-    return _Padded(result, first.sizes).cut(shape)
+    return _Padded(result, first.sizes).cut()
 
 
 @pattern(_TRANSPOSE)
@@ -87,7 +87,7 @@ def padded_transpose(op: ir.Operation) -> Replacement:
     if operand is None or not operand.sizes:
         return NoMatch("of static size, or of an unknown one")
     sizes = {order.index(dimension): size for dimension, size in operand.sizes.items()}
-    return _Padded(ops.transpose(operand.array, order), sizes).cut(Shape.of_type(op.results[0].type))
+    return _Padded(ops.transpose(operand.array, order), sizes).cut()
 
 
 @pattern("stablehlo.get_dimension_size")
