@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from typing import Any
@@ -18,6 +19,7 @@ from hloforge.runtime.native import caller
 from hloforge.runtime.native.library import Library, MappingError
 from hloforge.runtime.native.schedule_file import Part, Schedule, read
 from hloforge.runtime.session.session import Session
+from tests.robustness.forks import in_fork
 
 pytestmark = pytest.mark.skipif(
     bool(unavailable()) or not caller.is_available(), reason=unavailable() or "no calls without IREE's runtime here"
@@ -246,3 +248,20 @@ def test_what_is_no_library_is_refused() -> None:
     for data in (b"", b"\x7fELF", bytes(200), b"\x7fELF\2\1\1" + bytes(300)):
         with pytest.raises(MappingError):
             Library(data)
+
+
+def test_code_in_use_outlives_that_of_other_threads() -> None:
+    """Threads that load at once may each make the code that calls kernels; ``cache`` lets go of all but the last."""
+
+    def call() -> None:
+        own, _ = both(SUMS)
+        a, b = np.ones((4, 16), np.float32), np.full(16, 2, np.float32)
+        own(a, b)
+        caller._method.cache_clear()
+        caller._code.cache_clear()
+        gc.collect()
+        both(SUMS)
+        _, total = own(a, b)
+        assert total == 128
+
+    assert in_fork(call) == 0
