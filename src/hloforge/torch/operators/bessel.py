@@ -8,6 +8,7 @@ leading 1 of some denominators, so that it is off by 1e-6 near 5.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -177,26 +178,6 @@ def y1(x: Any) -> Any:
     return _of_positive(x, jnp.where(x <= _SMALL, near, _far(x, 1)[1]), -np.inf)
 
 
-@pointwise("aten.special_modified_bessel_k0", kind=_FLOAT, wide=True)
-def k0(x: Any) -> Any:
-    return _k0(x, is_scaled=False)
-
-
-@pointwise("aten.special_scaled_modified_bessel_k0", kind=_FLOAT, wide=True)
-def scaled_k0(x: Any) -> Any:
-    return _k0(x, is_scaled=True)
-
-
-@pointwise("aten.special_modified_bessel_k1", kind=_FLOAT, wide=True)
-def k1(x: Any) -> Any:
-    return _k1(x, is_scaled=False)
-
-
-@pointwise("aten.special_scaled_modified_bessel_k1", kind=_FLOAT, wide=True)
-def scaled_k1(x: Any) -> Any:
-    return _k1(x, is_scaled=True)
-
-
 @pointwise("aten.special_airy_ai", kind=_FLOAT, wide=True)
 def airy_ai(x: Any) -> Any:
     """Infinities give NaN, as in PyTorch."""
@@ -269,6 +250,13 @@ def _of_k(x: Any, near: Any, series: Sequence[float], is_scaled: bool) -> Any:
     else:
         far = far * jnp.exp(-large)
     return _of_positive(x, jnp.where(x <= 2, near, far), np.inf)
+
+
+for _order, _function in (("k0", _k0), ("k1", _k1)):
+    for _prefix, _is_scaled in (("", False), ("scaled_", True)):
+        pointwise(f"aten.special_{_prefix}modified_bessel_{_order}", kind=_FLOAT, wide=True)(
+            partial(_function, is_scaled=_is_scaled)
+        )
 
 
 def _of_positive(x: Any, value: Any, at_zero: float) -> Any:
