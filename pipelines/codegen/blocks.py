@@ -20,10 +20,11 @@ from hloforge.pipelines.codegen.graph import Array, Block, Op
 from hloforge.pipelines.codegen.kernel_program import ALIGNMENT, ENTRY, HOST_BYTES
 from hloforge.pipelines.codegen.kernel_writer import KernelWriter
 from hloforge.pipelines.codegen.lang.float_state import X86_64
-from hloforge.pipelines.codegen.lang.outlining import VAST, Cut, ends, outline
+from hloforge.pipelines.codegen.lang.outlining import LONG, VAST, Cut, ends, outline
 from hloforge.pipelines.codegen.lang.values import Value
 from hloforge.pipelines.codegen.loops import NestWriter
 from hloforge.pipelines.codegen.nest_loops import Share
+from hloforge.pipelines.codegen.repeated import WORTH, likeness
 from hloforge.pipelines.codegen.slots import Arena, Slot, Where
 from hloforge.pipelines.codegen.steps import Nest, Planner, Single, Step, index_of, is_update
 from hloforge.pipelines.framework.machine import Machine
@@ -47,6 +48,7 @@ class Generator:
         writer: the kernel that is being written.
         host_calls: the records of functions of the host that it calls, with their numbers.
         packed: the strips of products in loops (``Op.packed``).
+        repeated: the ``likeness`` of operations in loops and branches that are functions.
     """
 
     def __init__(self, machine: Machine, extensions: frozenset[str] = frozenset(), architecture: str = X86_64) -> None:
@@ -61,6 +63,7 @@ class Generator:
         self._host_numbers: list[Slot] = []
         self._host = Slot(Where.HOST, HOST_BYTES, "i64")
         self.packed: dict[Op, Slot] = {}
+        self.repeated: frozenset[str] = frozenset()
         self._dead: list[Slot] = []
         self._stack = 0
         self._count: Slot | None = None
@@ -340,6 +343,8 @@ class BlockWriter:
             write_fused_rows(self._generator, step, share)
         else:
             assert isinstance(step, Single)
+            function = self._generator.writer.function
+            begin = Cut(len(function.lines), function.block)
             if step.epilogue:
                 for array in step.makes:
                     if array not in step.unstored:
@@ -347,6 +352,9 @@ class BlockWriter:
                 singles.write_with_epilogue(self._generator, step.operation, share, step.epilogue)
             else:
                 self._write_single(number, step.operation, share)
+            is_long = len(function.lines) - begin.place >= WORTH
+            if is_long and not self._is_outer and likeness(step.operation) in self._generator.repeated:
+                outline(function, [begin], ENTRY)
         self._release(number)
 
     def _release(self, number: int) -> None:
@@ -518,7 +526,10 @@ class BlockWriter:
             function.do(f"switch i32 {chosen.text}, label %{labels[-1]} [ {cases} ]")
         for label, block in zip(labels, op.inner, strict=True):
             function.begin(label)
+            begin = Cut(len(function.lines), function.block)
             BlockWriter(generator, block, slots).write()
+            if len(function.lines) - begin.place > LONG:
+                outline(function, [begin], ENTRY)
             function.do(f"br label %{after}")
         function.begin(after)
 

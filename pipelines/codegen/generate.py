@@ -26,6 +26,7 @@ from hloforge.pipelines.codegen.orders import shorten
 from hloforge.pipelines.codegen.origins import origins_of_results, origins_of_step
 from hloforge.pipelines.codegen.reading import forget, function_of
 from hloforge.pipelines.codegen.refusal import RefusedError
+from hloforge.pipelines.codegen.repeated import repeated
 from hloforge.pipelines.codegen.slots import Slot, Where
 from hloforge.pipelines.codegen.staging import copying, stage
 from hloforge.pipelines.codegen.steps import Nest, Single, Step, check
@@ -68,6 +69,7 @@ def generate(
         check(block)
         shorten(block)
         generator = Generator(machine, extensions, architecture)
+        generator.repeated = repeated(block)
         return _Program(block, generator, apart=apart, aliases=aliases or {}, sizes=_sizes(module)).made()
     finally:
         forget(_all_ops(block))

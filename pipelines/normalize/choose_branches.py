@@ -41,7 +41,7 @@ class ChooseBranches(Pass):
             for op in operations(module, _CONDITIONALS):
                 number = _chosen(op)
                 if number is not None:
-                    _take(op, op.regions[number].blocks[0])
+                    take(op, op.regions[number].blocks[0])
 
 
 def _chosen(op: ir.Operation) -> int | None:
@@ -55,7 +55,7 @@ def _chosen(op: ir.Operation) -> int | None:
     return number if 0 <= number < last else last
 
 
-def _take(op: ir.Operation, block: ir.Block) -> None:
+def take(op: ir.Operation, block: ir.Block) -> None:
     """Move a branch before its conditional; it stays where its results are known better than those."""
     *body, terminator = [entry.operation for entry in block.operations]
     values = list(terminator.operands)

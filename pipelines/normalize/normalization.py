@@ -22,6 +22,7 @@ from hloforge.pipelines.normalize.inline_fusions import InlineFusions
 from hloforge.pipelines.normalize.lower_bitcast import LowerBitcast
 from hloforge.pipelines.normalize.lower_mhlo import LowerMhlo
 from hloforge.pipelines.normalize.lower_sdy import LowerSdy
+from hloforge.pipelines.normalize.merge_branches import MergeBranches
 from hloforge.pipelines.normalize.strip_attributes import StripAttributes
 from hloforge.pipelines.normalize.unwrap_async import UnwrapAsync
 
@@ -31,6 +32,7 @@ NORMALIZE: tuple[Stage, ...] = (
     Stage(LowerSdy(), "the program of one device has no mesh; leaves calls as well"),
     Stage(InlineCalls(), "calls in HLO are a naming device: one function lets every later pass see the whole"),
     Stage(ChooseBranches(), "branches never taken have other sizes in programs of TensorFlow; constants are inlined"),
+    Stage(MergeBranches(), "every later pass, and the code generator, has half of the work; functions are inlined"),
     Stage(FlattenTuples(), "IREE has no tuples; calls are gone, and every later pass sees arrays alone"),
     Stage(FlattenComputations(), "no later pass has to know branches and loops of scalars; calls and tuples are gone"),
     Stage(LowerBitcast(), "the only operation whose meaning depends on layouts, which no later pass knows"),

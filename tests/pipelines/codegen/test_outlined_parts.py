@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -38,11 +39,16 @@ def long_bodies_are_vast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "VAST", outlining.LONG)
 
 
+def _kernels(function: Callable[..., Any], x: Any) -> list[str]:
+    """The longest kernel, alone."""
+    program = hloforge.as_program(jax.jit(function).lower(x))
+    lower(program.module)
+    return sorted(generate(program.module, parse_targets("cpu")[0].machine).kernels, key=len)[-1:]
+
+
 def _functions(count: int) -> list[int]:
     """Lines of the functions of the longest kernel."""
-    program = hloforge.as_program(jax.jit(lambda x: _layers(x, count)).lower(normal(6, 20)))
-    lower(program.module)
-    (kernel,) = sorted(generate(program.module, parse_targets("cpu")[0].machine).kernels, key=len)[-1:]
+    (kernel,) = _kernels(lambda x: _layers(x, count), normal(6, 20))
     return [text.count("\n") for text in re.split(r"^define ", kernel, flags=re.MULTILINE)[1:]]
 
 
@@ -55,6 +61,44 @@ def test_equal_layers_are_compiled_once() -> None:
     few, many = _functions(24), _functions(48)
     assert 1 < len(many) < len(few) + 4
     assert max(many) < 3 * outlining.LONG
+
+
+def _factored(x: Any, count: int) -> Any:
+    """Factorizations in a loop and in the branches of a conditional in it."""
+
+    def step(a: Any) -> Any:
+        one = jnp.eye(len(a), dtype=a.dtype)
+        q, r = jnp.linalg.qr(a * 0.1 + one)
+        c = jnp.linalg.cholesky(a @ a.T + 8 * one)
+        solved = jax.scipy.linalg.solve_triangular(c, r, lower=True)
+        return jnp.sort(q + a, axis=1) * 0.5 + solved @ q.T * 0.25
+
+    def body(turn: Any, a: Any) -> Any:
+        for _ in range(count):
+            a = step(a)
+        return jax.lax.cond(turn % 2 == 0, lambda b: step(step(b)).T, lambda b: step(b) + 1, a)
+
+    return jax.lax.fori_loop(0, 4, body, x)
+
+
+def test_equal_algorithms_in_loops_and_branches_are_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "VAST", outlining.VAST)
+    functions = [
+        re.findall(r"^define internal", kernel, flags=re.MULTILINE)
+        for count in (1, 4)
+        for kernel in _kernels(lambda x, count=count: _factored(x, count), normal(24, 24))
+    ]
+    few, many = map(len, functions)
+    # QR, its orthogonal factor, Cholesky, the triangular system; the branches, where they are long.
+    assert 4 <= few == many <= 12
+
+
+def test_algorithms_that_are_functions_agree_with_xla(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(lambda x: _factored(x, 2), normal(24, 24))
+    monkeypatch.setattr(blocks, "WORTH", 1)
+    monkeypatch.setattr(blocks, "LONG", 1)
+    check(lambda x: _factored(x, 1), normal(5, 5))
+    check(lambda x: _layers(x, 3), normal(6, 20))
 
 
 @pytest.mark.parametrize("fails", [False, True])
