@@ -9,8 +9,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("jax", reason="needs the extra `torch`")
 
-from torch._higher_order_ops import while_loop  # noqa: E402
+from torch._higher_order_ops import scan, while_loop  # noqa: E402
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # noqa: E402
+
+import hloforge.torch  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
@@ -41,6 +43,56 @@ def test_a_loop_that_counts_with_a_number_of_python_returns_one() -> None:
     count, last = torch.compile(powers, backend="hloforge")(x)
     assert isinstance(count, int) and count == 5
     torch.testing.assert_close(last, x * 1.5**5)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_gradients_of_loops_whose_elements_say_how_many_turns_they_make(dynamic: bool) -> None:
+    """Judged by Python's own loop. The second call makes more turns than a program keeps at first, the third fewer."""
+
+    def grow(x: Any, w: Any, end: Any) -> Any:
+        start = torch.zeros((), dtype=torch.int64), x
+        return while_loop(lambda n, y: y.norm() < end, lambda n, y: (n + 1, torch.tanh(y @ w) * 0.1 + y * 1.05), start)
+
+    def unrolled(x: Any, w: Any, end: Any) -> Any:
+        n = 0
+        while x.norm() < end:
+            n, x = n + 1, torch.tanh(x @ w) * 0.1 + x * 1.05
+        return torch.tensor(n), x
+
+    fast = torch.compile(grow, backend="hloforge", fullgraph=True, dynamic=dynamic)
+    counts = []
+    for rows, end in ((3, 6.0), (3, 40.0), (2, 3.0)):
+        x, w = torch.randn(rows, 4), torch.randn(4, 4)
+        results = []
+        for function in (fast, unrolled):
+            given = x.clone().requires_grad_(), w.clone().requires_grad_()
+            number, last = function(*given, torch.tensor(end))
+            last.square().sum().backward()
+            results.append((number, last.detach(), *(each.grad for each in given)))
+        counts.append(int(results[1][0]))
+        for one, other in zip(*results, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    assert counts[1] > 32 > max(counts[0], counts[2]) > 0
+
+
+def test_loops_over_rows_that_elements_choose() -> None:
+    """A scan over a number of rows that is no constant, and a loop that carries such rows."""
+
+    class Chosen(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            rows = x[x[:, 0] > 0]
+            last, sums = scan(lambda carry, row: (carry * 0.5 + row, carry + row), torch.ones(3), rows)
+            _, turned = while_loop(lambda n, y: n < 3, lambda n, y: (n + 1, y * 2 + 1), (torch.tensor(0), rows))
+            return last, sums, turned
+
+    x = torch.randn(9, 3)
+    program = hloforge.torch.compile(Chosen(), (x,), assume_nonempty=True)  # torch.scan asks
+    for given in (x, -x, x.abs()):
+        rows, carry, sums = given[given[:, 0] > 0], torch.ones(3), []
+        for row in rows:
+            carry, total = carry * 0.5 + row, carry + row
+            sums.append(total)
+        torch.testing.assert_close(program(given), (carry, torch.stack(sums), rows * 8 + 7))
 
 
 def test_checked_operators_take_tokens_that_a_call_does_not_bring() -> None:

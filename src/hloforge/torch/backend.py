@@ -24,6 +24,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -31,11 +32,13 @@ from hloforge.dialect.errors import CompileError, OptionError, UnsupportedError
 from hloforge.runtime.bucket_sizes import sizes_of
 from hloforge.torch.aliases import Placement, placements, shared_outputs
 from hloforge.torch.decompositions import decompositions
-from hloforge.torch.graph_program import GraphProgram, at_sizes
-from hloforge.torch.open_sizes import Bucket, OpenSizes
+from hloforge.torch.graph_program import GraphProgram, RoomError, at_sizes
+from hloforge.torch.open_sizes import Bucket, OpenSizes, end_of
 from hloforge.torch.recurrent import keep_recurrent
 
 _SIZES = 64
+# Turns of a loop whose values a first program keeps.
+_ROOM = 32
 _OWN = ("target", "fallback", "sizes", "freezing", "buckets")
 
 Program = Callable[[Sequence[Any]], Sequence[Any]]
@@ -77,7 +80,12 @@ def hloforge(
     # Attention and recurrent layers in plain operators: gradients of the fused ones take what only their own kernels
     # save. No memory of saved tensors is reused, so that a graph may be run backward twice.
     keep_recurrent(graph)
-    with sdpa_kernel(SDPBackend.MATH), _without_mkldnn(), functorch_config.patch(donated_buffer=False):
+    with (
+        sdpa_kernel(SDPBackend.MATH),
+        _without_mkldnn(),
+        _with_numbers_of_elements(inputs),
+        functorch_config.patch(donated_buffer=False),
+    ):
         found: Callable[..., Any] = compiler(graph, inputs)
     return found
 
@@ -91,6 +99,23 @@ def _without_mkldnn() -> Iterator[None]:
         yield
     finally:
         torch._C._set_mkldnn_enabled(enabled)
+
+
+@contextmanager
+def _with_numbers_of_elements(inputs: Sequence[Any]) -> Iterator[None]:
+    """Graphs in which a number is an element's, as the gradient of a ``while_loop`` has one: the turn it is at.
+
+    Dynamo has broken its own graph at such numbers unless it was told not to.
+    """
+    mode = detect_fake_mode(inputs)
+    if mode is None:
+        yield
+        return
+    allowed, mode.allow_scalar_outputs = mode.allow_scalar_outputs, True
+    try:
+        yield
+    finally:
+        mode.allow_scalar_outputs = allowed
 
 
 @dataclass(frozen=True)
@@ -181,10 +206,22 @@ class _Programs:
         self.is_static = not any(_is_symbolic(each) for each in inputs)
         self._open = None if self.is_static or not settings.buckets else _open_sizes(graph)
         self._found: OrderedDict[Any, Program] = OrderedDict()
+        self._room = _ROOM
         self._lock = threading.Lock()
 
     def __call__(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        return self.program(arguments)(arguments)
+        while True:
+            try:
+                return self.program(arguments)(arguments)
+            except RoomError as error:
+                self._grow(error.turns)
+
+    def _grow(self, turns: int) -> None:
+        """Have loops keep the values of so many turns. A graph is functional, so its program may run again."""
+        with self._lock:
+            if turns > self._room:
+                self._room = end_of(turns)
+                self._found.clear()
 
     def program(self, arguments: Sequence[Any]) -> Program:
         """The program for arguments like these, compiled by whichever thread comes first."""
@@ -224,6 +261,7 @@ class _Programs:
                     self._settings.target,
                     frozen=self._frozen,
                     bucket=bucket,
+                    room=self._room,
                     **self._settings.others,
                 )
         except (UnsupportedError, CompileError) as error:
@@ -248,7 +286,13 @@ class _Programs:
             # AOTAutograd's mode refuses the constants of a graph, which are tensors with elements.
             with unset_fake_temporarily():
                 program = GraphProgram(
-                    graph, inputs, self._name, settings.target, frozen=self._frozen, **settings.others
+                    graph,
+                    inputs,
+                    self._name,
+                    settings.target,
+                    frozen=self._frozen,
+                    room=self._room,
+                    **settings.others,
                 )
             return partial(_placed, program, placed) if placed else program
         except (UnsupportedError, CompileError) as error:

@@ -89,6 +89,18 @@ class _Cuts:
     outputs: Mapping[int, Any]
 
 
+class RoomError(Exception):
+    """A loop made more turns than its program keeps the values of.
+
+    Attributes:
+        turns: as many.
+    """
+
+    def __init__(self, turns: int) -> None:
+        super().__init__(f"a loop made {turns} turns")
+        self.turns = turns
+
+
 class GraphProgram:
     """A graph compiled for fixed sizes, or for those of a bucket. Calls are safe from several threads at once.
 
@@ -103,6 +115,7 @@ class GraphProgram:
             then.
         bucket: sizes up to which the program computes, where those of the graph are symbols; ``inputs`` are then
             arguments of a call.
+        room: how many turns of a loop have their values kept for its gradient.
 
     Attributes:
         executable: the vmfb and its manifest.
@@ -123,11 +136,12 @@ class GraphProgram:
         *,
         frozen: Collection[int] = (),
         bucket: Bucket | None = None,
+        room: int = 1,
         **options: Any,
     ) -> None:
         platform.register()
         inputs = _without_tokens(graph, inputs)
-        self._bucket, self._cuts = bucket, dict[tuple[int, ...], _Cuts]()
+        self._bucket, self._cuts, self._room = bucket, dict[tuple[int, ...], _Cuts](), room
         with nullcontext() if bucket is None else opened(bucket.largest):
             check(graph)
             if bucket is not None:
@@ -148,7 +162,7 @@ class GraphProgram:
         numbers = [n for n, each in enumerate(self._inputs) if isinstance(each, torch.Tensor)]
         self._varying = [n for n in numbers if n not in weights.numbers]
         self._draws = _is_random(graph)
-        self._traced = traced = _Traced(graph, self._inputs, self._bucket)
+        self._traced = traced = _Traced(graph, self._inputs, self._bucket, room=self._room)
         lowered = traced.lower(name, with_seed=self._draws)
         self._outputs = traced.outputs
         self._constants = [np.asarray(each) for each in platform.constant_arguments(lowered)]
@@ -181,6 +195,7 @@ class GraphProgram:
         Raises:
             ArgumentError: a tensor of other sizes, type or device.
             ExecutionError: the program failed.
+            RoomError: a loop made more turns than there is room for.
         """
         loaded = self._loaded
         if loaded is None or (self._weights.numbers and loaded.state != self._weights.state(arguments)):
@@ -201,6 +216,8 @@ class GraphProgram:
         found = session.call_views([*loaded.constants, *views, *seed, *(() if cuts is None else cuts.reals)])
         tensors = [result.tensor(view) for result, view in zip(loaded.results, found, strict=True)]
         detach(tensors, loaded.results, borrowed)
+        if (turns := max((int(tensors[n]) for n in self._traced.turns), default=0)) > self._room:
+            raise RoomError(turns)
         results = [_taken(output, arguments, tensors) for output in self._outputs]
         for n, how in () if cuts is None else cuts.outputs.items():
             results[n] = cut(results[n], *how) if isinstance(how, tuple) else how
@@ -259,14 +276,18 @@ class _Traced:
         outputs: of the graph.
         results: of each result of the function: the order of its dimensions, and its element type.
         nodes: of the results.
+        turns: the numbers of the results that say how many turns loops made whose values are kept.
     """
 
-    def __init__(self, graph: fx.GraphModule, inputs: Sequence[Any], bucket: Bucket | None = None) -> None:
-        self._graph, self._inputs, self._bucket = graph, inputs, bucket
+    def __init__(
+        self, graph: fx.GraphModule, inputs: Sequence[Any], bucket: Bucket | None = None, *, room: int = 1
+    ) -> None:
+        self._graph, self._inputs, self._bucket, self._room = graph, inputs, bucket, room
         self._orders = [order_of(each) if isinstance(each, torch.Tensor) else None for each in inputs]
         self.outputs: list[Output] = []
         self.results: list[tuple[Order, torch.dtype]] = []
         self.nodes: list[fx.Node] = []
+        self.turns = range(0)
 
     def lower(self, name: str, *, with_seed: bool) -> Any:
         """What JAX lowers the graph to.
@@ -290,7 +311,7 @@ class _Traced:
             return traced.lower(lowering_platforms=(platform.PLATFORM,))
 
     def _run(self, arrays: Sequence[Any], seed: Any, reals: Sequence[Any]) -> list[Any]:
-        interpreter = Interpreter(seed)
+        interpreter = Interpreter(seed, self._room)
         if self._bucket is not None:
             self._bucket.open_in(interpreter.sizes, reals)
         given = iter(arrays)
@@ -299,8 +320,12 @@ class _Traced:
             for each, order in zip(self._inputs, self._orders, strict=True)
         ]
         found = interpreter.run(self._graph, arguments)
-        returned = next(iter(reversed(self._graph.graph.nodes))).args[0]
-        return self._returned(returned, found, interpreter.sizes)
+        end = next(iter(reversed(self._graph.graph.nodes)))
+        results, turns = self._returned(end.args[0], found, interpreter.sizes), interpreter.sizes.turns
+        self.turns = range(len(results), len(results) + len(turns))
+        self.results += [((), torch.int64)] * len(turns)
+        self.nodes += [end] * len(turns)
+        return [*results, *turns]
 
     def _returned(self, nodes: Any, values: Sequence[Any], sizes: Sizes) -> list[Any]:
         """The results; each once, though it may be several outputs."""

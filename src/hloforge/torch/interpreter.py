@@ -185,12 +185,13 @@ class Interpreter:
 
     Args:
         seed: an array of JAX, an integer, from which random numbers are drawn; None if there are none.
+        room: of ``Sizes``.
     """
 
-    def __init__(self, seed: Any = None) -> None:
+    def __init__(self, seed: Any = None, room: int | None = None) -> None:
         self._seed = seed
         self._drawn = 0
-        self.sizes = Sizes()
+        self.sizes = Sizes(room)
 
     def key(self) -> Any:
         """A key that no other use of random numbers in the program has."""

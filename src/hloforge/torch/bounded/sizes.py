@@ -43,9 +43,16 @@ def opened(symbols: Collection[Any]) -> Iterator[None]:
 
 
 class Sizes:
-    """What the symbols of a graph are in one program."""
+    """What the symbols of a graph are in one program.
 
-    def __init__(self) -> None:
+    Attributes:
+        room: for how many turns a loop that keeps the values of all has room; None where it may not keep them.
+        turns: how many each such loop made, in the order of the graph.
+    """
+
+    def __init__(self, room: int | None = None) -> None:
+        self.room = room
+        self.turns: list[Any] = []
         self._largest: dict[Any, int] = {}
         self._real: dict[Any, Any] = {}
         # Of sizes that cannot be 0.
@@ -54,7 +61,10 @@ class Sizes:
         self._certain: dict[Any, int] = {}
 
     def inner(self) -> Sizes:
-        """The same for a graph within the graph, whose own symbols are added there."""
+        """The same for a graph within the graph, whose own symbols are added there.
+
+        No loop in it keeps values: the caller would not know how many turns it made.
+        """
         inner = Sizes()
         inner._largest, inner._real = dict(self._largest), dict(self._real)
         inner._certain, inner._least = dict(self._certain), dict(self._least)
