@@ -9,7 +9,9 @@ Source: XLA "SPMD partitioner"; Shardy "Propagation".
 
 from __future__ import annotations
 
+import functools
 import io
+import json
 import os
 import re
 import signal
@@ -17,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -31,11 +34,13 @@ from hloforge.dialect.temporary import VARIABLE, prefix_of_child
 from hloforge.pipelines.replicas.annotations import check_devices, drop_gspmd, is_sharded, uses_shardy
 from hloforge.pipelines.replicas.shards import Sharded, Sharding
 from hloforge.runtime.artifact.dense_resources import inline_dense_resources
+from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.custom_partitioning import QUESTION, answered
 from hloforge.runtime.data.files import remove_temporary
 from hloforge.runtime.data.frames import read_frame, write_frame
 from hloforge.runtime.options import CompileOptions
 
+_WORKER = "hloforge.runtime.compile.partition_worker"
 # Names that represent the locations of operations while XLA has them.
 _LABEL = re.compile(rf"{PART_LABEL}(\d+)")
 # The type of a channel that collectives use. Source: StableHLO, "channel_handle".
@@ -201,30 +206,17 @@ def _original(text: str, locations: list[Any]) -> Any:
 
 def _ask(request: dict[str, Any], module: ir.Module, timeout: float | None) -> tuple[dict[str, Any], bytes]:
     """What the worker replies; of its end without a reply an error."""
-    bytecode, message = io.BytesIO(), io.BytesIO()
-    module.operation.write_bytecode(bytecode)
-    write_frame(message, request, (), bytecode.getvalue())
-    # -P: a folder called hloforge where the user is must not hide the installed package.
-    command = [sys.executable, "-P", "-m", "hloforge.runtime.compile.partition_worker"]
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
     failures: list[Exception] = []
     late = threading.Event()
-    with tempfile.TemporaryFile() as said:
-        pipe, prefix = subprocess.PIPE, prefix_of_child()
-        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, env=os.environ | {VARIABLE: prefix})
-        timer = threading.Timer(timeout or threading.TIMEOUT_MAX, _end, (process, late))
-        timer.daemon = True
-        timer.start()
-        try:
-            reply, result = _converse(process, message.getvalue(), failures)
-        except (EOFError, BrokenPipeError):
-            process.wait()
-            said.seek(0)
-            reply, result = {"error": _crash(process.returncode, said.read().decode(errors="replace")), "hint": ""}, b""
-        finally:
-            timer.cancel()
-            process.kill()
-            process.communicate()
-            remove_temporary(prefix)
+    prefix = prefix_of_child()
+    try:
+        reply, result = _asked_server(request, stream.getvalue(), prefix, failures, (timeout, late)) or _asked_process(
+            request, stream.getvalue(), prefix, failures, (timeout, late)
+        )
+    finally:
+        remove_temporary(prefix)
     if late.is_set():
         return {"error": f"XLA's partitioner did not finish within {timeout:g} s", "hint": "allow it more time"}, b""
     if "error" in reply and failures:
@@ -233,24 +225,97 @@ def _ask(request: dict[str, Any], module: ir.Module, timeout: float | None) -> t
     return reply, result
 
 
-def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
-    late.set()
-    process.kill()
+_Reply = tuple[dict[str, Any], bytes]
+# Seconds, and what is set when they are over.
+_Limit = tuple[float | None, threading.Event]
+
+
+@functools.cache
+def _partitioner() -> server.Server:
+    """The server of this process, whose children have XLA loaded: that takes ten times as long as a small program."""
+    return server.kept(server.Server(lambda: (_WORKER,)))
+
+
+def _asked_server(
+    request: dict[str, Any], module: bytes, prefix: str, failures: list[Exception], limit: _Limit
+) -> _Reply | None:
+    """The reply of a child of the server; None where there is none, or it crashed: a process alone says why."""
+    if not server.is_wanted():
+        return None
+    try:
+        fields = {**request, "temporary": prefix}
+        with _partitioner().request("partition", module, fields) as child, _timer(limit, child.end):
+
+            def receive() -> _Reply:
+                head, blob = child.receive()
+                return json.loads(head), blob
+
+            def send(answer: dict[str, Any], code: bytes) -> None:
+                child.send([json.dumps(answer).encode(), code])
+
+            return _converse(receive, send, failures)
+    except server.GoneError:
+        return ({}, b"") if limit[1].is_set() else None
+
+
+def _asked_process(
+    request: dict[str, Any], module: bytes, prefix: str, failures: list[Exception], limit: _Limit
+) -> _Reply:
+    """The reply of a process of its own."""
+    # -P: a folder called hloforge where the user is must not hide the installed package.
+    command = [sys.executable, "-P", "-m", _WORKER]
+    with tempfile.TemporaryFile() as said:
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, env=os.environ | {VARIABLE: prefix})
+        questions, answers = cast(BinaryIO, process.stdout), cast(BinaryIO, process.stdin)
+
+        def receive() -> _Reply:
+            reply, _, blob = read_frame(questions)
+            return reply, blob
+
+        def send(answer: dict[str, Any], code: bytes) -> None:
+            write_frame(answers, answer, (), code)
+
+        try:
+            with _timer(limit, process.kill):
+                send({**request, "temporary": prefix}, module)
+                return _converse(receive, send, failures)
+        except (EOFError, BrokenPipeError):
+            process.wait()
+            said.seek(0)
+            return {"error": _crash(process.returncode, said.read().decode(errors="replace")), "hint": ""}, b""
+        finally:
+            process.kill()
+            process.communicate()
+
+
+@contextmanager
+def _timer(limit: _Limit, end: Callable[[], None]) -> Iterator[None]:
+    """End a process when its time is over."""
+    seconds, late = limit
+
+    def stop() -> None:
+        late.set()
+        end()
+
+    timer = threading.Timer(seconds or threading.TIMEOUT_MAX, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _converse(
-    process: subprocess.Popen[bytes], request: bytes, failures: list[Exception]
-) -> tuple[dict[str, Any], bytes]:
-    """Send the request, answer what the worker asks, and return its reply."""
-    questions, answers = cast(BinaryIO, process.stdout), cast(BinaryIO, process.stdin)
-    answers.write(request)
-    answers.flush()
+    receive: Callable[[], _Reply], send: Callable[[dict[str, Any], bytes], None], failures: list[Exception]
+) -> _Reply:
+    """Answer what the worker asks, and return its reply."""
     while True:
-        reply, _, result = read_frame(questions)
+        reply, result = receive()
         if QUESTION not in reply:
             return reply, result
-        answer, code = answered(reply, failures)
-        write_frame(answers, answer, (), code)
+        send(*answered(reply, failures))
 
 
 def _crash(status: int, said: str) -> str:

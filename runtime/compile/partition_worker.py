@@ -1,33 +1,41 @@
-"""The child process that partitions a program: a StableHLO module of whole arrays on stdin, one of parts on stdout.
+"""The process that partitions programs: a StableHLO module of whole arrays becomes one of parts.
 
-Run as ``python -m hloforge.runtime.compile.partition_worker``; the messages are those of ``frames``, and questions of
-XLA's go back and forth before the reply (``custom_partitioning``). XLA's CPU client has one
-way to its partitioner, which is to compile for several devices. The module as it is right after the partitioner is
-taken from what XLA writes down on request. What becomes of it then does not matter: nine tenths of the time would go
-into code that nobody runs, so that this process ends as soon as it has replied.
+Run as ``python -m hloforge.runtime.compile.partition_worker`` it reads one request from its input. Given the number of
+a socket, it is a server, which has jaxlib loaded and forks a child for each request (``assembly/server.py``): that
+takes 0.04 s of processor time where a process takes 0.2, and eager programs of JAX are many. Questions of XLA's go back
+and forth before the reply (``custom_partitioning``). XLA's CPU client has one way to its partitioner, which is to
+compile for several devices. The module as it is right after the partitioner is taken from what XLA writes down on
+request. What becomes of it then does not matter: nine tenths of the time would go into code that nobody runs, so that
+this process ends as soon as it has replied.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+import signal
+import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from hloforge.dialect.errors import CompileError, Error, UnsupportedError
+from hloforge.dialect.forked import end_with_parent, fork
 from hloforge.dialect.hlo_groups import with_listed_groups
 from hloforge.dialect.mlir import _hlo, _jax, hlo_proto_to_stablehlo, in_context, ir, parse_module
 from hloforge.dialect.operations import operations, string_attribute
 from hloforge.dialect.protobuf import fields
 from hloforge.dialect.temporary import PREFIX
-from hloforge.runtime.compile.custom_partitioning import TARGET, pass_on
+from hloforge.runtime.compile.assembly.messages import receive, send
+from hloforge.runtime.compile.custom_partitioning import TARGET, Message, pass_on
 from hloforge.runtime.data.frames import read_frame, write_frame
 
 _PASS = "spmd-partitioning"
@@ -45,11 +53,12 @@ _Kind: Any = _hlo.OpSharding.Type
 _LOOK = 0.01
 
 
-def partition(module: bytes, partitions: int, shardy: bool) -> bytes:
+def partition(module: bytes, partitions: int, shardy: bool, prefix: str = PREFIX) -> bytes:
     """Run XLA's partitioner.
 
     Args:
         module: MLIR bytecode, annotated by Shardy or by GSPMD.
+        prefix: of the names of temporary files.
 
     Returns:
         the ``HloModuleProto`` of one device's program.
@@ -67,7 +76,7 @@ def partition(module: bytes, partitions: int, shardy: bool) -> bytes:
         except Exception as error:
             refusals.append(str(error).strip().partition("\n")[0])
 
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
         compiling = threading.Thread(target=compile_whole, daemon=True)
         compiling.start()
         while (proto := _written(folder)) is None and compiling.is_alive():
@@ -205,18 +214,13 @@ def _term(number: int, groups: Sequence[int], kinds: Sequence[Any]) -> int:
     return term
 
 
-def main() -> None:
-    # Replies keep the pipe to themselves: what a library prints goes to stderr.
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    request, _, module = read_frame(sys.stdin.buffer)
+def _answer(request: dict[str, Any], module: bytes, ask: Callable[[dict[str, Any]], Message]) -> Message:
+    """The reply to a request.
+
+    Args:
+        ask: whoever has sent it.
+    """
     inspections = Inspections()
-
-    def ask(question: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        write_frame(replies, question)
-        answer, _, code = read_frame(sys.stdin.buffer)
-        return answer, code
-
     if TARGET.encode() in module:
         pass_on(ask)
     if _BATCHED in module:
@@ -224,16 +228,75 @@ def main() -> None:
         for name in {*_LIBRARY.findall(module)}:
             _jax.register_custom_call_as_batch_partitionable(name.decode())
     try:
-        proto = partition(inspections.listen(module), request["partitions"], request["shardy"])
-        *sharded, owners = shardings(proto, request["parameters"], request["results"], request["partitions"])
-        write_frame(
-            replies,
-            {"sharded": sharded, "owners": owners, "inspected": inspections.found},
-            (),
-            hlo_proto_to_stablehlo(with_listed_groups(proto)),
+        proto = partition(
+            inspections.listen(module), request["partitions"], request["shardy"], prefix=request["temporary"]
         )
+        *sharded, owners = shardings(proto, request["parameters"], request["results"], request["partitions"])
+        reply = {"sharded": sharded, "owners": owners, "inspected": inspections.found}
+        return reply, hlo_proto_to_stablehlo(with_listed_groups(proto))
     except Error as error:
-        write_frame(replies, {"error": error.message, "hint": error.hint})
+        return {"error": error.message, "hint": error.hint}, b""
+
+
+def _one() -> None:
+    """Answer the request that comes through this process's input."""
+    # Replies keep the pipe to themselves: what a library prints goes to stderr.
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    request, _, module = read_frame(sys.stdin.buffer)
+
+    def ask(question: dict[str, Any]) -> Message:
+        write_frame(replies, question)
+        answer, _, code = read_frame(sys.stdin.buffer)
+        return answer, code
+
+    reply, made = _answer(request, module, ask)
+    write_frame(replies, reply, (), made)
+
+
+def _serve(control: socket.socket) -> None:
+    """Answer the requests that come through a socket, each in a child of its own, until its other end is closed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getpid()
+    while True:
+        said, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+        if not said:
+            return
+        with socket.socket(fileno=descriptors[0]) as connection:
+            if fork() == 0:
+                control.close()
+                try:
+                    end_with_parent(parent)
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    _answer_through(connection)
+                except BaseException:
+                    # For whoever debugs this: what this process says goes nowhere.
+                    traceback.print_exc()
+                finally:
+                    # XLA may be compiling, and would be waited for.
+                    os._exit(0)
+
+
+def _answer_through(connection: socket.socket) -> None:
+    send(connection, [str(os.getpid()).encode()])
+    head, module = receive(connection)
+
+    def ask(question: dict[str, Any]) -> Message:
+        send(connection, [json.dumps(question).encode(), b""])
+        answer, code = receive(connection)
+        return json.loads(answer), code
+
+    reply, made = _answer(json.loads(head), module, ask)
+    send(connection, [json.dumps(reply).encode(), made])
+
+
+def main() -> None:
+    """Serve, where a socket is given; answer one request elsewhere."""
+    if sys.argv[1:]:
+        _serve(socket.socket(fileno=int(sys.argv[1])))
+        return
+    _one()
     # XLA may be compiling, and would be waited for.
     os._exit(0)
 

@@ -1,7 +1,8 @@
-"""The process that has IREE's compiler warm (``worker.py``), and requests to its children.
+"""A process that has IREE's compiler warm (``worker.py``), and requests to its children.
 
-One server answers all threads of a process and the processes forked from it. It ends when the last of them has closed
-its socket, and its children end with it. Linux alone has it: elsewhere forks are unsafe or missing.
+XLA's partitioner has another one (``compile/partition.py``). One server answers all threads of a process and the
+processes forked from it. It ends when the last of them has closed its socket, and its children end with it. Linux alone
+has it: elsewhere forks are unsafe or missing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,10 +38,19 @@ class GoneError(Exception):
     """A child or the server has ended, or the time for it has."""
 
 
-class Server:
-    """The end of this process. Use ``server``."""
+def _compiler() -> tuple[str, ...]:
+    return _WORKER, str(library())
 
-    def __init__(self) -> None:
+
+class Server:
+    """The end of this process. Use ``server``.
+
+    Args:
+        worker: its module and arguments; the number of its socket stands between them.
+    """
+
+    def __init__(self, worker: Callable[[], Sequence[str]] = _compiler) -> None:
+        self._worker = worker
         self._lock = threading.Lock()
         # A number, because Python warns of objects that are still open when it ends.
         self._control: int | None = None
@@ -50,7 +60,7 @@ class Server:
         """Start the process, unless it runs; it is ready in a third of a second, and requests wait for that."""
         with self._lock:
             if self._control is None:
-                self._control = _started()
+                self._control = _started(self._worker())
 
     def request(self, kind: str, source: bytes, fields: Mapping[str, object]) -> Request:
         """Ask a child of its own.
@@ -115,10 +125,13 @@ class Request:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
-        # It may be anywhere in native code.
+        self.end()
+        os.close(self._process)
+
+    def end(self) -> None:
+        """End the child, which may be anywhere in native code."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._process, signal.SIGKILL)
-        os.close(self._process)
 
     def fileno(self) -> int:
         """Of its connection, for ``select``."""
@@ -154,15 +167,24 @@ def wait(requests: Iterable[Request]) -> list[Request]:
 @functools.cache
 def server() -> Server:
     """The server of this process."""
-    started = Server()
+    return kept(Server())
+
+
+def kept(started: Server) -> Server:
+    """A server that forks of this process ask as well."""
     if AVAILABLE:
         os.register_at_fork(after_in_child=started.after_fork)
     return started
 
 
+def is_wanted() -> bool:
+    """Whether there can be servers here, and nobody has turned them off."""
+    return AVAILABLE and os.environ.get(VARIABLE) != "0"
+
+
 def is_available() -> bool:
     """Whether there can be a server here."""
-    return AVAILABLE and os.environ.get(VARIABLE) != "0" and library() is not None
+    return is_wanted() and library() is not None
 
 
 def prepare() -> None:
@@ -181,11 +203,13 @@ def library() -> Path | None:
     return next((path for path in paths if path.exists()), None)
 
 
-def _started() -> int:
+def _started(worker: Sequence[str]) -> int:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         os.set_inheritable(theirs.fileno(), True)
-        command = [sys.executable, "-P", "-m", _WORKER, str(theirs.fileno()), str(library())]
+        module, *arguments = worker
+        # -P: a folder called hloforge where the user is must not hide the installed package.
+        command = [sys.executable, "-P", "-m", module, str(theirs.fileno()), *arguments]
         is_loud = os.environ.get(VARIABLE) == "loud"
         silent = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(2 if is_loud else 3)]
         # In a group of its own, because Ctrl-C is none of its business: it ends with its socket.

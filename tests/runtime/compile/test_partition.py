@@ -6,6 +6,7 @@ The programs of ``sharded/`` were written in JAX, and lowered with annotations o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 
 import hloforge
 from hloforge.dialect.operations import location_of, operations
+from hloforge.runtime.compile import partition
+from hloforge.runtime.compile.assembly import server
 from hloforge.runtime.compile.partition import partitioned
 from hloforge.runtime.options import CompileOptions
 from hloforge.runtime.reference.engines import ReferenceEngine
@@ -188,3 +191,26 @@ def test_weights_beside_a_sharded_program_are_refused(tmp_path: Path) -> None:
 def test_a_partitioner_that_takes_too_long_is_stopped() -> None:
     with pytest.raises(hloforge.CompileError, match="did not finish within"):
         partitioned(hloforge.read(path("contraction", "shardy")), CompileOptions(partitions=2, timeout=0.001))
+
+
+@pytest.mark.parametrize("way", ["no server", "a server that ends"])
+def test_without_a_server_a_process_cuts_the_same(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    program, options = hloforge.read(path("contraction", "shardy")), CompileOptions(partitions=2)
+    expected = str(partitioned(program, options).module)
+    assert any(call in expected for call in CALLS)
+    if way == "no server":
+        monkeypatch.setenv(server.VARIABLE, "0")
+    else:
+        gone = server.Server(lambda: ("hloforge.nothing",))
+        monkeypatch.setattr(partition, "_partitioner", lambda: gone)
+    assert str(partitioned(program, options).module) == expected
+
+
+def test_a_server_answers_several_threads_and_survives_what_is_refused() -> None:
+    """Each request has a child of its own."""
+    program, options = hloforge.read(path("contraction", "shardy")), CompileOptions(partitions=2)
+    with ThreadPoolExecutor(4) as pool:
+        texts = set(pool.map(lambda _: str(partitioned(program, options).module), range(8)))
+    with pytest.raises(hloforge.CompileError, match="device 9"):
+        partitioned(hloforge.read(WRONG), options)
+    assert texts == {str(partitioned(program, options).module)}

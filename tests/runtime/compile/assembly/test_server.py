@@ -106,7 +106,7 @@ def test_a_deadline_ends_no_server(own: server.Server) -> None:
 
 def test_a_forked_process_asks_the_same_server(monkeypatch: pytest.MonkeyPatch) -> None:
     server.server().start()
-    monkeypatch.setattr(server, "_started", lambda: pytest.fail("another server"))
+    monkeypatch.setattr(server, "_started", lambda _: pytest.fail("another server"))
     with server.server()._lock:  # as another thread may
         asked = run_forked(lambda: _answer(server.server()), seconds=60, memory=UNLIMITED)
     assert asked
@@ -121,7 +121,7 @@ def test_where_no_server_can_run_none_is_started_any_more(own: server.Server, mo
     started = []
     monkeypatch.setattr(server, "_WORKER", "no.such.module")
     original = server._started
-    monkeypatch.setattr(server, "_started", lambda: started.append(1) or original())
+    monkeypatch.setattr(server, "_started", lambda worker: started.append(1) or original(worker))
     for _ in range(5):
         with pytest.raises(server.GoneError):
             own.request("program", b"module {}", FIELDS)
