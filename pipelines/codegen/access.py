@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hloforge.dialect.traits import TABLE, TRANSCENDENTAL
-from hloforge.pipelines.codegen.evaluate import Condition, Rules
+from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 
@@ -28,6 +28,7 @@ class Accesses(Rules):
         cost: in sums, of all elements that were asked for.
         conditions: under which something is read.
         is_irregular: whether a place depends on what is in memory.
+        computed: arrays whose elements are.
     """
 
     memory: Callable[[Array], bool]
@@ -36,6 +37,7 @@ class Accesses(Rules):
     cost: int = 0
     conditions: list[Condition] = field(default_factory=list)
     is_irregular: bool = False
+    computed: set[Array] = field(default_factory=set)
     _known: set[Any] = field(default_factory=set)
     _symbols: dict[Any, Index] = field(default_factory=dict)
 
@@ -46,6 +48,10 @@ class Accesses(Rules):
 
     def in_memory(self, array: Array) -> bool:
         return self.memory(array)
+
+    def _made(self, array: Array, place: Place) -> None:
+        self.computed.add(array)
+        super()._made(array, place)
 
     def splat(self, op: Op) -> None:
         pass

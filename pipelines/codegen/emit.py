@@ -20,7 +20,7 @@ from hloforge.pipelines.codegen.evaluate import Condition, Place, Rules
 from hloforge.pipelines.codegen.graph import Array, Op
 from hloforge.pipelines.codegen.index import Index, Symbol
 from hloforge.pipelines.codegen.lang.functions import Function
-from hloforge.pipelines.codegen.lang.values import I64, Value
+from hloforge.pipelines.codegen.lang.values import I64, Value, bits_of
 
 # Element types whose constants the bindings read one by one.
 _PLAIN = frozenset({"f32", "f64", "i32", "i64"})
@@ -173,11 +173,16 @@ class Emitter(Rules):
     def start(self, element: Element, array: Array, most: int, key: Any) -> Index:
         def clamped() -> Index:
             assert isinstance(element, Value)
-            # As unsigned of 64 bits, the largest ones are clamped as well.
             signed = not array.element.startswith("u")
-            number = element.as_(I64, signed=signed)
-            bounded = number.maximum(0) if signed else number
-            value = bounded.minimum(most, signed=signed)
+            if most < 1 << bits_of(element.kind) - 1:
+                # In its own width, of which a vector has more numbers; LLVM knows that no sign is left.
+                bounded = element.maximum(0) if signed else element
+                value = bounded.minimum(most, signed=signed).as_(I64, signed=False)
+            else:
+                # As unsigned of 64 bits, the largest ones are clamped as well.
+                number = element.as_(I64, signed=signed)
+                bounded = number.maximum(0) if signed else number
+                value = bounded.minimum(most, signed=signed)
             return Index(((Symbol(most, value=value), 1),))
 
         found: Index = self.remembered(("start", key), clamped)

@@ -28,6 +28,8 @@ from hloforge.pipelines.codegen.splitting import Sizes, finer, is_simpler, joine
 _CHEAP = 2
 # What an element computed for many others may cost before it gets memory.
 _SPREAD = 3
+# What an element costs that no two loops should compute: as much as a transcendental function.
+_DEAR = 16
 # Elements whose code is longer are in memory, because LLVM's time grows with it.
 _LONG = 120
 # Operations that an element may be computed through, because each is some calls deep in Python.
@@ -302,11 +304,11 @@ class Planner:
 
     def steps(self) -> list[Step]:
         """In an order in which they can run."""
-        self._choose()
-        steps = self._first()
-        for step in steps:
-            self._note_reads(step)
-        steps = self._joined(steps)
+        costs = self._choose()
+        steps = self._loops()
+        if again := self._computed_again(steps, costs):
+            self.memory |= again
+            steps = self._loops()
         self._drop_stores(steps)
         steps = self._with_epilogues(steps)
         for step in steps:
@@ -314,7 +316,28 @@ class Planner:
                 step.split(self.in_memory)
         return steps
 
-    def _choose(self) -> None:
+    def _loops(self) -> list[Step]:
+        steps = self._first()
+        for step in steps:
+            self._note_reads(step)
+        return self._joined(steps)
+
+    def _computed_again(self, steps: list[Step], costs: dict[Array, int]) -> set[Array]:
+        """Dear arrays that were to be computed in one loop, but whose readers are several: they get memory."""
+        count: dict[Array, int] = defaultdict(int)
+        for step in steps:
+            if isinstance(step, Nest):
+                for array in step.analysis(self.in_memory)[1].computed:
+                    count[array] += 1
+        shared = {
+            array
+            for array, loops in count.items()
+            if loops > 1 and costs.get(array, 0) >= _DEAR and self._is_own(array) and not self.in_memory(array)
+        }
+        return {array for array in shared if any(reader.result not in shared for reader in array.readers)}
+
+    def _choose(self) -> dict[Array, int]:
+        """Which arrays are in memory; what an element of each costs."""
         costs = self._costs()
         for op in self._block.ops:
             if op.name == "dot_general":
@@ -348,6 +371,7 @@ class Planner:
             else:
                 self.memory.add(array)
                 home[array] = ("map", array.shape)
+        return costs
 
     def _is_panel(self, op: Op, side: int, costs: dict[Array, int]) -> bool:
         """Whether a product computes a factor as it goes, because what it is computed of is smaller."""
@@ -453,15 +477,18 @@ class Planner:
     def _costs(self) -> dict[Array, int]:
         """Of an element of each array, with all that is not in memory for certain, in sums.
 
-        Arrays whose code would be long or deep are in memory, and cost those that follow no more than a load.
+        Arrays whose code would be long or deep are in memory, and cost those that follow no more than a load; so do
+        those that would be computed for many others.
         """
         costs: dict[Array, int] = {}
+        # What an element costs those that read it.
+        loads: dict[Array, int] = {}
         depths: dict[Array, int] = {}
         for op in self._block.ops:
             own = 1 if op.name == "gather" else 0 if op.name in MOVES else cost_of(op)
             is_shared = op.name == "gather" and math.prod(op.integers("slice_sizes")) >= _WINDOW
             read = op.operands[:1] if is_shared or op.name == "dynamic_slice" else op.operands
-            total = own + sum(costs.get(operand, 1) for operand in read)
+            total = own + sum(loads.get(operand, costs.get(operand, 1)) for operand in dict.fromkeys(read))
             depth = 1 + max((depths.get(operand, 0) for operand in op.operands), default=0)
             for array in op.results:
                 if is_root(op):
@@ -471,6 +498,8 @@ class Planner:
                     costs[array] = 1
                 else:
                     costs[array], depths[array] = total, depth
+                    if not self._stored(array) and self._spreads(array, costs):
+                        loads[array], depths[array] = 1, 0
             if op.name == "constant":
                 costs[op.result] = 0 if op.is_splat else 1
         return costs

@@ -220,6 +220,41 @@ def test_windows_are_cut_into_vectors(columns: int, computed: bool) -> None:
     np.testing.assert_array_equal(actual, expected)
 
 
+@pytest.mark.parametrize("planes", [(2,), (9,), (17,), (3, 5), (2, 1), (1, 1)])
+@pytest.mark.parametrize("row", [1, 3, 20])
+@pytest.mark.parametrize("computed", [False, True])
+def test_planes_have_their_updates_in_order(planes: tuple[int, ...], row: int, computed: bool) -> None:
+    """Windows that lie across planes of an array, each of which is changed as if it were the only one."""
+    random = np.random.default_rng(row)
+    indices = random.integers(-1, 5, (6, 7, 1)).astype(np.int32)
+    updates = random.integers(1, 9, (*planes, 6, 7, row)).astype(np.float32)
+    rank = len(planes)
+    scatter = Scatter(
+        (*planes, 4, row), indices.shape, updates.shape, (*range(rank), rank + 2), (rank,), (rank,), 2, lanes=4
+    )
+
+    def write(function: Function, pointers: list[Value]) -> None:
+        places, target, source = (
+            Elements(p, element) for p, element in zip(pointers, ("i32", "f32", "f32"), strict=True)
+        )
+        own = strides_of(updates.shape)
+        scatter.write(
+            function,
+            [target],
+            lambda at: places.number(flat(at, (7, 1, 1))),
+            (lambda index: [source.at(flat(index, own))]) if computed else [source],
+            lambda old, new: [old[0] * 0.5 + new[0]],
+        )
+
+    actual = np.ones((*planes, 4, row), np.float32)
+    compiled(write, 3)(indices, actual, updates)
+    expected = np.ones_like(actual)
+    for i, j in product(range(6), range(7)):
+        if 0 <= (place := indices[i, j, 0]) < 4:
+            expected[..., place, :] = expected[..., place, :] * np.float32(0.5) + updates[..., i, j, :]
+    np.testing.assert_array_equal(actual, expected)
+
+
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(-3, 9)), min_size=1, max_size=3))
 @settings(max_examples=25, deadline=None)
 def test_dynamic_slices_and_their_updates_stay_within_bounds(dims: list[tuple[int, int, int]]) -> None:
