@@ -33,6 +33,7 @@ from hloforge.dialect.values import Value
 from hloforge.pipelines.analysis.forms import is_static, multiplies_nothing
 from hloforge.pipelines.codegen.contractions import follow_each_other
 from hloforge.pipelines.codegen.passes.convolutions_as_products import as_product
+from hloforge.pipelines.codegen.passes.few_terms import of_few_terms
 from hloforge.pipelines.framework.facts import NORMALIZED, Fact, Facts
 from hloforge.pipelines.framework.passes import PatternPass, register
 from hloforge.pipelines.framework.patterns import NoMatch, Pattern, Replacement, pattern
@@ -199,6 +200,7 @@ class LegalizeProductForms(PatternPass):
         *as_product,
         *by_parts,
         *of_booleans,
+        *of_few_terms,
         *as_transposed,
         *of_transposed,
         *with_neighbours,

@@ -1,0 +1,81 @@
+"""Products with a small matrix, which are sums of elementwise products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hloforge
+from hloforge.pipelines.codegen.lowering import lower
+from tests.pipelines.codegen import whole_programs
+from tests.pipelines.codegen.jax_programs import check, normal
+
+_RANDOM = np.random.default_rng(5)
+
+
+def _numbers(dtype: Any, *shape: int) -> Any:
+    if np.dtype(dtype).kind in "fc":
+        return normal(*shape, dtype=dtype)
+    info = np.iinfo(dtype)
+    return _RANDOM.integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+def _lowered(function: Any, arguments: Sequence[Any]) -> str:
+    with jax.enable_x64(True):
+        program = hloforge.as_program(jax.jit(function).lower(*arguments)).clone()
+    lower(program.module)
+    return str(program.module)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, np.int64, np.complex64])
+@pytest.mark.parametrize(
+    ("equation", "left", "right"),
+    [
+        ("ik,kj->ij", (70, 3), (3, 3)),
+        ("ik,jk->ij", (5, 6), (131, 6)),
+        ("hwc,dc->hwd", (9, 13, 3), (2, 3)),
+        ("kia,kaj->ij", (2, 97, 3), (2, 3, 4)),
+        ("nij,nj->ni", (67, 3, 3), (67, 3)),
+        ("bnij,bnjk->bnik", (7, 11, 2, 2), (7, 11, 2, 2)),
+    ],
+)
+def test_sums_are_those_of_products(dtype: Any, equation: str, left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    def function(x: Any, y: Any) -> Any:
+        return jnp.einsum(equation, x, y)
+
+    arguments = _numbers(dtype, *left), _numbers(dtype, *right)
+    check(function, *arguments)
+    assert "dot_general" not in _lowered(function, arguments)
+
+
+def test_bytes_are_added_in_wider_integers() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return jax.lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32)
+
+    arguments = np.full((80, 4), -128, np.int8), np.full((4, 3), -128, np.int8)
+    check(function, *arguments)
+
+
+def test_sums_of_negative_zeros_are_zeros_as_products_are() -> None:
+    text = """
+    func.func @main(%x: tensor<80x2xf32>, %y: tensor<2x3xf32>) -> tensor<80x3xi32> {
+      %r = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+        : (tensor<80x2xf32>, tensor<2x3xf32>) -> tensor<80x3xf32>
+      %s = stablehlo.bitcast_convert %r : (tensor<80x3xf32>) -> tensor<80x3xi32>
+      return %s : tensor<80x3xi32>
+    }
+    """
+    whole_programs.check(text, np.full((80, 2), -0.0, np.float32), np.ones((2, 3), np.float32))
+
+
+@pytest.mark.parametrize("row", [(np.inf, 0, 1), (np.nan, 1, 1), (np.inf, -np.inf, 2), (3e38, 3e38, -3e38)])
+def test_infinite_terms_give_what_products_give(row: tuple[float, ...]) -> None:
+    def function(x: Any, y: Any) -> Any:
+        return jnp.isnan(x @ y), jnp.isinf(x @ y)
+
+    check(function, np.tile(np.float32(row), (70, 1)), np.float32([[1, 2], [0, 1], [1, -1]]))
