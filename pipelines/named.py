@@ -118,11 +118,13 @@ from hloforge.pipelines.workarounds.equal_results import LegalizeEqualResults
 from hloforge.pipelines.workarounds.float_to_integer import LegalizeFloatToInteger
 from hloforge.pipelines.workarounds.host_scalars import LegalizeHostScalars
 from hloforge.pipelines.workarounds.independent_reductions import LegalizeIndependentReductions
+from hloforge.pipelines.workarounds.initial_values import LegalizeInitialValues
 from hloforge.pipelines.workarounds.long_chains import LegalizeLongChains
 from hloforge.pipelines.workarounds.loop_buffers import KeepLoopBuffers
 from hloforge.pipelines.workarounds.loop_carries import LegalizeLoopCarries
 from hloforge.pipelines.workarounds.many_arguments import MOST_OF_CUDA, LegalizeManyArguments
 from hloforge.pipelines.workarounds.paddings import LegalizePaddings
+from hloforge.pipelines.workarounds.placed_results import LegalizePlacedResults
 from hloforge.pipelines.workarounds.product_factors import LegalizeProductFactors
 from hloforge.pipelines.workarounds.rearranged_operands import LegalizeRearrangedOperands
 from hloforge.pipelines.workarounds.reduced_dimensions import LegalizeReducedDimensions
@@ -133,6 +135,7 @@ from hloforge.pipelines.workarounds.small_erf import LegalizeSmallErf
 from hloforge.pipelines.workarounds.transposed_reductions import LegalizeTransposedReductions
 from hloforge.pipelines.workarounds.unsigned_reverse import LegalizeUnsignedReverse
 from hloforge.pipelines.workarounds.whole_slices import LegalizeWholeSlices
+from hloforge.pipelines.workarounds.whole_windows import LegalizeWholeWindows
 from hloforge.pipelines.workarounds.wide_fills import LegalizeWideFills
 from hloforge.pipelines.workarounds.widened_broadcasts import LegalizeWidenedBroadcasts
 from hloforge.pipelines.workarounds.window_padding import LegalizeWindowPadding
@@ -216,6 +219,7 @@ DECOMPOSE: tuple[Stage, ...] = (
     Stage(
         LegalizeWindowPadding(), "IREE fails on padded unsigned integers in windows, and on edges that no window reads"
     ),
+    Stage(LegalizeWholeWindows(), "IREE has no SPIR-V for some windows of one place; makes reductions"),
     Stage(LegalizeUnsignedReverse(), "IREE refuses reversals of unsigned integers and along no dimension"),
     Stage(DecomposeLeadingZeros(), "IREE has SPIR-V for 32 bits only; runs after narrow integers are widened to 8"),
     Stage(DecomposeUnsignedDivision(), "IREE has no SPIR-V for some; runs after every pass that makes divisions"),
@@ -291,10 +295,12 @@ FINISH: tuple[Stage, ...] = (
         LegalizeRearrangedOperands(), "IREE mixes up the types before and after; large transpositions are dispatches"
     ),
     Stage(LegalizeWidenedBroadcasts(), "IREE refuses conversions after two broadcasts of a reshape"),
+    Stage(LegalizeInitialValues(), "IREE shares a fill between windows; runs after every pass that makes windows"),
     Stage(LegalizeWideFills(), "IREE merges equal fills of 64 bits, and writes into one; sees the parts of c128"),
     Stage(
         LegalizePaddings(), "IREE merges two paddings and forgets the steps of one; runs after passes that move them"
     ),
+    Stage(LegalizePlacedResults(), "IREE writes uneven parts of arrays too early; runs after passes that make parts"),
     Stage(LegalizeLongChains(), "IREE's time for chains of elementwise operations is quadratic; skips dispatches"),
     Stage(DispatchSorts(), "IREE's sort is quadratic; leaves dialects that no pass here reads"),
     Stage(DecideUpdates(), "copy insertion: IREE overwrites arrays that are still read; sees every other rewriting"),

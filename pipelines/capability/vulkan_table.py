@@ -12,6 +12,7 @@ from hloforge.pipelines.decompose.logarithm import is_unsafe
 from hloforge.pipelines.legalize import long_loops
 from hloforge.pipelines.workarounds.complex_constants import is_complex_array
 from hloforge.pipelines.workarounds.complex_products import is_complex_row, joins_products
+from hloforge.pipelines.workarounds.whole_windows import is_only_window
 
 # Code of our own for processors.
 _FOR_PROCESSORS = frozenset({"keep-factorizations"})
@@ -24,6 +25,12 @@ ROWS: tuple[Capability, ...] = (
     *decompose("legalize-long-loops", _TURNS, "stablehlo.reduce", form=long_loops.reduces_many),
     *decompose("legalize-long-loops", _TURNS, "stablehlo.dot_general", form=long_loops.sums_many_products),
     *decompose("legalize-long-loops", _TURNS, "stablehlo.reduce_window", form=long_loops.has_wide_windows),
+    *decompose(
+        "legalize-whole-windows",
+        "IREE has no SPIR-V for some windows of one place",
+        "stablehlo.reduce_window",
+        form=is_only_window,
+    ),
     *decompose(
         "decompose-convolution",
         "IREE leaves parts of the result unwritten on Vulkan, and lavapipe sums 65,535 products at most",

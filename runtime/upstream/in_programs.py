@@ -134,6 +134,13 @@ PROGRAMS: tuple[Workaround, ...] = (
         reproducer="written_steps.mlir",
     ),
     Workaround(
+        "placed-results",
+        "writes vectors into a part of an array as if it began at a multiple of 16 bytes, for Vulkan",
+        passes=("legalize-placed-results",),
+        where=("pipelines/workarounds/placed_results.py",),
+        reproducer="placed_results.mlir",
+    ),
+    Workaround(
         "widened-broadcasts",
         "merges conversions of two broadcasts of a reshape too late, and refuses what it makes of them",
         passes=("legalize-widened-broadcasts",),
@@ -237,6 +244,20 @@ PROGRAMS: tuple[Workaround, ...] = (
         "takes windows over arrays without elements for windows of another size",
         passes=("legalize-window-padding",),
         reproducer="empty_windows.mlir",
+    ),
+    Workaround(
+        "shared-initial-values",
+        "returns a window's initial values beside its result for another window, and has no memory for both, for CUDA",
+        passes=("legalize-initial-values",),
+        where=("pipelines/workarounds/initial_values.py",),
+        reproducer="shared_initial_values.mlir",
+    ),
+    Workaround(
+        "whole-windows",
+        "has no SPIR-V for a window that is an array of three dimensions",
+        passes=("legalize-whole-windows",),
+        where=("pipelines/workarounds/whole_windows.py",),
+        reproducer="whole_windows.mlir",
     ),
     Workaround(
         "scanned-windows",

@@ -143,6 +143,12 @@ def _network(x: jax.Array, kernel: jax.Array, dense: jax.Array) -> jax.Array:
     return jax.nn.log_softmax(((y - mean) * jax.lax.rsqrt(variance + 1e-3)).mean((1, 2)) @ dense)
 
 
+def _windows(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+    first, second = (jax.lax.reduce_window(v, 0, jax.lax.add, (1, 2), (1, 1), "VALID") for v in (x, y))
+    zeros = jnp.zeros((3, 129), x.dtype).at[y[:, 0] % 3].add(x[:, 1:])
+    return first, second, jax.lax.reduce_window(x, 0, jax.lax.max, (1, 2), (1, 1), "VALID"), zeros
+
+
 @pytest.mark.parametrize(
     ("function", "shapes", "element"),
     [
@@ -161,6 +167,8 @@ def _network(x: jax.Array, kernel: jax.Array, dense: jax.Array) -> jax.Array:
         (lambda x: x.sum((1, 3)), ((2, 32, 3, 7),), "float32"),
         # IREE's compiler crashed on one complex number in shared memory.
         (lambda x: (jnp.full((300,), x.sum()), jnp.full((3,), x[0].prod())), ((2, 40),), "complex64"),
+        # Windows shared the array of their initial values, with each other and with what a scatter updates.
+        (_windows, ((3, 130), (3, 130)), "int32"),
         # Padded for tensor cores, these read beyond their factors.
         (jnp.matmul, ((8, 1, 128), (8, 128, 4)), "bfloat16"),
         (jnp.matmul, ((3, 33, 100), (3, 100, 40)), "float16"),

@@ -23,6 +23,7 @@ class Generator:
             because frameworks are optional.
         batch: how many programs a child process is asked for.
         together: how many of them are compiled as one.
+        on_devices: so many on a GPU, which has a dispatch of its own for each step: many take minutes to compile.
         needs: a package without which there is no such program.
     """
 
@@ -30,14 +31,14 @@ class Generator:
     about: str
     batch: int = 96
     together: int = 8
+    on_devices: int = 4
     needs: str = ""
 
     def outcomes(self, seeds: Sequence[int], deadline: float, target: str = "cpu") -> Iterator[Outcome]:
         """What becomes of the programs of seeds; of another target than processors, where engines judge alone."""
         module = importlib.import_module(self.module)
         if hasattr(module, "case_of"):
-            # A GPU has a dispatch of its own for each step: many together take minutes to compile.
-            together = self.together if target == "cpu" else min(self.together, 4)
+            together = self.together if target == "cpu" else min(self.together, self.on_devices)
             yield from _by_engines(module.case_of, seeds, together, deadline, target)
             return
         for seed in seeds:
@@ -90,6 +91,7 @@ GENERATORS = {
     "onnx-edges": Generator(
         "tests.prove.onnx_edges", "ONNX operators by their attributes, six in a graph", 64, needs="onnxruntime"
     ),
+    "views": Generator("tests.prove.views", "sums, products and windows of slices with steps, …", 192, 32, 8),
     "replicas": Generator("tests.prove.replicas", "programs of two and four devices with collectives", 48),
     "torch": Generator(
         "tests.prove.torch_modules", "modules of PyTorch by torch.compile, with gradients", 48, needs="torch"
@@ -105,4 +107,4 @@ GENERATORS = {
     "calls": Generator("tests.prove.calls", "many calls of one session, from threads, arguments shared or donated", 48),
 }
 # Those whose programs are judged for any target.
-ON_DEVICES = ("builder", "jax", "short", "hlo", "edges", "habits", "algorithms")
+ON_DEVICES = ("builder", "jax", "short", "hlo", "edges", "habits", "algorithms", "views")

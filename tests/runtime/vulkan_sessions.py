@@ -199,6 +199,34 @@ def test_threads_read_with_steps() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+def test_results_that_are_parts_of_arrays() -> None:
+    """IREE wrote vectors into a part as if it began at a multiple of 16 bytes: ``jax`` 990006."""
+
+    def function(flags: jax.Array, x: jax.Array) -> tuple[jax.Array, ...]:
+        update = jax.lax.dynamic_update_slice(jnp.zeros(2000, x.dtype), x * 2, (7,))
+        return jnp.cumsum(flags.astype(jnp.int32)), update, jnp.concatenate([x[:3] * 2, x + 1])
+
+    given = np.random.default_rng(0).random(384) < 0.1, np.arange(1024, dtype=np.int32)
+    session = _compiled(jax.jit(function).lower(*given)).load(deadline=60)
+    for found, expected in zip(session(*given), jax.jit(function)(*given), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_windows_over_whole_arrays() -> None:
+    """IREE has no SPIR-V for one that is an array of three dimensions."""
+
+    def function(x: jax.Array) -> tuple[jax.Array, ...]:
+        half = x.astype(jnp.bfloat16)
+        sums = jax.lax.reduce_window(x, 0.0, jax.lax.add, (2, 2, 2), (1, 1, 1), "VALID")
+        largest = jax.lax.reduce_window(half[:1], -jnp.inf, jax.lax.max, (2, 2, 2), (1,) * 3, ((1, 0), (0, 0), (0, 0)))
+        return sums, largest.astype(jnp.float32)
+
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2) - 3
+    session = _compiled(jax.jit(function).lower(x)).load(deadline=60)
+    for found, expected in zip(session(x), jax.jit(function)(x), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_rows_are_spread_by_steps() -> None:
     """An associative scan joins even and odd elements; IREE has no SPIR-V where some are one computed row."""
 
