@@ -87,15 +87,16 @@ class Splats(nn.Module):
         order = torch.argsort(depth)
         inverse = torch.linalg.inv(flat[order])
         center = (seen[:, :2] / depth[:, None])[order]
+        opacity, colors = self.opacity[order].sigmoid(), self.colors[order]
         line = torch.linspace(-1, 1, self.size, dtype=view.dtype)
         pixels = torch.stack(torch.meshgrid(line, line, indexing="xy"), -1).view(-1, 2)
         image, left = pixels.new_zeros(len(pixels), 3), pixels.new_ones(len(pixels))
         for n in range(len(order)):
             d = pixels - center[n]
             power = -0.5 * torch.einsum("pi,ij,pj->p", d, inverse[n], d)
-            alpha = (self.opacity[order[n]].sigmoid() * power.exp()).clamp(max=0.99)
+            alpha = (opacity[n] * power.exp()).clamp(max=0.99)
             alpha = torch.where(alpha < 1 / 255, torch.zeros_like(alpha), alpha)
-            image = image + (alpha * left)[:, None] * self.colors[order[n]]
+            image = image + (alpha * left)[:, None] * colors[n]
             left = left * (1 - alpha)
         return image.view(self.size, self.size, 3)
 
@@ -406,7 +407,7 @@ class DiffusionLoss(nn.Module):
 
 
 class Siren(nn.Module):
-    """Sines of sines, with the Laplacian of the field by forward mode over reverse mode."""
+    """Sines of sines, with the Laplacian of the field by reverse mode twice."""
 
     def __init__(self, width: int = 16) -> None:
         super().__init__()
@@ -419,7 +420,7 @@ class Siren(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         slope = torch.func.vmap(torch.func.grad(self._field))(x)
-        hessian = torch.func.vmap(torch.func.jacfwd(torch.func.grad(self._field)))(x)
+        hessian = torch.func.vmap(torch.func.jacrev(torch.func.grad(self._field)))(x)
         return self._field(x), slope, hessian.diagonal(dim1=-2, dim2=-1).sum(-1)
 
 
@@ -462,7 +463,7 @@ ENTRIES: dict[str, Entry] = entries(
     ),
     Entry("Glow", Glow, lambda: (torch.randn(2, 3, 8, 8),)),
     Entry("spline flow", SplineFlow, lambda: (torch.randn(6, 4) * 2,), opens=(0,)),
-    Entry("VAE", Vae, lambda: (torch.rand(3, 1, 16, 16), torch.randn(3, 4))),
+    Entry("VAE", Vae, lambda: (torch.rand(3, 1, 16, 16), torch.randn(3, 4)), is_whole=False),
     Entry("VQ-VAE", VqVae, lambda: (torch.randn(2, 3, 16),)),
     Entry("DDIM and DPM++", Sampler, lambda: (torch.randn(1, 3, 8, 8),)),
     Entry(

@@ -520,5 +520,10 @@ ENTRIES: dict[str, Entry] = entries(
     Entry("continuous flow", NeuralOde, lambda: (torch.randn(5, 3),)),
     Entry("MAML", Maml, lambda: (torch.randn(3, 8, 1), torch.randn(3, 8, 1))),
     Entry("capsules", Capsules, lambda: (torch.randn(2, 1, 16, 16), torch.tensor([0, 2]))),
-    Entry("contrastive losses", Barlow, lambda: (torch.randn(8, 8), torch.randn(8, 8), torch.arange(8) % 4)),
+    Entry(
+        "contrastive losses",
+        Barlow,
+        lambda: (torch.randn(8, 8), torch.randn(8, 8), torch.arange(8) % 4),
+        is_whole=False,
+    ),
 )
