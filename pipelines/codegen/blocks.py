@@ -32,6 +32,8 @@ from hloforge.pipelines.framework.machine import Machine
 # Arrays of at most so many bytes are on the stack, of which a kernel takes a part only.
 _SMALL = 1024
 _STACK = 8192
+# A program's loop is never written out.
+_LOOP = "unroll.disable"
 
 
 class Generator:
@@ -506,7 +508,8 @@ class BlockWriter:
         function.do(f"br i1 {holds.text}, label %{inside}, label %{after}")
         function.begin(inside)
         BlockWriter(generator, body, carries, carries=body.arguments).write()
-        function.do(f"br label %{head}")
+        # Without metadata of its own it would be given that of a loop before it which LLVM has written out.
+        function.do(f"br label %{head}, !llvm.loop {function.metadata(_LOOP)}")
         function.begin(after)
         # What it carries goes through memory, from where all of LLVM's passes take it.
         function.has_scalar_loops = True

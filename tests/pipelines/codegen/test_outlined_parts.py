@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ from hloforge.pipelines.codegen.lang import outlining
 from hloforge.pipelines.codegen.lowering import lower
 from hloforge.runtime.compile.targets import parse_targets
 from tests.pipelines.codegen.jax_programs import check, normal
+from tests.pipelines.codegen.whole_programs import compiled
 
 
 def _layers(x: Any, count: int) -> Any:
@@ -99,6 +101,13 @@ def test_algorithms_that_are_functions_agree_with_xla(monkeypatch: pytest.Monkey
     monkeypatch.setattr(blocks, "LONG", 1)
     check(lambda x: _factored(x, 1), normal(5, 5))
     check(lambda x: _layers(x, 3), normal(6, 20))
+
+
+def test_llvm_complains_of_no_loop(capfd: pytest.CaptureFixture[str]) -> None:
+    """A loop of the program that ends with a short loop, which LLVM writes out, is not to be written out itself."""
+    program = hloforge.as_program(jax.jit(jax.scipy.linalg.sqrtm).lower(normal(8, 8, dtype=np.complex64)))
+    assert compiled(program).manifest.is_generated
+    assert "not unrolled" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("fails", [False, True])
