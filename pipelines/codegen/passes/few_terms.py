@@ -35,8 +35,8 @@ from hloforge.pipelines.framework.patterns import NoMatch, Replacement, pattern
 _MOST_TERMS = _MOST_COLUMNS = 6
 # Rows, or matrices, from which on it pays.
 _LEAST = 64
-# Of two small matrices in each of many products: products of numbers, unless one of the two is a vector.
-_MOST_PRODUCTS = 8
+# Products of numbers in each of many products: of two matrices, and of a matrix and a vector.
+_MOST_OF_MATRICES, _MOST_OF_VECTOR = 8, 12
 # Types of sums that round once for each term, or never.
 _TYPES = frozenset({"f32", "f64", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"})
 
@@ -85,7 +85,7 @@ def of_few_terms(op: ir.Operation) -> Replacement:
     batch = prod(left.value.dims[d] for d in left.batch)
     if terms > _MOST_TERMS or fewer > _MOST_COLUMNS:
         return NoMatch("many terms, or no small matrix")
-    is_small = more <= _MOST_COLUMNS and (fewer == 1 or fewer * more * terms <= _MOST_PRODUCTS)
+    is_small = fewer * more * terms <= (_MOST_OF_VECTOR if fewer == 1 else _MOST_OF_MATRICES)
     if batch * more < _LEAST or (batch > 1 and not is_small):
         return NoMatch("few rows, or several of them in each of many products")
     rows = len(left.batch)
